@@ -1,0 +1,411 @@
+"""Sentence pairs from text files, TSV, TFDS or the phrasebook, as batches of ids. Knows tokenizers, no model."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import gzip
+import itertools
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from tfformer.tokenizers import END_ID, PAD_ID, START_ID, Tokenizer
+
+SentencePair = tuple[str, str]
+
+CHUNK = 10_000  # sentence pairs encoded at a time, so that memory holds their text only
+
+# Reading text
+
+
+def read_pairs(
+    source: str | Path | Sequence[str | Path],
+    folder: str | Path = ".",
+    languages: tuple[str, str] | None = None,
+    split: str = "train",
+) -> Iterator[SentencePair]:
+    """The (source, target) sentences of a data source, one of four forms; file paths are relative to `folder`.
+
+    - `[train.en, train.de]`: two text files, line by line; `.gz` too.
+    - `train.tsv`: one file of source, tab, target lines; `.tsv.gz` too.
+    - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets; `languages` are the keys of source and target, by
+      default the dataset's own order; `split` is for a NAME without one.
+    - `phrasebook:SPLIT`: the sentences that come with the package.
+
+    Raises ValueError for another form, for sides that do not match and for text no tokenizer should see.
+    """
+    name = str(source)
+    if not isinstance(source, str | Path) and len(source) == 2:
+        pairs = _aligned_pairs(*(Path(folder, path) for path in source))
+    elif name.startswith("tfds:"):
+        pairs = _tfds_pairs(name.removeprefix("tfds:"), languages, split)
+    elif name.startswith("phrasebook:"):
+        pairs = _phrasebook_pairs(name.removeprefix("phrasebook:"))
+    elif name.endswith((".tsv", ".tsv.gz")):
+        pairs = _tsv_pairs(Path(folder, name))
+    else:
+        raise ValueError(
+            f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], FILE.tsv, "
+            "tfds:NAME@SPLIT or phrasebook:SPLIT"
+        )
+    return _at_least_one(pairs, source)
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a text file, unpacked if it ends in `.gz`; raises FileNotFoundError or what `lines` raises."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file; correct the path or fetch the data first")
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        try:
+            yield from lines(stream, str(path))
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path}: not a whole gzip file; fetch or compress it again ({error})") from error
+
+
+def lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """The lines of a UTF-8 stream, ended by a newline alone (never by U+2028 and the like), without "\\r\\n" or "\\n".
+
+    Raises ValueError, with `name` and the line's number, for bytes that are not UTF-8 and for NUL.
+    """
+    for number, line in enumerate(stream, start=1):
+        yield _text(line.removesuffix(b"\n").removesuffix(b"\r"), f"{name}, line {number}")
+
+
+def _text(line: bytes, place: str) -> str:
+    if b"\0" in line:
+        raise ValueError(f"{place}: holds a NUL byte, which no text has; save the file as UTF-8 text")
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{place}: byte {error.start + 1}, {line[error.start]:#04x}, is not UTF-8; convert the text to UTF-8"
+        ) from error
+
+
+def _at_least_one(pairs: Iterator[SentencePair], source: object) -> Iterator[SentencePair]:
+    first = next(pairs, None)
+    if first is None:
+        raise ValueError(f"data source {source!r} is empty; give at least one sentence pair")
+    yield first
+    yield from pairs
+
+
+def _aligned_pairs(source_path: Path, target_path: Path) -> Iterator[SentencePair]:
+    source_count = target_count = 0
+    for source, target in itertools.zip_longest(read_lines(source_path), read_lines(target_path)):
+        source_count += source is not None
+        target_count += target is not None
+        if source_count == target_count:
+            yield source, target
+    if source_count != target_count:
+        raise ValueError(
+            f"{source_path} has {source_count:,} lines and {target_path} {target_count:,}, but line n of one must "
+            "translate line n of the other; give two files of the same length"
+        )
+
+
+def _tsv_pairs(path: Path) -> Iterator[SentencePair]:
+    for number, line in enumerate(read_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise ValueError(
+                f"{path}, line {number}: {len(columns)} columns, but a line must have 2, source and target; "
+                "put exactly one tab between them"
+            )
+        yield columns[0], columns[1]
+
+
+def _tfds_pairs(name: str, languages: tuple[str, str] | None, split: str) -> Iterator[SentencePair]:
+    name, _, own_split = name.partition("@")
+    tfds, builder = _tfds_builder(name)
+    source, target = _tfds_languages(builder.info, languages)
+    builder.download_and_prepare()
+    try:
+        dataset = builder.as_dataset(split=own_split or split)
+    except ValueError as error:
+        raise ValueError(
+            f"TFDS dataset {name!r} has no split {own_split or split!r}; give one of {', '.join(builder.info.splits)}"
+        ) from error
+    for number, row in enumerate(tfds.as_numpy(dataset), start=1):
+        place = f"tfds:{name}, row {number}"
+        yield _text(row[source], place), _text(row[target], place)
+
+
+def _tfds_builder(name: str):
+    try:
+        import tensorflow_datasets as tfds
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"data source 'tfds:{name}' needs TensorFlow Datasets; pip install tensorflow-datasets"
+        ) from error
+    try:
+        return tfds, tfds.builder(name)
+    except ValueError as error:
+        raise ValueError(
+            f"TensorFlow Datasets knows no {name!r}; choose one from https://www.tensorflow.org/datasets/catalog"
+        ) from error
+
+
+def _tfds_languages(info, languages: tuple[str, str] | None) -> tuple[str, str]:
+    chosen, known = languages or info.supervised_keys, list(info.features)
+    if chosen is None:
+        raise ValueError(f"TFDS dataset {info.name!r} names no source and target; give languages, two of {known}")
+    if len(chosen) != 2 or not set(chosen) <= set(known):
+        raise ValueError(f"languages {list(chosen)} do not fit TFDS dataset {info.name!r}; give two of {known}")
+    return tuple(chosen)
+
+
+def _phrasebook_pairs(split: str) -> Iterator[SentencePair]:
+    from tfformer import phrasebook
+
+    return ((pair.source, pair.target) for pair in phrasebook.pairs(split))
+
+
+# Text to ids
+
+
+@dataclasses.dataclass(frozen=True)
+class IdRows:
+    """Many rows of ids in two flat arrays, so that millions fit: row i is `ids[offsets[i]:offsets[i + 1]]`."""
+
+    ids: np.ndarray  # (sum of lengths,) int32
+    offsets: np.ndarray  # (rows + 1,) int64
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> IdRows:
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return cls(np.fromiter(itertools.chain.from_iterable(rows), np.int32, offsets[-1]), offsets)
+
+    @classmethod
+    def join(cls, parts: Sequence[IdRows]) -> IdRows:
+        lengths = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)])
+        return cls(np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)]), np.cumsum(lengths))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(rows,) int64."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.ids[self.offsets[row] : self.offsets[row + 1]]
+
+    def padded(self, rows: Iterable[int]) -> np.ndarray:
+        """The chosen rows as (B, longest) int32, with PAD_ID after their ends."""
+        chosen = [self[row] for row in rows]
+        batch = np.full((len(chosen), max(map(len, chosen))), PAD_ID, np.int32)
+        for place, ids in zip(batch, chosen, strict=True):
+            place[: len(ids)] = ids
+        return batch
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedPairs:
+    """Sentence pairs as ids, END_ID closing every row, and the count of those left out."""
+
+    source: IdRows
+    target: IdRows
+    max_length: int
+    dropped_empty: int
+    dropped_long: int
+
+    @property
+    def kept(self) -> int:
+        return len(self.target)
+
+    def report(self) -> str:
+        return (
+            f"{self.kept:,} sentence pairs kept ({len(self.source.ids):,} source and {len(self.target.ids):,} target "
+            f"tokens), {self.dropped_empty:,} dropped for an empty side, {self.dropped_long:,} for a side of more than "
+            f"{self.max_length:,} tokens"
+        )
+
+
+def encode_pairs(
+    pairs: Iterable[SentencePair],
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    max_length: int,
+    on_progress: Callable[[int], None] = lambda pairs_done: None,
+) -> EncodedPairs:
+    """Tokenizes the pairs and drops those with an empty side or with more than `max_length` ids, END_ID included.
+
+    Calls `on_progress` with the number of pairs read so far. Raises ValueError where no pair is left.
+    """
+    parts, pairs_done = [], 0
+    for chunk in _chunks(pairs):
+        parts.append(_encode_chunk(chunk, source_tokenizer, target_tokenizer, max_length))
+        on_progress(pairs_done := pairs_done + len(chunk))
+    encoded = _joined(parts, max_length)
+    if not encoded.kept:
+        raise ValueError(f"no pair is left: {encoded.report()}; give more text or raise max_length")
+    return encoded
+
+
+def _chunks(pairs: Iterable[SentencePair]) -> Iterator[list[SentencePair]]:
+    pairs = iter(pairs)
+    return iter(lambda: list(itertools.islice(pairs, CHUNK)), [])
+
+
+def _encode_chunk(
+    chunk: list[SentencePair], source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, max_length: int
+) -> EncodedPairs:
+    source = source_tokenizer.encode([source for source, _ in chunk])
+    target = target_tokenizer.encode([target for _, target in chunk])
+    full = [(s + [END_ID], t + [END_ID]) for s, t in zip(source, target, strict=True) if s and t]
+    kept = [(s, t) for s, t in full if max(len(s), len(t)) <= max_length]
+    return EncodedPairs(
+        source=IdRows.of([s for s, _ in kept]),
+        target=IdRows.of([t for _, t in kept]),
+        max_length=max_length,
+        dropped_empty=len(chunk) - len(full),
+        dropped_long=len(full) - len(kept),
+    )
+
+
+def _joined(parts: Sequence[EncodedPairs], max_length: int) -> EncodedPairs:
+    return EncodedPairs(
+        source=IdRows.join([part.source for part in parts]),
+        target=IdRows.join([part.target for part in parts]),
+        max_length=max_length,
+        dropped_empty=sum(part.dropped_empty for part in parts),
+        dropped_long=sum(part.dropped_long for part in parts),
+    )
+
+
+# Ids to batches
+
+
+def snake_order(source_lengths: np.ndarray, target_lengths: np.ndarray, ties: np.ndarray) -> np.ndarray:
+    """The order in which pairs of like lengths are neighbours, (pairs,) int64, longest first.
+
+    Pairs are sorted by their longer side, which decides how many fit into a batch; of equal ones, by how much longer
+    the source is, upwards and downwards in turn, so that the shorter side does not jump. `ties` decides the rest.
+    """
+    longer = np.maximum(source_lengths, target_lengths)
+    upwards = np.where(longer % 2, 1, -1)
+    return np.lexsort((ties, upwards * (source_lengths - target_lengths), -longer))
+
+
+def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[int, int]]:
+    """Cuts pairs, the longest first, into (start, stop) of at most `batch_tokens` padded tokens a side.
+
+    Vaswani et al. 2017, section 5.1. The last two batches share their pairs evenly, so that none is a mere rest.
+    """
+    bounds, pairs = [0], len(longer_lengths)
+    while bounds[-1] < pairs:
+        bounds.append(min(pairs, bounds[-1] + batch_tokens // int(longer_lengths[bounds[-1]])))
+    if len(bounds) > 2:
+        bounds[-2] = min(bounds[-2], (bounds[-3] + pairs) // 2)
+    return list(itertools.pairwise(bounds))
+
+
+class Batches:
+    """Batches of pairs of like lengths; batch `step` follows from the pairs, `batch_tokens`, `seed` and `step` alone.
+
+    So a training run resumes at any step without a state. Every epoch holds each pair once, in as many batches of the
+    same shapes; which of the equally long pairs share a batch, and the order of batches, change with the epoch.
+    Raises ValueError where a pair does not fit into a batch.
+    """
+
+    def __init__(self, pairs: EncodedPairs, batch_tokens: int, seed: int = 0):
+        longer = np.maximum(pairs.source.lengths, pairs.target.lengths)
+        if longer.max() > batch_tokens:
+            raise ValueError(
+                f"batch_tokens is {batch_tokens:,}, but one sentence has {longer.max():,} tokens and must fit; "
+                f"raise batch_tokens, or encode with max_length={batch_tokens}"
+            )
+        self.pairs = pairs
+        self.seed = seed
+        self._plan = plan_batches(np.sort(longer)[::-1], batch_tokens)
+        self._epoch = functools.lru_cache(maxsize=2)(self._shuffle)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return len(self._plan)
+
+    @property
+    def target_tokens(self) -> int:
+        """Real target tokens an epoch."""
+        return len(self.pairs.target.ids)
+
+    @functools.cached_property
+    def padding_share(self) -> float:
+        """The share of padding among all source and target positions, the same in each epoch."""
+        sides = (self.pairs.source.lengths, self.pairs.target.lengths)
+        order = snake_order(*sides, ties=np.zeros(self.pairs.kept))
+        starts, stops = np.array(self._plan).T
+        positions = sum((stops - starts) @ np.maximum.reduceat(lengths[order], starts) for lengths in sides)
+        return 1 - (len(self.pairs.source.ids) + len(self.pairs.target.ids)) / float(positions)
+
+    def report(self) -> str:
+        return f"{self.steps_per_epoch:,} batches an epoch, {self.padding_share:.1%} padding"
+
+    def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        """({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T)): ids are int32, weights float32.
+
+        `labels` end in END_ID; `target` is the same one place later, behind START_ID; `weights` are 1 at real labels.
+        """
+        epoch, place = divmod(step, self.steps_per_epoch)
+        order, plan = self._epoch(epoch)
+        rows = order[slice(*plan[place])]
+        source, labels = self.pairs.source.padded(rows), self.pairs.target.padded(rows)
+        is_real = labels != PAD_ID
+        previous = np.pad(labels[:, :-1], [(0, 0), (1, 0)], constant_values=START_ID)
+        return {"source": source, "target": np.where(is_real, previous, PAD_ID)}, labels, is_real.astype(np.float32)
+
+    def dataset(self, first_step: int = 0):
+        """An endless `tf.data.Dataset` of `batch(first_step)`, `batch(first_step + 1)`, ..."""
+        return _dataset(lambda: map(self.batch, itertools.count(first_step)))
+
+    def _shuffle(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """The epoch's pairs in their order, (pairs,), and its batches as (start, stop) in theirs, (steps, 2)."""
+        random = np.random.default_rng([self.seed, epoch])
+        ties = random.random(self.pairs.kept)
+        order = snake_order(self.pairs.source.lengths, self.pairs.target.lengths, ties)
+        return order, random.permutation(self._plan)
+
+
+def training_dataset(
+    pairs: Iterable[SentencePair],
+    tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer | None = None,
+    *,
+    batch_tokens: int = 4096,
+    max_length: int = 128,
+    seed: int = 0,
+):
+    """Sentence pairs -> a `tf.data.Dataset` for `model.fit(dataset, epochs=...)`; each pass is shuffled anew.
+
+    Elements are those of `Batches.batch`; both sides share `tokenizer` unless the target has its own. Warns where pairs
+    are dropped; raises what `encode_pairs` and `Batches` raise.
+    """
+    import tensorflow as tf
+
+    encoded = encode_pairs(pairs, tokenizer, target_tokenizer or tokenizer, max_length)
+    if encoded.dropped_empty or encoded.dropped_long:
+        warnings.warn(encoded.report(), stacklevel=2)
+    batches = Batches(encoded, batch_tokens, seed)
+    steps, epochs = batches.steps_per_epoch, itertools.count()
+
+    def one_epoch():
+        epoch = next(epochs)
+        return map(batches.batch, range(epoch * steps, (epoch + 1) * steps))
+
+    return _dataset(one_epoch).apply(tf.data.experimental.assert_cardinality(steps))
+
+
+def _dataset(generator: Callable[[], Iterator]):
+    import tensorflow as tf
+
+    ids, weights = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
+    signature = ({"source": ids, "target": ids}, ids, weights)
+    return tf.data.Dataset.from_generator(generator, output_signature=signature).prefetch(2)
