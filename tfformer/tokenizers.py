@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,8 @@ from pathlib import Path
 import sentencepiece
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
+
+from tfformer import files
 
 PAD_ID, UNKNOWN_ID, START_ID, END_ID = 0, 1, 2, 3
 
@@ -86,16 +87,7 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Writes the model in one atomic step: a kill leaves the old file or the new one, never a part."""
-        path = Path(path)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with part.open("wb") as file:
-                file.write(self.model)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        files.write_bytes(Path(path), self.model)
 
     @property
     def vocab_size(self) -> int:
@@ -160,12 +152,11 @@ class Tokenizer:
 
     def _checked(self, ids: Sequence[int]) -> list[int]:
         ids = [int(i) for i in ids]
-        for i in ids:
-            if not 0 <= i < self.vocab_size:
-                raise ValueError(
-                    f"id {i} is not in this vocabulary of {self.vocab_size} pieces (0 to {self.vocab_size - 1}); "
-                    "decode with the tokenizer that made the ids"
-                )
+        if outside := [i for i in ids if not 0 <= i < self.vocab_size]:
+            raise ValueError(
+                f"id {outside[0]} is not in this vocabulary of {self.vocab_size} pieces (0 to {self.vocab_size - 1}); "
+                "decode with the tokenizer that made the ids"
+            )
         return ids
 
 
