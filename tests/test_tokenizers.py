@@ -15,7 +15,8 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from tfformer import tokenizers
-from tfformer.tokenizers import END_ID, PAD_ID, START_ID, UNKNOWN_ID, Tokenizer
+from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
+from tfformer.tokenizers import Tokenizer
 
 DICE = random.Random(1)
 SYLLABLES = "the dog sees cat hund katze haus sieht hört ﬁn der ein ｂig re small un kle ine".split()

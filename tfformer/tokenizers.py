@@ -14,8 +14,7 @@ from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
 from tfformer import files
-
-PAD_ID, UNKNOWN_ID, START_ID, END_ID = 0, 1, 2, 3
+from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 MODEL_TYPES = ("unigram", "bpe")
 MAX_MODEL_BYTES = 64 * 1024 * 1024  # thirteen times the largest published vocabularies (250,000 pieces, about 5 MB)
@@ -62,7 +61,7 @@ class Tokenizer:
     """Sentences to ids and back; the ids of the graph and of Python are the same.
 
     Ids never include padding, start or end when encoding; all three are left out when decoding. Raises ValueError where
-    `model` is not a whole SentencePiece model with this module's special ids.
+    `model` is not a whole SentencePiece model with the special ids of `special_ids.py`.
     """
 
     def __init__(self, model: bytes):

@@ -1,0 +1,48 @@
+"""The Transformer for machine translation on TensorFlow and Keras 3: train, score, ship one artefact.
+
+Names are imported when first used, so that the command line answers at once. Where Keras is already imported, the
+layers are imported too, which registers them: `.keras` files load without `custom_objects`.
+"""
+
+import importlib
+import sys
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Config": "config",
+    "Decoder": "transformer",
+    "DecoderLayer": "layers",
+    "Encoder": "transformer",
+    "EncoderLayer": "layers",
+    "FeedForward": "layers",
+    "MultiHeadAttention": "layers",
+    "PositionalEncoding": "layers",
+    "SmoothedCrossEntropy": "losses",
+    "TokenEmbedding": "layers",
+    "Tokenizer": "tokenizers",
+    "Transformer": "transformer",
+    "Translator": "translator",
+    "WarmupSchedule": "schedules",
+    "look_ahead_mask": "masks",
+    "padding_mask": "masks",
+    "train": "training",
+    "training_dataset": "data",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str):
+    if name not in _HOME:
+        raise AttributeError(f"module 'tfformer' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"tfformer.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
+
+
+if "keras" in sys.modules:
+    for _module in ("transformer", "losses", "schedules"):
+        importlib.import_module(f"tfformer.{_module}")

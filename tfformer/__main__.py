@@ -1,0 +1,8 @@
+"""`python -m tfformer` is the command `tfformer`."""
+
+import sys
+
+from tfformer.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

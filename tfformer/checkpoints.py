@@ -1,0 +1,168 @@
+"""The run directory: what a training writes, and what translating, scoring and exporting read. Knows no training.
+
+    config.json         the recipe in full, with the digests of the tokenizers
+    tokenizer.model     the vocabulary (or source.model and target.model)
+    best.weights.h5     the weights with the best validation BLEU
+    resume.npz          every variable and the position of the training: where --resume goes on
+    metrics.jsonl       one line an epoch
+    result.json         written last: the training has finished
+    tensorboard/        the same figures and sample translations for TensorBoard
+"""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.config import Config
+from tfformer.files import whole_file, write_text
+from tfformer.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class Tokenizers:
+    """Source and target tokenizer; one and the same object where the vocabulary is shared."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def shared(self) -> bool:
+        return self.source is self.target
+
+
+class RunDirectory:
+    """A folder with one training in it. Every file is replaced whole; nothing else in the folder is touched."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.weights = self.path / "best.weights.h5"
+        self.resume_state = self.path / "resume.npz"
+        self.metrics = self.path / "metrics.jsonl"
+        self.result = self.path / "result.json"
+        self.tensorboard = self.path / "tensorboard"
+
+    @classmethod
+    def open(cls, path: str | Path) -> "RunDirectory":
+        """An existing run; FileNotFoundError if there is none."""
+        run = cls(path)
+        if not (run.path / "config.json").is_file():
+            raise FileNotFoundError(f"{path} is not a run directory: it has no config.json; give the --run-dir of a training")
+        return run
+
+    def check_free(self) -> None:
+        """FileExistsError unless the folder is absent or empty, so that nothing is ever overwritten."""
+        if (self.path / "config.json").exists():
+            raise FileExistsError(f"{self.path} already holds a run; add --resume to go on with it, or choose another folder")
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise FileExistsError(f"{self.path} exists and is not an empty folder; choose another --run-dir")
+
+    def create(self, config: Config, tokenizers: Tokenizers) -> None:
+        """Write what every later step reads; config.json last, as it makes the folder a run."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        for path, tokenizer in self._tokenizer_files(tokenizers.shared, tokenizers).items():
+            tokenizer.save(path)
+        digests = {"source": tokenizers.source.digest, "target": tokenizers.target.digest}
+        write_text(self.path / "config.json", json.dumps(config.to_dict() | {"digests": digests}, indent=2) + "\n")
+
+    def config(self) -> Config:
+        return Config.from_dict({key: value for key, value in self._config_json().items() if key != "digests"})
+
+    def tokenizers(self) -> Tokenizers:
+        """The vocabularies, checked against the digests that the run was trained with."""
+        config_json = self._config_json()
+        shared = Config.from_dict({key: value for key, value in config_json.items() if key != "digests"}).tokenizer.shared
+        paths = list(self._tokenizer_files(shared, None))
+        loaded = [Tokenizer.load(path) for path in paths]
+        tokenizers = Tokenizers(loaded[0], loaded[-1])
+        digests = {"source": tokenizers.source.digest, "target": tokenizers.target.digest}
+        if digests != config_json.get("digests"):
+            raise ValueError(f"{paths[0]} is not the vocabulary that {self.path} was trained with; restore the original file")
+        return tokenizers
+
+    def build_model(self, tokenizers: Tokenizers):
+        """The run's Transformer with fresh weights."""
+        from tfformer.transformer import Transformer
+
+        config = self.config()
+        return Transformer(tokenizers.source.vocab_size, tokenizers.target.vocab_size, **vars(config.model))
+
+    def load_model(self, tokenizers: Tokenizers):
+        """The run's Transformer with its best weights."""
+        if not self.weights.is_file():
+            raise FileNotFoundError(f"{self.path} has no best.weights.h5 yet: no validation has been reached; train on")
+        model = self.build_model(tokenizers)
+        try:
+            model.load_weights(self.weights)
+        except (OSError, ValueError, KeyError) as error:
+            raise ValueError(f"{self.weights} is damaged or not of this model ({first_line(error)}); train again") from None
+        return model
+
+    def save_weights(self, model) -> None:
+        with whole_file(self.weights) as temporary:
+            model.save_weights(temporary)
+
+    def save_resume_state(self, model, history: list[dict]) -> None:
+        """Every variable of model and optimizer, and the history of the epochs (plain JSON values)."""
+        lines = [json.dumps(epoch) for epoch in history]
+        arrays = {f"variable_{n}": np.asarray(variable) for n, variable in enumerate(_variables(model))}
+        with whole_file(self.resume_state) as temporary, temporary.open("wb") as file:
+            np.savez(file, history=np.array(lines), **arrays)
+        write_text(self.metrics, "".join(line + "\n" for line in lines))
+
+    def load_resume_state(self, model) -> list[dict]:
+        """Put the variables back and return the history."""
+        history, variables = self.history(), _variables(model)
+        with self._open_resume_state() as state:
+            arrays = [state[f"variable_{n}"] for n in range(len(variables))]
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
+        return history
+
+    def history(self) -> list[dict]:
+        """The epochs behind the resume state; none before the first has ended."""
+        if not self.resume_state.is_file():
+            return []
+        with self._open_resume_state() as state:
+            return [json.loads(line) for line in state["history"]]
+
+    @contextmanager
+    def _open_resume_state(self) -> Iterator[np.lib.npyio.NpzFile]:
+        if not self.resume_state.is_file():
+            raise FileNotFoundError(f"{self.path} has no resume.npz: its first epoch was not reached; start a new run")
+        try:
+            with np.load(self.resume_state, allow_pickle=False) as state:
+                yield state
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{self.resume_state} is damaged ({first_line(error)}); start a new run") from None
+
+    def finish(self, result: dict) -> None:
+        write_text(self.result, json.dumps(result, indent=2) + "\n")
+
+    def _config_json(self) -> dict:
+        path = self.path / "config.json"
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged ({first_line(error)}); restore it or train again") from None
+        if not isinstance(values, dict):
+            raise ValueError(f"{path} is damaged (not a JSON object); restore it or train again")
+        return values
+
+    def _tokenizer_files(self, shared: bool, tokenizers: Tokenizers | None) -> dict:
+        names = ("tokenizer.model",) if shared else ("source.model", "target.model")
+        values = (tokenizers.source, tokenizers.target) if tokenizers else (None, None)
+        return {self.path / name: value for name, value in zip(names, values, strict=False)}
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's text: what fits into a message."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _variables(model) -> list:
+    return [*model.variables, *model.optimizer.variables]

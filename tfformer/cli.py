@@ -1,0 +1,181 @@
+"""The command line: one function a verb, which parses, calls and prints. Heavy imports stay inside the verb."""
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+CHUNK = 2_000  # sentences read, translated and written at a time, so that input may be larger than memory
+
+EXAMPLES = """examples:
+  tfformer train phrasebook --run-dir runs/phrasebook
+  tfformer train recipe.yaml --run-dir runs/mine --set data.folder=corpus --set training.epochs=30
+  tfformer translate runs/mine --input news.en --output news.de --beam-size 4
+  echo "The animal is tired." | tfformer translate runs/phrasebook
+  tfformer evaluate runs/mine --source test.en --reference test.de
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb. Returns 0, or 2 after one line about what the caller can put right."""
+    options = _parser().parse_args(arguments)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
+    try:
+        if options.verb is not _recipes:
+            _import_tensorflow()
+        options.verb(options)
+    except (ValueError, OSError) as error:
+        print(f"tfformer: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("tfformer: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _import_tensorflow() -> None:
+    """Import TensorFlow without the lines that its C++ side prints before its log level counts."""
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tfformer",
+        description="Train a Transformer on parallel text, translate with it and score it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
+
+    def verb(function, description: str) -> argparse.ArgumentParser:
+        name = function.__name__.strip("_")
+        added = verbs.add_parser(name, help=description, description=description)
+        added.set_defaults(verb=function)
+        return added
+
+    verb(_recipes, "list the built-in recipes")
+
+    train = verb(_train, "train on parallel text, as a recipe says")
+    train.add_argument("recipe", metavar="RECIPE", help="a YAML file or the name of a built-in recipe")
+    train.add_argument("--run-dir", required=True, metavar="DIR", help="where the run goes; must be new or empty")
+    train.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change the recipe")
+    train.add_argument("--resume", action="store_true", help="go on with the interrupted run in DIR")
+    train.add_argument("--init-from", metavar="RUN", help="start from this run's vocabulary and weights")
+
+    translate = verb(_translate, "translate one sentence a line")
+    translate.add_argument("run", metavar="RUN", help="a run directory")
+    translate.add_argument("--input", metavar="F", help="a text file; standard input if left out")
+    translate.add_argument("--output", metavar="F", help="a new file; standard output if left out")
+    _add_search(translate)
+    translate.add_argument("--n-best", type=int, default=1, metavar="K", help="print the K best, a line each")
+    translate.add_argument("--scores", action="store_true", help="print score, tab, translation")
+
+    corpus = verb(_corpus, "write the built-in parallel corpus as text files")
+    corpus.add_argument("name", choices=["phrasebook"])
+    corpus.add_argument("--output", required=True, metavar="DIR", help="gets {train,valid,test}.{en,de}")
+
+    evaluate = verb(_evaluate, "translate a text and score it with BLEU and chrF; the last line is JSON")
+    evaluate.add_argument("run", metavar="RUN", help="a run directory")
+    evaluate.add_argument("--source", required=True, metavar="F", help="the text to translate")
+    evaluate.add_argument("--reference", required=True, metavar="F", help="its correct translation, line by line")
+    _add_search(evaluate)
+    evaluate.add_argument("--json", action="store_true", help="print the JSON line alone")
+    return parser
+
+
+def _add_search(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--beam-size", type=int, metavar="N", help="1 is greedy; the run's own if left out")
+    parser.add_argument("--length-penalty", type=float, metavar="A", help="alpha of Wu et al. 2016; 0 is none")
+
+
+def _recipes(options: argparse.Namespace) -> None:
+    from tfformer.config import builtin_recipes
+
+    for name, path in builtin_recipes().items():
+        print(f"{name:<20}{path.read_text(encoding='utf-8').splitlines()[0].lstrip('# ')}")
+
+
+def _train(options: argparse.Namespace) -> None:
+    from tfformer.config import find_recipe, read_recipe
+
+    config = read_recipe(find_recipe(options.recipe), options.set)
+    from tfformer.training import train
+
+    result = train(config, options.run_dir, options.resume, options.init_from)
+    print(json.dumps(result))
+
+
+def _translate(options: argparse.Namespace) -> None:
+    from tfformer.translator import Translator
+
+    beam_size = options.beam_size
+    if options.n_best > 1:
+        beam_size = max(options.n_best, beam_size or 0)
+    with _input_lines(options.input) as sentences, _output(options.output) as output:
+        translator = Translator.load(options.run)
+        while chunk := list(itertools.islice(sentences, CHUNK)):
+            for translations in translator.n_best(chunk, beam_size, options.length_penalty):
+                for text, score in translations[: options.n_best]:
+                    print(f"{score:.4f}\t{text}" if options.scores else text, file=output)
+            output.flush()
+
+
+def _corpus(options: argparse.Namespace) -> None:
+    from tfformer import phrasebook
+
+    phrasebook.write(Path(options.output))
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from tfformer.data import read_pairs
+    from tfformer.evaluation import scores
+    from tfformer.translator import Translator
+
+    sources, references = map(list, zip(*read_pairs([options.source, options.reference]), strict=True))
+    translator = Translator.load(options.run)
+    start = time.monotonic()
+    translations = translator.translate(sources, options.beam_size, options.length_penalty)
+    result = scores(translations, references)
+    result |= {"sentences": len(sources), "seconds": round(time.monotonic() - start, 2)}
+    if not options.json:
+        print(f"BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f} on {len(sources)} sentences")
+    print(json.dumps(result))
+
+
+@contextlib.contextmanager
+def _input_lines(path: str | None) -> Iterator[Iterator[str]]:
+    from tfformer.data import lines, read_lines
+
+    yield read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
+
+
+@contextlib.contextmanager
+def _output(path: str | None):
+    """Standard output, or a new file that appears whole when everything is written."""
+    if path is None:
+        yield sys.stdout
+        return
+    from tfformer.files import whole_file
+
+    if Path(path).exists():
+        raise FileExistsError(f"{path} exists already; choose another --output")
+    with whole_file(Path(path)) as temporary, temporary.open("w", encoding="utf-8") as file:
+        yield file

@@ -1,0 +1,316 @@
+"""The Transformer's layers (Vaswani et al. 2017, section 3). Knows no configuration, no text and no search.
+
+Shape letters: B batch, T query positions, S key positions, D d_model, H heads, L cache length, V vocabulary.
+"""
+
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+register = keras.saving.register_keras_serializable(package="tfformer")
+
+ACTIVATIONS = ("relu", "gelu", "swish")
+NORMS = ("post", "pre")
+POSITION_LAYOUTS = ("interleaved", "halves")
+
+
+def require(name: str, value: object, known: tuple) -> object:
+    """Return `value` if it is one of `known`; otherwise a ValueError that lists them."""
+    if value not in known:
+        raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
+    return value
+
+
+def positional_encoding(positions: tf.Tensor, d_model: int, layout: str = "interleaved") -> tf.Tensor:
+    """Positions (T,) -> (T, D) float32: sine and cosine of pos / 10000^(2i / d_model) (section 3.5).
+
+    `interleaved` is the paper's order (sin, cos, sin, cos, ...), `halves` has all sines before all cosines.
+    Always computed in float32: in bfloat16 neighbouring positions above 256 would be equal.
+    """
+    exponents = tf.range(0, d_model, 2, dtype=tf.float32) / d_model
+    angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * tf.pow(10000.0, -exponents)
+    if layout == "halves":
+        return tf.concat([tf.sin(angles), tf.cos(angles)], axis=-1)
+    return tf.reshape(tf.stack([tf.sin(angles), tf.cos(angles)], axis=-1), (-1, d_model))
+
+
+@register
+class PositionalEncoding(keras.layers.Layer):
+    """Adds the encoding of positions first, first + 1, ... to (B, T, D) embeddings. Has no weights and no length limit."""
+
+    def __init__(self, d_model: int, layout: str = "interleaved", **kwargs):
+        super().__init__(**kwargs)
+        if d_model % 2:
+            raise ValueError(f"d_model={d_model} is odd; sines and cosines come in pairs, so choose an even d_model")
+        self.d_model = d_model
+        self.layout = require("layout", layout, POSITION_LAYOUTS)
+
+    def call(self, embeddings: tf.Tensor, first: tf.Tensor | int = 0) -> tf.Tensor:
+        positions = first + tf.range(tf.shape(embeddings)[1])
+        return embeddings + tf.cast(positional_encoding(positions, self.d_model, self.layout), embeddings.dtype)
+
+    def get_config(self) -> dict:
+        return super().get_config() | {"d_model": self.d_model, "layout": self.layout}
+
+
+@register
+class TokenEmbedding(keras.layers.Layer):
+    """Token ids (B, T) -> (B, T, D), scaled by sqrt(d_model); its transpose gives the logits (section 3.4).
+
+    Initialised with standard deviation d_model^-0.5, so that both ends have unit variance.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int, **kwargs):
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.d_model = d_model
+
+    def build(self, input_shape=None) -> None:
+        initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
+        self.embeddings = self.add_weight(shape=(self.vocab_size, self.d_model), initializer=initializer, name="embeddings")
+
+    def call(self, ids: tf.Tensor) -> tf.Tensor:
+        return tf.gather(tf.cast(self.embeddings, self.compute_dtype), ids) * self.d_model**0.5
+
+    def logits(self, x: tf.Tensor) -> tf.Tensor:
+        """(..., D) -> (..., V): the product with the transposed embedding."""
+        return tf.matmul(x, tf.cast(self.embeddings, x.dtype), transpose_b=True)
+
+    def get_config(self) -> dict:
+        return super().get_config() | {"vocab_size": self.vocab_size, "d_model": self.d_model}
+
+
+class KeyValue(NamedTuple):
+    """Projected keys and values, each (B, H, L, D // H): what attention looks up, and what a decoder caches."""
+
+    key: tf.Tensor
+    value: tf.Tensor
+
+    def write(self, new: "KeyValue", first: tf.Tensor) -> "KeyValue":
+        """This cache with `new`'s positions (B, H, T, D // H) in the places first, first + 1, ..., first + T - 1."""
+        return KeyValue(_write(self.key, new.key, first), _write(self.value, new.value, first))
+
+
+def _write(cache: tf.Tensor, new: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
+    batch, heads, length = (tf.shape(new)[axis] for axis in range(3))
+    indices = tf.stack(tf.meshgrid(tf.range(batch), tf.range(heads), first + tf.range(length), indexing="ij"), axis=-1)
+    return tf.tensor_scatter_nd_update(cache, indices, new)
+
+
+@register
+class MultiHeadAttention(keras.layers.Layer):
+    """softmax(Q K^T / sqrt(d_k)) V in `num_heads` heads of d_model / num_heads (section 3.2, eq. 1).
+
+    `call` attends from a sequence to a memory. A decoder with a cache uses its two halves: `project` the memory once,
+    then `attend` to it at each step.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, use_bias: bool = True, **kwargs):
+        super().__init__(**kwargs)
+        if d_model % num_heads:
+            raise ValueError(f"d_model={d_model} cannot be split into num_heads={num_heads} equal heads; choose a divisor")
+        self.d_model = d_model
+        self.num_heads = num_heads
+        self.use_bias = use_bias
+        dense = {"use_bias": use_bias, "dtype": self.dtype_policy}
+        self.query = keras.layers.Dense(d_model, name="query", **dense)
+        self.key_value = keras.layers.Dense(2 * d_model, name="key_value", **dense)
+        self.output_projection = keras.layers.Dense(d_model, name="output", **dense)
+
+    def build(self, query_shape=None, memory_shape=None) -> None:
+        for dense in (self.query, self.key_value, self.output_projection):
+            dense.build((None, None, self.d_model))
+
+    def call(self, query: tf.Tensor, memory: tf.Tensor, mask: tf.Tensor | None = None, return_weights: bool = False):
+        """Query (B, T, D) and memory (B, S, D) -> (B, T, D); with `return_weights` also the weights (B, H, T, S)."""
+        output, weights = self.attend(query, self.project(memory), mask)
+        return (output, weights) if return_weights else output
+
+    def project(self, memory: tf.Tensor) -> KeyValue:
+        """Memory (B, S, D) -> its keys and values in heads."""
+        key, value = tf.split(self.key_value(memory), 2, axis=-1)
+        return KeyValue(self._split_heads(key), self._split_heads(value))
+
+    def attend(self, query: tf.Tensor, memory: KeyValue, mask: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
+        """Query (B, T, D) and projected memory -> output (B, T, D) and weights (B, H, T, S), exactly 0 where masked."""
+        query = self._split_heads(self.query(query)) * (self.d_model // self.num_heads) ** -0.5
+        scores = tf.matmul(query, memory.key, transpose_b=True)
+        if mask is not None:
+            scores += tf.where(mask, tf.zeros((), scores.dtype), scores.dtype.min / 2)
+        weights = tf.nn.softmax(scores)
+        return self.output_projection(self._merge_heads(tf.matmul(weights, memory.value))), weights
+
+    def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
+        """(B, T, D) -> (B, H, T, D // H)."""
+        shape = tf.shape(x)
+        return tf.transpose(tf.reshape(x, (shape[0], shape[1], self.num_heads, self.d_model // self.num_heads)), (0, 2, 1, 3))
+
+    def _merge_heads(self, x: tf.Tensor) -> tf.Tensor:
+        """(B, H, T, D // H) -> (B, T, D)."""
+        shape = tf.shape(x)
+        return tf.reshape(tf.transpose(x, (0, 2, 1, 3)), (shape[0], shape[2], self.d_model))
+
+    def get_config(self) -> dict:
+        return super().get_config() | {"d_model": self.d_model, "num_heads": self.num_heads, "use_bias": self.use_bias}
+
+
+@register
+class FeedForward(keras.layers.Layer):
+    """Position-wise max(0, x W1 + b1) W2 + b2 (section 3.3, eq. 2), or with gelu or swish in place of relu."""
+
+    def __init__(self, d_model: int, d_ff: int, activation: str = "relu", **kwargs):
+        super().__init__(**kwargs)
+        self.d_model = d_model
+        self.d_ff = d_ff
+        self.activation = require("activation", activation, ACTIVATIONS)
+        self.inner = keras.layers.Dense(d_ff, activation=activation, name="inner", dtype=self.dtype_policy)
+        self.outer = keras.layers.Dense(d_model, name="outer", dtype=self.dtype_policy)
+
+    def build(self, input_shape=None) -> None:
+        self.inner.build((None, None, self.d_model))
+        self.outer.build((None, None, self.d_ff))
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        return self.outer(self.inner(x))
+
+    def get_config(self) -> dict:
+        return super().get_config() | {"d_model": self.d_model, "d_ff": self.d_ff, "activation": self.activation}
+
+
+@register
+class Residual(keras.layers.Layer):
+    """What surrounds every sub-layer: residual connection, dropout and layer normalisation (sections 3.1 and 5.4).
+
+    post: LayerNorm(x + Dropout(Sublayer(x))), as in the paper; pre: x + Dropout(Sublayer(LayerNorm(x))).
+    A layer calls `enter` before its sub-layer and the object itself after it.
+    """
+
+    def __init__(self, d_model: int, dropout: float = 0.0, norm: str = "post", epsilon: float = 1e-6, **kwargs):
+        super().__init__(**kwargs)
+        self.d_model = d_model
+        self.norm = require("norm", norm, NORMS)
+        self.normalization = keras.layers.LayerNormalization(epsilon=epsilon, name="normalization", dtype=self.dtype_policy)
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, input_shape=None) -> None:
+        self.normalization.build((None, None, self.d_model))
+
+    def enter(self, x: tf.Tensor) -> tf.Tensor:
+        """The sub-layer's input."""
+        return self.normalization(x) if self.norm == "pre" else x
+
+    def call(self, x: tf.Tensor, sublayer_output: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        x = x + self.dropout(sublayer_output, training=training)
+        return self.normalization(x) if self.norm == "post" else x
+
+    def get_config(self) -> dict:
+        return super().get_config() | {
+            "d_model": self.d_model,
+            "dropout": self.dropout.rate,
+            "norm": self.norm,
+            "epsilon": self.normalization.epsilon,
+        }
+
+
+class _StackLayer(keras.layers.Layer):
+    """What EncoderLayer and DecoderLayer share: their constructor arguments, a feed-forward sub-layer, residuals."""
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float = 0.0,
+        activation: str = "relu",
+        norm: str = "post",
+        use_bias: bool = True,
+        epsilon: float = 1e-6,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.config = {
+            "d_model": d_model,
+            "num_heads": num_heads,
+            "d_ff": d_ff,
+            "dropout": dropout,
+            "activation": activation,
+            "norm": norm,
+            "use_bias": use_bias,
+            "epsilon": epsilon,
+        }
+        self.self_attention = self._attention("self_attention")
+        self.self_attention_residual = self._residual("self_attention_residual")
+        self.feed_forward = FeedForward(d_model, d_ff, activation, name="feed_forward", dtype=self.dtype_policy)
+        self.feed_forward_residual = self._residual("feed_forward_residual")
+
+    def _attention(self, name: str) -> MultiHeadAttention:
+        config = self.config
+        return MultiHeadAttention(
+            config["d_model"], config["num_heads"], config["use_bias"], name=name, dtype=self.dtype_policy
+        )
+
+    def _residual(self, name: str) -> Residual:
+        config = self.config
+        return Residual(
+            config["d_model"], config["dropout"], config["norm"], config["epsilon"], name=name, dtype=self.dtype_policy
+        )
+
+    def build(self, input_shape=None) -> None:
+        for layer in self._flatten_layers(include_self=False, recursive=False):
+            layer.build(None)
+
+    def get_config(self) -> dict:
+        return super().get_config() | self.config
+
+
+@register
+class EncoderLayer(_StackLayer):
+    """Self-attention, then feed-forward, each in its residual (section 3.1, figure 1 left)."""
+
+    def call(self, x: tf.Tensor, mask: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
+        """(B, S, D) with a mask over the keys -> (B, S, D)."""
+        h = self.self_attention_residual.enter(x)
+        x = self.self_attention_residual(x, self.self_attention(h, h, mask), training=training)
+        h = self.feed_forward_residual.enter(x)
+        return self.feed_forward_residual(x, self.feed_forward(h), training=training)
+
+
+@register
+class DecoderLayer(_StackLayer):
+    """Masked self-attention, attention to the memory, feed-forward, each in its residual (figure 1 right)."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.cross_attention = self._attention("cross_attention")
+        self.cross_attention_residual = self._residual("cross_attention_residual")
+
+    def call(self, x, memory, mask=None, memory_mask=None, training=None) -> tf.Tensor:
+        """All positions at once: (B, T, D) and memory (B, S, D) -> (B, T, D)."""
+        return self.step(x, self.cross_attention.project(memory), mask, memory_mask, training=training)[0]
+
+    def step(
+        self,
+        x: tf.Tensor,
+        memory: KeyValue,
+        mask: tf.Tensor | None = None,
+        memory_mask: tf.Tensor | None = None,
+        cache: KeyValue | None = None,
+        first: tf.Tensor | int = 0,
+        training: bool | None = None,
+    ) -> tuple[tf.Tensor, KeyValue]:
+        """Positions first .. first + T - 1 of the target, and the cache that holds them too.
+
+        Without a cache the positions attend to themselves alone. Several rows of `x` may share one row of memory (the
+        beams of a sentence): to the memory they are simply more queries.
+        """
+        h = self.self_attention_residual.enter(x)
+        keys = self.self_attention.project(h)
+        cache = keys if cache is None else cache.write(keys, first)
+        x = self.self_attention_residual(x, self.self_attention.attend(h, cache, mask)[0], training=training)
+        h = self.cross_attention_residual.enter(x)
+        queries = tf.reshape(h, (tf.shape(memory.key)[0], -1, self.config["d_model"]))
+        attended = tf.reshape(self.cross_attention.attend(queries, memory, memory_mask)[0], tf.shape(x))
+        x = self.cross_attention_residual(x, attended, training=training)
+        h = self.feed_forward_residual.enter(x)
+        return self.feed_forward_residual(x, self.feed_forward(h), training=training), cache

@@ -1,0 +1,34 @@
+"""Label-smoothed cross-entropy per real token. Knows no model; the data set's sample weights say what is padding."""
+
+import keras
+import tensorflow as tf
+
+
+@keras.saving.register_keras_serializable(package="tfformer")
+class SmoothedCrossEntropy(keras.losses.Loss):
+    """Cross-entropy against (1 - e) one_hot(label) + e / V (Szegedy et al. 2016, section 7; e = 0.1 in the paper).
+
+    Takes labels (B, T) and logits (B, T, V), measures in nats. With sample weights of 0 on padding, the default
+    reduction is the mean over real tokens; Keras' own default would divide by the padding too.
+    """
+
+    def __init__(self, label_smoothing: float = 0.0, reduction: str = "mean_with_sample_weight", name: str = "loss", **kwargs):
+        super().__init__(name=name, reduction=reduction, **kwargs)
+        if not 0.0 <= label_smoothing < 1.0:
+            raise ValueError(f"label_smoothing={label_smoothing} must be at least 0 and below 1")
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        logits = tf.cast(y_pred, tf.float32)
+        return smoothed_cross_entropy(tf.cast(y_true, tf.int32), logits, self.label_smoothing)
+
+    def get_config(self) -> dict:
+        return super().get_config() | {"label_smoothing": self.label_smoothing}
+
+
+def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: float) -> tf.Tensor:
+    """Labels (B, T) int32, logits (B, T, V) float32 -> (B, T) nats."""
+    vocab_size = tf.shape(logits)[-1]
+    off = smoothing / tf.cast(vocab_size, tf.float32)
+    targets = tf.one_hot(labels, vocab_size, on_value=1.0 - smoothing + off, off_value=off)
+    return tf.nn.softmax_cross_entropy_with_logits(targets, logits)

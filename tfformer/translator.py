@@ -1,0 +1,125 @@
+"""Strings in, strings out: tokenizers, model and search put together. Knows no exported format."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfformer.checkpoints import RunDirectory, Tokenizers
+from tfformer.config import DecodingConfig
+from tfformer.decoding import LOWEST, Hypotheses, beam_search, greedy_search
+from tfformer.special_ids import END_ID, PAD_ID
+from tfformer.transformer import Transformer
+
+EXTRA_LENGTH = 50  # a translation may have this many tokens more than its source (Vaswani et al. 2017, section 6.1)
+
+
+class Translation(NamedTuple):
+    """A sentence and its score: log-probability in nats over the length penalty."""
+
+    text: str
+    score: float
+
+
+def search(model: Transformer, source: tf.Tensor, max_length: int, beam_size: int, length_penalty: float) -> Hypotheses:
+    """In the graph: source ids (B, S), each ending in the end token -> the best hypotheses, B by `beam_size`."""
+    memory = model.memory(source)
+    lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)
+    limits = tf.where(lengths > 0, tf.minimum(lengths + EXTRA_LENGTH, max_length), 0)
+    cache = model.decoder.empty_cache(tf.size(limits) * beam_size, tf.reduce_max(limits))
+
+    def step_fn(ids, step, cache):
+        return model.decode_step(ids, step, cache, memory)
+
+    if beam_size == 1:
+        return greedy_search(step_fn, cache, limits)
+    return beam_search(step_fn, cache, limits, beam_size, length_penalty)
+
+
+class Translator:
+    """A trained model that translates lists of sentences."""
+
+    def __init__(self, model: Transformer, tokenizers: Tokenizers, decoding: DecodingConfig, max_length: int):
+        self.model = model
+        self.tokenizers = tokenizers
+        self.decoding = decoding
+        self.max_length = max_length
+        self._searches: dict[tuple[int, float], tf.types.experimental.PolymorphicFunction] = {}
+
+    @classmethod
+    def load(cls, run: str | Path) -> "Translator":
+        """From a run directory, with the run's best weights and its own decoding settings."""
+        directory = RunDirectory.open(run)
+        config, tokenizers = directory.config(), directory.tokenizers()
+        return cls(directory.load_model(tokenizers), tokenizers, config.decoding, config.data.max_length)
+
+    def translate(
+        self, sentences: Sequence[str], beam_size: int | None = None, length_penalty: float | None = None
+    ) -> list[str]:
+        """The best translation of each sentence; a blank sentence gives an empty one."""
+        return [translations[0].text for translations in self.n_best(sentences, beam_size, length_penalty)]
+
+    def n_best(
+        self,
+        sentences: Sequence[str],
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        batch_size: int = 64,
+    ) -> list[list[Translation]]:
+        """Up to `beam_size` translations of each sentence, best first.
+
+        Sentences of like length are decoded together, `batch_size` at a time. One that has more tokens than the model
+        was trained for is cut, with a warning that says how many were.
+        """
+        beam_size = self.decoding.beam_size if beam_size is None else beam_size
+        length_penalty = self.decoding.length_penalty if length_penalty is None else length_penalty
+        if beam_size < 1:
+            raise ValueError(f"beam_size={beam_size} must be at least 1")
+        sources = self._encode(sentences)
+        found = [[Translation("", 0.0)] for _ in sentences]
+        order = [n for n in sorted(range(len(sources)), key=lambda n: len(sources[n])) if sources[n]]
+        for first in range(0, len(order), batch_size):
+            batch = order[first : first + batch_size]
+            hypotheses = self._search(beam_size, length_penalty)(_padded([sources[n] for n in batch]))
+            for n, translations in zip(batch, self._decode(hypotheses), strict=True):
+                found[n] = translations
+        return found
+
+    def _encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Ids with the end token, cut to the model's length; no ids for a blank sentence."""
+        ids = self.tokenizers.source.encode(sentences)
+        too_long = sum(len(sentence) >= self.max_length for sentence in ids)
+        if too_long:
+            warnings.warn(
+                f"{too_long} of {len(ids)} sentences had more than {self.max_length - 1} tokens, the most that the model "
+                "takes, and were cut",
+                stacklevel=3,
+            )
+        return [sentence[: self.max_length - 1] + [END_ID] if sentence else [] for sentence in ids]
+
+    def _decode(self, hypotheses: Hypotheses) -> list[list[Translation]]:
+        ids, _, scores = (tensor.numpy() for tensor in hypotheses)
+        texts = iter(self.tokenizers.target.decode(ids.reshape(-1, ids.shape[-1])))
+        rows = [[Translation(next(texts), float(score)) for score in row] for row in scores]
+        return [[translation for translation in row if translation.score > LOWEST / 2] for row in rows]
+
+    def _search(self, beam_size: int, length_penalty: float) -> tf.types.experimental.PolymorphicFunction:
+        """The search as one graph for any batch, traced once for each pair of settings."""
+        key = (beam_size, length_penalty)
+        if key not in self._searches:
+            self._searches[key] = tf.function(
+                lambda source: search(self.model, source, self.max_length, beam_size, length_penalty),
+                input_signature=[tf.TensorSpec((None, None), tf.int32)],
+            )
+        return self._searches[key]
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Rows of ids -> (B, longest) int32, padded with 0."""
+    ids = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
+    for row, values in zip(ids, rows, strict=True):
+        row[: len(values)] = values
+    return ids
