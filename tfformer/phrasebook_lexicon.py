@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
+from math import ceil
 
 FIRST, THIRD, PLURAL = range(3)  # the persons with a verb form of their own; the polite "Sie" takes the plural
 CASES = ("Nominativ", "Akkusativ", "Dativ")
@@ -116,6 +117,9 @@ class Determiner:
     german: str
     kind: str  # "der", "dieser" and "ein" name the pattern of endings; "bare" has none
 
+    def __str__(self) -> str:
+        return self.english
+
     def in_german(self, case: str, gender: str) -> str:
         if self.kind == "der":
             return ARTICLES[case][gender]
@@ -155,7 +159,7 @@ class NounPhrase:
 
     def __str__(self) -> str:
         noun = self.noun.in_english(self.plural)
-        return f"{self.adjective} {noun}" if self.adjective else noun
+        return f"{self.adjective.english} {noun}" if self.adjective else noun
 
     @property
     def person(self) -> int:
@@ -187,7 +191,7 @@ def written(phrase: NounPhrase, case: str) -> str:
     """Determiner, adjective and noun, each with its gloss."""
     words = phrase.in_german(case) if case in CASES else phrase.in_english()
     noun = phrase.noun.english
-    glosses = (f"{phrase.determiner.english}:{noun}", f"{phrase.adjective}:{noun}", noun)
+    glosses = (f"{phrase.determiner!s}:{noun}", f"{phrase.adjective!s}:{noun}", noun)
     return " ".join(glossed(word, gloss) for word, gloss in zip(words, glosses, strict=True) if word)
 
 
@@ -216,10 +220,11 @@ class Pronoun:
         return self
 
     def __format__(self, case: str) -> str:
-        """`""` is the English subject form, `object` the English object form; otherwise a German case."""
+        """`""` and `object` are the English forms, `experiencer` is who likes what gefällt; otherwise a German case."""
         word, gloss = {
             "": (self.english, self.english),
             "object": (self.english_object, self.english_object),
+            "experiencer": (self.english, self.english_object),
             "Nominativ": (self.nominative, self.english),
             "Akkusativ": (self.accusative, self.english_object),
             "Dativ": (self.dative, self.english_object),
@@ -370,6 +375,8 @@ DAUGHTER = Noun("daughter", "die Tochter", "Töchter")
 SON = Noun("son", "der Sohn", "Söhne")
 AUNT = Noun("aunt", "die Tante", "Tanten")
 UNCLE = Noun("uncle", "der Onkel", "Onkel")
+GRANDMOTHER = Noun("grandmother", "die Großmutter", "Großmütter")
+GRANDFATHER = Noun("grandfather", "der Großvater", "Großväter")
 CHILD = Noun("child", "das Kind", "Kinder", "children")
 ADULTS = (MOTHER, FATHER, SISTER, BROTHER, AUNT, UNCLE)
 CHILDREN = (DAUGHTER, SON, CHILD)
@@ -531,6 +538,7 @@ COFFEE = Noun("coffee", "der Kaffee", countable=False)
 TEA = Noun("tea", "der Tee", countable=False)
 MILK = Noun("milk", "die Milch", countable=False)
 WATER = Noun("water", "das Wasser", countable=False)
+JUICE = Noun("juice", "der Saft", countable=False)
 BEER = Noun("beer", "das Bier", countable=False)
 WINE = Noun("wine", "der Wein", countable=False)
 
@@ -716,20 +724,29 @@ class Complement:
 
     def __format__(self, form: str) -> str:
         """`""` is English, `deutsch` German, `verneint` German with "nicht" or "kein" where it belongs."""
-        if form == "":
-            return f"{glossed(self.action.english_preposition, 'to_object')} {self.phrase:object}"
-        if form == "verneint":
-            return self._negated()
-        gloss = "to_object" if self.action.english_preposition else self.action.verb.lemma
-        return contracted(glossed(self.action.german_preposition, gloss), f"{self.phrase:{self.action.case}}")
+        return {"": governed, "deutsch": regiert, "verneint": verneint}[form](self.action, self.phrase)
 
-    def _negated(self) -> str:
-        if self.action.german_preposition:
-            return f"nicht/not {self:deutsch}"
-        if isinstance(self.phrase, NounPhrase) and self.phrase.determiner in (A, NO_ARTICLE):
-            kein, _, rest = f"{self.phrase.determined(NOT_A):{self.action.case}}".partition(" ")
-            return f"{kein}+not {rest}"
-        return f"{self:deutsch} nicht/not"
+
+@cache
+def governed(action: Action, phrase: NounPhrase | Pronoun) -> str:
+    return f"{glossed(action.english_preposition, 'to_object')} {phrase:object}"
+
+
+@cache
+def regiert(action: Action, phrase: NounPhrase | Pronoun) -> str:
+    gloss = "to_object" if action.english_preposition else action.verb.lemma
+    return contracted(glossed(action.german_preposition, gloss), f"{phrase:{action.case}}")
+
+
+@cache
+def verneint(action: Action, phrase: NounPhrase | Pronoun) -> str:
+    """An object without a preposition stands before "nicht", one with it after; "nicht ein" is "kein"."""
+    if action.german_preposition:
+        return f"nicht/not {regiert(action, phrase)}"
+    if isinstance(phrase, NounPhrase) and phrase.determiner in (A, NO_ARTICLE):
+        kein, _, rest = f"{phrase.determined(NOT_A):{action.case}}".partition(" ")
+        return f"{kein}+not {rest}"
+    return f"{regiert(action, phrase)} nicht/not"
 
 
 @dataclass(frozen=True, eq=False)
@@ -754,6 +771,12 @@ def described(nouns: tuple[Noun, ...], adjectives: tuple[Adjective, ...], plural
     return tuple(NounPhrase(noun, adjective, plural=plural) for noun in nouns for adjective in (None, *adjectives))
 
 
+@cache
+def phrase(determiner: Determiner, noun: Noun) -> NounPhrase:
+    return NounPhrase(noun, determiner=determiner)
+
+
+@cache
 def the(noun: Noun, adjective: Adjective | None = None, plural: bool = False) -> NounPhrase:
     return NounPhrase(noun, adjective, THE, plural)
 
@@ -793,7 +816,11 @@ READING = described((BOOK, NEWSPAPER), (NEW, OLD, GOOD, INTERESTING)) + describe
 MAIL = described((LETTER, POSTCARD), (LONG, BEAUTIFUL))
 GROCERIES = described((BREAD, CHEESE, CAKE, SALAD), (FRESH, GOOD)) + described((SOUP,), (WARM, GOOD))
 GROCERIES += described((APPLE, PEAR, ORANGE, CARROT, POTATO, EGG), (BIG, FRESH), plural=True)
-DRINKS = described((COFFEE, TEA), (HOT, COLD, GOOD)) + described((MILK, WATER), (WARM, COLD))
+DRINKS = (
+    described((COFFEE, TEA), (HOT, COLD, GOOD))
+    + described((MILK, WATER), (WARM, COLD))
+    + described((JUICE,), (COLD, FRESH))
+)
 VEHICLES = described((CAR, BICYCLE), (NEW, OLD, RED, EXPENSIVE))
 SIGHTS = described((MUSEUM, CASTLE, CHURCH, MARKET, CITY, VILLAGE), (OLD, BEAUTIFUL, SMALL))
 ROOMS = described((ROOM, KITCHEN), (DIRTY, BIG, SMALL))
@@ -820,7 +847,7 @@ THING_ACTIONS = (
     BUYING, ORDERING, FINDING, LOSING, FORGETTING, SELLING, REPAIRING, CLEANING, SEEING_SIGHTS, BRINGING_ALONG, WAITING,
     NEEDING, WEARING,
     Action(LOOK_FOR, LUGGAGE + READING),
-    Action(WRITE, MAIL),
+    Action(WRITE, MAIL + described((BOOK,), (NEW, GOOD))),
     Action(EAT, GROCERIES),
     Action(DRINK, DRINKS),
     TAKING,
@@ -917,11 +944,19 @@ def scenes(fitting: bool) -> Iterator[tuple]:
                 yield from ((actor, scene.action, obstacle, quality, obstacle) for quality in scene.obstacles[obstacle])
 
 
-def transitive(subjects: tuple, actions: tuple[Action, ...], adjectives: bool = True) -> Iterator[tuple]:
-    """Who does what to what or to whom, without doing it to oneself."""
-    for subject, action in product(dict.fromkeys(subjects), actions):
-        for thing in action.objects:
-            if not (same_person(subject, thing) or (not adjectives and getattr(thing, "adjective", None))):
+def properties() -> Iterator[tuple]:
+    """Each noun of the scenes with each adjective that can be true of it."""
+    yield from dict.fromkeys((bearer, quality) for fitting in (False, True) for *_, quality, bearer in scenes(fitting))
+
+
+def transitive(
+    subjects: tuple, actions: tuple[Action, ...], adjectives: bool = True, at_most: int = 30
+) -> Iterator[tuple]:
+    """Who does what to what or to whom, not to oneself; `at_most` objects each, so that no verb crowds out another."""
+    for subject, action in product(subjects, actions):
+        things = [thing for thing in action.objects if adjectives or not getattr(thing, "adjective", None)]
+        for thing in things[:: ceil(len(things) / at_most)]:
+            if not same_person(subject, thing):
                 yield subject, action, thing
 
 
@@ -933,7 +968,10 @@ def same_person(one: NounPhrase | Pronoun, other: NounPhrase | Pronoun) -> bool:
 
 # --- Tenses, moods and what surrounds a clause ----------------------------------------------------------------------
 
-BE_FORMS = (("is", "ist"), ("was", "war"))
+IS_AND_WAS = (("is", "ist"), ("was", "war"))
+TOO_AND_VERY = (("too", "zu"), ("very", "sehr"))
+NOT_DONE = ((("didn't", "Präteritum"), ("was", "war")), (("don't", "Präsens"), ("is", "ist")))
+UNABLE = (("couldn't", "konnte", ("was", "war")), ("can't", "kann", ("is", "ist")))
 PRESENT = ("present", "Präsens")
 PAST = ("past", "Präteritum")
 NEGATED = (("don't", "Präsens"), ("didn't", "Präteritum"))
@@ -946,7 +984,7 @@ WHEN = (
 MODALS = (CAN, MUST, SHOULD, WANT_TO, WOULD_LIKE_TO)
 TO_DO = ((TRY, PAST), (PROMISE, PRESENT), (PROMISE, PAST), (HOPE, PRESENT), (FORGET, PAST))
 KNOWING = ((ME, KNOW), (HE, KNOW), (SHE, SAY), (WE, BELIEVE))
-OTHERS = (ME, WE, NounPhrase(AUNT, determiner=MY), NounPhrase(SON, determiner=THEIR))
+OTHERS = (ME, WE, NounPhrase(GRANDMOTHER, determiner=MY), NounPhrase(GRANDFATHER, determiner=THEIR))
 GLAD_OR_SORRY = ((HAPPY, "because", "weil"), (SAD, "although", "obwohl"))
 SORRY_OR_GLAD = ((SAD, "because", "weil"), (HAPPY, "although", "obwohl"))
 CONDITIONS = (
@@ -1043,8 +1081,8 @@ CITIES = (
     ("Zurich", "Zürich"), ("Munich", "München"), ("Vienna", "Wien"), ("Cologne", "Köln"),
 )  # fmt: skip
 SERVINGS = (
-    *product((CUP,), (COFFEE, TEA, MILK)), *product((GLASS,), (WATER, MILK, WINE, BEER)),
-    *product((BOTTLE,), (WATER, WINE, BEER, MILK)), *product((PIECE,), (CAKE, BREAD, CHEESE, MEAT)),
+    *product((CUP,), (COFFEE, TEA, MILK)), *product((GLASS,), (WATER, MILK, JUICE, WINE, BEER)),
+    *product((BOTTLE,), (WATER, JUICE, WINE, BEER, MILK)), *product((PIECE,), (CAKE, BREAD, CHEESE, MEAT)),
 )  # fmt: skip
 DISHES = (
     *product((SOUP, TEA, COFFEE, MEAT), (COLD, HOT)), *product((SOUP, SALAD, MEAT, SAUSAGE, CHEESE), (SALTY,)),
@@ -1057,8 +1095,6 @@ DAYS = (
 WEATHER_DAYS = (
     ("is", "today", "ist", "heute"), ("was", "yesterday", "war", "gestern"),
 )  # fmt: skip
-MOVABLE = (KNEE, HAND, ARM, LEG, FOOT, SHOULDER)
-BODY = (
-    *described((HEAD, BACK), ()), *described((*MOVABLE, EYE, EAR), SIDES),
-    *described((*MOVABLE, EYE, EAR, FINGER), (), plural=True),
-)  # fmt: skip
+LIMBS = described((KNEE, HAND, ARM, LEG, FOOT, SHOULDER), SIDES)
+LIMBS += described((KNEE, HAND, ARM, LEG, FOOT, SHOULDER, FINGER), (), plural=True)
+BODY = (*LIMBS, *described((HEAD, BACK), ()), *described((EYE, EAR), SIDES), *described((EYE, EAR), (), plural=True))
