@@ -380,7 +380,6 @@ GRANDFATHER = Noun("grandfather", "der Großvater", "Großväter")
 CHILD = Noun("child", "das Kind", "Kinder", "children")
 ADULTS = (MOTHER, FATHER, SISTER, BROTHER, AUNT, UNCLE)
 CHILDREN = (DAUGHTER, SON, CHILD)
-KIN = (MOTHER, FATHER, SISTER, BROTHER, DAUGHTER, SON, AUNT, UNCLE, CHILD)
 
 WOMAN = Noun("woman", "die Frau", "Frauen", "women")
 MAN = Noun("man", "der Mann", "Männer", "men")
@@ -391,7 +390,6 @@ DOCTOR = Noun("doctor", "der Arzt", "Ärzte")
 NEIGHBOR = Noun("neighbor", "der Nachbar", "Nachbarn", oblique="Nachbarn")
 FRIEND = Noun("friend", "der Freund", "Freunde")
 STUDENT = Noun("student", "der Student", "Studenten", oblique="Studenten")
-WAITER = Noun("waiter", "der Kellner", "Kellner")
 
 ANIMAL = Noun("animal", "das Tier", "Tiere")
 DOG = Noun("dog", "der Hund", "Hunde")
@@ -442,7 +440,6 @@ TUNNEL = Noun("tunnel", "der Tunnel", "Tunnel")
 ROOM = Noun("room", "das Zimmer", "Zimmer")
 HOUSE = Noun("house", "das Haus", "Häuser")
 KITCHEN = Noun("kitchen", "die Küche", "Küchen")
-GARDEN = Noun("garden", "der Garten", "Gärten")
 DOOR = Noun("door", "die Tür", "Türen")
 WINDOW = Noun("window", "das Fenster", "Fenster")
 
@@ -481,6 +478,7 @@ SHIRT = Noun("shirt", "das Hemd", "Hemden")
 DRESS = Noun("dress", "das Kleid", "Kleider")
 COAT = Noun("coat", "der Mantel", "Mäntel")
 SKIRT = Noun("skirt", "der Rock", "Röcke")
+SWEATER = Noun("sweater", "der Pullover", "Pullover")
 JACKET = Noun("jacket", "die Jacke", "Jacken")
 SHOE = Noun("shoe", "der Schuh", "Schuhe")
 TABLE = Noun("table", "der Tisch", "Tische")
@@ -532,8 +530,6 @@ SAUSAGE = Noun("sausage", "die Wurst", "Würste")
 BREAD = Noun("bread", "das Brot", countable=False)
 CHEESE = Noun("cheese", "der Käse", countable=False)
 MEAT = Noun("meat", "das Fleisch", countable=False)
-HAY = Noun("hay", "das Heu", countable=False)
-GRASS = Noun("grass", "das Gras", countable=False)
 COFFEE = Noun("coffee", "der Kaffee", countable=False)
 TEA = Noun("tea", "der Tee", countable=False)
 MILK = Noun("milk", "die Milch", countable=False)
@@ -587,7 +583,6 @@ CLEAN = Adjective("clean", "sauber")
 DIRTY = Adjective("dirty", "schmutzig")
 QUIET = Adjective("quiet", "ruhig")
 INTERESTING = Adjective("interesting", "interessant")
-EMPTY = Adjective("empty", "leer")
 FULL = Adjective("full", "voll")
 
 TIRED = Adjective("tired", "müde")
@@ -606,7 +601,6 @@ WINDY = Adjective("windy", "windig")
 FOGGY = Adjective("foggy", "neblig")
 HAPPY = Adjective("happy", "glücklich")
 SAD = Adjective("sad", "traurig")
-FRIENDLY = Adjective("friendly", "freundlich")
 
 WIDE = Adjective("wide", "breit")
 DEEP = Adjective("deep", "tief")
@@ -635,12 +629,10 @@ FIT = verb("fit fit fit", "passen passt passte hat gepasst")
 
 BUY = verb("buy bought bought", "kaufen kauft kaufte hat gekauft")
 SELL = verb("sell sold sold", "verkaufen verkauft verkaufte hat verkauft")
-READ = verb("read read read", "lesen liest las hat gelesen")
 WRITE = verb("write wrote written", "schreiben schreibt schrieb hat geschrieben")
 EAT = verb("eat ate eaten", "essen isst aß hat gegessen")
 DRINK = verb("drink drank drunk", "trinken trinkt trank hat getrunken")
 ORDER = verb("order ordered ordered", "bestellen bestellt bestellte hat bestellt")
-SEE = verb("see saw seen", "sehen sieht sah hat gesehen")
 FIND = verb("find found found", "finden findet fand hat gefunden")
 LOOK_FOR = verb("look looked looked", "suchen sucht suchte hat gesucht", particle="for")
 NEED = verb("need needed needed", "brauchen braucht brauchte hat gebraucht")
@@ -679,16 +671,13 @@ GO = verb("go went gone", "gehen geht ging ist gegangen")
 DRIVE = verb("drive drove driven", "fahren fährt fuhr ist gefahren")
 WORK = verb("work worked worked", "arbeiten arbeitet arbeitete hat gearbeitet")
 LIVE = verb("live lived lived", "wohnen wohnt wohnte hat gewohnt")
-SLEEP = verb("sleep slept slept", "schlafen schläft schlief hat geschlafen")
 COST = verb("cost cost cost", "kosten kostet kostete hat gekostet")
 LIKE = verb("like liked liked", "gefallen gefällt gefiel hat gefallen")
 HURT = verb("hurt hurt hurt", "weh|tun tut tat hat wehgetan")
 GET_TO = verb("get got got", "kommen kommt kam ist gekommen")
-TURN = verb("turn turned turned", "ab|biegen biegt bog ist abgebogen")
 MOVE = verb("move moved moved", "bewegen bewegt bewegte hat bewegt")
 RAIN = verb("rain rained rained", "regnen regnet regnete hat geregnet")
 SNOW = verb("snow snowed snowed", "schneien schneit schneite hat geschneit")
-HAVE = verb("have had had", "haben hat hatte hat gehabt", present=("have", "has", "have"))
 BE = verb(
     "be was been",
     "sein ist war ist gewesen",
@@ -808,8 +797,9 @@ RECEIVERS = (
 DINERS = tuple(person for person in RECEIVERS if getattr(person, "noun", None) not in (CHILD, BOY, GIRL))
 PEOPLE = (*RECEIVERS, NounPhrase(FRIEND, OLD, A), NounPhrase(WOMAN, YOUNG, A), NounPhrase(CHILD, SICK, A))
 
-CLOTHES = described((SHIRT, DRESS, COAT, SKIRT, JACKET), (NEW, WARM, *COLORS))
-CLOTHES += described((SHOE,), (NEW, *COLORS), plural=True)
+WORN_BY_ALL = described((SHIRT, COAT, JACKET, SWEATER), (NEW, WARM, *COLORS))
+WORN_BY_ALL += described((SHOE,), (NEW, *COLORS), plural=True)
+CLOTHES = WORN_BY_ALL + described((DRESS, SKIRT), (NEW, WARM, *COLORS))
 FURNITURE = described((TABLE, CHAIR, BED, SOFA, LAMP, CUPBOARD, MIRROR, CLOCK), (NEW, OLD, SMALL, EXPENSIVE))
 LUGGAGE = described((SUITCASE, BAG, BACKPACK, UMBRELLA, CAMERA, KEY), (NEW, OLD, SMALL, BLACK))
 READING = described((BOOK, NEWSPAPER), (NEW, OLD, GOOD, INTERESTING)) + described((TICKET,), (NEW, CHEAP))
@@ -838,10 +828,10 @@ CLEANING = Action(CLEAN_UP, ROOMS + described((WINDOW,), (DIRTY,)) + described((
 SEEING_SIGHTS = Action(VISIT, SIGHTS)
 BRINGING_ALONG = Action(BRING_ALONG, GROCERIES + READING + described((UMBRELLA, CAMERA), (OLD,)))
 NEEDING = Action(NEED, LUGGAGE + FURNITURE + CLOTHES)
-WEARING = Action(WEAR, CLOTHES)
+WEARING = Action(WEAR, WORN_BY_ALL)
 WAITING = Action(WAIT, described((BUS, TRAIN, TAXI), ()), "Akkusativ", "for", "auf")
 TAKING = Action(TAKE, described((BUS, TRAIN, TAXI), ()))
-PUTTING_ON = Action(PUT_ON, CLOTHES)  # apart, because its past tense looks like its present
+PUTTING_ON = Action(PUT_ON, WORN_BY_ALL)  # apart, because its past tense looks like its present
 SWITCHING = (Action(OPEN, OPENINGS), Action(CLOSE, OPENINGS), Action(TURN_ON, DEVICES), Action(TURN_OFF, DEVICES))
 THING_ACTIONS = (
     BUYING, ORDERING, FINDING, LOSING, FORGETTING, SELLING, REPAIRING, CLEANING, SEEING_SIGHTS, BRINGING_ALONG, WAITING,
@@ -852,12 +842,12 @@ THING_ACTIONS = (
     Action(DRINK, DRINKS),
     TAKING,
     *SWITCHING,
-    Action(TAKE_OFF, CLOTHES),
+    Action(TAKE_OFF, WORN_BY_ALL),
 )  # fmt: skip
 CALLING = Action(CALL, PEOPLE)
 HELPING = Action(HELP, PEOPLE, "Dativ")
 INVITING = Action(INVITE, PEOPLE)
-COLLECTING = Action(PICK_UP, PEOPLE)
+COLLECTING = Action(PICK_UP, tuple(one for one in PEOPLE if isinstance(one, NounPhrase)))  # not "pick up him"
 PERSON_ACTIONS = (
     CALLING, HELPING, INVITING, COLLECTING,
     Action(VISIT, PEOPLE),
@@ -928,7 +918,7 @@ SCENES = (
     }),
     Scene(FITTING, (BOOK, TROPHY, BALL, RADIO, CAMERA, UMBRELLA, NEWSPAPER, PICTURE), (BIG, WIDE), {
         BAG: (SMALL, NARROW, FULL), SUITCASE: (SMALL, FULL), BACKPACK: (SMALL, FULL), DRAWER: (SMALL, NARROW, FULL),
-        BOX: (SMALL, NARROW, FULL), SHELF: (SMALL, NARROW, FULL),
+        BOX: (SMALL, NARROW, FULL),
     }),
 )  # fmt: skip
 
@@ -1007,12 +997,20 @@ SPOTS = (
 )
 SITES = tuple(product((("next to", "neben"), ("behind", "hinter"), ("in front of", "vor")), BUILDINGS))
 
-ENGLISH_NUMBERS = """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-    seventeen eighteen nineteen""".split()
-GERMAN_NUMBERS = """ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn
-    siebzehn achtzehn neunzehn""".split()
-ENGLISH_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-GERMAN_TENS = "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
+ENGLISH_NUMBERS = (
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
+    "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+GERMAN_NUMBERS = (
+    "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf", "dreizehn",
+    "vierzehn", "fünfzehn", "sechzehn", "siebzehn", "achtzehn", "neunzehn",
+)  # fmt: skip
+ENGLISH_TENS = (
+    "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
+)  # fmt: skip
+GERMAN_TENS = (
+    "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig",
+)  # fmt: skip
 
 
 def numeral(number: int) -> Determiner:
