@@ -14,7 +14,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from tfformer.tokenizers import END_ID, PAD_ID, START_ID, Tokenizer
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.tokenizers import Tokenizer
 
 SentencePair = tuple[str, str]
 
@@ -260,7 +261,7 @@ def _encode_chunk(
 ) -> EncodedPairs:
     source = source_tokenizer.encode([source for source, _ in chunk])
     target = target_tokenizer.encode([target for _, target in chunk])
-    full = [(s + [END_ID], t + [END_ID]) for s, t in zip(source, target, strict=True) if s and t]
+    full = [([*s, END_ID], [*t, END_ID]) for s, t in zip(source, target, strict=True) if s and t]
     kept = [(s, t) for s, t in full if max(len(s), len(t)) <= max_length]
     return EncodedPairs(
         source=IdRows.of([s for s, _ in kept]),
@@ -298,8 +299,14 @@ def snake_order(source_lengths: np.ndarray, target_lengths: np.ndarray, ties: np
 def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[int, int]]:
     """Cuts pairs, the longest first, into (start, stop) of at most `batch_tokens` padded tokens a side.
 
-    Vaswani et al. 2017, section 5.1. The last two batches share their pairs evenly, so that none is a mere rest.
+    Vaswani et al. 2017, section 5.1. The last two batches share their pairs evenly, so that none is a mere rest. Raises
+    ValueError where the longest pair does not fit into a batch.
     """
+    if longer_lengths[0] > batch_tokens:
+        raise ValueError(
+            f"batch_tokens is {batch_tokens:,}, but one sentence has {longer_lengths[0]:,} tokens and must fit; "
+            f"raise batch_tokens, or encode with max_length={batch_tokens}"
+        )
     bounds, pairs = [0], len(longer_lengths)
     while bounds[-1] < pairs:
         bounds.append(min(pairs, bounds[-1] + batch_tokens // int(longer_lengths[bounds[-1]])))
@@ -313,16 +320,11 @@ class Batches:
 
     So a training run resumes at any step without a state. Every epoch holds each pair once, in as many batches of the
     same shapes; which of the equally long pairs share a batch, and the order of batches, change with the epoch.
-    Raises ValueError where a pair does not fit into a batch.
+    Raises what `plan_batches` raises.
     """
 
     def __init__(self, pairs: EncodedPairs, batch_tokens: int, seed: int = 0):
         longer = np.maximum(pairs.source.lengths, pairs.target.lengths)
-        if longer.max() > batch_tokens:
-            raise ValueError(
-                f"batch_tokens is {batch_tokens:,}, but one sentence has {longer.max():,} tokens and must fit; "
-                f"raise batch_tokens, or encode with max_length={batch_tokens}"
-            )
         self.pairs = pairs
         self.seed = seed
         self._plan = plan_batches(np.sort(longer)[::-1], batch_tokens)
