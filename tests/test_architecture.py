@@ -1,0 +1,60 @@
+"""Which module may know which: imports inside the package run downward only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import tfformer
+
+PACKAGE = Path(tfformer.__file__).parent
+
+ALLOWED = {
+    "special_ids": set(),
+    "files": set(),
+    "config": set(),
+    "schedules": set(),
+    "losses": set(),
+    "evaluation": set(),
+    "phrasebook_lexicon": set(),
+    "phrasebook": {"phrasebook_lexicon", "files"},
+    "masks": {"special_ids"},
+    "layers": set(),
+    "tokenizers": {"special_ids", "files"},
+    "decoding": {"special_ids"},
+    "transformer": {"layers", "masks"},
+    "data": {"tokenizers", "special_ids", "phrasebook"},
+    "checkpoints": {"config", "files", "tokenizers", "transformer"},
+    "translator": {"checkpoints", "config", "decoding", "special_ids", "transformer"},
+    "training": {
+        *("checkpoints", "config", "data", "evaluation", "losses", "schedules", "tokenizers", "transformer"),
+        "translator",
+    },
+}
+TOP = {"__init__", "__main__", "cli"}
+
+
+def imports_of(module: str) -> set[str]:
+    tree = ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "tfformer":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tfformer."):
+            found.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("tfformer.")}
+    return found
+
+
+@pytest.mark.parametrize("module", sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem not in TOP))
+def test_a_module_imports_only_what_stands_below_it(module):
+    assert imports_of(module) <= ALLOWED[module]
+
+
+def test_nothing_imports_in_a_circle():
+    done = set()
+    while remaining := set(ALLOWED) - done:
+        ready = {module for module in remaining if ALLOWED[module] <= done}
+        assert ready, f"a circle among {remaining}"
+        done |= ready
