@@ -1,0 +1,42 @@
+"""What several test files share: a small trained run. Knows nothing of what they test."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory) -> Path:
+    """The run directory of a finished training on 2,000 sentences of the phrasebook. To be read, never changed."""
+    from tfformer.config import Config
+    from tfformer.data import read_pairs
+    from tfformer.training import train
+
+    folder = tmp_path_factory.mktemp("tiny_run")
+    for split, count in (("train", 2000), ("valid", 50)):
+        pairs = list(itertools.islice(read_pairs(f"phrasebook:{split}"), count))
+        for number, language in enumerate(("en", "de")):
+            text = "".join(pair[number] + "\n" for pair in pairs)
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+    recipe = {
+        "model": {"num_layers": 1, "d_model": 64, "num_heads": 2, "d_ff": 128, "dropout": 0.0},
+        "tokenizer": {"vocab_size": 500},
+        "data": {
+            "train": ["train.en", "train.de"],
+            "valid": ["valid.en", "valid.de"],
+            "folder": str(folder),
+            "max_length": 40,
+            "batch_tokens": 1024,
+        },
+        "training": {
+            "epochs": 5,
+            "schedule": "inverse_sqrt",
+            "learning_rate": 0.006,
+            "warmup_steps": 60,
+            "validate_every": 5,
+        },
+        "decoding": {"beam_size": 4, "length_penalty": 0.6},
+    }
+    train(Config.from_dict(recipe), folder / "run")
+    return folder / "run"
