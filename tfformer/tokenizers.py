@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -60,8 +61,8 @@ def train(
 class Tokenizer:
     """Sentences to ids and back; the ids of the graph and of Python are the same.
 
-    Ids never include padding, start or end when encoding; all three are left out when decoding. Raises ValueError where
-    `model` is not a whole SentencePiece model with the special ids of `special_ids.py`.
+    Encoded ids hold no padding, start or end. A row to decode stops at its end; padding and start, which are control
+    pieces, have no text. Raises ValueError where `model` is not a whole model with the ids of `special_ids.py`.
     """
 
     def __init__(self, model: bytes):
@@ -105,7 +106,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """B rows of ids -> B sentences; a row ends at its first end id. Raises ValueError for an id out of range."""
-        rows = [self._text_ids(row) for row in ids]
+        rows = [list(itertools.takewhile(lambda i: i != END_ID, self._checked(row))) for row in ids]
         return self._processor.decode(rows) if rows else []
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -138,16 +139,10 @@ class Tokenizer:
 
         @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids):
-            after_end = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) > 0
-            is_text = ~after_end & (ids != PAD_ID) & (ids != START_ID)
+            is_text = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) == 0
             return tensorflow_text.SentencepieceTokenizer(self.model).detokenize(tf.ragged.boolean_mask(ids, is_text))
 
         return tokenize, detokenize
-
-    def _text_ids(self, row: Sequence[int]) -> list[int]:
-        row = self._checked(row)
-        end = row.index(END_ID) if END_ID in row else len(row)
-        return [i for i in row[:end] if i not in (PAD_ID, START_ID)]
 
     def _checked(self, ids: Sequence[int]) -> list[int]:
         ids = [int(i) for i in ids]
