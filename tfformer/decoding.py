@@ -60,21 +60,21 @@ def sample(
 
 
 def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
-    """(R, V) with all but the k largest logits of each row at LOWEST; k = 0 keeps all."""
+    """(R, V) with all but the k largest logits of each row at the lowest float; k = 0 keeps all."""
     if not k:
         return logits
     smallest_kept = tf.math.top_k(logits, tf.minimum(k, tf.shape(logits)[-1])).values[:, -1:]
-    return tf.where(logits >= smallest_kept, logits, LOWEST)
+    return tf.where(logits >= smallest_kept, logits, logits.dtype.min)
 
 
 def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
-    """(R, V) with all but the fewest likeliest tokens that reach probability p at LOWEST; p = 1 keeps all."""
+    """(R, V) with all but the fewest likeliest tokens that reach probability p at the lowest float; p = 1 keeps all."""
     if p >= 1.0:
         return logits
     ordered = tf.sort(logits, direction="DESCENDING")
     before = tf.cumsum(tf.nn.softmax(ordered), axis=-1, exclusive=True)
     smallest_kept = tf.reduce_min(tf.where(before < p, ordered, ordered.dtype.max), axis=-1, keepdims=True)
-    return tf.where(logits >= smallest_kept, logits, LOWEST)
+    return tf.where(logits >= smallest_kept, logits, logits.dtype.min)
 
 
 def _one_by_one(step_fn: StepFn, state: Any, max_lengths: tf.Tensor, choose: Callable) -> Hypotheses:
@@ -139,7 +139,8 @@ def beam_search(
     no_ids = tf.zeros([sentences, beam_size, longest], tf.int32)
     no_scores = tf.fill([sentences, beam_size], LOWEST)
     empty = Hypotheses(no_ids, tf.zeros([sentences, beam_size], tf.int32), no_scores)
-    only_first = tf.concat([tf.zeros([sentences, 1]), no_scores[:, 1:]], axis=1)
+    first_score = tf.where(max_lengths > 0, 0.0, LOWEST)[:, tf.newaxis]
+    only_first = tf.concat([first_score, no_scores[:, 1:]], axis=1)
     start = tf.fill([sentences, beam_size], START_ID)
     *_, found, _ = tf.while_loop(
         lambda step, last, alive_ids, alive_scores, found, state: tf.reduce_any(
