@@ -1,0 +1,97 @@
+"""The loss against NumPy's sum over the vocabulary and against Keras' cross-entropy."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfformer.losses import SmoothedCrossEntropy
+
+RNG = np.random.default_rng(1)
+LOGITS = RNG.normal(scale=3, size=(2, 5, 7)).astype(np.float32)
+LABELS = np.array([[4, 6, 3, 0, 0], [1, 2, 5, 6, 3]])
+WEIGHTS = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.float32)
+SMOOTHINGS = [0.0, 0.1, 0.6]
+
+
+def cross_entropy(labels, logits, smoothing):
+    """-sum over v of ((1 - e) [v = label] + e / V) log p_v, one token after the other."""
+    probabilities = np.exp(logits, dtype=np.float64) / np.exp(logits, dtype=np.float64).sum(-1, keepdims=True)
+    nats = np.zeros(labels.shape)
+    for place in np.ndindex(labels.shape):
+        for v, p in enumerate(probabilities[place]):
+            nats[place] -= ((1 - smoothing) * (v == labels[place]) + smoothing / logits.shape[-1]) * np.log(p)
+    return nats
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_each_token_costs_the_smoothed_cross_entropy_in_nats(smoothing):
+    loss = SmoothedCrossEntropy(smoothing, reduction="none")
+    np.testing.assert_allclose(loss(LABELS, LOGITS), cross_entropy(LABELS, LOGITS, smoothing), rtol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_equals_keras_cross_entropy_of_one_hot_labels(smoothing):
+    reference = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=smoothing, reduction="none")
+    expected = reference(np.eye(7, dtype=np.float32)[LABELS], LOGITS)
+    np.testing.assert_allclose(SmoothedCrossEntropy(smoothing, reduction="none")(LABELS, LOGITS), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_weights_of_zero_make_it_the_mean_over_real_tokens(smoothing):
+    expected = cross_entropy(LABELS, LOGITS, smoothing)[WEIGHTS == 1].mean()
+    loss = SmoothedCrossEntropy(smoothing)(LABELS, LOGITS, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
+def test_more_padding_changes_nothing():
+    def padded(array):
+        return np.concatenate([array, np.zeros_like(array)], axis=1)
+
+    loss = SmoothedCrossEntropy(0.1)
+    expected = loss(LABELS, LOGITS, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(loss(padded(LABELS), padded(LOGITS), sample_weight=padded(WEIGHTS)), expected, rtol=1e-6)
+
+
+def test_padding_sends_back_no_gradient_and_real_tokens_do():
+    logits = tf.Variable(LOGITS)
+    with tf.GradientTape() as tape:
+        loss = SmoothedCrossEntropy(0.1)(LABELS, logits, sample_weight=WEIGHTS)
+    gradient = np.abs(tape.gradient(loss, logits)).max(axis=-1)
+    np.testing.assert_array_equal(gradient > 0, WEIGHTS == 1)
+
+
+def test_uniform_logits_cost_the_logarithm_of_the_vocabulary_size():
+    loss = SmoothedCrossEntropy(0.1)(LABELS, np.zeros((2, 5, 7), np.float32))
+    np.testing.assert_allclose(loss, np.log(7), rtol=1e-6)
+
+
+@pytest.mark.parametrize("smoothing", [0.1, 0.4])
+def test_the_smoothed_distribution_itself_costs_least(smoothing):
+    """Gibbs' inequality: cross-entropy is at least the entropy, with equality at log q."""
+    q = (1 - smoothing) * np.eye(7)[LABELS] + smoothing / 7
+    entropy = -(q * np.log(q)).sum(-1).mean()
+    loss = SmoothedCrossEntropy(smoothing)
+    np.testing.assert_allclose(loss(LABELS, np.log(q).astype(np.float32)), entropy, rtol=1e-5)
+    assert loss(LABELS, np.log(q).astype(np.float32) + 0.1 * LOGITS) > entropy
+
+
+def test_half_precision_logits_are_measured_in_float32():
+    logits = tf.cast(LOGITS, tf.bfloat16)
+    loss = SmoothedCrossEntropy(0.1, reduction="none").call(tf.constant(LABELS), logits)
+    assert loss.dtype == tf.float32
+    np.testing.assert_allclose(loss, cross_entropy(LABELS, np.asarray(logits, np.float32), 0.1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0, 1.5])
+def test_a_smoothing_outside_its_range_is_refused(smoothing):
+    message = rf"^label_smoothing={smoothing} must be at least 0 and below 1$"
+    with pytest.raises(ValueError, match=message):
+        SmoothedCrossEntropy(smoothing)
+
+
+def test_survives_serialising():
+    config = keras.saving.serialize_keras_object(SmoothedCrossEntropy(0.3, reduction="sum", name="nats"))
+    loss = keras.saving.deserialize_keras_object(config)
+    assert (type(loss), loss.name) == (SmoothedCrossEntropy, "nats")
+    np.testing.assert_allclose(loss(LABELS, LOGITS), cross_entropy(LABELS, LOGITS, 0.3).sum(), rtol=1e-5)
