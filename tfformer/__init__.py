@@ -24,6 +24,7 @@ _HOME = {
     "Transformer": "transformer",
     "Translator": "translator",
     "WarmupSchedule": "schedules",
+    "attention": "attention_maps",
     "look_ahead_mask": "masks",
     "padding_mask": "masks",
     "train": "training",
