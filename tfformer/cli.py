@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   tfformer translate runs/mine --input news.en --output news.de --beam-size 4
   echo "The animal is tired." | tfformer translate runs/phrasebook
   tfformer evaluate runs/mine --source test.en --reference test.de
+  tfformer attention runs/phrasebook "The animal is tired." --kind cross --word Tier --output tier.png
 """
 
 
@@ -98,6 +99,16 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--reference", required=True, metavar="F", help="its correct translation, line by line")
     _add_search(evaluate)
     evaluate.add_argument("--json", action="store_true", help="print the JSON line alone")
+
+    attention = verb(_attention, "draw what the heads look at while they translate a sentence")
+    attention.add_argument("run", metavar="RUN", help="a run directory")
+    attention.add_argument("sentence", metavar="SENTENCE", help="the source sentence")
+    attention.add_argument("--target", metavar="SENTENCE", help="its translation; the model's own if left out")
+    attention.add_argument("--kind", choices=["encoder", "decoder", "cross"], default="encoder")
+    attention.add_argument("--word", metavar="WORD", help="the word whose attention is drawn; heat maps if left out")
+    attention.add_argument("--layer", type=int, metavar="L", help="counted from 1")
+    attention.add_argument("--head", metavar="H", help="counted from 1, or mean; all heads if left out")
+    attention.add_argument("--output", required=True, metavar="F", help="a new .png, .svg or .html (a page to explore)")
     return parser
 
 
@@ -160,6 +171,17 @@ def _evaluate(options: argparse.Namespace) -> None:
     print(json.dumps(result))
 
 
+def _attention(options: argparse.Namespace) -> None:
+    from tfformer.attention_maps import attention
+    from tfformer.attention_pictures import draw
+    from tfformer.translator import Translator
+
+    _check_new(options.output)
+    head = int(options.head) if (options.head or "").isdecimal() else options.head
+    found = attention(Translator.load(options.run), options.sentence, options.target)
+    draw(found, options.output, options.kind, options.word, options.layer, head)
+
+
 @contextlib.contextmanager
 def _input_lines(path: str | None) -> Iterator[Iterator[str]]:
     from tfformer.data import lines, read_lines
@@ -175,7 +197,11 @@ def _output(path: str | None):
         return
     from tfformer.files import whole_file
 
-    if Path(path).exists():
-        raise FileExistsError(f"{path} exists already; choose another --output")
+    _check_new(path)
     with whole_file(Path(path)) as temporary, temporary.open("w", encoding="utf-8") as file:
         yield file
+
+
+def _check_new(path: str) -> None:
+    if Path(path).exists():
+        raise FileExistsError(f"{path} exists already; choose another --output")
