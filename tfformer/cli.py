@@ -137,11 +137,12 @@ def _train(options: argparse.Namespace) -> None:
 def _translate(options: argparse.Namespace) -> None:
     from tfformer.translator import Translator
 
-    beam_size = options.beam_size
-    if options.n_best > 1:
-        beam_size = max(options.n_best, beam_size or 0)
+    if options.n_best < 1:
+        raise ValueError(f"--n-best {options.n_best} must be at least 1")
     with _input_lines(options.input) as sentences, _output(options.output) as output:
         translator = Translator.load(options.run)
+        beam_size = translator.decoding.beam_size if options.beam_size is None else options.beam_size
+        beam_size = max(beam_size, options.n_best) if options.n_best > 1 else beam_size
         while chunk := list(itertools.islice(sentences, CHUNK)):
             for translations in translator.n_best(chunk, beam_size, options.length_penalty):
                 for text, score in translations[: options.n_best]:

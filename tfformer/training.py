@@ -50,7 +50,7 @@ def train(
     model = _compiled_model(config, text.tokenizers)
     history = run.load_resume_state(model) if resume else []
     if origin is not None and origin is not run:
-        model.load_weights(origin.weights)
+        model.set_weights(origin.load_model(text.tokenizers).get_weights())
     run.create(config, text.tokenizers)
     report(f"{model.count_params():,} parameters; writing to {run.path}")
     if not _is_over(config, history):
@@ -73,8 +73,6 @@ def _open_runs(config: Config, run_dir, resume: bool, init_from) -> tuple[RunDir
     origin = RunDirectory.open(init_from)
     if origin.config().model != config.model:
         raise ValueError(f"the recipe's model is not that of {init_from}; copy the section 'model' of its config.json")
-    if not origin.weights.is_file():
-        raise FileNotFoundError(f"{init_from} has no best.weights.h5 yet: no validation has been reached")
     return run, origin
 
 
@@ -221,7 +219,7 @@ class Validation(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict | None = None) -> None:
         settings, vocabularies = self.config.training, self.text.tokenizers
         self.averaged = Transformer.from_config(self.model.get_config())
-        self.averaged.compile(loss=SmoothedCrossEntropy(settings.label_smoothing), jit_compile=settings.jit_compile)
+        self.averaged.compile(None, SmoothedCrossEntropy(settings.label_smoothing), jit_compile=settings.jit_compile)
         self.translator = Translator(self.averaged, vocabularies, self.config.decoding, self.config.data.max_length)
         self.writer = tf.summary.create_file_writer(str(self.run.tensorboard / "samples"))
         self.best = max((epoch.get("val_bleu", -1.0) for epoch in self.run.history()), default=-1.0)

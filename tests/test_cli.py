@@ -1,0 +1,209 @@
+"""The command line as a person meets it: what it prints, how it ends, what it leaves alone."""
+
+import gzip
+import io
+import json
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import sacrebleu
+
+from tfformer import cli, phrasebook, tokenizers
+from tfformer.checkpoints import RunDirectory
+from tfformer.cli import main
+from tfformer.translator import Translator
+
+
+def refused(arguments: list, capsys) -> str:
+    """Run a verb that must end with exit code 2 and one line; returns the line."""
+    assert main([str(argument) for argument in arguments]) == 2
+    captured = capsys.readouterr()
+    errors = [line for line in captured.err.splitlines() if not line.startswith("warning: ")]
+    assert len(errors) == 1 and errors[0].startswith("tfformer: "), captured.err
+    return errors[0]
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[str]:
+    return [pair.source for pair in phrasebook.pairs("test")[:9]]
+
+
+def test_help_shows_examples_without_importing_tensorflow():
+    code = (
+        "import sys, tfformer.cli as cli\n"
+        "try: cli.main(['--help'])\n"
+        "finally: assert not {'tensorflow', 'keras', 'numpy', 'yaml'} & set(sys.modules)\n"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "tfformer train phrasebook --run-dir" in printed.stdout
+
+
+def test_recipes_lists_every_file_with_its_first_line(capsys):
+    assert main(["recipes"]) == 0
+    printed = capsys.readouterr().out
+    assert "phrasebook " in printed and "multi30k-en-de " in printed and "English to German" in printed
+
+
+def test_translate_keeps_order_and_blank_lines(tiny_run, sentences, tmp_path, capsys):
+    source, output = tmp_path / "in.en", tmp_path / "out.de"
+    source.write_text("\n".join([sentences[0], "", *sentences[1:], "   "]) + "\n", encoding="utf-8")
+    assert main(["translate", str(tiny_run), "--input", str(source), "--output", str(output)]) == 0
+    expected = Translator.load(tiny_run).translate(sentences)
+    assert output.read_text(encoding="utf-8").split("\n") == [expected[0], "", *expected[1:], "", ""]
+
+
+def test_translate_reads_standard_input_in_chunks(tiny_run, sentences, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "CHUNK", 2)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO("\n".join(sentences[:5]).encode())))
+    assert main(["translate", str(tiny_run), "--beam-size", "1"]) == 0
+    assert capsys.readouterr().out.splitlines() == Translator.load(tiny_run).translate(sentences[:5], beam_size=1)
+
+
+def test_n_best_with_scores_prints_the_translators_own(tiny_run, sentences, tmp_path, capsys):
+    source = tmp_path / "in.en.gz"
+    source.write_bytes(gzip.compress((sentences[0] + "\n").encode()))
+    arguments = ["--n-best", "3", "--scores", "--length-penalty", "0"]
+    assert main(["translate", str(tiny_run), "--input", str(source), *arguments]) == 0
+    expected = Translator.load(tiny_run).n_best([sentences[0]], beam_size=4, length_penalty=0.0)[0][:3]
+    assert capsys.readouterr().out.splitlines() == [f"{t.score:.4f}\t{t.text}" for t in expected]
+
+
+def test_a_sentence_that_is_too_long_is_cut_with_a_warning_and_a_count(tiny_run, tmp_path, capsys):
+    source = tmp_path / "in.en"
+    source.write_text("the animal " * 500 + "\nThe animal is tired.\n")
+    assert main(["translate", str(tiny_run), "--input", str(source)]) == 0
+    captured = capsys.readouterr()
+    assert "warning: 1 of 2 sentences had more than" in captured.err and "were cut" in captured.err
+    assert len(captured.out.splitlines()) == 2
+
+
+def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(tiny_run, tmp_path, capsys):
+    pairs = phrasebook.pairs("test")[:20]
+    (tmp_path / "t.en").write_text("".join(pair.source + "\n" for pair in pairs))
+    (tmp_path / "t.de").write_text("".join(pair.target + "\n" for pair in pairs))
+    files = ["--source", str(tmp_path / "t.en"), "--reference", str(tmp_path / "t.de")]
+    assert main(["evaluate", str(tiny_run), *files, "--beam-size", "2"]) == 0
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    translations = Translator.load(tiny_run).translate([pair.source for pair in pairs], beam_size=2)
+    references = [[pair.target for pair in pairs]]
+    assert result["bleu"] == pytest.approx(sacrebleu.corpus_bleu(translations, references).score)
+    assert result["chrf"] == pytest.approx(sacrebleu.corpus_chrf(translations, references).score)
+    assert result["sentences"] == 20 and result["seconds"] > 0 and "tok:13a" in result["signature"]
+    assert main(["evaluate", str(tiny_run), *files, "--json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_corpus_writes_six_files_and_never_overwrites(tmp_path, capsys):
+    assert main(["corpus", "phrasebook", "--output", str(tmp_path / "c")]) == 0
+    english = (tmp_path / "c" / "test.en").read_text(encoding="utf-8").splitlines()
+    assert english == [pair.source for pair in phrasebook.pairs("test")]
+    assert "exist" in refused(["corpus", "phrasebook", "--output", tmp_path / "c"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"good\n\xff\xfe\n", "line 2: byte 1 is 0xff, which is not UTF-8"),
+        (b"good\na\0b\n", "line 2: holds a NUL byte"),
+    ],
+)
+def test_translate_refuses_broken_text_and_writes_nothing(tiny_run, tmp_path, capsys, content, message):
+    source, output = tmp_path / "in.en", tmp_path / "out.de"
+    source.write_bytes(content)
+    assert message in refused(["translate", tiny_run, "--input", source, "--output", output], capsys)
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_translate_never_overwrites(tiny_run, tmp_path, capsys):
+    (tmp_path / "in.en").write_text("Hello.\n")
+    (tmp_path / "out.de").write_text("mine")
+    arguments = ["translate", tiny_run, "--input", tmp_path / "in.en", "--output", tmp_path / "out.de"]
+    assert "out.de exists already; choose another --output" in refused(arguments, capsys)
+    assert (tmp_path / "out.de").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--beam-size", "0"], "beam_size=0 must be at least 1"),
+        (["--n-best", "0"], "--n-best 0 must be at least 1"),
+        (["--input", "/nowhere/in.en"], "/nowhere/in.en: there is no such file"),
+    ],
+)
+def test_translate_refuses_settings_that_make_no_sense(tiny_run, tmp_path, capsys, arguments, message):
+    (tmp_path / "in.en").write_text("Hello.\n")
+    assert message in refused(["translate", tiny_run, "--input", tmp_path / "in.en", *arguments], capsys)
+
+
+def test_a_folder_that_is_no_run(tmp_path, capsys):
+    assert "is not a run directory: it has no config.json" in refused(["translate", tmp_path], capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("best.weights.h5", lambda content: content[: len(content) // 2], "best.weights.h5 is damaged or not of this model"),
+        ("config.json", lambda content: content[:40], "config.json is damaged"),
+        ("config.json", lambda content: content.replace(b'"norm"', b'"nurm"'), "has an unknown key 'nurm'; known are"),
+        ("tokenizer.model", lambda content: content[: len(content) // 2], "tokenizer.model: not a SentencePiece model"),
+    ],
+)
+def test_a_damaged_run_is_named(tiny_run, tmp_path, capsys, name, damage, message):
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run)
+    (run / name).write_bytes(damage((run / name).read_bytes()))
+    assert message in refused(["translate", run], capsys)
+
+
+def test_a_foreign_vocabulary_is_noticed(tiny_run, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run)
+    (run / "tokenizer.model").write_bytes(tokenizers.train(["a b c d e f g"] * 50, 12))
+    assert "is not the vocabulary that" in refused(["translate", run], capsys)
+
+
+def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run)
+    config = RunDirectory(run).config().to_json()  # JSON is YAML
+    (run / "resume.npz").write_bytes((run / "resume.npz").read_bytes()[:1000])
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text(config)
+    assert "resume.npz is damaged" in refused(["train", recipe, "--run-dir", run, "--resume"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope"], "recipe 'nope' is neither a file nor built in"),
+        (["phrasebook", "--set", "training.epoch=3"], "section 'training' has an unknown key 'epoch'; known are epochs"),
+        (["phrasebook", "--set", "tokenizer.vocab_size=900000"], "vocab_size 900000 is larger than these sentences support"),
+        (["phrasebook", "--set", "data.train=phrasebook:dev"], "unknown split 'dev'"),
+        (["phrasebook", "--resume"], "is not a run directory"),
+        (["phrasebook", "--init-from", "/nowhere"], "/nowhere is not a run directory"),
+    ],
+)
+def test_train_refuses_and_writes_nothing(tmp_path, capsys, arguments, message):
+    assert message in refused(["train", *arguments, "--run-dir", tmp_path / "run"], capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("english", "german", "message"),
+    [
+        (b"a\nb\n", b"a\n", "has 2 lines and"),
+        (b"", b"", "is empty; give at least one sentence pair"),
+        (b"a\n\xff\n", b"a\nb\n", "train.en, line 2: byte 1 is 0xff, which is not UTF-8"),
+        (b"a\nb\0\n", b"a\nb\n", "train.en, line 2: holds a NUL byte"),
+    ],
+)
+def test_train_refuses_broken_files(tmp_path, capsys, english, german, message):
+    (tmp_path / "train.en").write_bytes(english)
+    (tmp_path / "train.de").write_bytes(german)
+    settings = [f"data.folder={tmp_path}", "data.train=[train.en, train.de]", "data.valid=[train.en, train.de]"]
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    assert message in refused(["train", "phrasebook", "--run-dir", tmp_path / "run", *arguments], capsys)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,266 @@
+"""Training a small counting language: what is learned, kept, resumed, stopped and refused."""
+
+import json
+import random
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from tfformer import training
+from tfformer.checkpoints import RunDirectory
+from tfformer.config import Config
+from tfformer.training import TrainingDiverged, train
+from tfformer.translator import Translator
+
+ENGLISH = "one two three four five six seven eight nine ten".split()
+GERMAN = "eins zwei drei vier fünf sechs sieben acht neun zehn".split()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """120 training and 20 validation lines of English numbers with their German."""
+    folder, draw = tmp_path_factory.mktemp("corpus"), random.Random(1)
+    for split, count in (("train", 120), ("valid", 20)):
+        rows = [[draw.randrange(10) for _ in range(draw.randint(2, 6))] for _ in range(count)]
+        for language, words in (("en", ENGLISH), ("de", GERMAN)):
+            text = "".join(" ".join(words[n] for n in row) + "\n" for row in rows)
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+    return folder
+
+
+def config_for(corpus: Path, **training_values) -> Config:
+    values = {"epochs": 2, "warmup_steps": 20, "learning_rate": 0.005, "schedule": "inverse_sqrt"}
+    return Config.from_dict(
+        {
+            "model": {"num_layers": 1, "d_model": 32, "num_heads": 2, "d_ff": 64},
+            "tokenizer": {"vocab_size": 40},
+            "data": {
+                "train": ["train.en", "train.de"],
+                "valid": ["valid.en", "valid.de"],
+                "folder": str(corpus),
+                "max_length": 40,
+                "batch_tokens": 200,
+            },
+            "training": values | training_values,
+        }
+    )
+
+
+def losses(run: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def silent(line: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory) -> Path:
+    """An uninterrupted run of three epochs, with everything that has a state switched on."""
+    run = tmp_path_factory.mktemp("runs") / "whole"
+    train(full_config(corpus), run, report=silent)
+    return run
+
+
+def full_config(corpus: Path, **values) -> Config:
+    return config_for(corpus, **{"epochs": 3, "ema_momentum": 0.9, "accumulate_steps": 2, "clip_norm": 1.0} | values)
+
+
+class Kill(BaseException):
+    """Stands for the end of the process: nothing catches it."""
+
+
+def kill_at(monkeypatch, step: int) -> None:
+    """Make the next training die when it has taken `step` steps."""
+    original = training.Progress.on_train_batch_end
+
+    def on_train_batch_end(self, batch, logs=None):
+        original(self, batch, logs)
+        if self.step == step:
+            raise Kill
+
+    monkeypatch.setattr(training.Progress, "on_train_batch_end", on_train_batch_end)
+
+
+def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus, whole, tmp_path, monkeypatch):
+    config, steps = full_config(corpus), RunDirectory(whole).history()[0]["step"]
+    with monkeypatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, steps + steps // 2)
+        train(config, tmp_path / "run", report=silent)
+    assert len(losses(tmp_path / "run")) == 1
+    train(config, tmp_path / "run", resume=True, report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(whole), rtol=1e-6)
+    with np.load(whole / "resume.npz") as expected, np.load(tmp_path / "run" / "resume.npz") as resumed:
+        for name in expected.files:
+            if name != "history":
+                np.testing.assert_allclose(resumed[name], expected[name], rtol=1e-5, atol=1e-6)
+
+
+def test_the_seed_decides_the_run(corpus, whole, tmp_path):
+    train(full_config(corpus), tmp_path / "same", report=silent)
+    train(full_config(corpus, seed=2, epochs=1), tmp_path / "other", report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "same"), losses(whole), rtol=1e-6)
+    assert abs(losses(tmp_path / "other")[0] - losses(whole)[0]) > 1e-3
+
+
+def test_a_run_directory_holds_what_its_contract_says(whole):
+    assert {path.name for path in whole.iterdir()} == {
+        *("config.json", "tokenizer.model", "best.weights.h5", "resume.npz", "metrics.jsonl", "result.json"),
+        "tensorboard",
+    }
+    result, history = json.loads((whole / "result.json").read_text()), RunDirectory(whole).history()
+    assert [epoch["epoch"] for epoch in history] == [1, 2, 3]
+    assert result["steps"] == history[-1]["step"] == 3 * history[0]["step"]
+    assert result["val_bleu"] == round(max(epoch["val_bleu"] for epoch in history), 2)
+
+
+def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    def events(name: str) -> EventAccumulator:
+        accumulator = EventAccumulator(str(whole / "tensorboard" / name))
+        accumulator.Reload()
+        return accumulator
+
+    history = RunDirectory(whole).history()
+    scalars = events("validation")
+    bleus = [float(np.frombuffer(e.tensor_proto.tensor_content or b"", "f4")[0]) for e in scalars.Tensors("epoch_bleu")]
+    np.testing.assert_allclose(bleus, [epoch["val_bleu"] for epoch in history], rtol=1e-5)
+    sample = events("samples").Tensors("translations")[-1].tensor_proto.string_val
+    sources = (corpus / "valid.en").read_text().splitlines()
+    assert len(sample) == training.SAMPLES
+    assert sample[0].decode().startswith(f"{sources[0]}\n\n> ")
+
+
+def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
+    """Recomputed in NumPy from the weights after each step (Keras lets the first step replace the initial weights)."""
+    seen = []
+    original = training.Progress.on_train_batch_end
+
+    def on_train_batch_end(self, batch, logs=None):
+        original(self, batch, logs)
+        seen.append([variable.numpy() for variable in self.model.trainable_variables])
+
+    monkeypatch.setattr(training.Progress, "on_train_batch_end", on_train_batch_end)
+    train(config_for(corpus, epochs=1, ema_momentum=0.8), tmp_path / "run", report=silent)
+    average = seen[0]
+    for weights in seen[1:]:
+        average = [0.8 * old + 0.2 * new for old, new in zip(average, weights, strict=True)]
+    kept = Translator.load(tmp_path / "run").model.trainable_variables
+    for variable, expected in zip(kept, average, strict=True):
+        np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(corpus, tmp_path, monkeypatch):
+    original = training.Progress.on_epoch_end
+
+    def poison_after_the_first_epoch(self, epoch, logs=None):
+        original(self, epoch, logs)
+        self.model.trainable_variables[0].assign(self.model.trainable_variables[0] * np.nan)
+
+    monkeypatch.setattr(training.Progress, "on_epoch_end", poison_after_the_first_epoch)
+    with pytest.raises(TrainingDiverged) as failure:
+        train(config_for(corpus), tmp_path / "run", report=silent)
+    first_epoch = RunDirectory(tmp_path / "run").history()[0]["step"]
+    assert f"the loss is nan at step {first_epoch + 1}; " in str(failure.value)
+    assert len(losses(tmp_path / "run")) == 1
+    kept = Translator.load(tmp_path / "run").model
+    assert all(np.isfinite(variable.numpy()).all() for variable in kept.trainable_variables)
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_patience_and_minutes_end_a_run(corpus, tmp_path):
+    stuck = {"learning_rate": 1e-12, "epochs": 9}
+    assert train(config_for(corpus, patience=2, **stuck), tmp_path / "a", report=silent)["epochs"] == 3
+    timed = train(config_for(corpus, max_minutes=1e-6, **stuck), tmp_path / "b", report=silent)
+    assert (timed["epochs"], timed["steps"]) == (1, 1)
+    assert (tmp_path / "b" / "best.weights.h5").exists()
+
+
+def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_path):
+    config = config_for(corpus, schedule="plateau", learning_rate=1e-12, plateau_patience=1, plateau_factor=0.1, epochs=3)
+    train(config, tmp_path / "run", report=silent)
+    rates = [epoch["learning_rate"] for epoch in RunDirectory(tmp_path / "run").history()]
+    np.testing.assert_allclose(rates, [1e-12, 1e-12, 1e-13], rtol=1e-5)
+
+
+def test_a_longer_recipe_resumes_a_finished_run_and_another_recipe_does_not(corpus, tmp_path):
+    train(config_for(corpus, epochs=1), tmp_path / "run", report=silent)
+    with pytest.raises(ValueError, match=r"--resume cannot change training.seed from 1 to 2; only training.epochs"):
+        train(config_for(corpus, epochs=2, seed=2), tmp_path / "run", resume=True, report=silent)
+    assert train(config_for(corpus, epochs=2), tmp_path / "run", resume=True, report=silent)["epochs"] == 2
+    assert RunDirectory(tmp_path / "run").config().training.epochs == 2
+
+
+def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, whole, tmp_path):
+    train(full_config(corpus, epochs=1, learning_rate=1e-12), tmp_path / "tuned", init_from=whole, report=silent)
+    before, after = Translator.load(whole), Translator.load(tmp_path / "tuned")
+    assert after.tokenizers.source.digest == before.tokenizers.source.digest
+    for old, new in zip(before.model.trainable_variables, after.model.trainable_variables, strict=True):
+        np.testing.assert_allclose(new.numpy(), old.numpy(), atol=1e-6)
+
+
+def test_init_from_refuses_another_model(corpus, whole, tmp_path):
+    values = full_config(corpus).to_dict()
+    values["model"]["d_ff"] = 32
+    with pytest.raises(ValueError, match="the recipe's model is not that of .*; copy the section 'model'"):
+        train(Config.from_dict(values), tmp_path / "run", init_from=whole, report=silent)
+    assert not (tmp_path / "run").exists()
+
+
+def test_separate_vocabularies_and_mixed_precision_train_too(corpus, tmp_path):
+    values = config_for(corpus, epochs=1, dtype="mixed_bfloat16", optimizer="adamw", weight_decay=0.01).to_dict()
+    values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
+    values["model"]["tie_embeddings"] = "output"
+    train(Config.from_dict(values), tmp_path / "run", report=silent)
+    assert {path.name for path in (tmp_path / "run").glob("*.model")} == {"source.model", "target.model"}
+    assert len(Translator.load(tmp_path / "run").translate(["one two"])) == 1
+
+
+def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings(corpus):
+    optimizer = training._optimizer(config_for(corpus, clip_norm=0.5, accumulate_steps=3, ema_momentum=0.99))
+    assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.98, 1e-9)
+    assert (optimizer.global_clipnorm, optimizer.gradient_accumulation_steps, optimizer.ema_momentum) == (0.5, 3, 0.99)
+    decayed = training._optimizer(config_for(corpus, optimizer="adamw", weight_decay=0.1))
+    assert isinstance(decayed, keras.optimizers.AdamW) and decayed.weight_decay == 0.1
+
+
+def test_what_is_dropped_and_padded_is_reported(corpus, tmp_path):
+    lines = []
+    values = config_for(corpus, epochs=1).to_dict()
+    values["data"]["max_length"] = 8
+    train(Config.from_dict(values), tmp_path / "run", report=lines.append)
+    text = "\n".join(lines)
+    assert "for a side of more than 8 tokens" in text and "% padding" in text
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda run: (run / "config.json").write_text("{}"), "already holds a run; add --resume"),
+        (lambda run: (run / "notes.txt").write_text("mine"), "exists and is not an empty folder; choose another --run-dir"),
+    ],
+)
+def test_an_occupied_folder_is_never_touched(corpus, tmp_path, prepare, message):
+    prepare(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(FileExistsError, match=message):
+        train(config_for(corpus), tmp_path, report=silent)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_bad_text_is_refused_before_anything_is_written(corpus, tmp_path):
+    values = config_for(corpus).to_dict()
+    values["data"]["train"] = ["train.en", "valid.de"]
+    with pytest.raises(ValueError, match="has 120 lines and .* 20"):
+        train(Config.from_dict(values), tmp_path / "run", report=silent)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_without_text_is_told_what_to_give(corpus, tmp_path):
+    values = config_for(corpus).to_dict()
+    values["data"]["valid"] = ""
+    with pytest.raises(ValueError, match="the recipe names no data.valid; give two files, FILE.tsv, tfds:NAME"):
+        train(Config.from_dict(values), tmp_path / "run", report=silent)
