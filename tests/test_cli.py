@@ -106,7 +106,7 @@ def test_corpus_writes_six_files_and_never_overwrites(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"good\n\xff\xfe\n", "line 2: byte 1 is 0xff, which is not UTF-8"),
+        (b"good\n\xff\xfe\n", "line 2: byte 1, 0xff, is not UTF-8"),
         (b"good\na\0b\n", "line 2: holds a NUL byte"),
     ],
 )
@@ -196,7 +196,7 @@ def test_train_refuses_and_writes_nothing(tmp_path, capsys, arguments, message):
     [
         (b"a\nb\n", b"a\n", "has 2 lines and"),
         (b"", b"", "is empty; give at least one sentence pair"),
-        (b"a\n\xff\n", b"a\nb\n", "train.en, line 2: byte 1 is 0xff, which is not UTF-8"),
+        (b"a\n\xff\n", b"a\nb\n", "train.en, line 2: byte 1, 0xff, is not UTF-8"),
         (b"a\nb\0\n", b"a\nb\n", "train.en, line 2: holds a NUL byte"),
     ],
 )

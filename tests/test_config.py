@@ -74,6 +74,13 @@ def test_a_wrong_recipe_is_told_the_value_the_rule_and_what_is_known(values, mes
         Config.from_dict(values)
 
 
+def test_a_float_may_be_written_with_an_exponent_alone(tmp_path):
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text("model: {epsilon: 1e-5}\n")
+    assert read_recipe(recipe, ["training.weight_decay=2e-3"]).model.epsilon == 1e-5
+    assert read_recipe(recipe, ["training.weight_decay=2e-3"]).training.weight_decay == 0.002
+
+
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import types
 import typing
 from dataclasses import dataclass, field
@@ -224,13 +225,13 @@ def _check_keys(place: str, values: dict, known: typing.Iterable[str]) -> None:
 
 
 def _typed(hint: object, name: str, value: object) -> object:
-    """`value` as the type hint wants it; a whole number may stand for a float."""
+    """`value` as the type hint wants it; a whole number may stand for a float, and so may 1e-6, a text to YAML 1.1."""
     if typing.get_origin(hint) is typing.Literal:
         _rule(value in typing.get_args(hint), name, value, f"must be one of {', '.join(typing.get_args(hint))}")
         return value
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     for kind in kinds:
-        if kind is float and type(value) in (int, float):
+        if kind is float and (type(value) in (int, float) or re.fullmatch(r"[-+]?\d+e[-+]?\d+", str(value))):
             return float(value)
         if typing.get_origin(kind) is list and isinstance(value, list) and all(isinstance(item, str) for item in value):
             return value
