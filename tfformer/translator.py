@@ -25,7 +25,10 @@ class Translation(NamedTuple):
 
 
 def search(model: Transformer, source: tf.Tensor, max_length: int, beam_size: int, length_penalty: float) -> Hypotheses:
-    """In the graph: source ids (B, S), each ending in the end token -> the best hypotheses, B by `beam_size`."""
+    """In the graph: source ids (B, S), each ending in the end token -> the best hypotheses, B by `beam_size`.
+
+    A row of nothing but padding is a blank sentence: one empty hypothesis, of score 0.
+    """
     memory = model.memory(source)
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)
     limits = tf.where(lengths > 0, tf.minimum(lengths + EXTRA_LENGTH, max_length), 0)
@@ -36,7 +39,19 @@ def search(model: Transformer, source: tf.Tensor, max_length: int, beam_size: in
 
     if beam_size == 1:
         return greedy_search(step_fn, cache, limits)
-    return beam_search(step_fn, cache, limits, beam_size, length_penalty)
+    found = beam_search(step_fn, cache, limits, beam_size, length_penalty)
+    return _empty_where(limits < 1, found)
+
+
+def _empty_where(is_blank: tf.Tensor, found: Hypotheses) -> Hypotheses:
+    """`found`, but with one empty hypothesis of score 0 for each sentence (B,) that is blank."""
+    is_blank = is_blank[:, tf.newaxis]
+    nothing = tf.where(tf.range(tf.shape(found.scores)[1]) == 0, 0.0, LOWEST)
+    return Hypotheses(
+        tf.where(is_blank[:, :, tf.newaxis], PAD_ID, found.ids),
+        tf.where(is_blank, 0, found.lengths),
+        tf.where(is_blank, nothing, found.scores),
+    )
 
 
 class Translator:
