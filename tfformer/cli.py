@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import inspect
 import itertools
 import json
 import os
@@ -20,6 +21,7 @@ EXAMPLES = """examples:
   echo "The animal is tired." | tfformer translate runs/phrasebook
   tfformer evaluate runs/mine --source test.en --reference test.de
   tfformer attention runs/phrasebook "The animal is tired." --kind cross --word Tier --output tier.png
+  tfformer export runs/mine --format saved_model --output models/mine
 """
 
 
@@ -109,6 +111,18 @@ def _parser() -> argparse.ArgumentParser:
     attention.add_argument("--layer", type=int, metavar="L", help="counted from 1")
     attention.add_argument("--head", metavar="H", help="counted from 1, or mean; all heads if left out")
     attention.add_argument("--output", required=True, metavar="F", help="a new .png, .svg or .html (a page to explore)")
+
+    export = verb(_export, "write a finished run for other software to run, and check that it translates the same")
+    export.add_argument("run", metavar="RUN", help="a run directory")
+    export.add_argument("--format", required=True, choices=["saved_model", "ctranslate2"])
+    export.add_argument("--output", required=True, metavar="DIR", help="gets a folder named by the next free number")
+    export.add_argument("--max-length", type=int, metavar="N", help="of a sentence, in tokens; the run's own if left out")
+    _add_search(export)
+    export.add_argument("--dtype", choices=["float32", "bfloat16"], help="of the weights; float32 if left out")
+    export.add_argument(
+        "--no-text", dest="with_text", action="store_const", const=False, help="token ids only: nothing of TF Text"
+    )
+    export.add_argument("--samples", metavar="F", help="sentences to check with; made of the vocabulary if left out")
     return parser
 
 
@@ -181,6 +195,24 @@ def _attention(options: argparse.Namespace) -> None:
     head = int(options.head) if (options.head or "").isdecimal() else options.head
     found = attention(Translator.load(options.run), options.sentence, options.target)
     draw(found, options.output, options.kind, options.word, options.layer, head)
+
+
+def _export(options: argparse.Namespace) -> None:
+    from tfformer import export
+    from tfformer.data import read_lines
+
+    names = ("max_length", "beam_size", "length_penalty", "dtype", "with_text")
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    if options.samples:
+        given["samples"] = list(read_lines(options.samples))
+    write = {"saved_model": export.saved_model, "ctranslate2": export.ctranslate2}[options.format]
+    if unknown := given.keys() - inspect.signature(write).parameters.keys():
+        raise ValueError(f"--format {options.format} has no choice of {', '.join(sorted(unknown))}; leave it out")
+    version = write(options.run, options.output, **given)
+    manifest = json.loads((version / export.MANIFEST).read_text(encoding="utf-8"))
+    for name, measured in manifest["parity"].items():
+        print(f"{name}: {measured['identical']} of {measured['sentences']} sample translations are the run's own")
+    print(version)
 
 
 @contextlib.contextmanager

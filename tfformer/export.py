@@ -1,0 +1,270 @@
+"""From a finished run to an artefact that other software runs: written, loaded back, compared, then moved into place.
+
+Knows no training, and of each format only who writes it and who runs it.
+"""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import uuid
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import tfformer
+from tfformer import ctranslate2_writer, saved_model_writer
+from tfformer.checkpoints import RunDirectory, Tokenizers
+from tfformer.config import DecodingConfig
+from tfformer.files import write_text
+from tfformer.special_ids import END_ID
+from tfformer.tokenizers import Tokenizer
+from tfformer.transformer import Transformer
+from tfformer.translator import EXTRA_LENGTH, Translation, Translator
+
+DTYPES = ("float32", "bfloat16")
+SAMPLES = 32
+SCORE_TOLERANCE = 0.01  # in nats; on 60 tokens TensorFlow's own rounding gives 1e-5, CTranslate2's 2e-3
+MANIFEST = "manifest.json"
+
+Found = dict[str, tuple[int, list[tuple[str, float]]]]  # who translated -> its beam size, translations and scores
+
+
+def saved_model(
+    run: str | Path,
+    output: str | Path,
+    *,
+    max_length: int | None = None,
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    dtype: str = "float32",
+    with_text: bool = True,
+    samples: Sequence[str] | None = None,
+) -> Path:
+    """Write the run as a TensorFlow SavedModel to `output`/<next free number> and return that folder.
+
+    The search options are the run's own where left out. `samples` are sentences to compare translations on, by default
+    made of the vocabulary. With bfloat16 the comparison is measured and reported; with float32 every translation must
+    be the run's own. Raises ValueError or OSError, and then leaves nothing behind.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype={dtype!r} is not known; choose one of {', '.join(DTYPES)}")
+    translator = _load(run, max_length, beam_size, length_penalty)
+    written = Translator(
+        _cast(translator.model, dtype), translator.tokenizers, translator.decoding, translator.max_length
+    )
+    with _temporary_folder(Path(output)) as folder:
+        saved_model_writer.write(folder, written, with_text)
+        samples = _sample_sentences(translator) if samples is None else samples
+        parity = _parity(translator, samples, _run_saved_model(folder, translator, samples, with_text))
+        if dtype == "float32":
+            _check_parity(parity)
+        manifest = {"dtype": dtype, "signatures": saved_model_writer.signatures(folder), "parity": parity}
+        _complete(folder, translator, {"format": "saved_model"} | manifest)
+        return _publish(folder, Path(output))
+
+
+def ctranslate2(
+    run: str | Path,
+    output: str | Path,
+    *,
+    max_length: int | None = None,
+    beam_size: int | None = None,
+    samples: Sequence[str] | None = None,
+) -> Path:
+    """Write the run as a CTranslate2 model to `output`/<next free number> and return that folder.
+
+    CTranslate2 divides by length^alpha where this package follows Wu et al. 2016, so the comparison is without a length
+    penalty. Raises ValueError or OSError, and then leaves nothing behind.
+    """
+    if importlib.util.find_spec("ctranslate2") is None:
+        raise ValueError("this format needs CTranslate2; install it with: pip install 'tfformer[ctranslate2]'")
+    translator = _load(run, max_length, beam_size, length_penalty=0.0)
+    with _temporary_folder(Path(output)) as folder:
+        ctranslate2_writer.write(folder, translator.model, translator.tokenizers, translator.max_length)
+        samples = _sample_sentences(translator) if samples is None else samples
+        parity = _parity(translator, samples, _run_ctranslate2(folder, translator, samples))
+        _check_parity(parity)
+        _complete(folder, translator, {"format": "ctranslate2", "dtype": "float32", "parity": parity})
+        return _publish(folder, Path(output))
+
+
+def _load(run: str | Path, max_length: int | None, beam_size: int | None, length_penalty: float | None) -> Translator:
+    """The run's own translator, with other settings where some are given."""
+    directory = RunDirectory.open(run)
+    if not directory.result.is_file():
+        raise ValueError(f"{run} is not finished: it has no result.json; go on with `tfformer train --resume` first")
+    config, tokenizers = directory.config(), directory.tokenizers()
+    decoding = DecodingConfig(
+        config.decoding.beam_size if beam_size is None else beam_size,
+        config.decoding.length_penalty if length_penalty is None else length_penalty,
+    )
+    max_length = config.data.max_length if max_length is None else max_length
+    if decoding.beam_size < 1:
+        raise ValueError(f"beam_size={decoding.beam_size} must be at least 1")
+    if max_length < 2:
+        raise ValueError(f"max_length={max_length} must be at least 2: a token and the end token")
+    return Translator(directory.load_model(tokenizers), tokenizers, decoding, max_length)
+
+
+def _cast(model: Transformer, dtype: str) -> Transformer:
+    """The same model with its weights and its arithmetic in `dtype`."""
+    cast = Transformer.from_config(model.get_config() | {"dtype": dtype})
+    cast.set_weights(model.get_weights())
+    return cast
+
+
+@contextmanager
+def _temporary_folder(output: Path) -> Iterator[Path]:
+    """Yield a new folder within `output`, where no server looks for a version; what is still there afterwards goes."""
+    missing = [folder for folder in (output, *output.parents) if not folder.exists()]
+    temporary = output / f".{uuid.uuid4().hex}"
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        for folder in missing:
+            with suppress(OSError):  # not empty: the export is in it
+                folder.rmdir()
+
+
+def _publish(folder: Path, output: Path) -> Path:
+    """Move the whole folder to the next free number, in one step."""
+    for path in (*folder.rglob("*"), folder):
+        _sync(path)
+    numbers = [int(path.name) for path in output.iterdir() if path.name.isdecimal()]
+    version = output / str(max(numbers, default=0) + 1)
+    folder.rename(version)
+    _sync(output)
+    return version
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _complete(folder: Path, translator: Translator, described: dict) -> None:
+    """Add the tokenizers and the manifest to what the writer has written."""
+    for name, tokenizer in _tokenizer_files(translator.tokenizers).items():
+        tokenizer.save(folder / name)
+    files = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
+    manifest = described | {
+        "decoding": {
+            "max_length": translator.max_length,
+            "extra_length": EXTRA_LENGTH,
+            "beam_size": translator.decoding.beam_size,
+            "length_penalty": translator.decoding.length_penalty,
+        },
+        "tokenizers": {name: tokenizer.digest for name, tokenizer in _tokenizer_files(translator.tokenizers).items()},
+        "parameters": translator.model.count_params(),
+        "files": files,
+        "versions": _versions(),
+    }
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+
+def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
+    if tokenizers.shared:
+        return {"tokenizer.model": tokenizers.source}
+    return {"source.model": tokenizers.source, "target.model": tokenizers.target}
+
+
+def _versions() -> dict[str, str]:
+    versions = {"tfformer": tfformer.__version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    for library in ("tensorflow", "tensorflow-text", "keras", "sentencepiece", "ctranslate2"):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[library] = importlib.metadata.version(library)
+    return versions
+
+
+def _sample_sentences(translator: Translator) -> list[str]:
+    """Text of one to very many pieces, drawn from the vocabulary, always the same."""
+    tokenizer, longest = translator.tokenizers.source, translator.max_length
+    dice = random.Random(1)
+    lengths = [*(1 + n % longest for n in range(SAMPLES - 1)), 2 * longest]
+    rows = [dice.choices(range(END_ID + 1, tokenizer.vocab_size), k=length) for length in lengths]
+    return [sentence for sentence in tokenizer.decode(rows) if sentence]
+
+
+def _run(program: str, arguments: Sequence[str | Path], requests: list) -> list:
+    """The answers of the program `<program>.py` beside this file, in a new process that has not imported tfformer."""
+    code = (Path(__file__).parent / f"{program}.py").read_text(encoding="utf-8")
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, encoding="utf-8")
+    if done.returncode:
+        reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        raise ValueError(f"what was written cannot be run by another process, so it is not kept: {reason}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _run_saved_model(folder: Path, translator: Translator, samples: Sequence[str], with_text: bool) -> Found:
+    pieces, target = translator.tokenizers.source.encode(samples), translator.tokenizers.target
+    longest = max(map(len, pieces))
+    padded = [row + [END_ID] * (longest - len(row)) for row in pieces]  # past its length a row may hold anything
+    requests = [["translate_ids", {"ids": padded, "lengths": list(map(len, pieces))}]]
+    if with_text:
+        requests += [["serving_default", {"text": samples}], ["translate_beam", {"text": samples}]]
+    modules = ["tensorflow_text"] if with_text else []
+    by_ids, *by_text = _run("saved_model_runner", [folder.resolve(), *modules], requests)
+    found = {"translate_ids": (1, list(zip(target.decode(by_ids["ids"]), by_ids["score"], strict=True)))}
+    if with_text:
+        greedy, beam = by_text
+        best = [(texts[0], scores[0]) for texts, scores in zip(beam["translations"], beam["scores"], strict=True)]
+        found["serving_default"] = (1, list(zip(greedy["translation"], greedy["score"], strict=True)))
+        found["translate_beam"] = (translator.decoding.beam_size, best)
+    return found
+
+
+def _run_ctranslate2(folder: Path, translator: Translator, samples: Sequence[str]) -> Found:
+    source, target = translator.tokenizers.source, translator.tokenizers.target
+    number_of = {piece: number for number, piece in enumerate(target.pieces(range(target.vocab_size)))}
+    rows = [row[: translator.max_length - 1] for row in source.encode(samples)]
+    limits = [min(len(row) + 1 + EXTRA_LENGTH, translator.max_length) for row in rows]
+
+    def best(beam_size: int) -> list[tuple[str, float]]:
+        requests = [[source.pieces(row), beam_size, limit] for row, limit in zip(rows, limits, strict=True)]
+        answers = _run("ctranslate2_runner", [folder.resolve()], requests)
+        texts = target.decode([[number_of[piece] for piece in pieces] for pieces, _ in answers])
+        return [(text, score) for text, (_, score) in zip(texts, answers, strict=True)]
+
+    return {f"beam_{size}": (size, best(size)) for size in sorted({1, translator.decoding.beam_size})}
+
+
+def _parity(translator: Translator, samples: Sequence[str], found: Found) -> dict[str, dict]:
+    """How many of the samples have the run's own translation, and the largest difference of their scores."""
+    parity = {}
+    for name, (beam_size, translations) in found.items():
+        pairs = zip(_own_translations(translator, samples, beam_size), translations, strict=True)
+        differences = [abs(score - its_score) for (text, score), (its_text, its_score) in pairs if text == its_text]
+        parity[name] = {
+            "beam_size": beam_size,
+            "sentences": len(translations),
+            "identical": len(differences),
+            "largest_score_difference": max(differences, default=0.0),
+        }
+    return parity
+
+
+def _own_translations(translator: Translator, samples: Sequence[str], beam_size: int) -> list[Translation]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that some samples are cut: they are meant to be
+        return [translations[0] for translations in translator.n_best(samples, beam_size)]
+
+
+def _check_parity(parity: dict[str, dict]) -> None:
+    for name, measured in parity.items():
+        if measured["identical"] < measured["sentences"] or measured["largest_score_difference"] > SCORE_TOLERANCE:
+            raise ValueError(
+                f"{name} gave the run's translation for {measured['identical']} of {measured['sentences']} samples, "
+                f"with scores up to {measured['largest_score_difference']:.2g} apart; what was written is not kept"
+            )
