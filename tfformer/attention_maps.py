@@ -5,19 +5,23 @@ model itself keeps nothing. Shape letters: B batch, S source, T target, L layers
 attend), C columns (the positions attended to). Layers and heads are counted from 1, as in the literature.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfformer.masks import look_ahead_mask, padding_mask
-from tfformer.phrasebook import Pair
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 from tfformer.tokenizers import Tokenizer
 from tfformer.transformer import Transformer
 from tfformer.translator import Translator
+
+if TYPE_CHECKING:
+    from tfformer.phrasebook import Pair
 
 START, END = "<s>", "</s>"
 WORD_START = "▁"  # SentencePiece's mark for the space before a word
@@ -31,7 +35,7 @@ class AttentionMaps(NamedTuple):
     columns: tuple[str, ...]
     weights: np.ndarray  # (L, H, R, C) float32
 
-    def words(self) -> "AttentionMaps":
+    def words(self) -> AttentionMaps:
         """The same maps from word to word, where a word is what stands between two spaces.
 
         Attention to a word is the sum over its pieces, attention from a word the mean over its pieces, so that rows

@@ -72,7 +72,7 @@ def draw_heads(maps: AttentionMaps, path: str | Path, layer: int | None = None, 
     figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=1 / len(maps.columns), hspace=2 / len(maps.rows))
     for ax, ((layer, head), weights) in zip(axes.flat, panels.items(), strict=True):
         _heat_map(ax, weights, cell)
-        ax.set_title(f"layer {layer}, {_head_name(head)}", fontsize=_font(cell, 1.1), color=INK)
+        ax.set_title(f"layer {layer}, {_head_name(head)}", fontsize=max(_font(cell), 7), color=INK)
     _label(axes, maps, cell)
     if len(panels) == 1:
         _write_percentages(axes[0, 0], weights, cell)
