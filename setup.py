@@ -15,7 +15,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=["tfformer"],
-    package_data={"tfformer": ["recipes/*.yaml"]},
+    package_data={"tfformer": ["recipes/*.yaml", "attention.html"]},
     install_requires=[*TENSORFLOW, "sentencepiece>=0.2.1", "sacrebleu>=2.5", "PyYAML>=6", "tensorboard>=2.20"],
     extras_require={
         "tfds": ["tensorflow-datasets>=4.9.9"],

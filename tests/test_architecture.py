@@ -26,6 +26,16 @@ ALLOWED = {
     "data": {"tokenizers", "special_ids", "phrasebook"},
     "checkpoints": {"config", "files", "tokenizers", "transformer"},
     "translator": {"checkpoints", "config", "decoding", "special_ids", "transformer"},
+    "attention_maps": {"masks", "phrasebook", "special_ids", "tokenizers", "transformer", "translator"},
+    "attention_pictures": {"attention_maps", "files"},
+    "saved_model_writer": {"checkpoints", "special_ids", "tokenizers", "translator"},
+    "saved_model_runner": set(),
+    "ctranslate2_writer": {"checkpoints", "layers", "special_ids", "tokenizers", "transformer"},
+    "ctranslate2_runner": set(),
+    "export": {
+        *("checkpoints", "config", "ctranslate2_writer", "files", "saved_model_writer", "special_ids", "tokenizers"),
+        *("transformer", "translator"),
+    },
     "training": {
         *("checkpoints", "config", "data", "evaluation", "losses", "schedules", "tokenizers", "transformer"),
         "translator",

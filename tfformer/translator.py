@@ -1,16 +1,16 @@
 """Strings in, strings out: tokenizers, model and search put together. Knows no exported format."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfformer.checkpoints import RunDirectory, Tokenizers
 from tfformer.config import DecodingConfig
-from tfformer.decoding import LOWEST, Hypotheses, beam_search, greedy_search
+from tfformer.decoding import LOWEST, Hypotheses, StepFn, beam_search, greedy_search, sample
 from tfformer.special_ids import END_ID, PAD_ID
 from tfformer.transformer import Transformer
 
@@ -29,6 +29,22 @@ def search(model: Transformer, source: tf.Tensor, max_length: int, beam_size: in
 
     A row of nothing but padding is a blank sentence: one empty hypothesis, of score 0.
     """
+    step_fn, cache, limits = _steps(model, source, max_length, beam_size)
+    if beam_size == 1:
+        return greedy_search(step_fn, cache, limits)
+    found = beam_search(step_fn, cache, limits, beam_size, length_penalty)
+    return _empty_where(limits < 1, found)
+
+
+def draw_sample(
+    model: Transformer, source: tf.Tensor, max_length: int, seed: tf.Tensor, temperature: float, top_k: int, top_p: float
+) -> Hypotheses:
+    """In the graph: one random translation of each sentence; see `decoding.sample`."""
+    return sample(*_steps(model, source, max_length, beam_size=1), seed, temperature, top_k, top_p)
+
+
+def _steps(model: Transformer, source: tf.Tensor, max_length: int, beam_size: int) -> tuple[StepFn, Any, tf.Tensor]:
+    """What every search needs: the step function, an empty cache and each sentence's limit (B,)."""
     memory = model.memory(source)
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)
     limits = tf.where(lengths > 0, tf.minimum(lengths + EXTRA_LENGTH, max_length), 0)
@@ -37,10 +53,7 @@ def search(model: Transformer, source: tf.Tensor, max_length: int, beam_size: in
     def step_fn(ids, step, cache):
         return model.decode_step(ids, step, cache, memory)
 
-    if beam_size == 1:
-        return greedy_search(step_fn, cache, limits)
-    found = beam_search(step_fn, cache, limits, beam_size, length_penalty)
-    return _empty_where(limits < 1, found)
+    return step_fn, cache, limits
 
 
 def _empty_where(is_blank: tf.Tensor, found: Hypotheses) -> Hypotheses:
@@ -62,7 +75,7 @@ class Translator:
         self.tokenizers = tokenizers
         self.decoding = decoding
         self.max_length = max_length
-        self._searches: dict[tuple[int, float], tf.types.experimental.PolymorphicFunction] = {}
+        self._graphs: dict[tuple, tf.types.experimental.PolymorphicFunction] = {}
 
     @classmethod
     def load(cls, run: str | Path) -> "Translator":
@@ -93,12 +106,35 @@ class Translator:
         length_penalty = self.decoding.length_penalty if length_penalty is None else length_penalty
         if beam_size < 1:
             raise ValueError(f"beam_size={beam_size} must be at least 1")
+        graph = self._graph(search, (beam_size, length_penalty))
+        return self._in_batches(sentences, batch_size, lambda ids, first: graph(ids))
+
+    def sample(
+        self,
+        sentences: Sequence[str],
+        seed: int,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        batch_size: int = 64,
+    ) -> list[str]:
+        """A random translation of each sentence; the same arguments give the same ones."""
+        if temperature <= 0:
+            raise ValueError(f"temperature={temperature} must be above 0; beam_size=1 is the limit of low temperatures")
+        graph = self._graph(draw_sample, (temperature, top_k, top_p), tf.TensorSpec((), tf.int32))
+        found = self._in_batches(sentences, batch_size, lambda ids, first: graph(ids, seed + first))
+        return [translations[0].text for translations in found]
+
+    def _in_batches(
+        self, sentences: Sequence[str], batch_size: int, find: Callable[[np.ndarray, int], Hypotheses]
+    ) -> list[list[Translation]]:
+        """`find(ids, number of the first)` over sentences of like length, back in their order."""
         sources = self._encode(sentences)
         found = [[Translation("", 0.0)] for _ in sentences]
         order = [n for n in sorted(range(len(sources)), key=lambda n: len(sources[n])) if sources[n]]
         for first in range(0, len(order), batch_size):
             batch = order[first : first + batch_size]
-            hypotheses = self._search(beam_size, length_penalty)(_padded([sources[n] for n in batch]))
+            hypotheses = find(_padded([sources[n] for n in batch]), first)
             for n, translations in zip(batch, self._decode(hypotheses), strict=True):
                 found[n] = translations
         return found
@@ -109,11 +145,11 @@ class Translator:
         too_long = sum(len(sentence) >= self.max_length for sentence in ids)
         if too_long:
             warnings.warn(
-                f"{too_long} of {len(ids)} sentences had more than {self.max_length - 1} tokens, the most that the model "
-                "takes, and were cut",
-                stacklevel=3,
+                f"{too_long} of {len(ids)} sentences had more than {self.max_length - 1} tokens, the most that the "
+                "model takes, and were cut",
+                stacklevel=4,
             )
-        return [sentence[: self.max_length - 1] + [END_ID] if sentence else [] for sentence in ids]
+        return [[*sentence[: self.max_length - 1], END_ID] if sentence else [] for sentence in ids]
 
     def _decode(self, hypotheses: Hypotheses) -> list[list[Translation]]:
         ids, _, scores = (tensor.numpy() for tensor in hypotheses)
@@ -121,15 +157,16 @@ class Translator:
         rows = [[Translation(next(texts), float(score)) for score in row] for row in scores]
         return [[translation for translation in row if translation.score > LOWEST / 2] for row in rows]
 
-    def _search(self, beam_size: int, length_penalty: float) -> tf.types.experimental.PolymorphicFunction:
-        """The search as one graph for any batch, traced once for each pair of settings."""
-        key = (beam_size, length_penalty)
-        if key not in self._searches:
-            self._searches[key] = tf.function(
-                lambda source: search(self.model, source, self.max_length, beam_size, length_penalty),
-                input_signature=[tf.TensorSpec((None, None), tf.int32)],
+    def _graph(
+        self, find: Callable[..., Hypotheses], settings: tuple, *more: tf.TensorSpec
+    ) -> tf.types.experimental.PolymorphicFunction:
+        """`find(model, source, max_length, *more, *settings)` as one graph for any batch, traced once."""
+        if (find, settings) not in self._graphs:
+            self._graphs[find, settings] = tf.function(
+                lambda source, *inputs: find(self.model, source, self.max_length, *inputs, *settings),
+                input_signature=[tf.TensorSpec((None, None), tf.int32), *more],
             )
-        return self._searches[key]
+        return self._graphs[find, settings]
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> np.ndarray:

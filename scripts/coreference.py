@@ -1,0 +1,50 @@
+#!/usr/bin/env python
+"""How a phrasebook run resolves "it": scripts/coreference.py RUN
+
+Translates the held-out coreference sentences and counts the German pronouns that are right; looks for the attention head
+that resolves "it" on the validation sentences and measures it on the held-out ones; draws that head's view of the most
+famous of them into RUN/it.png. The last line is JSON.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from tfformer import Translator, attention, phrasebook
+from tfformer.attention_maps import find_coreference_head, print_head_scores
+from tfformer.attention_pictures import draw_word
+
+FAMOUS = "The animal didn't cross the street because it was too tired."
+
+
+def coreference_pairs(split: str) -> list[phrasebook.Pair]:
+    return [pair for pair in phrasebook.pairs(split) if pair.pronoun is not None]
+
+
+def pronoun_of(german: str) -> str:
+    """The word behind the conjunction: "..., weil sie zu breit war." -> "sie"."""
+    return " ".join(german.rpartition(", ")[2].split()[1:2])
+
+
+def main(run: str) -> None:
+    translator, held_out = Translator.load(run), coreference_pairs("test")
+    translations = translator.translate([pair.source for pair in held_out])
+    right = [pronoun_of(text) == pronoun_of(pair.target) for text, pair in zip(translations, held_out, strict=True)]
+
+    found = find_coreference_head(translator, coreference_pairs("valid"))
+    chosen = next(score for score in found if score.kind == "encoder")
+    measured = {(s.kind, s.layer, s.head): s for s in find_coreference_head(translator, held_out)}
+    score = measured[chosen.kind, chosen.layer, chosen.head]
+    print(f'Heads that look from "it" (cross: from the German pronoun) at the noun it stands for, {len(held_out)} sentences:')
+    print_head_scores([measured[s.kind, s.layer, s.head] for s in found[:6]])
+
+    picture = Path(run) / "it.png"
+    draw_word(attention(translator, FAMOUS).encoder.words(), "it", picture, score.layer, score.head)
+    print(f"{FAMOUS}\n{translator.translate([FAMOUS])[0]}\n{picture}")
+    print(json.dumps({"pronouns_right": sum(right) / len(right), "sentences": len(right), "head": score._asdict()}))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])

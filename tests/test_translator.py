@@ -1,0 +1,99 @@
+"""Strings in, strings out, on a small trained run."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from tfformer import phrasebook
+from tfformer.special_ids import END_ID, START_ID
+from tfformer.translator import Translator
+
+
+@pytest.fixture(scope="module")
+def translator(tiny_run) -> Translator:
+    return Translator.load(tiny_run)
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[str]:
+    return [pair.source for pair in phrasebook.pairs("test")[:40]]
+
+
+def test_a_reloaded_run_translates_identically(translator, tiny_run, sentences):
+    assert Translator.load(tiny_run).n_best(sentences) == translator.n_best(sentences)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_translation_is_the_same_alone_in_a_batch_and_in_another_order(translator, sentences, beam_size):
+    together = translator.translate(sentences, beam_size)
+    assert [translator.translate([sentence], beam_size)[0] for sentence in sentences] == together
+    assert translator.translate(sentences[::-1], beam_size) == together[::-1]
+    assert [t[0].text for t in translator.n_best(sentences, beam_size, batch_size=7)] == together
+
+
+def test_the_score_is_the_log_probability_of_the_text_under_teacher_forcing(translator, sentences):
+    """Recomputed without cache or search: the whole target at once, softmax in NumPy."""
+    checked = 0
+    for sentence, [best] in zip(sentences, translator.n_best(sentences, beam_size=1), strict=True):
+        source = translator.tokenizers.source.encode([sentence])[0] + [END_ID]
+        target = translator.tokenizers.target.encode([best.text])[0] + [END_ID]
+        inputs = {"source": np.array([source]), "target": np.array([[START_ID, *target[:-1]]])}
+        logits = translator.model(inputs)[0].numpy().astype(np.float64)
+        log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        greedy = log_probs.argmax(-1).tolist() == target  # otherwise the text has another segmentation
+        if greedy:
+            assert best.score == pytest.approx(log_probs[range(len(target)), target].sum(), abs=1e-3)
+        checked += greedy
+    assert checked > len(sentences) / 2
+
+
+def test_beams_are_sorted_and_on_average_likelier_than_greedy(translator, sentences):
+    greedy = translator.n_best(sentences, beam_size=1)
+    beams = translator.n_best(sentences, beam_size=4, length_penalty=0.0)
+    for row in beams:
+        scores = [translation.score for translation in row]
+        assert scores == sorted(scores, reverse=True)
+    gains = [beam[0].score - single[0].score for beam, single in zip(beams, greedy, strict=True)]
+    assert np.mean(gains) > 0
+
+
+def test_blank_sentences_give_empty_translations_in_their_places(translator, sentences):
+    found = translator.n_best(["", sentences[0], "   ", sentences[1]])
+    assert [row[0].text for row in found] == ["", *translator.translate(sentences[:1]), "", *translator.translate(sentences[1:2])]
+    assert found[0] == found[2] == [("", 0.0)]
+    assert translator.translate([]) == []
+
+
+def test_a_sentence_that_is_too_long_is_cut_to_the_models_length(translator, sentences):
+    limit = translator.max_length - 1
+    long = " ".join(sentences[:20])
+    ids = translator.tokenizers.source.encode([long])[0]
+    assert len(ids) > limit
+    with pytest.warns(UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the most .* and were cut"):
+        found = translator.translate([sentences[0], long])
+    assert found[1] == translator.translate([translator.tokenizers.source.decode([ids[:limit]])[0]])[0]
+
+
+def test_sampling_follows_its_seed_and_its_temperature(translator, sentences):
+    once = translator.sample(sentences, seed=1, temperature=1.0)
+    assert translator.sample(sentences, seed=1, temperature=1.0) == once
+    assert translator.sample(sentences, seed=2, temperature=1.0) != once
+    greedy = translator.translate(sentences, beam_size=1)
+    assert translator.sample(sentences, seed=1, temperature=1e-4) == greedy
+    assert translator.sample(sentences, seed=3, top_k=1) == greedy
+    assert translator.sample(sentences, seed=3, top_p=1e-6) == greedy
+
+
+def test_settings_that_make_no_sense(translator):
+    with pytest.raises(ValueError, match="beam_size=0 must be at least 1"):
+        translator.translate(["Hello."], beam_size=0)
+    with pytest.raises(ValueError, match="temperature=0 must be above 0"):
+        translator.sample(["Hello."], seed=1, temperature=0)
+
+
+def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run, ignore=shutil.ignore_patterns("best.weights.h5"))
+    with pytest.raises(FileNotFoundError, match=r"has no best.weights.h5 yet: no validation has been reached; train on"):
+        Translator.load(run)
