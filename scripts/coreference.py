@@ -1,9 +1,9 @@
 #!/usr/bin/env python
 """How a phrasebook run resolves "it": scripts/coreference.py RUN
 
-Translates the held-out coreference sentences and counts the German pronouns that are right; looks for the attention head
-that resolves "it" on the validation sentences and measures it on the held-out ones; draws that head's view of the most
-famous of them into RUN/it.png. The last line is JSON.
+Translates the held-out coreference sentences and counts the German pronouns that are right; looks on the validation
+sentences for the attention head that resolves "it" and measures it on the held-out ones; draws that head's view of the
+most famous of them into RUN/it.png. The last line is JSON.
 """
 
 import json
@@ -35,7 +35,7 @@ def main(run: str) -> None:
     chosen = next(score for score in found if score.kind == "encoder")
     measured = {(s.kind, s.layer, s.head): s for s in find_coreference_head(translator, held_out)}
     score = measured[chosen.kind, chosen.layer, chosen.head]
-    print(f'Heads that look from "it" (cross: from the German pronoun) at the noun it stands for, {len(held_out)} sentences:')
+    print(f'Heads that look from "it" (cross: from er, sie or es) at its noun, {len(held_out)} held-out sentences:')
     print_head_scores([measured[s.kind, s.layer, s.head] for s in found[:6]])
 
     picture = Path(run) / "it.png"

@@ -145,7 +145,11 @@ def test_a_folder_that_is_no_run(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        ("best.weights.h5", lambda content: content[: len(content) // 2], "best.weights.h5 is damaged or not of this model"),
+        (
+            "best.weights.h5",
+            lambda content: content[: len(content) // 2],
+            "best.weights.h5 is damaged or not of this model",
+        ),
         ("config.json", lambda content: content[:40], "config.json is damaged"),
         ("config.json", lambda content: content.replace(b'"norm"', b'"nurm"'), "has an unknown key 'nurm'; known are"),
         ("tokenizer.model", lambda content: content[: len(content) // 2], "tokenizer.model: not a SentencePiece model"),
@@ -179,8 +183,14 @@ def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
     ("arguments", "message"),
     [
         (["nope"], "recipe 'nope' is neither a file nor built in"),
-        (["phrasebook", "--set", "training.epoch=3"], "section 'training' has an unknown key 'epoch'; known are epochs"),
-        (["phrasebook", "--set", "tokenizer.vocab_size=900000"], "vocab_size 900000 is larger than these sentences support"),
+        (
+            ["phrasebook", "--set", "training.epoch=3"],
+            "section 'training' has an unknown key 'epoch'; known are epochs",
+        ),
+        (
+            ["phrasebook", "--set", "tokenizer.vocab_size=900000"],
+            "vocab_size 900000 is larger than these sentences support",
+        ),
         (["phrasebook", "--set", "data.train=phrasebook:dev"], "unknown split 'dev'"),
         (["phrasebook", "--resume"], "is not a run directory"),
         (["phrasebook", "--init-from", "/nowhere"], "/nowhere is not a run directory"),

@@ -45,7 +45,9 @@ def test_builtin_recipes_are_valid_and_begin_with_a_description(name):
 def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
     recipe = tmp_path / "r.yaml"
     recipe.write_text("model: {preset: tiny}\ndata: {train: [a, b]}\n")
-    config = read_recipe(recipe, ["training.epochs=3", "model.num_layers=2", "data.train=[c.en, c.de]", "data.folder=x"])
+    config = read_recipe(
+        recipe, ["training.epochs=3", "model.num_layers=2", "data.train=[c.en, c.de]", "data.folder=x"]
+    )
     assert (config.training.epochs, config.model.num_layers) == (3, 2)
     assert (config.data.train, config.data.folder) == (["c.en", "c.de"], "x")
 
@@ -65,7 +67,10 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"data": {"train": 5}}, r"data.train=5 must be of type str or list"),
         ({"data": {"max_length": 9000}}, r"data.batch_tokens=4096 must hold one sentence of data.max_length=9000"),
         ({"tokenizer": {"shared": False}}, r"model.tie_embeddings='all' needs one vocabulary"),
-        ({"training": {"schedule": "plateau"}}, r"training.learning_rate=None must be given for training.schedule=plateau"),
+        (
+            {"training": {"schedule": "plateau"}},
+            r"training.learning_rate=None must be given for training.schedule=plateau",
+        ),
         ({"training": {"max_minutes": "1h"}}, r"training.max_minutes='1h' must be of type float or nothing"),
     ],
 )
@@ -103,5 +108,7 @@ def test_an_unknown_recipe_names_the_built_in_ones():
 
 
 def test_reading_a_recipe_does_not_import_tensorflow():
-    code = "import sys, tfformer.config as c; c.read_recipe(c.find_recipe('phrasebook')); assert 'tensorflow' not in sys.modules"
+    code = "import sys; from tfformer.config import *; read_recipe(find_recipe('phrasebook')); " + (
+        "assert 'tensorflow' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -212,9 +212,10 @@ def python_beam_search(tree, sentence, limit, beam_size, alpha):
 @pytest.mark.parametrize("beam_size", [1, 2, 3, 5])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_small_beams_equal_a_search_in_plain_python(beam_size, alpha):
-    limits = [5, 4, 5, 1, 3, 5, 2, 5]
-    tree = Tree(sentences=8, vocab_size=5, depth=5, seed=1, scale=2)
-    found = tree.search(range(8), limits, beam_size, alpha)
+    limits = [5, 4, 5, 1, 3, 5, 2, 5] * 4
+    tree = Tree(sentences=32, vocab_size=5, depth=5, seed=1, scale=2)
+    tree.logits[:, :, END_ID] += 1
+    found = tree.search(range(32), limits, beam_size, alpha)
     for sentence, limit in enumerate(limits):
         assert_same_n_best(n_best(found, sentence), python_beam_search(tree, sentence, limit, beam_size, alpha))
 

@@ -24,6 +24,7 @@ from tfformer.layers import (
 from tfformer.masks import look_ahead_mask, padding_mask
 
 D, HEADS, D_FF = 12, 3, 20
+EPSILON = 0.1  # large enough to be seen
 RNG = np.random.default_rng(0)
 TARGET = RNG.normal(size=(2, 4, D)).astype(np.float32)
 MEMORY = RNG.normal(size=(2, 5, D)).astype(np.float32)
@@ -37,7 +38,9 @@ def randomized(layer, seed=1):
     if not layer.built:
         layer.build(None)
     rng = np.random.default_rng(seed)
-    layer.set_weights([rng.normal(scale=0.5, size=weight.shape) + (weight.ndim == 1) for weight in layer.get_weights()])
+    layer.set_weights(
+        [rng.normal(scale=0.5, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.5) for w in layer.get_weights()]
+    )
     return layer
 
 
@@ -78,7 +81,7 @@ def np_attention(layer, query, memory, mask=None):
 
 
 def np_norm(norm, x):
-    x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + norm.epsilon)
+    x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + EPSILON)
     return x * np.asarray(norm.gamma) + np.asarray(norm.beta)
 
 
@@ -282,7 +285,7 @@ def test_an_unknown_activation_is_refused():
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("use_bias", [True, False])
 def test_encoder_layer_equals_numpy(norm, use_bias):
-    layer = randomized(EncoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=1e-3))
+    layer = randomized(EncoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=EPSILON))
     expected = np_encoder_layer(layer, MEMORY, MEMORY_MASK)
     np.testing.assert_allclose(layer(tf.constant(MEMORY), MEMORY_MASK), expected, rtol=1e-4, atol=1e-4)
 
@@ -290,7 +293,7 @@ def test_encoder_layer_equals_numpy(norm, use_bias):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("use_bias", [True, False])
 def test_decoder_layer_equals_numpy(norm, use_bias):
-    layer = randomized(DecoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=1e-3))
+    layer = randomized(DecoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=EPSILON))
     expected = np_decoder_layer(layer, TARGET, MEMORY, look_ahead_mask(4), MEMORY_MASK)
     output = layer(tf.constant(TARGET), tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
     np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
@@ -310,8 +313,10 @@ def to_keras_hub(layer, reference):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_encoder_layer_equals_keras_hubs_with_the_same_weights(norm):
     keras_hub = pytest.importorskip("keras_hub")
-    layer = randomized(EncoderLayer(D, HEADS, D_FF, norm=norm, epsilon=1e-4))
-    reference = keras_hub.layers.TransformerEncoder(D_FF, HEADS, layer_norm_epsilon=1e-4, normalize_first=norm == "pre")
+    layer = randomized(EncoderLayer(D, HEADS, D_FF, norm=norm, epsilon=EPSILON))
+    reference = keras_hub.layers.TransformerEncoder(
+        D_FF, HEADS, layer_norm_epsilon=EPSILON, normalize_first=norm == "pre"
+    )
     reference.build(MEMORY.shape)
     to_keras_hub(layer, reference)
     expected = reference(MEMORY, padding_mask=MEMORY_IDS != 0)
@@ -321,8 +326,10 @@ def test_encoder_layer_equals_keras_hubs_with_the_same_weights(norm):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_decoder_layer_equals_keras_hubs_with_the_same_weights(norm):
     keras_hub = pytest.importorskip("keras_hub")
-    layer = randomized(DecoderLayer(D, HEADS, D_FF, norm=norm, epsilon=1e-4))
-    reference = keras_hub.layers.TransformerDecoder(D_FF, HEADS, layer_norm_epsilon=1e-4, normalize_first=norm == "pre")
+    layer = randomized(DecoderLayer(D, HEADS, D_FF, norm=norm, epsilon=EPSILON))
+    reference = keras_hub.layers.TransformerDecoder(
+        D_FF, HEADS, layer_norm_epsilon=EPSILON, normalize_first=norm == "pre"
+    )
     reference.build(TARGET.shape, MEMORY.shape)
     to_keras_hub(layer, reference)
     expected = reference(TARGET, MEMORY, encoder_padding_mask=MEMORY_IDS != 0, use_causal_mask=True)
@@ -377,7 +384,7 @@ def test_dropout_preserves_the_scale_in_expectation():
 
 def test_post_norm_drops_before_it_adds_and_normalises():
     """All of a sub-layer dropped leaves LayerNorm(x)."""
-    residual = randomized(Residual(D, dropout=0.999999))
+    residual = randomized(Residual(D, dropout=0.999999, epsilon=EPSILON))
     output = residual(tf.constant(TARGET), tf.ones(TARGET.shape), training=True)
     np.testing.assert_allclose(output, np_norm(residual.normalization, TARGET.astype(np.float64)), rtol=1e-4, atol=1e-5)
 

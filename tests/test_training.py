@@ -14,8 +14,8 @@ from tfformer.config import Config
 from tfformer.training import TrainingDiverged, train
 from tfformer.translator import Translator
 
-ENGLISH = "one two three four five six seven eight nine ten".split()
-GERMAN = "eins zwei drei vier fünf sechs sieben acht neun zehn".split()
+ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,9 @@ def test_patience_and_minutes_end_a_run(corpus, tmp_path):
 
 
 def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_path):
-    config = config_for(corpus, schedule="plateau", learning_rate=1e-12, plateau_patience=1, plateau_factor=0.1, epochs=3)
+    config = config_for(
+        corpus, schedule="plateau", learning_rate=1e-12, plateau_patience=1, plateau_factor=0.1, epochs=3
+    )
     train(config, tmp_path / "run", report=silent)
     rates = [epoch["learning_rate"] for epoch in RunDirectory(tmp_path / "run").history()]
     np.testing.assert_allclose(rates, [1e-12, 1e-12, 1e-13], rtol=1e-5)
@@ -205,7 +207,7 @@ def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, who
 def test_init_from_refuses_another_model(corpus, whole, tmp_path):
     values = full_config(corpus).to_dict()
     values["model"]["d_ff"] = 32
-    with pytest.raises(ValueError, match="the recipe's model is not that of .*; copy the section 'model'"):
+    with pytest.raises(ValueError, match=r"the recipe's model is not that of .*; copy the section 'model'"):
         train(Config.from_dict(values), tmp_path / "run", init_from=whole, report=silent)
     assert not (tmp_path / "run").exists()
 
@@ -240,7 +242,10 @@ def test_what_is_dropped_and_padded_is_reported(corpus, tmp_path):
     ("prepare", "message"),
     [
         (lambda run: (run / "config.json").write_text("{}"), "already holds a run; add --resume"),
-        (lambda run: (run / "notes.txt").write_text("mine"), "exists and is not an empty folder; choose another --run-dir"),
+        (
+            lambda run: (run / "notes.txt").write_text("mine"),
+            "exists and is not an empty folder; choose another --run-dir",
+        ),
     ],
 )
 def test_an_occupied_folder_is_never_touched(corpus, tmp_path, prepare, message):
@@ -254,7 +259,7 @@ def test_an_occupied_folder_is_never_touched(corpus, tmp_path, prepare, message)
 def test_bad_text_is_refused_before_anything_is_written(corpus, tmp_path):
     values = config_for(corpus).to_dict()
     values["data"]["train"] = ["train.en", "valid.de"]
-    with pytest.raises(ValueError, match="has 120 lines and .* 20"):
+    with pytest.raises(ValueError, match=r"has 120 lines and .* 20"):
         train(Config.from_dict(values), tmp_path / "run", report=silent)
     assert not (tmp_path / "run").exists()
 
@@ -262,5 +267,5 @@ def test_bad_text_is_refused_before_anything_is_written(corpus, tmp_path):
 def test_a_recipe_without_text_is_told_what_to_give(corpus, tmp_path):
     values = config_for(corpus).to_dict()
     values["data"]["valid"] = ""
-    with pytest.raises(ValueError, match="the recipe names no data.valid; give two files, FILE.tsv, tfds:NAME"):
+    with pytest.raises(ValueError, match=r"the recipe names no data.valid; give two files, FILE.tsv, tfds:NAME"):
         train(Config.from_dict(values), tmp_path / "run", report=silent)

@@ -60,7 +60,12 @@ def test_beams_are_sorted_and_on_average_likelier_than_greedy(translator, senten
 
 def test_blank_sentences_give_empty_translations_in_their_places(translator, sentences):
     found = translator.n_best(["", sentences[0], "   ", sentences[1]])
-    assert [row[0].text for row in found] == ["", *translator.translate(sentences[:1]), "", *translator.translate(sentences[1:2])]
+    assert [row[0].text for row in found] == [
+        "",
+        *translator.translate(sentences[:1]),
+        "",
+        *translator.translate(sentences[1:2]),
+    ]
     assert found[0] == found[2] == [("", 0.0)]
     assert translator.translate([]) == []
 
@@ -95,5 +100,7 @@ def test_settings_that_make_no_sense(translator):
 def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(tiny_run, run, ignore=shutil.ignore_patterns("best.weights.h5"))
-    with pytest.raises(FileNotFoundError, match=r"has no best.weights.h5 yet: no validation has been reached; train on"):
+    with pytest.raises(
+        FileNotFoundError, match=r"has no best.weights.h5 yet: no validation has been reached; train on"
+    ):
         Translator.load(run)

@@ -1,12 +1,12 @@
 """The run directory: what a training writes, and what translating, scoring and exporting read. Knows no training.
 
-    config.json         the recipe in full, with the digests of the tokenizers
-    tokenizer.model     the vocabulary (or source.model and target.model)
-    best.weights.h5     the weights with the best validation BLEU
-    resume.npz          every variable and the position of the training: where --resume goes on
-    metrics.jsonl       one line an epoch
-    result.json         written last: the training has finished
-    tensorboard/        the same figures and sample translations for TensorBoard
+config.json         the recipe in full, with the digests of the tokenizers
+tokenizer.model     the vocabulary (or source.model and target.model)
+best.weights.h5     the weights with the best validation BLEU
+resume.npz          every variable and the position of the training: where --resume goes on
+metrics.jsonl       one line an epoch
+result.json         written last: the training has finished
+tensorboard/        the same figures and sample translations for TensorBoard
 """
 
 import json
@@ -51,13 +51,17 @@ class RunDirectory:
         """An existing run; FileNotFoundError if there is none."""
         run = cls(path)
         if not (run.path / "config.json").is_file():
-            raise FileNotFoundError(f"{path} is not a run directory: it has no config.json; give the --run-dir of a training")
+            raise FileNotFoundError(
+                f"{path} is not a run directory: it has no config.json; give the --run-dir of a training"
+            )
         return run
 
     def check_free(self) -> None:
         """FileExistsError unless the folder is absent or empty, so that nothing is ever overwritten."""
         if (self.path / "config.json").exists():
-            raise FileExistsError(f"{self.path} already holds a run; add --resume to go on with it, or choose another folder")
+            raise FileExistsError(
+                f"{self.path} already holds a run; add --resume to go on with it, or choose another folder"
+            )
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise FileExistsError(f"{self.path} exists and is not an empty folder; choose another --run-dir")
 
@@ -75,13 +79,17 @@ class RunDirectory:
     def tokenizers(self) -> Tokenizers:
         """The vocabularies, checked against the digests that the run was trained with."""
         config_json = self._config_json()
-        shared = Config.from_dict({key: value for key, value in config_json.items() if key != "digests"}).tokenizer.shared
+        shared = Config.from_dict(
+            {key: value for key, value in config_json.items() if key != "digests"}
+        ).tokenizer.shared
         paths = list(self._tokenizer_files(shared, None))
         loaded = [Tokenizer.load(path) for path in paths]
         tokenizers = Tokenizers(loaded[0], loaded[-1])
         digests = {"source": tokenizers.source.digest, "target": tokenizers.target.digest}
         if digests != config_json.get("digests"):
-            raise ValueError(f"{paths[0]} is not the vocabulary that {self.path} was trained with; restore the original file")
+            raise ValueError(
+                f"{paths[0]} is not the vocabulary that {self.path} was trained with; restore the original file"
+            )
         return tokenizers
 
     def build_model(self, tokenizers: Tokenizers):
@@ -99,7 +107,9 @@ class RunDirectory:
         try:
             model.load_weights(self.weights)
         except (OSError, ValueError, KeyError) as error:
-            raise ValueError(f"{self.weights} is damaged or not of this model ({first_line(error)}); train again") from None
+            raise ValueError(
+                f"{self.weights} is damaged or not of this model ({first_line(error)}); train again"
+            ) from None
         return model
 
     def save_weights(self, model) -> None:

@@ -18,8 +18,11 @@ StepFn = Callable[[tf.Tensor, tf.Tensor, Any], tuple[tf.Tensor, Any]]
 
 
 class Hypotheses(NamedTuple):
-    """What a search found, best first: ids (B, N, L) int32 padded with 0, lengths (B, N) int32 with the end token if
-    there is one, scores (B, N) float32: log-probability in nats over the length penalty; LOWEST marks an empty place."""
+    """What a search found, best first.
+
+    Ids (B, N, L) int32, padded with 0; lengths (B, N) int32, with the end token if there is one; scores (B, N) float32,
+    log-probability in nats over the length penalty. LOWEST marks an empty place.
+    """
 
     ids: tf.Tensor
     lengths: tf.Tensor
@@ -33,7 +36,11 @@ def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
 
 def greedy_search(step_fn: StepFn, state: Any, max_lengths: tf.Tensor) -> Hypotheses:
     """The likeliest token at each step. `max_lengths` (B,) int32 bounds each sentence by itself; state has B rows."""
-    return _one_by_one(step_fn, state, max_lengths, lambda logits, step: tf.argmax(logits, axis=-1, output_type=tf.int32))
+
+    def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+        return tf.argmax(logits, axis=-1, output_type=tf.int32)
+
+    return _one_by_one(step_fn, state, max_lengths, choose)
 
 
 def sample(
@@ -154,7 +161,7 @@ def beam_search(
 
 
 def _continuations(logits: tf.Tensor, alive_scores: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The `count` likeliest next tokens of each sentence: scores, the beams they continue and the tokens, each (B, count)."""
+    """The `count` likeliest next tokens of each sentence: scores, the beams they continue, tokens, each (B, count)."""
     logits = tf.cast(logits, tf.float32)
     sentences, beams = tf.shape(alive_scores)[0], alive_scores.shape[1]
     each = tf.minimum(count, tf.shape(logits)[-1])
@@ -172,8 +179,9 @@ def _append(ids: tf.Tensor, tokens: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
 
 def _add_found(found, ids, scores, ends, length, beam_size, alpha) -> Hypotheses:
     """`found` and those of the first N continuations that end, the best N of both; a sentence that is done stays."""
-    accepted = ends[:, :beam_size] & (scores[:, :beam_size] > LOWEST / 2) & tf.logical_not(_is_done(found))[:, tf.newaxis]
-    new_scores = tf.where(accepted, scores[:, :beam_size] / length_penalty(length, alpha), LOWEST)
+    first = scores[:, :beam_size]
+    accepted = ends[:, :beam_size] & (first > LOWEST / 2) & ~_is_done(found)[:, tf.newaxis]
+    new_scores = tf.where(accepted, first / length_penalty(length, alpha), LOWEST)
     best, order = tf.math.top_k(tf.concat([found.scores, new_scores], axis=1), beam_size)
     lengths = tf.concat([found.lengths, tf.fill(tf.shape(new_scores), length)], axis=1)
     all_ids = tf.concat([found.ids, ids[:, :beam_size]], axis=1)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 def scores(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float | str]:
-    """Corpus BLEU (13a, cased; Post 2018) and chrF2, each 0 to 100, with the signature that says how BLEU was measured."""
+    """Corpus BLEU (13a, cased; Post 2018) and chrF2, each 0 to 100, and the signature of how BLEU was measured."""
     import sacrebleu
 
     if len(hypotheses) != len(references):

@@ -37,7 +37,7 @@ def positional_encoding(positions: tf.Tensor, d_model: int, layout: str = "inter
 
 @register
 class PositionalEncoding(keras.layers.Layer):
-    """Adds the encoding of positions first, first + 1, ... to (B, T, D) embeddings. Has no weights and no length limit."""
+    """Adds the encoding of positions first, first + 1, ... to embeddings (B, T, D). No weights, no length limit."""
 
     def __init__(self, d_model: int, layout: str = "interleaved", **kwargs):
         super().__init__(**kwargs)
@@ -68,7 +68,9 @@ class TokenEmbedding(keras.layers.Layer):
 
     def build(self, input_shape=None) -> None:
         initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
-        self.embeddings = self.add_weight(shape=(self.vocab_size, self.d_model), initializer=initializer, name="embeddings")
+        self.embeddings = self.add_weight(
+            shape=(self.vocab_size, self.d_model), initializer=initializer, name="embeddings"
+        )
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         return tf.gather(tf.cast(self.embeddings, self.compute_dtype), ids) * self.d_model**0.5
@@ -109,7 +111,9 @@ class MultiHeadAttention(keras.layers.Layer):
     def __init__(self, d_model: int, num_heads: int, use_bias: bool = True, **kwargs):
         super().__init__(**kwargs)
         if d_model % num_heads:
-            raise ValueError(f"d_model={d_model} cannot be split into num_heads={num_heads} equal heads; choose a divisor")
+            raise ValueError(
+                f"d_model={d_model} cannot be split into num_heads={num_heads} equal heads; choose a divisor"
+            )
         self.d_model = d_model
         self.num_heads = num_heads
         self.use_bias = use_bias
@@ -144,7 +148,9 @@ class MultiHeadAttention(keras.layers.Layer):
     def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, T, D) -> (B, H, T, D // H)."""
         shape = tf.shape(x)
-        return tf.transpose(tf.reshape(x, (shape[0], shape[1], self.num_heads, self.d_model // self.num_heads)), (0, 2, 1, 3))
+        return tf.transpose(
+            tf.reshape(x, (shape[0], shape[1], self.num_heads, self.d_model // self.num_heads)), (0, 2, 1, 3)
+        )
 
     def _merge_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, H, T, D // H) -> (B, T, D)."""
@@ -190,7 +196,9 @@ class Residual(keras.layers.Layer):
         super().__init__(**kwargs)
         self.d_model = d_model
         self.norm = require("norm", norm, NORMS)
-        self.normalization = keras.layers.LayerNormalization(epsilon=epsilon, name="normalization", dtype=self.dtype_policy)
+        self.normalization = keras.layers.LayerNormalization(
+            epsilon=epsilon, name="normalization", dtype=self.dtype_policy
+        )
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape=None) -> None:

@@ -12,7 +12,9 @@ class SmoothedCrossEntropy(keras.losses.Loss):
     reduction is the mean over real tokens; Keras' own default would divide by the padding too.
     """
 
-    def __init__(self, label_smoothing: float = 0.0, reduction: str = "mean_with_sample_weight", name: str = "loss", **kwargs):
+    def __init__(
+        self, label_smoothing: float = 0.0, reduction: str = "mean_with_sample_weight", name: str = "loss", **kwargs
+    ):
         super().__init__(name=name, reduction=reduction, **kwargs)
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"label_smoothing={label_smoothing} must be at least 0 and below 1")

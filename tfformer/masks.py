@@ -14,7 +14,9 @@ def padding_mask(ids: tf.Tensor) -> tf.Tensor:
     return tf.not_equal(ids, PAD_ID)[:, tf.newaxis, tf.newaxis, :]
 
 
-def look_ahead_mask(queries: tf.Tensor | int, keys: tf.Tensor | int | None = None, first: tf.Tensor | int = 0) -> tf.Tensor:
+def look_ahead_mask(
+    queries: tf.Tensor | int, keys: tf.Tensor | int | None = None, first: tf.Tensor | int = 0
+) -> tf.Tensor:
     """(1, 1, T, S): position `first + t` may attend to positions 0 .. first + t, never to a later one.
 
     `queries` is T, `keys` is S (by default T). `first` is the position of the first query: a decoder that continues

@@ -188,7 +188,9 @@ def _learning_rate(config: Config) -> float | WarmupSchedule:
     return WarmupSchedule(config.model.d_model, settings.warmup_steps, settings.learning_rate_scale)
 
 
-def _fit(model: Transformer, run: RunDirectory, config: Config, text: Text, history: list[dict], report: Report) -> None:
+def _fit(
+    model: Transformer, run: RunDirectory, config: Config, text: Text, history: list[dict], report: Report
+) -> None:
     first_step = history[-1]["step"] if history else 0
     callbacks = [
         Validation(run, config, text, report),
@@ -272,8 +274,8 @@ class Progress(keras.callbacks.Callback):
         self.step += 1
         if not math.isfinite(logs["loss"]):
             raise TrainingDiverged(
-                f"the loss is {logs['loss']} at step {self.step}; {self.run.path} keeps its last good checkpoint: lower "
-                "the learning rate, lengthen the warmup or set training.clip_norm"
+                f"the loss is {logs['loss']} at step {self.step}; {self.run.path} keeps its last good checkpoint: "
+                "lower the learning rate, lengthen the warmup or set training.clip_norm"
             )
         if self._minutes() >= (self.config.training.max_minutes or math.inf):
             self.model.stop_training = True

@@ -76,7 +76,7 @@ class _Stack(keras.layers.Layer):
             self.normalization.build((None, None, self.config["d_model"]))
 
     def enter(self, embeddings: tf.Tensor, first: tf.Tensor | int = 0, training: bool | None = None) -> tf.Tensor:
-        """What the first layer sees: embeddings (B, T, D) with the positions first, first + 1, ... added (section 5.4)."""
+        """What the first layer sees: embeddings (B, T, D) plus positions first, first + 1, ... (sections 3.5, 5.4)."""
         return self.dropout(self.positions(embeddings, first=first), training=training)
 
     def leave(self, x: tf.Tensor) -> tf.Tensor:

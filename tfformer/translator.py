@@ -37,7 +37,13 @@ def search(model: Transformer, source: tf.Tensor, max_length: int, beam_size: in
 
 
 def draw_sample(
-    model: Transformer, source: tf.Tensor, max_length: int, seed: tf.Tensor, temperature: float, top_k: int, top_p: float
+    model: Transformer,
+    source: tf.Tensor,
+    max_length: int,
+    seed: tf.Tensor,
+    temperature: float,
+    top_k: int,
+    top_p: float,
 ) -> Hypotheses:
     """In the graph: one random translation of each sentence; see `decoding.sample`."""
     return sample(*_steps(model, source, max_length, beam_size=1), seed, temperature, top_k, top_p)
