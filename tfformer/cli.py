@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("run", metavar="RUN", help="a run directory")
     export.add_argument("--format", required=True, choices=["saved_model", "ctranslate2"])
     export.add_argument("--output", required=True, metavar="DIR", help="gets a folder named by the next free number")
-    export.add_argument("--max-length", type=int, metavar="N", help="of a sentence, in tokens; the run's own if left out")
+    export.add_argument("--max-length", type=int, metavar="N", help="tokens in a sentence; the run's own if left out")
     _add_search(export)
     export.add_argument("--dtype", choices=["float32", "bfloat16"], help="of the weights; float32 if left out")
     export.add_argument(

@@ -60,7 +60,7 @@ def saved_model(
     )
     with _temporary_folder(Path(output)) as folder:
         saved_model_writer.write(folder, written, with_text)
-        samples = _sample_sentences(translator) if samples is None else samples
+        samples = samples or _sample_sentences(translator)
         parity = _parity(translator, samples, _run_saved_model(folder, translator, samples, with_text))
         if dtype == "float32":
             _check_parity(parity)
@@ -87,7 +87,7 @@ def ctranslate2(
     translator = _load(run, max_length, beam_size, length_penalty=0.0)
     with _temporary_folder(Path(output)) as folder:
         ctranslate2_writer.write(folder, translator.model, translator.tokenizers, translator.max_length)
-        samples = _sample_sentences(translator) if samples is None else samples
+        samples = samples or _sample_sentences(translator)
         parity = _parity(translator, samples, _run_ctranslate2(folder, translator, samples))
         _check_parity(parity)
         _complete(folder, translator, {"format": "ctranslate2", "dtype": "float32", "parity": parity})

@@ -14,6 +14,8 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID
 from tfformer.tokenizers import Tokenizer
 from tfformer.translator import Translator, search
 
+CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
+
 
 def write(folder: Path, translator: Translator, with_text: bool) -> None:
     """Fill the empty `folder`; without text there is no operation that core TensorFlow lacks. OSError if it cannot."""
@@ -80,7 +82,8 @@ class _Calls:
     def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         """Pieces (B, S), of which the first `lengths` (B,) count -> the greedy translation (B, T), its score (B,)."""
         found = self._search(self._as_source(ids, lengths), beam_size=1)
-        return {"ids": found.ids[:, 0], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
+        longest = tf.reduce_max(found.lengths)
+        return {"ids": found.ids[:, 0, :longest], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """Two (B,) string -> log P(target | source) in nats (B,), and the number of target tokens (B,)."""
@@ -102,8 +105,16 @@ class _Calls:
 
     def _pieces(self, tokenizer: Tokenizer, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """(B,) string -> pieces (B, S), cut to what the model takes, and how many there are (B,)."""
-        pieces = tokenizer.tokenize(text)[:, : self.max_length - 1]
+        pieces = tokenizer.tokenize(self._beginning(text))[:, : self.max_length - 1]
         return pieces.to_tensor(PAD_ID), tf.cast(pieces.row_lengths(), tf.int32)
+
+    def _beginning(self, text: tf.Tensor) -> tf.Tensor:
+        """As much of each text as can matter: TF Text takes minutes for a megabyte of unknown characters.
+
+        Bytes first, as bytes that are no UTF-8 may count as no character; four of them hold any character.
+        """
+        characters = CHARACTERS_PER_TOKEN * self.max_length
+        return tf.strings.substr(tf.strings.substr(text, 0, 4 * characters), 0, characters, unit="UTF8_CHAR")
 
     def _as_source(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         """Pieces -> what the encoder takes: nothing at all for a blank sentence, otherwise ending in the end token."""
