@@ -498,7 +498,7 @@ def run(tmp_path_factory, tokenizer):
     vocabulary = {"vocab_size": tokenizer.vocab_size}
     config = Config.from_dict({"model": SIZES, "tokenizer": vocabulary, "data": {"train": "phrasebook:train"}})
     directory.create(config, Tokenizers(tokenizer, tokenizer))
-    directory.save_weights(directory.build_model(directory.tokenizers()))
+    directory.save_weights(Transformer(tokenizer.vocab_size, tokenizer.vocab_size, **vars(config.model)))
     return directory.path
 
 

@@ -196,6 +196,14 @@ def test_a_longer_recipe_resumes_a_finished_run_and_another_recipe_does_not(corp
     assert RunDirectory(tmp_path / "run").config().training.epochs == 2
 
 
+def test_a_run_killed_in_its_first_epoch_resumes_from_its_beginning(corpus, whole, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, 3)
+        train(full_config(corpus), tmp_path / "run", report=silent)
+    train(full_config(corpus), tmp_path / "run", resume=True, report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(whole), rtol=1e-6)
+
+
 def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, whole, tmp_path):
     train(full_config(corpus, epochs=1, learning_rate=1e-12), tmp_path / "tuned", init_from=whole, report=silent)
     before, after = Translator.load(whole), Translator.load(tmp_path / "tuned")

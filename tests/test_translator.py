@@ -95,6 +95,8 @@ def test_settings_that_make_no_sense(translator):
         translator.translate(["Hello."], beam_size=0)
     with pytest.raises(ValueError, match="temperature=0 must be above 0"):
         translator.sample(["Hello."], seed=1, temperature=0)
+    with pytest.raises(ValueError, match="top_k=0 must be at least 0 and top_p=0 above 0 and at most 1"):
+        translator.sample(["Hello."], seed=1, top_p=0)
 
 
 def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):

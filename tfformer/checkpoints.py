@@ -21,6 +21,7 @@ import numpy as np
 from tfformer.config import Config
 from tfformer.files import whole_file, write_text
 from tfformer.tokenizers import Tokenizer
+from tfformer.transformer import Transformer
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,17 @@ class Tokenizers:
     def shared(self) -> bool:
         return self.source is self.target
 
+    @property
+    def digests(self) -> dict[str, str]:
+        return {"source": self.source.digest, "target": self.target.digest}
+
 
 class RunDirectory:
     """A folder with one training in it. Every file is replaced whole; nothing else in the folder is touched."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
+        self._config = self.path / "config.json"
         self.weights = self.path / "best.weights.h5"
         self.resume_state = self.path / "resume.npz"
         self.metrics = self.path / "metrics.jsonl"
@@ -50,7 +56,7 @@ class RunDirectory:
     def open(cls, path: str | Path) -> "RunDirectory":
         """An existing run; FileNotFoundError if there is none."""
         run = cls(path)
-        if not (run.path / "config.json").is_file():
+        if not run._config.is_file():
             raise FileNotFoundError(
                 f"{path} is not a run directory: it has no config.json; give the --run-dir of a training"
             )
@@ -58,7 +64,7 @@ class RunDirectory:
 
     def check_free(self) -> None:
         """FileExistsError unless the folder is absent or empty, so that nothing is ever overwritten."""
-        if (self.path / "config.json").exists():
+        if self._config.exists():
             raise FileExistsError(
                 f"{self.path} already holds a run; add --resume to go on with it, or choose another folder"
             )
@@ -66,44 +72,36 @@ class RunDirectory:
             raise FileExistsError(f"{self.path} exists and is not an empty folder; choose another --run-dir")
 
     def create(self, config: Config, tokenizers: Tokenizers) -> None:
-        """Write what every later step reads; config.json last, as it makes the folder a run."""
+        """Write what every later step reads; config.json last, as it makes the folder a run, and not a finished one."""
         self.path.mkdir(parents=True, exist_ok=True)
-        for path, tokenizer in self._tokenizer_files(tokenizers.shared, tokenizers).items():
+        self.result.unlink(missing_ok=True)
+        sides = (tokenizers.source, tokenizers.target)
+        for path, tokenizer in zip(self._tokenizer_paths(tokenizers.shared), sides, strict=False):
             tokenizer.save(path)
-        digests = {"source": tokenizers.source.digest, "target": tokenizers.target.digest}
-        write_text(self.path / "config.json", json.dumps(config.to_dict() | {"digests": digests}, indent=2) + "\n")
+        values = config.to_dict() | {"digests": tokenizers.digests}
+        write_text(self._config, json.dumps(values, indent=2) + "\n")
 
     def config(self) -> Config:
-        return Config.from_dict({key: value for key, value in self._config_json().items() if key != "digests"})
+        return self._read_config()[0]
 
     def tokenizers(self) -> Tokenizers:
         """The vocabularies, checked against the digests that the run was trained with."""
-        config_json = self._config_json()
-        shared = Config.from_dict(
-            {key: value for key, value in config_json.items() if key != "digests"}
-        ).tokenizer.shared
-        paths = list(self._tokenizer_files(shared, None))
+        config, digests = self._read_config()
+        paths = self._tokenizer_paths(config.tokenizer.shared)
         loaded = [Tokenizer.load(path) for path in paths]
         tokenizers = Tokenizers(loaded[0], loaded[-1])
-        digests = {"source": tokenizers.source.digest, "target": tokenizers.target.digest}
-        if digests != config_json.get("digests"):
+        if tokenizers.digests != digests:
             raise ValueError(
                 f"{paths[0]} is not the vocabulary that {self.path} was trained with; restore the original file"
             )
         return tokenizers
 
-    def build_model(self, tokenizers: Tokenizers):
-        """The run's Transformer with fresh weights."""
-        from tfformer.transformer import Transformer
-
-        config = self.config()
-        return Transformer(tokenizers.source.vocab_size, tokenizers.target.vocab_size, **vars(config.model))
-
-    def load_model(self, tokenizers: Tokenizers):
+    def load_model(self, tokenizers: Tokenizers) -> Transformer:
         """The run's Transformer with its best weights."""
         if not self.weights.is_file():
             raise FileNotFoundError(f"{self.path} has no best.weights.h5 yet: no validation has been reached; train on")
-        model = self.build_model(tokenizers)
+        sizes = (tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+        model = Transformer(*sizes, **vars(self.config().model))
         try:
             model.load_weights(self.weights)
         except (OSError, ValueError, KeyError) as error:
@@ -112,11 +110,11 @@ class RunDirectory:
             ) from None
         return model
 
-    def save_weights(self, model) -> None:
+    def save_weights(self, model: Transformer) -> None:
         with whole_file(self.weights) as temporary:
             model.save_weights(temporary)
 
-    def save_resume_state(self, model, history: list[dict]) -> None:
+    def save_resume_state(self, model: Transformer, history: list[dict]) -> None:
         """Every variable of model and optimizer, and the history of the epochs (plain JSON values)."""
         lines = [json.dumps(epoch) for epoch in history]
         arrays = {f"variable_{n}": np.asarray(variable) for n, variable in enumerate(_variables(model))}
@@ -124,13 +122,14 @@ class RunDirectory:
             np.savez(file, history=np.array(lines), **arrays)
         write_text(self.metrics, "".join(line + "\n" for line in lines))
 
-    def load_resume_state(self, model) -> list[dict]:
-        """Put the variables back and return the history."""
+    def load_resume_state(self, model: Transformer) -> list[dict]:
+        """Put the variables back and return the history; before the end of the first epoch there is neither."""
         history, variables = self.history(), _variables(model)
-        with self._open_resume_state() as state:
-            arrays = [state[f"variable_{n}"] for n in range(len(variables))]
-        for variable, array in zip(variables, arrays, strict=True):
-            variable.assign(array)
+        if history:
+            with self._open_resume_state() as state:
+                arrays = [state[f"variable_{n}"] for n in range(len(variables))]
+            for variable, array in zip(variables, arrays, strict=True):
+                variable.assign(array)
         return history
 
     def history(self) -> list[dict]:
@@ -142,8 +141,6 @@ class RunDirectory:
 
     @contextmanager
     def _open_resume_state(self) -> Iterator[np.lib.npyio.NpzFile]:
-        if not self.resume_state.is_file():
-            raise FileNotFoundError(f"{self.path} has no resume.npz: its first epoch was not reached; start a new run")
         try:
             with np.load(self.resume_state, allow_pickle=False) as state:
                 yield state
@@ -153,20 +150,20 @@ class RunDirectory:
     def finish(self, result: dict) -> None:
         write_text(self.result, json.dumps(result, indent=2) + "\n")
 
-    def _config_json(self) -> dict:
-        path = self.path / "config.json"
+    def _read_config(self) -> tuple[Config, object]:
+        """The recipe, and the digests of the tokenizers."""
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            values = json.loads(self._config.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise ValueError(f"{path} is damaged ({first_line(error)}); restore it or train again") from None
+            raise ValueError(f"{self._config} is damaged ({first_line(error)}); restore it or train again") from None
         if not isinstance(values, dict):
-            raise ValueError(f"{path} is damaged (not a JSON object); restore it or train again")
-        return values
+            raise ValueError(f"{self._config} is damaged (not a JSON object); restore it or train again")
+        digests = values.pop("digests", None)
+        return Config.from_dict(values), digests
 
-    def _tokenizer_files(self, shared: bool, tokenizers: Tokenizers | None) -> dict:
-        names = ("tokenizer.model",) if shared else ("source.model", "target.model")
-        values = (tokenizers.source, tokenizers.target) if tokenizers else (None, None)
-        return {self.path / name: value for name, value in zip(names, values, strict=False)}
+    def _tokenizer_paths(self, shared: bool) -> list[Path]:
+        names = ["tokenizer.model"] if shared else ["source.model", "target.model"]
+        return [self.path / name for name in names]
 
 
 def first_line(error: Exception) -> str:
@@ -174,5 +171,5 @@ def first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _variables(model) -> list:
+def _variables(model: Transformer) -> list:
     return [*model.variables, *model.optimizer.variables]

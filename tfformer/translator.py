@@ -127,6 +127,8 @@ class Translator:
         """A random translation of each sentence; the same arguments give the same ones."""
         if temperature <= 0:
             raise ValueError(f"temperature={temperature} must be above 0; beam_size=1 is the limit of low temperatures")
+        if top_k < 0 or not 0 < top_p <= 1:
+            raise ValueError(f"top_k={top_k} must be at least 0 and top_p={top_p} above 0 and at most 1")
         graph = self._graph(draw_sample, (temperature, top_k, top_p), tf.TensorSpec((), tf.int32))
         found = self._in_batches(sentences, batch_size, lambda ids, first: graph(ids, seed + first))
         return [translations[0].text for translations in found]
