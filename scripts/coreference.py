@@ -10,9 +10,13 @@ import json
 import sys
 from pathlib import Path
 
-from tfformer import Translator, attention, phrasebook
-from tfformer.attention_maps import find_coreference_head, print_head_scores
-from tfformer.attention_pictures import draw_word
+from tfformer.cli import import_tensorflow
+
+import_tensorflow()
+
+from tfformer import Translator, attention, phrasebook  # noqa: E402
+from tfformer.attention_maps import find_coreference_head, print_head_scores  # noqa: E402
+from tfformer.attention_pictures import draw_word  # noqa: E402
 
 FAMOUS = "The animal didn't cross the street because it was too tired."
 

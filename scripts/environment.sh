@@ -4,4 +4,4 @@ python="${PYTHON:-python3.11}"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 source .venv/bin/activate
 echo "Installing tfformer$extras into .venv ..."
-python -m pip install --quiet --editable ".$extras"
+python -m pip install $([ -t 1 ] || echo --quiet) --editable ".$extras"

@@ -32,8 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("always", UserWarning)
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
-        if options.verb is not _recipes:
-            _import_tensorflow()
         options.verb(options)
     except (ValueError, OSError) as error:
         print(f"tfformer: {' '.join(str(error).split())}", file=sys.stderr)
@@ -44,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _import_tensorflow() -> None:
+def import_tensorflow() -> None:
     """Import TensorFlow without the lines that its C++ side prints before its log level counts."""
     sys.stderr.flush()
     stderr = os.dup(2)
@@ -142,6 +140,7 @@ def _train(options: argparse.Namespace) -> None:
     from tfformer.config import find_recipe, read_recipe
 
     config = read_recipe(find_recipe(options.recipe), options.set)
+    import_tensorflow()
     from tfformer.training import train
 
     result = train(config, options.run_dir, options.resume, options.init_from)
@@ -149,6 +148,7 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _translate(options: argparse.Namespace) -> None:
+    import_tensorflow()
     from tfformer.translator import Translator
 
     if options.n_best < 1:
@@ -171,6 +171,7 @@ def _corpus(options: argparse.Namespace) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> None:
+    import_tensorflow()
     from tfformer.data import read_pairs
     from tfformer.evaluation import scores
     from tfformer.translator import Translator
@@ -187,6 +188,7 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _attention(options: argparse.Namespace) -> None:
+    import_tensorflow()
     from tfformer.attention_maps import attention
     from tfformer.attention_pictures import draw
     from tfformer.translator import Translator
@@ -198,6 +200,7 @@ def _attention(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
+    import_tensorflow()
     from tfformer import export
     from tfformer.data import read_lines
 
