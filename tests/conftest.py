@@ -36,7 +36,7 @@ def tiny_run(tmp_path_factory) -> Path:
             "warmup_steps": 60,
             "validate_every": 5,
         },
-        "decoding": {"beam_size": 4, "length_penalty": 0.6},
+        "decoding": {"beam_size": 3, "length_penalty": 1.0},
     }
     train(Config.from_dict(recipe), folder / "run")
     return folder / "run"

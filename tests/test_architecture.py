@@ -25,7 +25,7 @@ ALLOWED = {
     "transformer": {"layers", "masks"},
     "data": {"tokenizers", "special_ids", "phrasebook"},
     "checkpoints": {"config", "files", "tokenizers", "transformer"},
-    "translator": {"checkpoints", "config", "decoding", "special_ids", "transformer"},
+    "translator": {"checkpoints", "config", "data", "decoding", "special_ids", "transformer"},
     "attention_maps": {"masks", "phrasebook", "special_ids", "tokenizers", "transformer", "translator"},
     "attention_pictures": {"attention_maps", "files"},
     "saved_model_writer": {"checkpoints", "special_ids", "tokenizers", "translator"},

@@ -67,17 +67,46 @@ def test_n_best_with_scores_prints_the_translators_own(tiny_run, sentences, tmp_
     source.write_bytes(gzip.compress((sentences[0] + "\n").encode()))
     arguments = ["--n-best", "3", "--scores", "--length-penalty", "0"]
     assert main(["translate", str(tiny_run), "--input", str(source), *arguments]) == 0
-    expected = Translator.load(tiny_run).n_best([sentences[0]], beam_size=4, length_penalty=0.0)[0][:3]
+    expected = Translator.load(tiny_run).n_best([sentences[0]], beam_size=3, length_penalty=0.0)[0][:3]
     assert capsys.readouterr().out.splitlines() == [f"{t.score:.4f}\t{t.text}" for t in expected]
 
 
-def test_a_sentence_that_is_too_long_is_cut_with_a_warning_and_a_count(tiny_run, tmp_path, capsys):
+def test_sentences_that_are_too_long_are_cut_and_counted_once_for_the_file(tiny_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "CHUNK", 2)
     source = tmp_path / "in.en"
-    source.write_text("the animal " * 500 + "\nThe animal is tired.\n")
+    source.write_text(("the animal " * 500 + "\nThe animal is tired.\n") * 2)
     assert main(["translate", str(tiny_run), "--input", str(source)]) == 0
     captured = capsys.readouterr()
-    assert "warning: 1 of 2 sentences had more than" in captured.err and "were cut" in captured.err
-    assert len(captured.out.splitlines()) == 2
+    assert captured.err.count("warning: ") == 1
+    assert "warning: 2 of 4 sentences had more than 39 tokens, the model's most, and were cut" in captured.err
+    assert len(captured.out.splitlines()) == 4
+
+
+def test_n_best_prints_k_lines_for_every_sentence(tiny_run, tmp_path, capsys):
+    source = tmp_path / "in.en"
+    source.write_text("\nThe animal is tired.\n")
+    assert main(["translate", str(tiny_run), "--input", str(source), "--n-best", "2"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == ["", ""] and len(printed) == 4
+
+
+def test_a_reader_who_has_enough_ends_the_program_quietly(tiny_run, tmp_path):
+    source = tmp_path / "in.en"
+    source.write_text("The animal is tired.\n" * 3000)
+    command = f"{sys.executable} -m tfformer translate {tiny_run} --input {source} --beam-size 1 | head -1"
+    printed = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert len(printed.stdout.splitlines()) == 1 and printed.stderr == ""
+
+
+def test_tensorflows_own_errors_are_one_line(tiny_run, tmp_path, monkeypatch, capsys):
+    import tensorflow as tf
+
+    def too_much(*arguments):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when\nallocating")
+
+    monkeypatch.setattr(Translator, "n_best", too_much)
+    (tmp_path / "in.en").write_text("Hello.\n")
+    assert "OOM when allocating" in refused(["translate", tiny_run, "--input", tmp_path / "in.en"], capsys)
 
 
 def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(tiny_run, tmp_path, capsys):

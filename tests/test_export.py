@@ -24,7 +24,6 @@ from tfformer.translator import Translator
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 34)]
 SENTENCES += ["", " \t ", "The dog " * 40, "the Ж 😀 dog", "e\u0301 ﬁne ½", "zero\x00byte"]
-BEAM_SIZE = 4
 HOSTILE = {
     "nothing": b"",
     "blank": b" " * 1_000_000,
@@ -129,7 +128,7 @@ def test_greedy_is_the_runs_own(answers, translator):
 def test_every_beam_is_the_runs_own(answers, translator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        expected = translator.n_best(SENTENCES, BEAM_SIZE)
+        expected = translator.n_best(SENTENCES)
     found = zip(answers["beam"]["translations"], answers["beam"]["scores"], strict=True)
     for (texts, scores), hypotheses in zip(found, expected, strict=True):
         places = [place for place, score in enumerate(scores) if score > -1e8]
@@ -183,9 +182,9 @@ def test_scores_of_nothing_and_of_too_much(answers, translator):
     assert long[0] < 0 and long[1] == translator.max_length
 
 
-def test_blank_text_is_translated_by_nothing(answers):
+def test_blank_text_is_translated_by_nothing(answers, translator):
     assert answers["blank"] == {"translation": ["", ""], "score": [0.0, 0.0]}
-    assert answers["blank beam"]["translations"] == [[""] * BEAM_SIZE] * 2
+    assert answers["blank beam"]["translations"] == [[""] * translator.decoding.beam_size] * 2
     assert [scores[0] for scores in answers["blank beam"]["scores"]] == [0.0, 0.0]
     assert all(score < -1e8 for scores in answers["blank beam"]["scores"] for score in scores[1:])
 
@@ -229,7 +228,7 @@ def test_cpp_loader_translates_the_same(version, translator, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         assert translated("serving_default") == translator.translate(sentences, beam_size=1)
-        assert translated("translate_beam")[::BEAM_SIZE] == translator.translate(sentences, BEAM_SIZE)
+        assert translated("translate_beam")[:: translator.decoding.beam_size] == translator.translate(sentences)
 
 
 def test_the_check_refuses_what_the_cpp_loader_refuses(translator, tmp_path):
@@ -251,7 +250,9 @@ def test_manifest_says_what_was_written(version, translator, tiny_run):
     assert manifest["files"] == {name: size for name, size in files.items() if name != "manifest.json"}
     digest = hashlib.sha256((version / "tokenizer.model").read_bytes()).hexdigest()
     assert manifest["tokenizers"] == {"tokenizer.model": digest}
-    assert manifest["decoding"] == {"max_length": 40, "extra_length": 50, "beam_size": 4, "length_penalty": 0.6}
+    settings = json.loads((tiny_run / "config.json").read_text())
+    limits = {"max_length": settings["data"]["max_length"], "extra_length": 50}
+    assert manifest["decoding"] == settings["decoding"] | limits
     assert manifest["versions"]["tensorflow"] == tf.__version__
     assert (manifest["format"], manifest["dtype"]) == ("saved_model", "float32")
     assert manifest["parameters"] == translator.model.count_params()
@@ -260,11 +261,11 @@ def test_manifest_says_what_was_written(version, translator, tiny_run):
         assert measured["largest_score_difference"] < 1e-3
 
 
-def test_signatures_have_the_batch_first_and_nothing_else_fixed(version):
+def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, translator):
     string, number = ({"dtype": dtype, "shape": [None]} for dtype in ("string", "int32"))
     real, ids = {"dtype": "float32", "shape": [None]}, {"dtype": "int32", "shape": [None, None]}
     beam = {
-        name: {"dtype": dtype, "shape": [None, 4]}
+        name: {"dtype": dtype, "shape": [None, translator.decoding.beam_size]}
         for name, dtype in (("translations", "string"), ("scores", "float32"))
     }
     assert saved_model_writer.signatures(version) == {
@@ -355,6 +356,7 @@ def test_an_unfinished_run_is_not_exported(tiny_run, tmp_path):
     [
         ({"dtype": "float64"}, "dtype='float64' is not known; choose one of float32, bfloat16"),
         ({"beam_size": 0}, "beam_size=0 must be at least 1"),
+        ({"length_penalty": -1.0}, "length_penalty=-1.0 must be a number from 0 on"),
         ({"max_length": 1}, "max_length=1 must be at least 2: a token and the end token"),
     ],
 )

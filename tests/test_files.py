@@ -43,6 +43,11 @@ def test_a_kill_leaves_the_old_file(tmp_path):
     assert path.read_text() == "old"
 
 
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*/missing to write f.txt into; make it first"):
+        write_text(tmp_path / "missing" / "f.txt", "text")
+
+
 def test_permissions_follow_the_umask(tmp_path):
     before = os.umask(0o027)
     try:

@@ -167,6 +167,20 @@ def test_embedding_is_scaled_by_the_root_of_d_model_and_logits_are_its_unscaled_
     np.testing.assert_allclose(layer.logits(tf.constant(x)), x @ matrix.T, rtol=1e-4, atol=1e-5)
 
 
+def test_adam_sees_the_summed_gradient_of_a_repeated_token():
+    """Its second moment is a share of the squared sum, not of the sum of the squares of each occurrence."""
+    layer, ids = randomized(TokenEmbedding(5, 4)), tf.constant([[1, 1, 3]])
+    upstream = RNG.normal(size=(1, 3, 4)).astype(np.float32)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(ids, training=True) * upstream)
+    summed = np.zeros((5, 4), np.float32)
+    np.add.at(summed, ids.numpy()[0], 2 * upstream[0])
+    optimizer = keras.optimizers.Adam(1.0, beta_2=0.5)
+    optimizer.apply([tape.gradient(loss, layer.embeddings.value)], [layer.embeddings])
+    [second_moment] = [v for v in optimizer.variables if "velocity" in v.path]
+    np.testing.assert_allclose(second_moment, 0.5 * summed**2, rtol=1e-5)
+
+
 def test_fresh_embeddings_and_their_logits_have_unit_variance():
     layer = TokenEmbedding(2000, 64)
     embedded = layer(tf.range(2000)[tf.newaxis])

@@ -74,14 +74,14 @@ class Kill(BaseException):
 
 def kill_at(monkeypatch, step: int) -> None:
     """Make the next training die when it has taken `step` steps."""
-    original = training.Progress.on_train_batch_end
+    original = training.Guard.on_train_batch_end
 
     def on_train_batch_end(self, batch, logs=None):
         original(self, batch, logs)
         if self.step == step:
             raise Kill
 
-    monkeypatch.setattr(training.Progress, "on_train_batch_end", on_train_batch_end)
+    monkeypatch.setattr(training.Guard, "on_train_batch_end", on_train_batch_end)
 
 
 def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus, whole, tmp_path, monkeypatch):
@@ -137,13 +137,13 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
 def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
     """Recomputed in NumPy from the weights after each step (Keras lets the first step replace the initial weights)."""
     seen = []
-    original = training.Progress.on_train_batch_end
+    original = training.Guard.on_train_batch_end
 
     def on_train_batch_end(self, batch, logs=None):
         original(self, batch, logs)
         seen.append([variable.numpy() for variable in self.model.trainable_variables])
 
-    monkeypatch.setattr(training.Progress, "on_train_batch_end", on_train_batch_end)
+    monkeypatch.setattr(training.Guard, "on_train_batch_end", on_train_batch_end)
     train(config_for(corpus, epochs=1, ema_momentum=0.8), tmp_path / "run", report=silent)
     average = seen[0]
     for weights in seen[1:]:
@@ -153,19 +153,32 @@ def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
         np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(corpus, tmp_path, monkeypatch):
-    original = training.Progress.on_epoch_end
+@pytest.mark.parametrize(
+    ("after", "step", "message"),
+    [
+        (3, 12, "the loss is nan at step 12; "),  # poisoned by step 11, seen in the loss of the next
+        (0, 16, "a weight is not a number at step 16; "),  # poisoned by the last step of the second epoch
+    ],
+)
+def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
+    corpus, tmp_path, monkeypatch, after, step, message
+):
+    """Eight steps an epoch; the weights are poisoned after a step of the second epoch."""
+    original = training.Guard.on_train_batch_end
+    poisoned = step if after == 0 else step - 1
 
-    def poison_after_the_first_epoch(self, epoch, logs=None):
-        original(self, epoch, logs)
-        self.model.trainable_variables[0].assign(self.model.trainable_variables[0] * np.nan)
+    def poison(self, batch, logs=None):
+        original(self, batch, logs)
+        if self.step == poisoned:
+            self.model.trainable_variables[0].assign(self.model.trainable_variables[0] * np.nan)
 
-    monkeypatch.setattr(training.Progress, "on_epoch_end", poison_after_the_first_epoch)
-    with pytest.raises(TrainingDiverged) as failure:
-        train(config_for(corpus), tmp_path / "run", report=silent)
-    first_epoch = RunDirectory(tmp_path / "run").history()[0]["step"]
-    assert f"the loss is nan at step {first_epoch + 1}; " in str(failure.value)
+    monkeypatch.setattr(training.Guard, "on_train_batch_end", poison)
+    with pytest.raises(TrainingDiverged, match=message):
+        train(config_for(corpus, epochs=3), tmp_path / "run", report=silent)
+    assert RunDirectory(tmp_path / "run").history()[0]["step"] == 8
     assert len(losses(tmp_path / "run")) == 1
+    with np.load(tmp_path / "run" / "resume.npz") as state:
+        assert all(np.isfinite(state[name]).all() for name in state.files if name != "history")
     kept = Translator.load(tmp_path / "run").model
     assert all(np.isfinite(variable.numpy()).all() for variable in kept.trainable_variables)
     assert not (tmp_path / "run" / "result.json").exists()
@@ -205,9 +218,18 @@ def test_a_run_killed_in_its_first_epoch_resumes_from_its_beginning(corpus, whol
 
 
 def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, whole, tmp_path):
-    train(full_config(corpus, epochs=1, learning_rate=1e-12), tmp_path / "tuned", init_from=whole, report=silent)
+    """Even where the recipe says another vocabulary, and after a kill in the first epoch."""
+    values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
+    values["tokenizer"] = {"vocab_size": 30, "model_type": "bpe"}
+    values["model"]["dropout"] = 0.3
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, 3)
+        train(Config.from_dict(values), tmp_path / "tuned", init_from=whole, report=silent)
+    resumed = RunDirectory(tmp_path / "tuned").config()
+    train(resumed, tmp_path / "tuned", resume=True, report=silent)
     before, after = Translator.load(whole), Translator.load(tmp_path / "tuned")
     assert after.tokenizers.source.digest == before.tokenizers.source.digest
+    assert resumed.tokenizer == RunDirectory(whole).config().tokenizer and resumed.model.dropout == 0.3
     for old, new in zip(before.model.trainable_variables, after.model.trainable_variables, strict=True):
         np.testing.assert_allclose(new.numpy(), old.numpy(), atol=1e-6)
 
@@ -232,9 +254,64 @@ def test_separate_vocabularies_and_mixed_precision_train_too(corpus, tmp_path):
 def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings(corpus):
     optimizer = training._optimizer(config_for(corpus, clip_norm=0.5, accumulate_steps=3, ema_momentum=0.99))
     assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.98, 1e-9)
-    assert (optimizer.global_clipnorm, optimizer.gradient_accumulation_steps, optimizer.ema_momentum) == (0.5, 3, 0.99)
+    assert (optimizer.global_clipnorm, optimizer.gradient_accumulation_steps) == (0.5, 3)
+    assert optimizer.ema_momentum**3 == pytest.approx(0.99)  # Keras averages at each of the three steps
     decayed = training._optimizer(config_for(corpus, optimizer="adamw", weight_decay=0.1))
     assert isinstance(decayed, keras.optimizers.AdamW) and decayed.weight_decay == 0.1
+
+
+def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus, tmp_path):
+    """Inverse square root with its peak at step 20, warmup by equation 3: the rate after the eighth step."""
+    vocabularies = training._train_tokenizers(config_for(corpus))
+    model = training._compiled_model(config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), vocabularies)
+    assert model.loss.label_smoothing == 0.2 and model.dtype_policy.name == "mixed_bfloat16"
+    paper = {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0}
+    for values, expected in (({}, 0.005 * 9 / 20), (paper, 2 * 32**-0.5 * 9 * 20**-1.5)):
+        train(config_for(corpus, epochs=1, **values), tmp_path / str(expected), report=silent)
+        [epoch] = RunDirectory(tmp_path / str(expected)).history()
+        assert epoch["learning_rate"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_accumulated_steps_count_as_one_for_the_schedule(corpus):
+    alone, together = (training._learning_rate(config_for(corpus, accumulate_steps=steps)) for steps in (1, 4))
+    for update in (0, 7, 19, 60):
+        assert float(together(4 * update + 3)) == pytest.approx(float(alone(update)), rel=1e-5)
+
+
+def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kept(corpus, tmp_path, monkeypatch):
+    scripted = iter([5.0, 9.0, 7.0, 8.0])
+    monkeypatch.setattr(training.evaluation, "scores", lambda *texts: {"bleu": next(scripted), "chrf": 0.0})
+    config = config_for(corpus, epochs=5, validate_every=2)
+    with monkeypatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, 4 * 8 + 2)
+        train(config, tmp_path / "run", report=silent)
+    run = RunDirectory(tmp_path / "run")
+    best = run.weights.read_bytes()
+    assert [epoch.get("val_bleu") for epoch in run.history()] == [None, 5.0, None, 9.0]
+    train(config, tmp_path / "run", resume=True, report=silent)
+    assert [epoch.get("val_bleu") for epoch in run.history()] == [None, 5.0, None, 9.0, 7.0]
+    assert run.weights.read_bytes() == best
+
+
+def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, tmp_path):
+    train(config_for(corpus, epochs=3, epoch_steps=3), tmp_path / "run", report=silent)
+    assert [epoch["step"] for epoch in RunDirectory(tmp_path / "run").history()] == [3, 6, 9]
+
+
+def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_path, monkeypatch):
+    config = config_for(corpus, epochs=4, validate_every=4)
+    with monkeypatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, 2 * 8 + 1)
+        train(config, tmp_path / "run", report=silent)
+    with pytest.raises(ValueError, match=r"the recipe ends .*run before its first validation; give it more epochs"):
+        train(config_for(corpus, epochs=2, validate_every=4), tmp_path / "run", resume=True, report=silent)
+    values = config.to_dict()
+    with pytest.raises(ValueError, match=r"leave out --init-from"):
+        train(config, tmp_path / "run", resume=True, init_from=tmp_path / "run", report=silent)
+    run = RunDirectory(tmp_path / "run")
+    run.create(Config.from_dict(values), run.tokenizers(), "digest of another text")
+    with pytest.raises(ValueError, match=r"the training text is not the one that .*run began with"):
+        train(config, tmp_path / "run", resume=True, report=silent)
 
 
 def test_what_is_dropped_and_padded_is_reported(corpus, tmp_path):

@@ -24,6 +24,11 @@ def test_a_reloaded_run_translates_identically(translator, tiny_run, sentences):
     assert Translator.load(tiny_run).n_best(sentences) == translator.n_best(sentences)
 
 
+def test_the_runs_own_search_is_used_unless_told_otherwise(translator, sentences):
+    assert translator.n_best(sentences) == translator.n_best(sentences, beam_size=3, length_penalty=1.0)
+    assert translator.n_best(sentences) != translator.n_best(sentences, beam_size=3, length_penalty=0.0)
+
+
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_translation_is_the_same_alone_in_a_batch_and_in_another_order(translator, sentences, beam_size):
     together = translator.translate(sentences, beam_size)
@@ -75,7 +80,7 @@ def test_a_sentence_that_is_too_long_is_cut_to_the_models_length(translator, sen
     long = " ".join(sentences[:20])
     ids = translator.tokenizers.source.encode([long])[0]
     assert len(ids) > limit
-    with pytest.warns(UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the most .* and were cut"):
+    with pytest.warns(UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the model's most, and"):
         found = translator.translate([sentences[0], long])
     assert found[1] == translator.translate([translator.tokenizers.source.decode([ids[:limit]])[0]])[0]
 
@@ -93,10 +98,19 @@ def test_sampling_follows_its_seed_and_its_temperature(translator, sentences):
 def test_settings_that_make_no_sense(translator):
     with pytest.raises(ValueError, match="beam_size=0 must be at least 1"):
         translator.translate(["Hello."], beam_size=0)
+    with pytest.raises(ValueError, match="length_penalty=nan must be a number from 0 on"):
+        translator.translate(["Hello."], length_penalty=float("nan"))
     with pytest.raises(ValueError, match="temperature=0 must be above 0"):
         translator.sample(["Hello."], seed=1, temperature=0)
     with pytest.raises(ValueError, match="top_k=0 must be at least 0 and top_p=0 above 0 and at most 1"):
         translator.sample(["Hello."], seed=1, top_p=0)
+
+
+def test_weights_that_are_not_numbers_are_noticed(tiny_run):
+    broken = Translator.load(tiny_run)
+    broken.model.set_weights([weight * np.nan for weight in broken.model.get_weights()])
+    with pytest.raises(ValueError, match="the model gives a sentence no finite score: its weights are damaged"):
+        broken.translate(["Hello."], beam_size=4)
 
 
 def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):

@@ -1,9 +1,9 @@
 """The run directory: what a training writes, and what translating, scoring and exporting read. Knows no training.
 
-config.json         the recipe in full, with the digests of the tokenizers
+config.json         the recipe in full, with the digests of the tokenizers and of the training text
 tokenizer.model     the vocabulary (or source.model and target.model)
 best.weights.h5     the weights with the best validation BLEU
-resume.npz          every variable and the position of the training: where --resume goes on
+resume.npz          every variable and the epochs so far: where --resume goes on
 metrics.jsonl       one line an epoch
 result.json         written last: the training has finished
 tensorboard/        the same figures and sample translations for TensorBoard
@@ -71,14 +71,14 @@ class RunDirectory:
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise FileExistsError(f"{self.path} exists and is not an empty folder; choose another --run-dir")
 
-    def create(self, config: Config, tokenizers: Tokenizers) -> None:
+    def create(self, config: Config, tokenizers: Tokenizers, text_digest: str = "") -> None:
         """Write what every later step reads; config.json last, as it makes the folder a run, and not a finished one."""
         self.path.mkdir(parents=True, exist_ok=True)
         self.result.unlink(missing_ok=True)
         sides = (tokenizers.source, tokenizers.target)
         for path, tokenizer in zip(self._tokenizer_paths(tokenizers.shared), sides, strict=False):
             tokenizer.save(path)
-        values = config.to_dict() | {"digests": tokenizers.digests}
+        values = config.to_dict() | {"digests": tokenizers.digests | {"text": text_digest}}
         write_text(self._config, json.dumps(values, indent=2) + "\n")
 
     def config(self) -> Config:
@@ -90,11 +90,18 @@ class RunDirectory:
         paths = self._tokenizer_paths(config.tokenizer.shared)
         loaded = [Tokenizer.load(path) for path in paths]
         tokenizers = Tokenizers(loaded[0], loaded[-1])
-        if tokenizers.digests != digests:
+        if tokenizers.digests != {side: digests.get(side) for side in ("source", "target")}:
             raise ValueError(
                 f"{paths[0]} is not the vocabulary that {self.path} was trained with; restore the original file"
             )
         return tokenizers
+
+    def check_text(self, text_digest: str) -> None:
+        """ValueError if the training text is not the one that the run began with."""
+        if self._read_config()[1].get("text") != text_digest:
+            raise ValueError(
+                f"the training text is not the one that {self.path} began with; restore it or start a new run"
+            )
 
     def load_model(self, tokenizers: Tokenizers) -> Transformer:
         """The run's Transformer with its best weights."""
@@ -104,7 +111,7 @@ class RunDirectory:
         model = Transformer(*sizes, **vars(self.config().model))
         try:
             model.load_weights(self.weights)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise ValueError(
                 f"{self.weights} is damaged or not of this model ({first_line(error)}); train again"
             ) from None
@@ -119,17 +126,16 @@ class RunDirectory:
         lines = [json.dumps(epoch) for epoch in history]
         arrays = {f"variable_{n}": np.asarray(variable) for n, variable in enumerate(_variables(model))}
         with whole_file(self.resume_state) as temporary, temporary.open("wb") as file:
-            np.savez(file, history=np.array(lines), **arrays)
+            np.savez(file, history=np.array(lines, dtype=str), **arrays)
         write_text(self.metrics, "".join(line + "\n" for line in lines))
 
     def load_resume_state(self, model: Transformer) -> list[dict]:
-        """Put the variables back and return the history; before the end of the first epoch there is neither."""
+        """Put the variables back and return the history."""
         history, variables = self.history(), _variables(model)
-        if history:
-            with self._open_resume_state() as state:
-                arrays = [state[f"variable_{n}"] for n in range(len(variables))]
-            for variable, array in zip(variables, arrays, strict=True):
-                variable.assign(array)
+        with self._open_resume_state() as state:
+            arrays = [state[f"variable_{n}"] for n in range(len(variables))]
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
         return history
 
     def history(self) -> list[dict]:
@@ -150,8 +156,8 @@ class RunDirectory:
     def finish(self, result: dict) -> None:
         write_text(self.result, json.dumps(result, indent=2) + "\n")
 
-    def _read_config(self) -> tuple[Config, object]:
-        """The recipe, and the digests of the tokenizers."""
+    def _read_config(self) -> tuple[Config, dict]:
+        """The recipe, and the digests of the tokenizers and of the training text."""
         try:
             values = json.loads(self._config.read_text(encoding="utf-8"))
         except ValueError as error:
@@ -159,7 +165,12 @@ class RunDirectory:
         if not isinstance(values, dict):
             raise ValueError(f"{self._config} is damaged (not a JSON object); restore it or train again")
         digests = values.pop("digests", None)
-        return Config.from_dict(values), digests
+        if not isinstance(digests, dict):
+            raise ValueError(f"{self._config} is damaged (it has no digests); restore it or train again")
+        try:
+            return Config.from_dict(values), digests
+        except ValueError as error:
+            raise ValueError(f"{self._config}: {error}") from None
 
     def _tokenizer_paths(self, shared: bool) -> list[Path]:
         names = ["tokenizer.model"] if shared else ["source.model", "target.model"]

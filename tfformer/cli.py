@@ -9,10 +9,10 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-CHUNK = 2_000  # sentences read, translated and written at a time, so that input may be larger than memory
+CHUNK = 1_000  # sentences read, translated and written at a time, so that input may be larger than memory
 
 EXAMPLES = """examples:
   tfformer train phrasebook --run-dir runs/phrasebook
@@ -32,14 +32,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("always", UserWarning)
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
+        sys.stdout.reconfigure(encoding="utf-8")
         options.verb(options)
-    except (ValueError, OSError) as error:
-        print(f"tfformer: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except (ValueError, OSError, MemoryError, *_tensorflow_errors()) as error:
+        print(f"tfformer: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("tfformer: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _tensorflow_errors() -> tuple[type[Exception], ...]:
+    """TensorFlow's own errors, such as one about memory or a full disk, if it has been imported at all."""
+    tensorflow = sys.modules.get("tensorflow")
+    return (tensorflow.errors.OpError,) if tensorflow else ()
 
 
 def import_tensorflow() -> None:
@@ -77,7 +88,9 @@ def _parser() -> argparse.ArgumentParser:
     train = verb(_train, "train on parallel text, as a recipe says")
     train.add_argument("recipe", metavar="RECIPE", help="a YAML file or the name of a built-in recipe")
     train.add_argument("--run-dir", required=True, metavar="DIR", help="where the run goes; must be new or empty")
-    train.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change the recipe")
+    train.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="SECTION.KEY=VALUE", help="change the recipe"
+    )
     train.add_argument("--resume", action="store_true", help="go on with the interrupted run in DIR")
     train.add_argument("--init-from", metavar="RUN", help="start from this run's vocabulary and weights")
 
@@ -86,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     translate.add_argument("--input", metavar="F", help="a text file; standard input if left out")
     translate.add_argument("--output", metavar="F", help="a new file; standard output if left out")
     _add_search(translate)
-    translate.add_argument("--n-best", type=int, default=1, metavar="K", help="print the K best, a line each")
+    translate.add_argument("--n-best", type=int, default=1, metavar="K", help="print the K best, always K lines")
     translate.add_argument("--scores", action="store_true", help="print score, tab, translation")
 
     corpus = verb(_corpus, "write the built-in parallel corpus as text files")
@@ -99,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--reference", required=True, metavar="F", help="its correct translation, line by line")
     _add_search(evaluate)
     evaluate.add_argument("--json", action="store_true", help="print the JSON line alone")
+    evaluate.set_defaults(n_best=1)
 
     attention = verb(_attention, "draw what the heads look at while they translate a sentence")
     attention.add_argument("run", metavar="RUN", help="a run directory")
@@ -153,15 +167,11 @@ def _translate(options: argparse.Namespace) -> None:
 
     if options.n_best < 1:
         raise ValueError(f"--n-best {options.n_best} must be at least 1")
-    with _input_lines(options.input) as sentences, _output(options.output) as output:
-        translator = Translator.load(options.run)
-        beam_size = translator.decoding.beam_size if options.beam_size is None else options.beam_size
-        beam_size = max(beam_size, options.n_best) if options.n_best > 1 else beam_size
-        while chunk := list(itertools.islice(sentences, CHUNK)):
-            for translations in translator.n_best(chunk, beam_size, options.length_penalty):
-                for text, score in translations[: options.n_best]:
-                    print(f"{score:.4f}\t{text}" if options.scores else text, file=output)
-            output.flush()
+    with _output(options.output) as output:
+        for translations in _translations(Translator.load(options.run), _input_lines(options.input), options):
+            missing = [("", 0.0)] * (options.n_best - len(translations))
+            for text, score in [*translations[: options.n_best], *missing]:
+                print(f"{score:.4f}\t{text}" if options.scores else text, file=output)
 
 
 def _corpus(options: argparse.Namespace) -> None:
@@ -179,8 +189,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     sources, references = map(list, zip(*read_pairs([options.source, options.reference]), strict=True))
     translator = Translator.load(options.run)
     start = time.monotonic()
-    translations = translator.translate(sources, options.beam_size, options.length_penalty)
-    result = scores(translations, references)
+    result = scores([best.text for best, *_ in _translations(translator, sources, options)], references)
     result |= {"sentences": len(sources), "seconds": round(time.monotonic() - start, 2)}
     if not options.json:
         print(f"BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f} on {len(sources)} sentences")
@@ -218,11 +227,29 @@ def _export(options: argparse.Namespace) -> None:
     print(version)
 
 
-@contextlib.contextmanager
-def _input_lines(path: str | None) -> Iterator[Iterator[str]]:
+def _translations(translator, sentences: Iterable[str], options: argparse.Namespace) -> Iterator[list]:
+    """The n-best lists of the sentences, chunk by chunk; tells a terminal how many are done, and how many were cut."""
+    from tfformer.translator import CutSentences
+
+    beam_size = translator.decoding.beam_size if options.beam_size is None else options.beam_size
+    beam_size = max(beam_size, options.n_best) if options.n_best > 1 else beam_size
+    sentences, done, cut = iter(sentences), 0, 0
+    while chunk := list(itertools.islice(sentences, CHUNK)):
+        with warnings.catch_warnings(record=True) as caught:
+            found = translator.n_best(chunk, beam_size, options.length_penalty)
+        done += len(chunk)
+        cut += sum(warning.message.cut for warning in caught if isinstance(warning.message, CutSentences))
+        if sys.stderr.isatty() and not sys.stdout.isatty():
+            print(f"{done:,} sentences translated", file=sys.stderr)
+        yield from found
+    if cut:
+        warnings.warn(CutSentences(cut, done, translator.max_length - 1), stacklevel=1)
+
+
+def _input_lines(path: str | None) -> Iterator[str]:
     from tfformer.data import lines, read_lines
 
-    yield read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
+    return read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """What a recipe may say: frozen dataclasses, presets, round trip through YAML and JSON. Imports no TensorFlow."""
 
 import dataclasses
-import json
 import re
 import types
 import typing
@@ -13,6 +12,49 @@ PRESETS = {
     "small": {"num_layers": 6, "d_model": 256, "num_heads": 4, "d_ff": 1024},
     "base": {"num_layers": 6, "d_model": 512, "num_heads": 8, "d_ff": 2048, "dropout": 0.1},
     "big": {"num_layers": 6, "d_model": 1024, "num_heads": 16, "d_ff": 4096, "dropout": 0.3},
+}
+
+NAMES_OF_TYPES = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    list[str]: "a list of texts (put no, yes, on and off in quotes)",
+}
+
+ALMOST_ONE = 1 - 1e-9
+BILLION = 10**9
+
+LIMITS = {
+    "model.num_layers": (1, 1000),
+    "model.num_decoder_layers": (1, 1000),
+    "model.d_model": (2, 10**6),
+    "model.num_heads": (1, 10**6),
+    "model.d_ff": (1, 10**6),
+    "model.dropout": (0, ALMOST_ONE),
+    "model.epsilon": (0, 1),
+    "tokenizer.vocab_size": (5, BILLION),
+    "tokenizer.character_coverage": (0.98, 1),
+    "data.max_length": (2, BILLION),
+    "data.batch_tokens": (2, BILLION),
+    "training.epochs": (1, BILLION),
+    "training.epoch_steps": (1, BILLION),
+    "training.max_minutes": (1e-6, BILLION),
+    "training.seed": (0, 2**31 - 1),
+    "training.weight_decay": (0, 1),
+    "training.learning_rate": (0, 1000),
+    "training.learning_rate_scale": (0, 1000),
+    "training.warmup_steps": (1, BILLION),
+    "training.label_smoothing": (0, ALMOST_ONE),
+    "training.clip_norm": (1e-9, BILLION),
+    "training.accumulate_steps": (1, BILLION),
+    "training.ema_momentum": (0, ALMOST_ONE),
+    "training.validate_every": (1, BILLION),
+    "training.patience": (1, BILLION),
+    "training.plateau_factor": (1e-9, ALMOST_ONE),
+    "training.plateau_patience": (1, BILLION),
+    "decoding.beam_size": (1, 1000),
+    "decoding.length_penalty": (0, 100),
 }
 
 
@@ -50,7 +92,8 @@ class DataConfig:
     """Where the text comes from, and how it is cut into batches.
 
     `train` and `valid` are each a pair of text files, one TSV file, `tfds:NAME` or `phrasebook:SPLIT`; paths are
-    relative to `folder`. `max_length` counts tokens with the end token, `batch_tokens` the tokens of one side.
+    relative to `folder`, `languages` choose the sides of a TFDS data set. `max_length` counts tokens with the end
+    token, `batch_tokens` the tokens of one side.
     """
 
     train: str | list[str] = ""
@@ -63,13 +106,15 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How `model.fit` is driven. An epoch is one pass over the text; minutes include validation.
+    """How `model.fit` is driven. An epoch is one pass over the text, or `epoch_steps` steps; validation counts as time.
 
+    An epoch's end is where a run can be resumed from: give `epoch_steps` where a pass takes hours.
     `patience` and `plateau_patience` count validations without a better BLEU. `learning_rate` is the highest one
     (inverse_sqrt) or the first one (plateau); the schedule `warmup` has the paper's, times `learning_rate_scale`.
     """
 
     epochs: int = 20
+    epoch_steps: int | None = None
     max_minutes: float | None = None
     seed: int = 1
     optimizer: typing.Literal["adam", "adamw"] = "adam"
@@ -118,48 +163,47 @@ class Config:
     def to_dict(self) -> dict:
         return dataclasses.asdict(self)
 
-    @classmethod
-    def from_json(cls, text: str) -> "Config":
-        return cls.from_dict(json.loads(text))
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=2) + "\n"
-
     def checked(self) -> "Config":
         """The rules that no single value's type can say."""
+        for name, (low, high) in LIMITS.items():
+            section, key = name.split(".")
+            value = getattr(getattr(self, section), key)
+            _rule(value is None or low <= value <= high, name, value, f"must be from {low:g} to {high:g}")
         model, tokenizer, data, training = self.model, self.tokenizer, self.data, self.training
-        positive = {
-            "model.num_layers": model.num_layers,
-            "model.d_ff": model.d_ff,
-            "data.max_length": data.max_length,
-            "training.epochs": training.epochs,
-            "training.warmup_steps": training.warmup_steps,
-            "training.accumulate_steps": training.accumulate_steps,
-            "training.validate_every": training.validate_every,
-            "training.plateau_patience": training.plateau_patience,
-            "decoding.beam_size": self.decoding.beam_size,
-        }
-        for name, value in positive.items():
-            _rule(value >= 1, name, value, "must be at least 1")
-        _rule(0 <= model.dropout < 1, "model.dropout", model.dropout, "must be at least 0 and below 1")
-        _rule(
-            data.max_length <= data.batch_tokens,
-            "data.batch_tokens",
-            data.batch_tokens,
-            f"must hold one sentence of data.max_length={data.max_length} tokens",
-        )
-        _rule(
-            tokenizer.shared or model.tie_embeddings != "all",
-            "model.tie_embeddings",
-            "all",
-            "needs one vocabulary; set tokenizer.shared=true or model.tie_embeddings=output",
-        )
-        _rule(
-            training.schedule == "warmup" or training.learning_rate is not None,
-            "training.learning_rate",
-            training.learning_rate,
-            f"must be given for training.schedule={training.schedule}",
-        )
+        for name, value, holds, rule in (
+            ("model.d_model", model.d_model, model.d_model % 2 == 0, "must be even"),
+            (
+                "model.d_model",
+                model.d_model,
+                model.d_model % model.num_heads == 0,
+                f"must be divisible by model.num_heads={model.num_heads}",
+            ),
+            (
+                "data.batch_tokens",
+                data.batch_tokens,
+                data.max_length <= data.batch_tokens,
+                f"must hold one sentence of data.max_length={data.max_length} tokens",
+            ),
+            (
+                "model.tie_embeddings",
+                model.tie_embeddings,
+                tokenizer.shared or model.tie_embeddings != "all",
+                "needs one vocabulary; set tokenizer.shared=true or model.tie_embeddings=output",
+            ),
+            (
+                "training.learning_rate",
+                training.learning_rate,
+                (training.learning_rate is None) == (training.schedule == "warmup"),
+                "goes with training.schedule=inverse_sqrt or plateau; warmup has learning_rate_scale",
+            ),
+            (
+                "training.weight_decay",
+                training.weight_decay,
+                training.weight_decay == 0 or training.optimizer == "adamw",
+                "needs training.optimizer=adamw",
+            ),
+        ):
+            _rule(holds, name, value, rule)
         return self
 
 
@@ -167,14 +211,20 @@ def read_recipe(path: Path, overrides: typing.Sequence[str] = ()) -> Config:
     """A YAML file, with `section.key=value` overrides (values in YAML) on top."""
     import yaml
 
+    def parse(text: str, place: str) -> object:
+        try:
+            return yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError) as error:
+            raise ValueError(f"{place} is not YAML: {' '.join(str(error).split())}") from None
+
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+        values = parse(path.read_text(encoding="utf-8"), str(path)) or {}
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 at byte {error.start + 1}; save the recipe as UTF-8 text") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold sections such as 'model:' and 'data:', not a {type(values).__name__}")
     for override in overrides:
-        _override(values, override, yaml.safe_load)
+        _override(values, override, parse)
     return Config.from_dict(values)
 
 
@@ -193,15 +243,16 @@ def find_recipe(name: str) -> Path:
     raise ValueError(f"recipe {name!r} is neither a file nor built in; built in are {', '.join(known)}")
 
 
-def _override(values: dict, override: str, parse: typing.Callable[[str], object]) -> None:
+def _override(values: dict, override: str, parse: typing.Callable[[str, str], object]) -> None:
     key, separator, value = override.partition("=")
     section, dot, name = key.partition(".")
     if not (separator and dot):
         raise ValueError(f"--set {override!r} must read section.key=value, for example training.epochs=5")
-    values.setdefault(section, {})
+    if values.get(section) is None:
+        values[section] = {}
     if not isinstance(values[section], dict):
         raise ValueError(f"--set {override!r}: section {section!r} of the recipe holds no keys")
-    values[section][name] = parse(value)
+    values[section][name] = parse(value, f"--set {override!r}")
 
 
 def _section(kind: type, name: str, values: dict | None) -> object:
@@ -210,7 +261,7 @@ def _section(kind: type, name: str, values: dict | None) -> object:
         raise ValueError(f"section {name!r} must hold keys, not {values!r}")
     if kind is ModelConfig and "preset" in values:
         preset = values["preset"]
-        if preset not in PRESETS:
+        if preset not in tuple(PRESETS):
             raise ValueError(f"model.preset={preset!r} is not known; the presets are {', '.join(PRESETS)}")
         values = PRESETS[preset] | {key: value for key, value in values.items() if key != "preset"}
     hints = typing.get_type_hints(kind)
@@ -237,8 +288,8 @@ def _typed(hint: object, name: str, value: object) -> object:
             return value
         if type(value) is kind:
             return value
-    wanted = " or ".join("nothing" if kind is type(None) else str(getattr(kind, "__name__", kind)) for kind in kinds)
-    raise ValueError(f"{name}={value!r} must be of type {wanted}")
+    wanted = " or ".join("nothing" if kind is type(None) else NAMES_OF_TYPES[kind] for kind in kinds)
+    raise ValueError(f"{name}={value!r} must be {wanted}")
 
 
 def _rule(holds: bool, name: str, value: object, rule: str) -> None:

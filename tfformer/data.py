@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gzip
+import hashlib
 import itertools
 import warnings
 import zlib
@@ -60,7 +61,7 @@ def read_pairs(
 def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a text file, unpacked if it ends in `.gz`; raises FileNotFoundError or what `lines` raises."""
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file; correct the path or fetch the data first")
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
         try:
@@ -221,6 +222,12 @@ class EncodedPairs:
     @property
     def kept(self) -> int:
         return len(self.target)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the ids, in hexadecimal: the same for the same text, vocabulary and `max_length`."""
+        sides = (self.source, self.target)
+        return hashlib.sha256(b"".join(rows.ids.tobytes() + rows.offsets.tobytes() for rows in sides)).hexdigest()
 
     def report(self) -> str:
         return (

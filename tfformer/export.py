@@ -6,6 +6,7 @@ Knows no training, and of each format only who writes it and who runs it.
 import importlib.metadata
 import importlib.util
 import json
+import math
 import os
 import random
 import shutil
@@ -107,6 +108,8 @@ def _load(run: str | Path, max_length: int | None, beam_size: int | None, length
     max_length = config.data.max_length if max_length is None else max_length
     if decoding.beam_size < 1:
         raise ValueError(f"beam_size={decoding.beam_size} must be at least 1")
+    if not 0 <= decoding.length_penalty < math.inf:
+        raise ValueError(f"length_penalty={decoding.length_penalty} must be a number from 0 on")
     if max_length < 2:
         raise ValueError(f"max_length={max_length} must be at least 2: a token and the end token")
     return Translator(directory.load_model(tokenizers), tokenizers, decoding, max_length)
@@ -200,7 +203,7 @@ def _run(program: str, arguments: Sequence[str | Path], requests: list) -> list:
     """The answers of the program `<program>.py` beside this file, in a new process that has not imported tfformer."""
     code = (Path(__file__).parent / f"{program}.py").read_text(encoding="utf-8")
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, encoding="utf-8")
+    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise ValueError(f"what was written cannot be run by another process, so it is not kept: {reason}")
@@ -237,7 +240,8 @@ def _run_ctranslate2(folder: Path, translator: Translator, samples: Sequence[str
         texts = target.decode([[number_of[piece] for piece in pieces] for pieces, _ in answers])
         return [(text, score) for text, (_, score) in zip(texts, answers, strict=True)]
 
-    return {f"beam_{size}": (size, best(size)) for size in sorted({1, translator.decoding.beam_size})}
+    beam_size = translator.decoding.beam_size
+    return {"greedy": (1, best(1)), "beam": (beam_size, best(beam_size))}
 
 
 def _parity(translator: Translator, samples: Sequence[str], found: Found) -> dict[str, dict]:

@@ -1,7 +1,6 @@
 """Files that are written whole or not at all. Knows nothing of what is in them."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +10,14 @@ from pathlib import Path
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path in the same folder; when the block ends well it takes the place of `path` in one step.
 
-    After an error, or a kill at any moment, `path` is as it was before.
+    After an error, or a kill at any moment, `path` is as it was before; the next write clears what a kill has left.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.name)
-    os.close(handle)
-    temporary = Path(name)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into; make it first")
+    temporary = path.with_name(f".{path.name}")
     try:
+        temporary.write_bytes(b"")
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
         _sync(temporary)
         os.replace(temporary, path)
         _sync(path.parent)
@@ -35,12 +34,6 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, content: str) -> None:
     """Write `content` to `path` as UTF-8, whole or not at all."""
     write_bytes(path, content.encode("utf-8"))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync(path: Path) -> None:

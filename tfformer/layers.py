@@ -54,6 +54,16 @@ class PositionalEncoding(keras.layers.Layer):
         return super().get_config() | {"d_model": self.d_model, "layout": self.layout}
 
 
+@tf.custom_gradient
+def _gather_with_dense_gradient(table: tf.Tensor, ids: tf.Tensor):
+    """`tf.gather`, with the gradients of a repeated id summed: Keras' Adam would square each of them by itself."""
+
+    def gradient(upstream: tf.Tensor):
+        return tf.math.unsorted_segment_sum(upstream, ids, tf.shape(table)[0]), None
+
+    return tf.gather(table, ids), gradient
+
+
 @register
 class TokenEmbedding(keras.layers.Layer):
     """Token ids (B, T) -> (B, T, D), scaled by sqrt(d_model); its transpose gives the logits (section 3.4).
@@ -72,8 +82,9 @@ class TokenEmbedding(keras.layers.Layer):
             shape=(self.vocab_size, self.d_model), initializer=initializer, name="embeddings"
         )
 
-    def call(self, ids: tf.Tensor) -> tf.Tensor:
-        return tf.gather(tf.cast(self.embeddings, self.compute_dtype), ids) * self.d_model**0.5
+    def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        look_up = _gather_with_dense_gradient if training else tf.gather
+        return look_up(tf.cast(self.embeddings, self.compute_dtype), ids) * self.d_model**0.5
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """(..., D) -> (..., V): the product with the transposed embedding."""
@@ -265,8 +276,11 @@ class _StackLayer(keras.layers.Layer):
         )
 
     def build(self, input_shape=None) -> None:
-        for layer in self._flatten_layers(include_self=False, recursive=False):
+        for layer in self.sublayers():
             layer.build(None)
+
+    def sublayers(self) -> tuple[keras.layers.Layer, ...]:
+        return self.self_attention, self.self_attention_residual, self.feed_forward, self.feed_forward_residual
 
     def get_config(self) -> dict:
         return super().get_config() | self.config
@@ -292,6 +306,9 @@ class DecoderLayer(_StackLayer):
         super().__init__(*args, **kwargs)
         self.cross_attention = self._attention("cross_attention")
         self.cross_attention_residual = self._residual("cross_attention_residual")
+
+    def sublayers(self) -> tuple[keras.layers.Layer, ...]:
+        return *super().sublayers(), self.cross_attention, self.cross_attention_residual
 
     def call(self, x, memory, mask=None, memory_mask=None, training=None) -> tf.Tensor:
         """All positions at once: (B, T, D) and memory (B, S, D) -> (B, T, D)."""

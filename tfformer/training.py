@@ -1,5 +1,6 @@
 """From a recipe to a run directory: text, vocabulary, compile, `model.fit`, validation, resume. Knows no search."""
 
+import dataclasses
 import itertools
 import math
 import sys
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tfformer import evaluation, tokenizers
@@ -45,13 +47,19 @@ def train(
     right, before anything is written.
     """
     run, origin = _open_runs(config, run_dir, resume, init_from)
+    if origin:
+        config = dataclasses.replace(config, tokenizer=origin.config().tokenizer)
     keras.utils.set_random_seed(config.training.seed)
     text = Text.read(config, origin.tokenizers() if origin else None, report)
     model = _compiled_model(config, text.tokenizers)
-    history = run.load_resume_state(model) if resume else []
-    if origin is not None and origin is not run:
-        model.set_weights(origin.load_model(text.tokenizers).get_weights())
-    run.create(config, text.tokenizers)
+    if resume:
+        history = _resumed_history(run, config, model, text)
+    else:
+        history = []
+        if origin:
+            model.set_weights(origin.load_model(text.tokenizers).get_weights())
+    run.create(config, text.tokenizers, text.train.pairs.digest)
+    run.save_resume_state(model, history)
     report(f"{model.count_params():,} parameters; writing to {run.path}")
     if not _is_over(config, history):
         _fit(model, run, config, text, history, report)
@@ -60,8 +68,19 @@ def train(
     return result
 
 
+def _resumed_history(run: RunDirectory, config: Config, model: Transformer, text: "Text") -> list[dict]:
+    """Put the run's state into the model; refuse what would not be the same run, or would end it without a result."""
+    run.check_text(text.train.pairs.digest)
+    history = run.load_resume_state(model)
+    if _is_over(config, history) and not any("val_bleu" in epoch for epoch in history):
+        raise ValueError(f"the recipe ends {run.path} before its first validation; give it more epochs or minutes")
+    return history
+
+
 def _open_runs(config: Config, run_dir, resume: bool, init_from) -> tuple[RunDirectory, RunDirectory | None]:
     """The run to write, and the one whose vocabulary (and weights) it begins with."""
+    if resume and init_from:
+        raise ValueError("--resume goes on with a run as it began; leave out --init-from")
     if resume:
         run = RunDirectory.open(run_dir)
         _check_same_run(config, run.config())
@@ -71,8 +90,11 @@ def _open_runs(config: Config, run_dir, resume: bool, init_from) -> tuple[RunDir
     if init_from is None:
         return run, None
     origin = RunDirectory.open(init_from)
-    if origin.config().model != config.model:
-        raise ValueError(f"the recipe's model is not that of {init_from}; copy the section 'model' of its config.json")
+    if dataclasses.replace(origin.config().model, dropout=config.model.dropout) != config.model:
+        raise ValueError(
+            f"the recipe's model is not that of {init_from}; copy the section 'model' of its config.json "
+            "(only dropout may differ)"
+        )
     return run, origin
 
 
@@ -141,7 +163,11 @@ def _train_tokenizers(config: Config) -> Tokenizers:
 
 
 def _batches(config: Config, role: str, pairs, vocabularies: Tokenizers, report: Report) -> Batches:
-    encoded = encode_pairs(pairs, vocabularies.source, vocabularies.target, config.data.max_length)
+    def on_progress(pairs_done: int) -> None:
+        if sys.stdout.isatty():
+            print(f"{role}: {pairs_done:,} pairs encoded", end="\r", flush=True)
+
+    encoded = encode_pairs(pairs, vocabularies.source, vocabularies.target, config.data.max_length, on_progress)
     batches = Batches(encoded, config.data.batch_tokens, config.training.seed)
     report(f"{role}: {encoded.report()}; {batches.report()}")
     return batches
@@ -162,7 +188,10 @@ def _compiled_model(config: Config, vocabularies: Tokenizers) -> Transformer:
 
 
 def _optimizer(config: Config) -> keras.optimizers.Optimizer:
-    """Adam(0.9, 0.98, 1e-9) as in section 5.3, or AdamW; Keras clips, accumulates and averages."""
+    """Adam(0.9, 0.98, 1e-9) as in section 5.3, or AdamW; Keras clips, accumulates and averages.
+
+    Where Keras accumulates, it counts and averages at each of the accumulated steps; the moving average is told so.
+    """
     settings = config.training
     accumulate = settings.accumulate_steps
     kind = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW}[settings.optimizer]
@@ -171,41 +200,69 @@ def _optimizer(config: Config) -> keras.optimizers.Optimizer:
         beta_1=0.9,
         beta_2=0.98,
         epsilon=1e-9,
-        weight_decay=settings.weight_decay or None,
+        weight_decay=settings.weight_decay if settings.optimizer == "adamw" else None,
         global_clipnorm=settings.clip_norm,
         gradient_accumulation_steps=accumulate if accumulate > 1 else None,
         use_ema=settings.ema_momentum is not None,
-        ema_momentum=settings.ema_momentum or 0.0,
+        ema_momentum=(settings.ema_momentum or 0.0) ** (1 / accumulate),
     )
 
 
 def _learning_rate(config: Config) -> float | WarmupSchedule:
-    settings = config.training
+    """By updates; Keras counts steps, of which `accumulate_steps` make an update."""
+    settings, d_model = config.training, config.model.d_model
     if settings.schedule == "plateau":
         return settings.learning_rate
+    warmup_steps = settings.warmup_steps * settings.accumulate_steps
     if settings.schedule == "inverse_sqrt":
-        return WarmupSchedule.with_peak(settings.learning_rate, config.model.d_model, settings.warmup_steps)
-    return WarmupSchedule(config.model.d_model, settings.warmup_steps, settings.learning_rate_scale)
+        return WarmupSchedule.with_peak(settings.learning_rate, d_model, warmup_steps)
+    return WarmupSchedule(d_model, warmup_steps, settings.learning_rate_scale * settings.accumulate_steps**0.5)
 
 
 def _fit(
     model: Transformer, run: RunDirectory, config: Config, text: Text, history: list[dict], report: Report
 ) -> None:
     first_step = history[-1]["step"] if history else 0
+    guard = Guard(run, history)
     callbacks = [
+        guard,
         Validation(run, config, text, report),
         keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
-        Progress(run, config, history),
+        Progress(run, config, history, guard),
     ]
     model.fit(
         text.train.dataset(first_step),
-        steps_per_epoch=text.train.steps_per_epoch,
+        steps_per_epoch=config.training.epoch_steps or text.train.steps_per_epoch,
         initial_epoch=len(history),
         epochs=config.training.epochs,
         callbacks=callbacks,
         shuffle=False,  # the batches already are
         verbose=1 if sys.stdout.isatty() else 2,
     )
+
+
+class Guard(keras.callbacks.Callback):
+    """Counts the steps; stops when the loss or a weight is no longer a number, before anything is kept."""
+
+    def __init__(self, run: RunDirectory, history: list[dict]):
+        super().__init__()
+        self.run = run
+        self.step = history[-1]["step"] if history else 0
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        self.step += 1
+        self._check(math.isfinite(logs["loss"]), f"the loss is {logs['loss']}")
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        finite = all(np.isfinite(weight).all() for weight in self.model.get_weights())
+        self._check(finite, "a weight is not a number")
+
+    def _check(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise TrainingDiverged(
+                f"{what} at step {self.step}; {self.run.path} keeps its last good checkpoint: lower the learning rate, "
+                "lengthen the warmup or set training.clip_norm"
+            )
 
 
 class Validation(keras.callbacks.Callback):
@@ -260,35 +317,29 @@ class Validation(keras.callbacks.Callback):
 
 
 class Progress(keras.callbacks.Callback):
-    """Counts steps and minutes, keeps the history and the state to resume from, and decides when to stop."""
+    """Counts the minutes, keeps the history and the state to resume from, and decides when to stop."""
 
-    def __init__(self, run: RunDirectory, config: Config, history: list[dict]):
+    def __init__(self, run: RunDirectory, config: Config, history: list[dict], guard: Guard):
         super().__init__()
         self.run = run
         self.config = config
         self.history = history
-        self.step = history[-1]["step"] if history else 0
+        self.guard = guard
         self.start = time.monotonic() - 60 * (history[-1]["minutes"] if history else 0.0)
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
-        self.step += 1
-        if not math.isfinite(logs["loss"]):
-            raise TrainingDiverged(
-                f"the loss is {logs['loss']} at step {self.step}; {self.run.path} keeps its last good checkpoint: "
-                "lower the learning rate, lengthen the warmup or set training.clip_norm"
-            )
         if self._minutes() >= (self.config.training.max_minutes or math.inf):
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         settings, optimizer = self.config.training, self.model.optimizer
-        position = {"epoch": epoch + 1, "step": self.step, "minutes": self._minutes()}
+        position = {"epoch": epoch + 1, "step": self.guard.step, "minutes": self._minutes()}
         rate = {"learning_rate": float(optimizer.learning_rate)}
         self.history.append(position | rate | {name: float(value) for name, value in logs.items()})
         if settings.schedule == "plateau" and _is_on_plateau(settings.plateau_patience, self.history):
             optimizer.learning_rate = rate["learning_rate"] * settings.plateau_factor
         self.run.save_resume_state(self.model, self.history)
-        if _is_over(self.config, self.history):
+        if "val_bleu" in logs and _is_over(self.config, self.history):
             self.model.stop_training = True
 
     def _minutes(self) -> float:

@@ -140,7 +140,8 @@ class Transformer(keras.Model):
     """The encoder-decoder model for translation; id 0 is padding.
 
     `tie_embeddings`: "none"; "output": the output projection is the transposed target embedding; "all": source, target
-    and output are one matrix (section 3.4), which needs one shared vocabulary. The rest are the names of the paper.
+    and output are one matrix, as in the paper (section 3.4), which needs one shared vocabulary and so is not the
+    default. The rest are the names of the paper.
     Weights exist from construction on: nothing depends on a first call.
     """
 
@@ -215,14 +216,15 @@ class Transformer(keras.Model):
     def encode(self, source: tf.Tensor, training: bool | None = None) -> tuple[tf.Tensor, tf.Tensor]:
         """Source ids (B, S) -> memory (B, S, D) and its mask (B, 1, 1, S)."""
         mask = padding_mask(source)
-        return self.encoder(self.source_embedding(source), mask, training=training), mask
+        return self.encoder(self.source_embedding(source, training=training), mask, training=training), mask
 
     def decode(
         self, target: tf.Tensor, memory: tf.Tensor, memory_mask: tf.Tensor, training: bool | None = None
     ) -> tf.Tensor:
         """Target ids (B, T), beginning with the start token, and a memory -> logits (B, T, V)."""
         mask = look_ahead_mask(tf.shape(target)[1])
-        x = self.decoder(self.target_embedding(target), memory, mask, memory_mask, training=training)
+        embeddings = self.target_embedding(target, training=training)
+        x = self.decoder(embeddings, memory, mask, memory_mask, training=training)
         return self._logits(x)
 
     def memory(self, source: tf.Tensor) -> Memory:

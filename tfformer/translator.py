@@ -1,5 +1,6 @@
 """Strings in, strings out: tokenizers, model and search put together. Knows no exported format."""
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import tensorflow as tf
 
 from tfformer.checkpoints import RunDirectory, Tokenizers
 from tfformer.config import DecodingConfig
+from tfformer.data import IdRows
 from tfformer.decoding import LOWEST, Hypotheses, StepFn, beam_search, greedy_search, sample
 from tfformer.special_ids import END_ID, PAD_ID
 from tfformer.transformer import Transformer
@@ -73,6 +75,14 @@ def _empty_where(is_blank: tf.Tensor, found: Hypotheses) -> Hypotheses:
     )
 
 
+class CutSentences(UserWarning):
+    """Some sentences had more tokens than the model takes."""
+
+    def __init__(self, cut: int, sentences: int, most: int):
+        super().__init__(f"{cut} of {sentences} sentences had more than {most} tokens, the model's most, and were cut")
+        self.cut = cut
+
+
 class Translator:
     """A trained model that translates lists of sentences."""
 
@@ -112,6 +122,8 @@ class Translator:
         length_penalty = self.decoding.length_penalty if length_penalty is None else length_penalty
         if beam_size < 1:
             raise ValueError(f"beam_size={beam_size} must be at least 1")
+        if not 0 <= length_penalty < math.inf:
+            raise ValueError(f"length_penalty={length_penalty} must be a number from 0 on")
         graph = self._graph(search, (beam_size, length_penalty))
         return self._in_batches(sentences, batch_size, lambda ids, first: graph(ids))
 
@@ -124,7 +136,10 @@ class Translator:
         top_p: float = 1.0,
         batch_size: int = 64,
     ) -> list[str]:
-        """A random translation of each sentence; the same arguments give the same ones."""
+        """A random translation of each sentence (see `decoding.sample`); the same arguments give the same ones.
+
+        The draws of a sentence depend on its place in its batch, and so on the other sentences.
+        """
         if temperature <= 0:
             raise ValueError(f"temperature={temperature} must be above 0; beam_size=1 is the limit of low temperatures")
         if top_k < 0 or not 0 < top_p <= 1:
@@ -142,7 +157,8 @@ class Translator:
         order = [n for n in sorted(range(len(sources)), key=lambda n: len(sources[n])) if sources[n]]
         for first in range(0, len(order), batch_size):
             batch = order[first : first + batch_size]
-            hypotheses = find(_padded([sources[n] for n in batch]), first)
+            ids = IdRows.of([sources[n] for n in batch]).padded(range(len(batch)))
+            hypotheses = find(ids, first)
             for n, translations in zip(batch, self._decode(hypotheses), strict=True):
                 found[n] = translations
         return found
@@ -152,18 +168,17 @@ class Translator:
         ids = self.tokenizers.source.encode(sentences)
         too_long = sum(len(sentence) >= self.max_length for sentence in ids)
         if too_long:
-            warnings.warn(
-                f"{too_long} of {len(ids)} sentences had more than {self.max_length - 1} tokens, the most that the "
-                "model takes, and were cut",
-                stacklevel=4,
-            )
+            warnings.warn(CutSentences(too_long, len(ids), self.max_length - 1), stacklevel=4)
         return [[*sentence[: self.max_length - 1], END_ID] if sentence else [] for sentence in ids]
 
     def _decode(self, hypotheses: Hypotheses) -> list[list[Translation]]:
         ids, _, scores = (tensor.numpy() for tensor in hypotheses)
         texts = iter(self.tokenizers.target.decode(ids.reshape(-1, ids.shape[-1])))
         rows = [[Translation(next(texts), float(score)) for score in row] for row in scores]
-        return [[translation for translation in row if translation.score > LOWEST / 2] for row in rows]
+        found = [[translation for translation in row if translation.score > LOWEST / 2] for row in rows]
+        if not all(found):
+            raise ValueError("the model gives a sentence no finite score: its weights are damaged; train again")
+        return found
 
     def _graph(
         self, find: Callable[..., Hypotheses], settings: tuple, *more: tf.TensorSpec
@@ -175,11 +190,3 @@ class Translator:
                 input_signature=[tf.TensorSpec((None, None), tf.int32), *more],
             )
         return self._graphs[find, settings]
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Rows of ids -> (B, longest) int32, padded with 0."""
-    ids = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
-    for row, values in zip(ids, rows, strict=True):
-        row[: len(values)] = values
-    return ids
