@@ -38,7 +38,7 @@ tokenizer = sentencepiece.SentencePieceProcessor(model_file=folder + "/tokenizer
 sentences = json.load(sys.stdin)
 pieces = [[tokenizer.id_to_piece(i) for i in tokenizer.encode(sentence)] for sentence in sentences]
 results = ctranslate2.Translator(folder, compute_type="float32").translate_batch(
-    pieces, beam_size=beam_size, length_penalty=0, max_decoding_length=40
+    pieces, beam_size=beam_size, length_penalty=0, max_decoding_length=40, min_decoding_length=0
 )
 print(json.dumps([tokenizer.decode(result.hypotheses[0]) for result in results]))
 """

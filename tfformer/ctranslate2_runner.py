@@ -22,6 +22,7 @@ def answer(translator: ctranslate2.Translator, pieces: list[str], beam_size: int
         [pieces],
         beam_size=beam_size,
         max_decoding_length=max_length,
+        min_decoding_length=0,  # its own 1 takes the end token's probability away at the first step
         length_penalty=0,
         return_scores=True,
     )
