@@ -36,27 +36,6 @@ def commands(text: str) -> list[list[str]]:
     return [words[1:] for words in lines if words[:1] == ["tfformer"]]
 
 
-def test_the_walk_through_on_own_text(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    recipe = block_with("yaml", "preset: small")
-    for printed, smaller in (("vocab_size: 8000", "vocab_size: 300"), ("epochs: 30", "epochs: 1")):
-        assert printed in recipe
-        recipe = recipe.replace(printed, smaller)
-    Path("recipe.yaml").write_text(recipe)
-    pairs = phrasebook.pairs("train")[:200]
-    for name in ("corpus/train", "corpus/valid", "more/train", "more/valid", "news", "test"):
-        Path(name).parent.mkdir(exist_ok=True)
-        count = 200 if name.endswith("train") else 8
-        Path(name + ".en").write_text("".join(pair.source + "\n" for pair in pairs[:count]))
-        Path(name + ".de").write_text("".join(pair.target + "\n" for pair in pairs[:count]))
-    Path("news.de").unlink()
-    for command in commands("--init-from"):
-        assert cli.main(command) == 0, command
-    assert len(Path("news.de").read_text().splitlines()) == 8
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["sentences"] == 8
-    assert Path("runs/tuned/result.json").exists()
-
-
 def test_the_other_commands_are_ones_that_the_command_line_knows():
     others = [*commands("multi30k-en-de"), *commands("tfformer attention"), *commands("tfformer export")]
     assert len(others) == 5
