@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-import yaml
 
 import tfformer
 from tfformer import cli, phrasebook
-from tfformer.config import Config
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -63,23 +61,6 @@ def test_a_trained_run_in_python(tiny_run, tmp_path, monkeypatch):
     exec(block_with("python", "Translator.load"), names)
     sentence = [phrasebook.pairs("test")[0].source]
     assert names["translator"].translate(sentence) == tfformer.Translator.load(tiny_run).translate(sentence)
-
-
-def test_the_tree_names_what_is_there():
-    tree = block_with("", "tfformer/           the package")
-    for name in re.findall(r"\b(\w+\.py|recipes/)(?=[ ,])", tree.split("scripts/ ")[0]):
-        assert (ROOT / "tfformer" / name).exists(), name
-    for name in re.findall(r"^(\w+/)", tree, re.MULTILINE):
-        assert (ROOT / name).is_dir(), name
-    for path in (ROOT / "tfformer").glob("*.py"):
-        assert path.name in tree or path.name.startswith("__"), f"the tree leaves out {path.name}"
-
-
-def test_the_recipes_for_tensorflow_datasets_are_valid():
-    found = [yaml.safe_load(block) for block in blocks("yaml") if "tfds:" in block]
-    assert len(found) == 2
-    for values in found:
-        assert Config.from_dict(values).data.languages
 
 
 def test_every_public_name_can_be_imported():
