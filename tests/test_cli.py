@@ -90,6 +90,7 @@ def test_n_best_prints_k_lines_for_every_sentence(tiny_run, tmp_path, capsys):
     assert printed[:2] == ["", ""] and len(printed) == 4
 
 
+@pytest.mark.slow
 def test_a_reader_who_has_enough_ends_the_program_quietly(tiny_run, tmp_path):
     source = tmp_path / "in.en"
     source.write_text("The animal is tired.\n" * 3000)

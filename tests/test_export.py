@@ -204,6 +204,7 @@ def test_text_beyond_what_the_model_takes_is_cut_as_the_run_cuts_it(answers, tra
         assert answers["hostile words"]["translation"] == translator.translate([HOSTILE["words"].decode()], beam_size=1)
 
 
+@pytest.mark.slow
 def test_cpp_loader_translates_the_same(version, translator, tmp_path):
     """The loader of TensorFlow Serving, compiled against the installed wheel."""
     if not shutil.which("g++"):
@@ -231,6 +232,7 @@ def test_cpp_loader_translates_the_same(version, translator, tmp_path):
         assert translated("translate_beam")[:: translator.decoding.beam_size] == translator.translate(sentences)
 
 
+@pytest.mark.slow
 def test_the_check_refuses_what_the_cpp_loader_refuses(translator, tmp_path):
     """A tf.Module that holds a Keras model loads in TensorFlow 2, and nowhere else."""
     module = tf.Module()
@@ -290,6 +292,7 @@ def test_readme_names_every_signature_and_key(version):
     assert [name for name in names if f"`{name}`" not in readme] == []
 
 
+@pytest.mark.slow
 def test_without_text_there_is_no_text(tiny_run, tmp_path):
     version = export.saved_model(tiny_run, tmp_path, with_text=False, max_length=20)
     assert list(saved_model_writer.signatures(version)) == ["translate_ids"]
@@ -299,6 +302,7 @@ def test_without_text_there_is_no_text(tiny_run, tmp_path):
     assert json.loads((version / "manifest.json").read_text())["decoding"]["max_length"] == 20
 
 
+@pytest.mark.slow
 def test_bfloat16_is_measured_and_half_the_size(tiny_run, version, tmp_path):
     half = export.saved_model(tiny_run, tmp_path, dtype="bfloat16", samples=SENTENCES)
     manifest = json.loads((half / "manifest.json").read_text())
@@ -313,6 +317,7 @@ def contents(folder):
     return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
+@pytest.mark.slow
 def test_versions_count_up_and_are_never_touched(tiny_run, tmp_path):
     for name in ("1", "7", "notes", ".hidden"):
         (tmp_path / name).mkdir()
@@ -330,6 +335,7 @@ def current_umask():
     return mask
 
 
+@pytest.mark.slow
 def test_an_artefact_that_translates_differently_is_not_kept(tiny_run, tmp_path, monkeypatch):
     def broken(model, dtype):
         cast = type(model).from_config(model.get_config())
@@ -378,6 +384,7 @@ def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):
     assert (tmp_path / "file").read_text() == "kept"
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_leaves_nothing(tiny_run, tmp_path):
     """No file may grow past 100 kB: the weights do not fit."""
     command = [sys.executable, "-m", "tfformer", "export", tiny_run, "--format", "saved_model", "--no-text"]

@@ -486,6 +486,7 @@ def functional(name):
     return keras.Model(inputs, make()(*inputs))
 
 
+@pytest.mark.slow
 def test_each_layer_fits_a_step_and_loads_identically_in_a_fresh_process(tmp_path):
     """The fresh process knows the layers by `import keras, tfformer` alone."""
     expected = {}

@@ -299,6 +299,7 @@ def test_write_leaves_no_half_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_every_pair_is_grammatical(everything):
     assert all(phrasebook.is_grammatical(pair.source, "en") for pair in everything)
     assert all(phrasebook.is_grammatical(pair.target, "de") for pair in everything)

@@ -10,16 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+import yaml
 
 import tfformer
 from tfformer import cli, phrasebook
+from tfformer.config import Config
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return [text for name, text in found if name == language]
 
 
 def block_with(language: str, text: str) -> str:
@@ -34,6 +37,32 @@ def commands(text: str) -> list[list[str]]:
     return [words[1:] for words in lines if words[:1] == ["tfformer"]]
 
 
+@pytest.mark.slow
+def test_the_walk_through_on_own_text(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    recipe = block_with("yaml", "preset: small")
+    for printed, smaller in (
+        ("preset: small", "preset: tiny, num_layers: 1, num_decoder_layers: 1"),
+        ("vocab_size: 8000", "vocab_size: 300"),
+        ("epochs: 30", "epochs: 1"),
+    ):
+        assert printed in recipe
+        recipe = recipe.replace(printed, smaller)
+    Path("recipe.yaml").write_text(recipe)
+    pairs = phrasebook.pairs("train")[:200]
+    for name in ("corpus/train", "corpus/valid", "more/train", "more/valid", "news", "test"):
+        Path(name).parent.mkdir(exist_ok=True)
+        count = 200 if name.endswith("train") else 8
+        Path(name + ".en").write_text("".join(pair.source + "\n" for pair in pairs[:count]))
+        Path(name + ".de").write_text("".join(pair.target + "\n" for pair in pairs[:count]))
+    Path("news.de").unlink()
+    for command in commands("--init-from"):
+        assert cli.main(command) == 0, command
+    assert len(Path("news.de").read_text().splitlines()) == 8
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["sentences"] == 8
+    assert Path("runs/tuned/result.json").exists()
+
+
 def test_the_other_commands_are_ones_that_the_command_line_knows():
     others = [*commands("multi30k-en-de"), *commands("tfformer attention"), *commands("tfformer export")]
     assert len(others) == 5
@@ -41,6 +70,7 @@ def test_the_other_commands_are_ones_that_the_command_line_knows():
         assert cli._parser().parse_args(command).verb
 
 
+@pytest.mark.slow
 def test_the_keras_workflow(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ids = np.random.default_rng(0).integers(4, 8000, (8, 6), dtype=np.int32)
@@ -53,6 +83,7 @@ def test_the_keras_workflow(tmp_path, monkeypatch):
     np.testing.assert_allclose(reloaded({"source": ids, "target": ids}), names["logits"], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_trained_run_in_python(tiny_run, tmp_path, monkeypatch):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "phrasebook").symlink_to(tiny_run)
@@ -61,6 +92,23 @@ def test_a_trained_run_in_python(tiny_run, tmp_path, monkeypatch):
     exec(block_with("python", "Translator.load"), names)
     sentence = [phrasebook.pairs("test")[0].source]
     assert names["translator"].translate(sentence) == tfformer.Translator.load(tiny_run).translate(sentence)
+
+
+def test_the_tree_names_what_is_there():
+    tree = block_with("", "tfformer/           the package")
+    for name in re.findall(r"\b(\w+\.py|recipes/)(?=[ ,])", tree.split("scripts/ ")[0]):
+        assert (ROOT / "tfformer" / name).exists(), name
+    for name in re.findall(r"^(\w+/)", tree, re.MULTILINE):
+        assert (ROOT / name).is_dir(), name
+    for path in (ROOT / "tfformer").glob("*.py"):
+        assert path.name in tree or path.name.startswith("__"), f"the tree leaves out {path.name}"
+
+
+def test_the_recipes_for_tensorflow_datasets_are_valid():
+    found = [yaml.safe_load(block) for block in blocks("yaml") if "tfds:" in block]
+    assert len(found) == 2
+    for values in found:
+        assert Config.from_dict(values).data.languages
 
 
 def test_every_public_name_can_be_imported():

@@ -84,6 +84,7 @@ def kill_at(monkeypatch, step: int) -> None:
     monkeypatch.setattr(training.Guard, "on_train_batch_end", on_train_batch_end)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus, whole, tmp_path, monkeypatch):
     config, steps = full_config(corpus), RunDirectory(whole).history()[0]["step"]
     with monkeypatch.context() as patch, pytest.raises(Kill):
@@ -98,6 +99,7 @@ def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus
                 np.testing.assert_allclose(resumed[name], expected[name], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_seed_decides_the_run(corpus, whole, tmp_path):
     train(full_config(corpus), tmp_path / "same", report=silent)
     train(full_config(corpus, seed=2, epochs=1), tmp_path / "other", report=silent)
@@ -134,6 +136,7 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
     assert sample[0].decode().startswith(f"{sources[0]}\n\n> ")
 
 
+@pytest.mark.slow
 def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
     """Recomputed in NumPy from the weights after each step (Keras lets the first step replace the initial weights)."""
     seen = []
@@ -153,6 +156,7 @@ def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
         np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "step", "message"),
     [
@@ -184,6 +188,7 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
     assert not (tmp_path / "run" / "result.json").exists()
 
 
+@pytest.mark.slow
 def test_patience_and_minutes_end_a_run(corpus, tmp_path):
     stuck = {"learning_rate": 1e-12, "epochs": 9}
     assert train(config_for(corpus, patience=2, **stuck), tmp_path / "a", report=silent)["epochs"] == 3
@@ -192,6 +197,7 @@ def test_patience_and_minutes_end_a_run(corpus, tmp_path):
     assert (tmp_path / "b" / "best.weights.h5").exists()
 
 
+@pytest.mark.slow
 def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_path):
     config = config_for(
         corpus, schedule="plateau", learning_rate=1e-12, plateau_patience=1, plateau_factor=0.1, epochs=3
@@ -201,6 +207,7 @@ def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_pat
     np.testing.assert_allclose(rates, [1e-12, 1e-12, 1e-13], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_longer_recipe_resumes_a_finished_run_and_another_recipe_does_not(corpus, tmp_path):
     train(config_for(corpus, epochs=1), tmp_path / "run", report=silent)
     with pytest.raises(ValueError, match=r"--resume cannot change training.seed from 1 to 2; only training.epochs"):
@@ -209,6 +216,7 @@ def test_a_longer_recipe_resumes_a_finished_run_and_another_recipe_does_not(corp
     assert RunDirectory(tmp_path / "run").config().training.epochs == 2
 
 
+@pytest.mark.slow
 def test_a_run_killed_in_its_first_epoch_resumes_from_its_beginning(corpus, whole, tmp_path, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(Kill):
         kill_at(patch, 3)
@@ -217,6 +225,7 @@ def test_a_run_killed_in_its_first_epoch_resumes_from_its_beginning(corpus, whol
     np.testing.assert_allclose(losses(tmp_path / "run"), losses(whole), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, whole, tmp_path):
     """Even where the recipe says another vocabulary, and after a kill in the first epoch."""
     values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
@@ -242,6 +251,7 @@ def test_init_from_refuses_another_model(corpus, whole, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_separate_vocabularies_and_mixed_precision_train_too(corpus, tmp_path):
     values = config_for(corpus, epochs=1, dtype="mixed_bfloat16", optimizer="adamw", weight_decay=0.01).to_dict()
     values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
@@ -260,6 +270,7 @@ def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings(corpus):
     assert isinstance(decayed, keras.optimizers.AdamW) and decayed.weight_decay == 0.1
 
 
+@pytest.mark.slow
 def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus, tmp_path):
     """Inverse square root with its peak at step 20, warmup by equation 3: the rate after the eighth step."""
     vocabularies = training._train_tokenizers(config_for(corpus))
@@ -278,6 +289,7 @@ def test_accumulated_steps_count_as_one_for_the_schedule(corpus):
         assert float(together(4 * update + 3)) == pytest.approx(float(alone(update)), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kept(corpus, tmp_path, monkeypatch):
     scripted = iter([5.0, 9.0, 7.0, 8.0])
     monkeypatch.setattr(training.evaluation, "scores", lambda *texts: {"bleu": next(scripted), "chrf": 0.0})
@@ -293,6 +305,7 @@ def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kep
     assert run.weights.read_bytes() == best
 
 
+@pytest.mark.slow
 def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, tmp_path):
     train(config_for(corpus, epochs=3, epoch_steps=3), tmp_path / "run", report=silent)
     assert [epoch["step"] for epoch in RunDirectory(tmp_path / "run").history()] == [3, 6, 9]
@@ -314,6 +327,7 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
         train(config, tmp_path / "run", resume=True, report=silent)
 
 
+@pytest.mark.slow
 def test_what_is_dropped_and_padded_is_reported(corpus, tmp_path):
     lines = []
     values = config_for(corpus, epochs=1).to_dict()

@@ -303,6 +303,7 @@ def loss_and_accuracy(logits, labels, weights, smoothing):
     return nats[real].mean(), (logits.argmax(-1) == labels)[real].mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_trains_with_a_finite_loss_and_float32_variables(policy):
     model, full = small(dtype=policy, num_layers=1), small(num_layers=1)
