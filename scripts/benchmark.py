@@ -2,69 +2,28 @@
 """Measurements of tfformer; each prints what it does and ends in one JSON line.
 
 scripts/benchmark.py length     is a token of a long translation as cheap as one of a short translation?
+scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2, keras-hub, a plain decoder
+
+A measurement is the module of that name in scripts/benchmarks; --help after its name tells its options. The peers come
+with: pip install -e '.[bench]'
 """
 
 import argparse
+import importlib
 import json
-import statistics
-import time
-from collections.abc import Callable
+from pathlib import Path
 
-ROUNDS = 5
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def length(options: argparse.Namespace) -> dict:
-    """Greedy decoding of 128 and of 256 forced tokens, one after the other in each round."""
-    import tensorflow as tf
-
-    from tfformer import Transformer
-    from tfformer.config import PRESETS
-    from tfformer.decoding import greedy_search
-    from tfformer.special_ids import END_ID
-
-    model = Transformer(options.vocab_size, options.vocab_size, **PRESETS[options.preset])
-    source = tf.random.uniform((options.batch, 20), 4, options.vocab_size, tf.int32)
-    never_end = tf.one_hot(END_ID, options.vocab_size, on_value=-1e9)
-
-    @tf.function
-    def decode(tokens: tf.Tensor) -> tf.Tensor:
-        memory = model.memory(source)
-
-        def step_fn(ids, step, cache):
-            logits, cache = model.decode_step(ids, step, cache, memory)
-            return logits + never_end, cache
-
-        cache = model.decoder.empty_cache(options.batch, tokens)
-        return greedy_search(step_fn, cache, tf.fill([options.batch], tokens)).lengths
-
-    short, long = tf.constant(128), tf.constant(256)
-    assert decode(short).numpy().min() == 128 and decode(long).numpy().min() == 256
-    rounds = [(seconds(lambda: decode(short)), seconds(lambda: decode(long))) for _ in range(ROUNDS)]
-    for first, second in rounds:
-        print(f"128 tokens {first:6.3f} s   256 tokens {second:6.3f} s   ratio {second / first:.2f}")
-    return {
-        "preset": options.preset,
-        "batch": options.batch,
-        "seconds_128": statistics.median(first for first, _ in rounds),
-        "seconds_256": statistics.median(second for _, second in rounds),
-        "ratio": statistics.median(second / first for first, second in rounds),
-    }
+MEASUREMENTS = sorted(path.stem for path in (Path(__file__).parent / "benchmarks").glob("[!_]*.py"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("measurement", choices=["length"])
-    parser.add_argument("--preset", default="base", help="tiny, small, base or big")
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--vocab-size", type=int, default=32000)
+    verbs = parser.add_subparsers(dest="measurement", required=True)
+    modules = {name: importlib.import_module(f"benchmarks.{name}") for name in MEASUREMENTS}
+    for name, module in modules.items():
+        module.add_options(verbs.add_parser(name, help=module.__doc__.splitlines()[0]))
     options = parser.parse_args()
-    print(json.dumps({"length": length}[options.measurement](options)))
+    print(json.dumps(modules[options.measurement].measure(options)))
 
 
 if __name__ == "__main__":

@@ -99,6 +99,15 @@ def test_a_reader_who_has_enough_ends_the_program_quietly(tiny_run, tmp_path):
     assert len(printed.stdout.splitlines()) == 1 and printed.stderr == ""
 
 
+def test_an_interrupted_verb_says_so_in_one_line(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tfformer.config.builtin_recipes", interrupted)
+    assert main(["recipes"]) == 130
+    assert capsys.readouterr().err == "tfformer: interrupted\n"
+
+
 def test_tensorflows_own_errors_are_one_line(tiny_run, tmp_path, monkeypatch, capsys):
     import tensorflow as tf
 

@@ -95,7 +95,7 @@ def test_a_trained_run_in_python(tiny_run, tmp_path, monkeypatch):
 
 
 def test_the_tree_names_what_is_there():
-    tree = block_with("", "tfformer/           the package")
+    tree = block_with("", "the package, in reading order")
     for name in re.findall(r"\b(\w+\.py|recipes/)(?=[ ,])", tree.split("scripts/ ")[0]):
         assert (ROOT / "tfformer" / name).exists(), name
     for name in re.findall(r"^(\w+/)", tree, re.MULTILINE):
@@ -105,7 +105,7 @@ def test_the_tree_names_what_is_there():
 
 
 def test_the_recipes_for_tensorflow_datasets_are_valid():
-    found = [yaml.safe_load(block) for block in blocks("yaml") if "tfds:" in block]
+    found = [yaml.safe_load(block) for block in blocks("yaml") if '"tfds:' in block]
     assert len(found) == 2
     for values in found:
         assert Config.from_dict(values).data.languages

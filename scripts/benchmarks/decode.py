@@ -1,0 +1,289 @@
+"""Tokens per second of the exported search, beside CTranslate2, keras-hub and a decoder without a cache.
+
+Every engine has a process and two threads of its own, and loads one and the same random model (keras-hub: its own
+layers of that shape). In each round all engines decode the same work, one after the other, while the others sleep. No
+sentence may end before the last token: the end token has a bias of -1e9.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+SOURCE_LENGTH = 20
+TOKENS = 32
+THREADS = 2
+EXPORTS = {"tfformer float32": "float32", "tfformer bfloat16": "bfloat16"}
+CTRANSLATE2 = {"ctranslate2 float32": "float32", "ctranslate2 int8": "int8"}
+WITHOUT_BEAMS = ("keras-hub", "whole prefix")
+
+Decode = Callable[[list[str], int], list[str]]  # sentences, beam size -> the best translation of each
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--preset", default="base", help="tiny, small, base or big")
+    parser.add_argument("--vocab-size", type=int, default=32000)
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32, 64])
+    parser.add_argument("--beam-batches", type=int, nargs="*", default=[32], help="batches decoded with 4 beams too")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--engines", nargs="+", default=[*EXPORTS, *CTRANSLATE2, *WITHOUT_BEAMS])
+
+
+def measure(options: argparse.Namespace) -> dict:
+    spawn = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        writer = spawn.Process(target=write_models, args=(Path(folder), options.preset, options.vocab_size))
+        writer.start()
+        writer.join()
+        engines = {name: Engine(spawn, name, Path(folder), options) for name in options.engines}
+        work = [(batch, 1) for batch in options.batches] + [(batch, 4) for batch in options.beam_batches]
+        speeds = {f"batch {b}, beam {n}": _rounds(engines, b, n, options.rounds) for b, n in work}
+        about = {name: engine.stop() for name, engine in engines.items()}
+    return {"preset": options.preset, "tokens": TOKENS, "engines": about, "tokens_per_second": speeds} | {
+        "ratios": {setting: _ratios(found) for setting, found in speeds.items()}
+    }
+
+
+def _rounds(engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: int) -> dict[str, list[float]]:
+    """Tokens per second of every engine in every round, after a first one that does not count."""
+    found = {name: [] for name in engines if beam_size == 1 or name not in WITHOUT_BEAMS}
+    for number in range(rounds + 1):
+        for name in found:
+            if name == "whole prefix" and number > 2:
+                continue  # ten times as long as the others
+            speed = batch * TOKENS / engines[name].seconds(batch, beam_size)
+            if number:
+                found[name].append(round(speed, 1))
+    for name, speeds in found.items():
+        print(f"batch {batch:3} beam {beam_size} {name:20} {statistics.median(speeds):8.1f} tokens/s", flush=True)
+    return found
+
+
+def _ratios(found: dict[str, list[float]]) -> dict[str, float]:
+    """Medians over the rounds of ours against theirs."""
+    pairs = [
+        (ours, theirs)
+        for ours in EXPORTS
+        for theirs in (*CTRANSLATE2, *WITHOUT_BEAMS)
+        if ours in found and theirs in found
+    ]
+    return {
+        f"{ours} / {theirs}": round(
+            statistics.median(a / b for a, b in zip(found[ours], found[theirs], strict=False)), 2
+        )
+        for ours, theirs in pairs
+    }
+
+
+class Engine:
+    """A process that holds one engine and decodes when told to."""
+
+    def __init__(self, context, name: str, folder: Path, options: argparse.Namespace):
+        self._pipe, other = context.Pipe()
+        self._process = context.Process(target=_run_engine, args=(other, name, folder, options), daemon=True)
+        self._process.start()
+        self.load_seconds, self.megabytes = self._pipe.recv()
+        print(f"{name:20} loaded in {self.load_seconds:5.2f} s, {self.megabytes:6.1f} MB on disk", flush=True)
+
+    def seconds(self, batch: int, beam_size: int) -> float:
+        self._pipe.send((batch, beam_size))
+        return self._pipe.recv()
+
+    def stop(self) -> dict[str, float]:
+        self._pipe.send(None)
+        peak = self._pipe.recv()
+        self._process.join()
+        return {"load_seconds": self.load_seconds, "megabytes": self.megabytes, "peak_memory_megabytes": peak}
+
+
+def _run_engine(pipe, name: str, folder: Path, options: argparse.Namespace) -> None:
+    """The loop of an engine's process."""
+    start = time.perf_counter()
+    decode, path = _load(name, folder, options)
+    pipe.send((round(time.perf_counter() - start, 2), _megabytes(path)))
+    sentences = _sentences(options.vocab_size)
+    while asked := pipe.recv():
+        batch, beam_size = asked
+        start = time.perf_counter()
+        translations = decode(sentences[:batch], beam_size)
+        pipe.send(time.perf_counter() - start)
+        assert len(translations) == batch
+    pipe.send(round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+
+
+def _load(name: str, folder: Path, options: argparse.Namespace) -> tuple[Decode, Path]:
+    if name in CTRANSLATE2:
+        return _ctranslate2(folder / "ctranslate2", CTRANSLATE2[name]), folder / "ctranslate2"
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+    if name in EXPORTS:
+        return _saved_model(folder / EXPORTS[name]), folder / EXPORTS[name]
+    load = {"keras-hub": _keras_hub, "whole prefix": _whole_prefix}[name]
+    return load(options), Path()
+
+
+def _megabytes(path: Path) -> float:
+    return round(sum(file.stat().st_size for file in path.rglob("*") if path.name and file.is_file()) / 1e6, 1)
+
+
+def _sentences(vocab_size: int, count: int = 64) -> list[str]:
+    """Every word is one piece."""
+    import random
+
+    dice = random.Random(1)
+    words = [[f"w{dice.randrange(4, vocab_size)}" for _ in range(SOURCE_LENGTH - 1)] for _ in range(count)]
+    return [" ".join(row) for row in words]
+
+
+def _vocabulary(vocab_size: int) -> bytes:
+    """A SentencePiece model with a piece for each of the words w4, w5, ..."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    model = sentencepiece_model_pb2.ModelProto()
+    kinds = sentencepiece_model_pb2.ModelProto.SentencePiece.Type
+    special = {"<pad>": kinds.CONTROL, "<unk>": kinds.UNKNOWN, "<s>": kinds.CONTROL, "</s>": kinds.CONTROL}
+    for piece, kind in special.items():
+        model.pieces.add(piece=piece, score=0.0, type=kind)
+    for number in range(len(special), vocab_size):
+        model.pieces.add(piece=f"\u2581w{number}", score=-1.0)
+    model.trainer_spec.model_type = model.trainer_spec.UNIGRAM
+    model.trainer_spec.vocab_size = vocab_size
+    model.trainer_spec.pad_id, model.trainer_spec.unk_id = 0, 1
+    model.trainer_spec.bos_id, model.trainer_spec.eos_id = 2, 3
+    model.normalizer_spec.name = "identity"
+    return model.SerializeToString()
+
+
+def write_models(folder: Path, preset: str, vocab_size: int) -> None:
+    """The random model as SavedModels and for CTranslate2, one folder each."""
+    import numpy as np
+
+    from tfformer import Transformer, ctranslate2_writer, saved_model_writer
+    from tfformer.checkpoints import Tokenizers
+    from tfformer.config import PRESETS, DecodingConfig
+    from tfformer.special_ids import END_ID
+    from tfformer.tokenizers import Tokenizer
+    from tfformer.translator import Translator
+
+    tokenizer = Tokenizer(_vocabulary(vocab_size))
+    shape = PRESETS[preset] | {"tie_embeddings": "all", "output_bias": True}
+    for dtype in ("bfloat16", "float32"):
+        model = Transformer(vocab_size, vocab_size, **shape, dtype=dtype)
+        model.output_bias.assign(-1e9 * np.eye(vocab_size)[END_ID])
+        translator = Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(4, 0.0), TOKENS)
+        saved_model_writer.write(folder / dtype, translator, with_text=True)
+    (folder / "ctranslate2").mkdir()
+    ctranslate2_writer.write(folder / "ctranslate2", model, translator.tokenizers, TOKENS)
+
+
+def _saved_model(folder: Path) -> Decode:
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  its operations
+
+    model = tf.saved_model.load(str(folder))
+
+    def decode(sentences: list[str], beam_size: int) -> list[str]:
+        if beam_size == 1:
+            return list(model.signatures["serving_default"](text=tf.constant(sentences))["translation"].numpy())
+        return list(model.signatures["translate_beam"](text=tf.constant(sentences))["translations"][:, 0].numpy())
+
+    return decode
+
+
+def _ctranslate2(folder: Path, compute_type: str) -> Decode:
+    import ctranslate2
+
+    translator = ctranslate2.Translator(str(folder), compute_type=compute_type, inter_threads=1, intra_threads=THREADS)
+
+    def decode(sentences: list[str], beam_size: int) -> list[str]:
+        results = translator.translate_batch(
+            [[f"\u2581{word}" for word in sentence.split()] for sentence in sentences],
+            beam_size=beam_size,
+            length_penalty=0,
+            min_decoding_length=TOKENS,
+            max_decoding_length=TOKENS,
+        )
+        return [" ".join(result.hypotheses[0]) for result in results]
+
+    return decode
+
+
+def _ids(sentences: list[str]):
+    import numpy as np
+
+    return np.array([[*(int(word[1:]) for word in sentence.split()), 3] for sentence in sentences], np.int32)
+
+
+def _whole_prefix(options: argparse.Namespace) -> Decode:
+    """Our model run as the official tutorial runs its own: all target positions again for each new token."""
+    import tensorflow as tf
+
+    from tfformer import Transformer
+    from tfformer.config import PRESETS
+
+    model = Transformer(options.vocab_size, options.vocab_size, **PRESETS[options.preset] | {"tie_embeddings": "all"})
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
+    def search(source: tf.Tensor) -> tf.Tensor:
+        memory, mask = model.encode(source)
+        target = tf.fill((tf.shape(source)[0], 1), 2)
+        for _ in tf.range(TOKENS):
+            tf.autograph.experimental.set_loop_options(shape_invariants=[(target, tf.TensorShape((None, None)))])
+            logits = model.decode(target, memory, mask)[:, -1]
+            target = tf.concat([target, tf.argmax(logits, -1, tf.int32)[:, tf.newaxis]], axis=1)
+        return target
+
+    return lambda sentences, beam_size: list(search(_ids(sentences)).numpy())
+
+
+def _keras_hub(options: argparse.Namespace) -> Decode:
+    """keras-hub's layers with their caches, in one graph, as its own generation does."""
+    import keras
+    import keras_hub
+    import tensorflow as tf
+
+    from tfformer.config import PRESETS
+
+    shape = PRESETS[options.preset]
+    d_model, heads, layers = shape["d_model"], shape["num_heads"], shape["num_layers"]
+    embedding = keras_hub.layers.TokenAndPositionEmbedding(options.vocab_size, SOURCE_LENGTH + TOKENS, d_model)
+    encoders = [keras_hub.layers.TransformerEncoder(shape["d_ff"], heads) for _ in range(layers)]
+    decoders = [keras_hub.layers.TransformerDecoder(shape["d_ff"], heads) for _ in range(layers)]
+    output = keras.layers.Dense(options.vocab_size)
+
+    @tf.function(input_signature=[tf.TensorSpec((None, SOURCE_LENGTH), tf.int32)])
+    def search(source: tf.Tensor) -> tf.Tensor:
+        memory, rows = embedding(source), tf.shape(source)[0]
+        for encoder in encoders:
+            memory = encoder(memory)
+        empty = [tf.zeros((rows, 2, n, heads, d_model // heads)) for n in (TOKENS, SOURCE_LENGTH)]
+        last, caches, memories = tf.fill((rows, 1), 2), [empty[0]] * layers, []
+        for decoder in decoders:  # the first call projects the memory
+            *_, projected = decoder(
+                embedding(last), memory, self_attention_cache=empty[0], self_attention_cache_update_index=0,
+                cross_attention_cache=empty[1], cross_attention_cache_update_index=0,
+            )  # fmt: skip
+            memories.append(projected)
+        written = tf.TensorArray(tf.int32, TOKENS)
+        for step in tf.range(TOKENS):
+            x, new = embedding(last, start_index=step), []
+            for decoder, cache, projected in zip(decoders, caches, memories, strict=True):
+                x, cache, _ = decoder(
+                    x, memory, self_attention_cache=cache, self_attention_cache_update_index=step,
+                    cross_attention_cache=projected, cross_attention_cache_update_index=None,
+                )  # fmt: skip
+                new.append(cache)
+            caches = new
+            last = tf.argmax(output(x), -1, tf.int32)
+            written = written.write(step, last[:, 0])
+        return tf.transpose(written.stack())
+
+    return lambda sentences, beam_size: list(search(_ids(sentences)).numpy())
