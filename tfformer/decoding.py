@@ -34,13 +34,18 @@ def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
     return ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** alpha
 
 
-def greedy_search(step_fn: StepFn, state: Any, max_lengths: tf.Tensor) -> Hypotheses:
-    """The likeliest token at each step. `max_lengths` (B,) int32 bounds each sentence by itself; state has B rows."""
+def greedy_search(
+    step_fn: StepFn, state: Any, max_lengths: tf.Tensor, room: int | tf.Tensor | None = None
+) -> Hypotheses:
+    """The likeliest token at each step. `max_lengths` (B,) int32 bounds each sentence by itself; state has B rows.
+
+    `room` is L where that is not the largest limit: a plain number gives every tensor a fixed shape.
+    """
 
     def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
         return tf.argmax(logits, axis=-1, output_type=tf.int32)
 
-    return _one_by_one(step_fn, state, max_lengths, choose)
+    return _one_by_one(step_fn, state, max_lengths, choose, room)
 
 
 def sample(
@@ -84,15 +89,17 @@ def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
     return tf.where(logits >= smallest_kept, logits, logits.dtype.min)
 
 
-def _one_by_one(step_fn: StepFn, state: Any, max_lengths: tf.Tensor, choose: Callable) -> Hypotheses:
+def _one_by_one(
+    step_fn: StepFn, state: Any, max_lengths: tf.Tensor, choose: Callable, room: int | tf.Tensor | None = None
+) -> Hypotheses:
     """Append `choose(logits, step)` to every row until each has its end token or its limit."""
-    rows, longest = tf.shape(max_lengths)[0], tf.reduce_max(max_lengths)
+    rows, longest = tf.shape(max_lengths)[0], tf.reduce_max(max_lengths) if room is None else room
 
     def body(step, last, finished, ids, lengths, scores, state):
         logits, state = step_fn(last, step, state)
         logits = tf.cast(logits, tf.float32)
         chosen = choose(logits, step)
-        log_prob = -tf.nn.sparse_softmax_cross_entropy_with_logits(chosen, logits)
+        log_prob = tf.gather(logits, chosen, batch_dims=1) - tf.reduce_logsumexp(logits, axis=-1)
         chosen = tf.where(finished, PAD_ID, chosen)
         scores += tf.where(finished, 0.0, log_prob)
         lengths += tf.cast(tf.logical_not(finished), tf.int32)
@@ -117,15 +124,22 @@ def _one_by_one(step_fn: StepFn, state: Any, max_lengths: tf.Tensor, choose: Cal
     return Hypotheses(ids[:, tf.newaxis], lengths[:, tf.newaxis], scores[:, tf.newaxis])
 
 
-def beam_search(step_fn: StepFn, state: Any, max_lengths: tf.Tensor, beam_size: int, alpha: float = 0.6) -> Hypotheses:
+def beam_search(
+    step_fn: StepFn,
+    state: Any,
+    max_lengths: tf.Tensor,
+    beam_size: int,
+    alpha: float = 0.6,
+    room: int | tf.Tensor | None = None,
+) -> Hypotheses:
     """The `beam_size` best hypotheses of each sentence, ranked by log-probability / length_penalty(length, alpha).
 
     State has B * N rows, the beams of a sentence side by side. At each step the 2N likeliest continuations are looked
     at: of the first N, those that end become hypotheses and never change again; the N likeliest that do not end live
     on. A sentence is done, and frozen, when it has N hypotheses; at its limit what lives becomes a hypothesis as it is.
-    So a sentence's result never depends on its neighbours in the batch.
+    So a sentence's result never depends on its neighbours in the batch. `room` as in `greedy_search`.
     """
-    sentences, longest = tf.shape(max_lengths)[0], tf.reduce_max(max_lengths)
+    sentences, longest = tf.shape(max_lengths)[0], tf.reduce_max(max_lengths) if room is None else room
     first_rows = tf.range(sentences)[:, tf.newaxis] * beam_size
 
     def body(step, last, alive_ids, alive_scores, found, state):

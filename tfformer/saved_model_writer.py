@@ -10,9 +10,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from tfformer.checkpoints import first_line
-from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.special_ids import PAD_ID, START_ID
 from tfformer.tokenizers import Tokenizer
-from tfformer.translator import Translator, search
+from tfformer.translator import Translator, search, source_ids, with_end
 
 CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
 
@@ -81,27 +81,28 @@ class _Calls:
 
     def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         """Pieces (B, S), of which the first `lengths` (B,) count -> the greedy translation (B, T), its score (B,)."""
-        found = self._search(self._as_source(ids, lengths), beam_size=1)
+        found = self._search(source_ids(ids, lengths, self.max_length), beam_size=1)
         longest = tf.reduce_max(found.lengths)
         return {"ids": found.ids[:, 0, :longest], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """Two (B,) string -> log P(target | source) in nats (B,), and the number of target tokens (B,)."""
-        source_ids, target_ids = self._source(source), self._with_end(*self._pieces(self.tokenizers.target, target))
+        target_ids = with_end(*self._pieces(self.tokenizers.target, target), self.max_length)
         starts = tf.fill((tf.shape(target_ids)[0], 1), START_ID)
-        logits = self.model({"source": source_ids, "target": tf.concat([starts, target_ids[:, :-1]], axis=1)})
+        source = self._source(source)
+        logits = self.model({"source": source, "target": tf.concat([starts, target_ids[:, :-1]], axis=1)})
         log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(target_ids, tf.cast(logits, tf.float32))
-        counts = (target_ids != PAD_ID) & (source_ids[:, :1] != PAD_ID)
+        counts = (target_ids != PAD_ID) & (source[:, :1] != PAD_ID)
         return {
             "log_prob": tf.reduce_sum(tf.where(counts, log_probs, 0.0), axis=1),
             "num_tokens": tf.math.count_nonzero(counts, axis=1, dtype=tf.int32),
         }
 
-    def _search(self, source_ids: tf.Tensor, beam_size: int):
-        return search(self.model, source_ids, self.max_length, beam_size, self.decoding.length_penalty)
+    def _search(self, source: tf.Tensor, beam_size: int):
+        return search(self.model, source, self.max_length, beam_size, self.decoding.length_penalty)
 
     def _source(self, text: tf.Tensor) -> tf.Tensor:
-        return self._as_source(*self._pieces(self.tokenizers.source, text))
+        return source_ids(*self._pieces(self.tokenizers.source, text), self.max_length)
 
     def _pieces(self, tokenizer: Tokenizer, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """(B,) string -> pieces (B, S), cut to what the model takes, and how many there are (B,)."""
@@ -115,15 +116,3 @@ class _Calls:
         """
         characters = CHARACTERS_PER_TOKEN * self.max_length
         return tf.strings.substr(tf.strings.substr(text, 0, 4 * characters), 0, characters, unit="UTF8_CHAR")
-
-    def _as_source(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Pieces -> what the encoder takes: nothing at all for a blank sentence, otherwise ending in the end token."""
-        return tf.where((lengths > 0)[:, tf.newaxis], self._with_end(ids, lengths), PAD_ID)
-
-    def _with_end(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Pieces (B, S) -> (B, the longest): cut to the model's length, the end token added, padded with 0."""
-        lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(ids)[1], self.max_length - 1))
-        places = tf.range(tf.reduce_max(lengths) + 1)
-        ids = tf.pad(ids, ((0, 0), (0, 1)))[:, : tf.size(places)]
-        ids = tf.where(places < lengths[:, tf.newaxis], ids, PAD_ID)
-        return tf.where(places == lengths[:, tf.newaxis], END_ID, ids)

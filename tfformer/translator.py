@@ -31,10 +31,10 @@ def search(model: Transformer, source: tf.Tensor, max_length: int, beam_size: in
 
     A row of nothing but padding is a blank sentence: one empty hypothesis, of score 0.
     """
-    step_fn, cache, limits = _steps(model, source, max_length, beam_size)
+    step_fn, cache, limits, room = _steps(model, source, max_length, beam_size)
     if beam_size == 1:
-        return greedy_search(step_fn, cache, limits)
-    found = beam_search(step_fn, cache, limits, beam_size, length_penalty)
+        return greedy_search(step_fn, cache, limits, room)
+    found = beam_search(step_fn, cache, limits, beam_size, length_penalty, room)
     return _empty_where(limits < 1, found)
 
 
@@ -48,20 +48,48 @@ def draw_sample(
     top_p: float,
 ) -> Hypotheses:
     """In the graph: one random translation of each sentence; see `decoding.sample`."""
-    return sample(*_steps(model, source, max_length, beam_size=1), seed, temperature, top_k, top_p)
+    step_fn, cache, limits, _ = _steps(model, source, max_length, beam_size=1)
+    return sample(step_fn, cache, limits, seed, temperature, top_k, top_p)
 
 
-def _steps(model: Transformer, source: tf.Tensor, max_length: int, beam_size: int) -> tuple[StepFn, Any, tf.Tensor]:
-    """What every search needs: the step function, an empty cache and each sentence's limit (B,)."""
+def source_ids(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
+    """In the graph: pieces (B, S), of which the first `lengths` (B,) count -> what `search` takes, padded with 0.
+
+    Cut to the model's length and ended by the end token; nothing at all for a blank sentence. As wide as the longest
+    row needs, or S where that is a plain number.
+    """
+    ended = with_end(pieces, lengths, max_length)
+    return tf.where((lengths > 0)[:, tf.newaxis], ended, PAD_ID)
+
+
+def with_end(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
+    """In the graph: as `source_ids`, but a blank sentence becomes the end token."""
+    width = pieces.shape[1]
+    lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(pieces)[1], max_length - 1))
+    places = tf.range(width or tf.reduce_max(lengths) + 1)
+    pieces = tf.pad(pieces, ((0, 0), (0, 1)))[:, : width or tf.size(places)]
+    pieces = tf.where(places < lengths[:, tf.newaxis], pieces, PAD_ID)
+    return tf.where(places == lengths[:, tf.newaxis], END_ID, pieces)
+
+
+def _steps(
+    model: Transformer, source: tf.Tensor, max_length: int, beam_size: int
+) -> tuple[StepFn, Any, tf.Tensor, int | tf.Tensor]:
+    """What every search needs: the step function, an empty cache, each sentence's limit (B,) and room for the longest.
+
+    Where the source's width is a plain number so is the room: every shape in the graph is then fixed.
+    """
     memory = model.memory(source)
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)
     limits = tf.where(lengths > 0, tf.minimum(lengths + EXTRA_LENGTH, max_length), 0)
-    cache = model.decoder.empty_cache(tf.size(limits) * beam_size, tf.reduce_max(limits))
+    width = source.shape[1]
+    room = min(width + EXTRA_LENGTH, max_length) if width else tf.reduce_max(limits)
+    cache = model.decoder.empty_cache(tf.size(limits) * beam_size, room)
 
     def step_fn(ids, step, cache):
         return model.decode_step(ids, step, cache, memory)
 
-    return step_fn, cache, limits
+    return step_fn, cache, limits, room
 
 
 def _empty_where(is_blank: tf.Tensor, found: Hypotheses) -> Hypotheses:
