@@ -126,13 +126,24 @@ def _parser() -> argparse.ArgumentParser:
 
     export = verb(_export, "write a finished run for other software to run, and check that it translates the same")
     export.add_argument("run", metavar="RUN", help="a run directory")
-    export.add_argument("--format", required=True, choices=["saved_model", "ctranslate2"])
+    export.add_argument("--format", required=True, choices=["saved_model", "ctranslate2", "tflite", "web"])
     export.add_argument("--output", required=True, metavar="DIR", help="gets a folder named by the next free number")
     export.add_argument("--max-length", type=int, metavar="N", help="tokens in a sentence; the run's own if left out")
     _add_search(export)
     export.add_argument("--dtype", choices=["float32", "bfloat16"], help="of the weights; float32 if left out")
     export.add_argument(
         "--no-text", dest="with_text", action="store_const", const=False, help="token ids only: nothing of TF Text"
+    )
+    export.add_argument(
+        "--text", dest="with_text", action="store_const", const=True, help="tflite: a signature over text too"
+    )
+    export.add_argument("--quantize", choices=["none", "int8", "float16"], help="tflite: the weights; none if left out")
+    shapes = export.add_mutually_exclusive_group()
+    shapes.add_argument(
+        "--static", action="store_const", const=True, help="tflite: one sentence, fixed shapes (browsers, NPUs)"
+    )
+    shapes.add_argument(
+        "--dynamic", dest="static", action="store_const", const=False, help="tflite: any batch and length, the default"
     )
     export.add_argument("--samples", metavar="F", help="sentences to check with; made of the vocabulary if left out")
     return parser
@@ -213,17 +224,19 @@ def _export(options: argparse.Namespace) -> None:
     from tfformer import export
     from tfformer.data import read_lines
 
-    names = ("max_length", "beam_size", "length_penalty", "dtype", "with_text")
+    names = ("max_length", "beam_size", "length_penalty", "dtype", "with_text", "quantize", "static")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if options.samples:
         given["samples"] = list(read_lines(options.samples))
-    write = {"saved_model": export.saved_model, "ctranslate2": export.ctranslate2}[options.format]
+    write = getattr(export, options.format)
     if unknown := given.keys() - inspect.signature(write).parameters.keys():
         raise ValueError(f"--format {options.format} has no choice of {', '.join(sorted(unknown))}; leave it out")
     version = write(options.run, options.output, **given)
-    manifest = json.loads((version / export.MANIFEST).read_text(encoding="utf-8"))
+    (manifest,) = (json.loads(path.read_text(encoding="utf-8")) for path in version.rglob(export.MANIFEST))
     for name, measured in manifest["parity"].items():
         print(f"{name}: {measured['identical']} of {measured['sentences']} sample translations are the run's own")
+    if bleu := manifest.get("bleu"):
+        print(f"BLEU on {bleu['sentences']} validation sentences: {bleu['run']:.2f}, exported {bleu['exported']:.2f}")
     print(version)
 
 

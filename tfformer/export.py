@@ -3,26 +3,28 @@
 Knows no training, and of each format only who writes it and who runs it.
 """
 
+import hashlib
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import math
-import os
 import random
-import shutil
 import subprocess
 import sys
-import uuid
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import tfformer
-from tfformer import ctranslate2_writer, saved_model_writer
+from tfformer import ctranslate2_writer, litert_writer, saved_model_writer, web_page
 from tfformer.checkpoints import RunDirectory, Tokenizers
 from tfformer.config import DecodingConfig
-from tfformer.files import write_text
+from tfformer.data import read_pairs
+from tfformer.evaluation import scores
+from tfformer.files import publish, temporary_folder, write_text
+from tfformer.model_card import model_card
 from tfformer.special_ids import END_ID
 from tfformer.tokenizers import Tokenizer
 from tfformer.transformer import Transformer
@@ -30,6 +32,7 @@ from tfformer.translator import EXTRA_LENGTH, Translation, Translator
 
 DTYPES = ("float32", "bfloat16")
 SAMPLES = 32
+VALIDATION = 1_000  # sentence pairs that quantisation is measured on
 SCORE_TOLERANCE = 1e-3  # in nats; a sum over 60 tokens in another order differs by about 1e-5
 MANIFEST = "manifest.json"
 
@@ -59,7 +62,7 @@ def saved_model(
     written = Translator(
         _cast(translator.model, dtype), translator.tokenizers, translator.decoding, translator.max_length
     )
-    with _temporary_folder(Path(output)) as folder:
+    with temporary_folder(Path(output)) as folder:
         saved_model_writer.write(folder, written, with_text)
         samples = samples or _sample_sentences(translator)
         parity = _parity(translator, samples, _run_saved_model(folder, translator, samples, with_text))
@@ -67,7 +70,7 @@ def saved_model(
             _check_parity(parity)
         manifest = {"dtype": dtype, "signatures": saved_model_writer.signatures(folder), "parity": parity}
         _complete(folder, translator, {"format": "saved_model"} | manifest)
-        return _publish(folder, Path(output))
+        return publish(folder, Path(output))
 
 
 def ctranslate2(
@@ -86,13 +89,97 @@ def ctranslate2(
     if importlib.util.find_spec("ctranslate2") is None:
         raise ValueError("this format needs CTranslate2; install it with: pip install 'tfformer[ctranslate2]'")
     translator = _load(run, max_length, beam_size, length_penalty=0.0)
-    with _temporary_folder(Path(output)) as folder:
+    with temporary_folder(Path(output)) as folder:
         ctranslate2_writer.write(folder, translator.model, translator.tokenizers, translator.max_length)
         samples = samples or _sample_sentences(translator)
         parity = _parity(translator, samples, _run_ctranslate2(folder, translator, samples))
         _check_parity(parity)
         _complete(folder, translator, {"format": "ctranslate2", "dtype": "float32", "parity": parity})
-        return _publish(folder, Path(output))
+        return publish(folder, Path(output))
+
+
+def tflite(
+    run: str | Path,
+    output: str | Path,
+    *,
+    quantize: str = "none",
+    max_length: int | None = None,
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    static: bool = False,
+    with_text: bool = False,
+    samples: Sequence[str] | None = None,
+) -> Path:
+    """Write the run as a LiteRT file to `output`/<next free number>/model.tflite and return that folder.
+
+    Beam search is in it if `beam_size` is given; see `litert_writer` for `static`. Quantised weights translate a little
+    differently: what that costs in BLEU is measured on the run's validation text. Without quantisation every
+    translation must be the run's own. Raises ValueError or OSError, and then leaves nothing behind.
+    """
+    _check_litert(quantize, static, with_text)
+    translator = _load(run, max_length, beam_size, length_penalty)
+    with temporary_folder(Path(output)) as folder:
+        _write_litert(folder, run, translator, quantize, (beam_size or 1) > 1, static, with_text, samples)
+        return publish(folder, Path(output))
+
+
+def web(
+    run: str | Path,
+    output: str | Path,
+    *,
+    quantize: str = "int8",
+    max_length: int | None = None,
+    samples: Sequence[str] | None = None,
+) -> Path:
+    """Write a page that translates in the browser, with the run's model, to `output`/<next free number>; return that.
+
+    Any server of static files can serve it; it needs no other. Raises ValueError or OSError, and then leaves nothing
+    behind.
+    """
+    _check_litert(quantize, static=True, with_text=False)
+    page = web_page.built()
+    translator = _load(run, max_length, beam_size=None, length_penalty=None)
+    with temporary_folder(Path(output)) as folder:
+        model = web_page.write(page, folder)
+        _write_litert(model, run, translator, quantize, beams=False, static=True, with_text=False, samples=samples)
+        web_page.set_version(folder, _digest(model / MANIFEST))
+        return publish(folder, Path(output))
+
+
+def _write_litert(
+    folder: Path,
+    run: str | Path,
+    translator: Translator,
+    quantize: str,
+    beams: bool,
+    static: bool,
+    with_text: bool,
+    samples: Sequence[str] | None,
+) -> None:
+    """Fill the empty `folder` with the model, what belongs to it and what was found when it was read back."""
+    file, samples = folder / "model.tflite", samples or _sample_sentences(translator)
+    litert_writer.write(file, translator, quantize, beams, static, with_text)
+    parity = _parity(translator, samples, _run_litert(file, translator, samples, beams, static, with_text))
+    described = {"format": "tflite", "quantize": quantize, "static": static, "parity": parity}
+    if quantize == "none":
+        _check_parity(parity)
+    else:
+        described["bleu"] = _bleu(run, translator, file, static)
+    described["languages"] = RunDirectory.open(run).config().data.languages
+    described["signatures"] = litert_writer.signatures(file)
+    _complete(folder, translator, described)
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    write_text(folder / "README.md", model_card(manifest))
+
+
+def _check_litert(quantize: str, static: bool, with_text: bool) -> None:
+    if quantize not in litert_writer.QUANTIZATIONS:
+        known = ", ".join(litert_writer.QUANTIZATIONS)
+        raise ValueError(f"quantize={quantize!r} is not known; choose one of {known}")
+    if static and with_text:
+        raise ValueError("text has no fixed shape; choose --static or --text, not both")
+    if importlib.util.find_spec("ai_edge_litert") is None:
+        raise ValueError("this format needs LiteRT; install it with: pip install 'tfformer[litert]'")
 
 
 def _load(run: str | Path, max_length: int | None, beam_size: int | None, length_penalty: float | None) -> Translator:
@@ -122,40 +209,6 @@ def _cast(model: Transformer, dtype: str) -> Transformer:
     return cast
 
 
-@contextmanager
-def _temporary_folder(output: Path) -> Iterator[Path]:
-    """Yield a new folder within `output`, where no server looks for a version; what is still there afterwards goes."""
-    missing = [folder for folder in (output, *output.parents) if not folder.exists()]
-    temporary = output / f".{uuid.uuid4().hex}"
-    try:
-        temporary.mkdir(parents=True)
-        yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        for folder in missing:
-            with suppress(OSError):  # not empty: the export is in it
-                folder.rmdir()
-
-
-def _publish(folder: Path, output: Path) -> Path:
-    """Move the whole folder to the next free number, in one step."""
-    for path in (*folder.rglob("*"), folder):
-        _sync(path)
-    numbers = [int(path.name) for path in output.iterdir() if path.name.isdecimal()]
-    version = output / str(max(numbers, default=0) + 1)
-    folder.rename(version)
-    _sync(output)
-    return version
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _complete(folder: Path, translator: Translator, described: dict) -> None:
     """Add the tokenizers and the manifest to what the writer has written."""
     for name, tokenizer in _tokenizer_files(translator.tokenizers).items():
@@ -171,9 +224,14 @@ def _complete(folder: Path, translator: Translator, described: dict) -> None:
         "tokenizers": {name: tokenizer.digest for name, tokenizer in _tokenizer_files(translator.tokenizers).items()},
         "parameters": translator.model.count_params(),
         "files": files,
+        "digests": {name: _digest(folder / name) for name in files},
         "versions": _versions(),
     }
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
@@ -184,7 +242,7 @@ def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
 
 def _versions() -> dict[str, str]:
     versions = {"tfformer": tfformer.__version__, "python": ".".join(map(str, sys.version_info[:3]))}
-    for library in ("tensorflow", "tensorflow-text", "keras", "sentencepiece", "ctranslate2"):
+    for library in ("tensorflow", "tensorflow-text", "keras", "sentencepiece", "ctranslate2", "ai-edge-litert"):
         with suppress(importlib.metadata.PackageNotFoundError):
             versions[library] = importlib.metadata.version(library)
     return versions
@@ -226,6 +284,66 @@ def _run_saved_model(folder: Path, translator: Translator, samples: Sequence[str
         found["serving_default"] = (1, list(zip(greedy["translation"], greedy["score"], strict=True)))
         found["translate_beam"] = (translator.decoding.beam_size, best)
     return found
+
+
+def _run_litert(
+    file: Path, translator: Translator, samples: Sequence[str], beams: bool, static: bool, with_text: bool
+) -> Found:
+    target, beam_size = translator.tokenizers.target, translator.decoding.beam_size
+    found = {"translate": (1, list(zip(*_litert_greedy(file, translator, samples, static), strict=True)))}
+    if beams:
+        answers = _run(
+            "litert_runner", [file.resolve()], _litert_requests("translate_beam", translator, samples, static)
+        )
+        texts = target.decode([answer["ids"][0][0] for answer in answers])
+        found["translate_beam"] = (beam_size, list(zip(texts, [a["scores"][0][0] for a in answers], strict=True)))
+    if with_text:
+        requests = [["translate_text", {"text": [sentence]}] for sentence in samples]
+        answers = _run("litert_runner", [file.resolve(), "tensorflow_text"], requests)
+        found["translate_text"] = (1, [(answer["translation"][0], answer["score"][0]) for answer in answers])
+    return found
+
+
+def _litert_greedy(
+    file: Path, translator: Translator, sentences: Sequence[str], static: bool
+) -> tuple[list[str], list[float]]:
+    requests = _litert_requests("translate", translator, sentences, static)
+    answers = _run("litert_runner", [file.resolve()], requests)
+    texts = translator.tokenizers.target.decode([answer["ids"][0] for answer in answers])
+    return texts, [answer["score"][0] for answer in answers]
+
+
+def _litert_requests(signature: str, translator: Translator, sentences: Sequence[str], static: bool) -> list:
+    """One for each sentence; of a static file the narrowest signature that it fits in."""
+    longest, requests = translator.max_length, []
+    for pieces in translator.tokenizers.source.encode(sentences):
+        lengths = [len(pieces)]
+        if static:
+            width = next((width for width in litert_writer.widths(longest) if len(pieces) < width), longest)
+            pieces = [*pieces, *[END_ID] * width][:width]  # past its length a row may hold anything
+            requests.append([litert_writer.name(signature, width, longest), {"ids": [pieces], "lengths": lengths}])
+        else:
+            requests.append([signature, {"ids": [pieces or [END_ID]], "lengths": lengths}])
+    return requests
+
+
+def _bleu(run: str | Path, translator: Translator, file: Path, static: bool) -> dict:
+    """What quantisation costs: greedy BLEU of the run and of the file on up to `VALIDATION` pairs."""
+    data = RunDirectory.open(run).config().data
+    languages = tuple(data.languages) if data.languages else None
+    pairs = itertools.islice(
+        read_pairs(data.valid, folder=data.folder, languages=languages, split="validation"), VALIDATION
+    )
+    sources, references = map(list, zip(*pairs, strict=True))
+    own = scores([text for text, _ in _own_translations(translator, sources, beam_size=1)], references)
+    its = scores(_litert_greedy(file, translator, sources, static)[0], references)
+    return {
+        "sentences": len(sources),
+        "run": own["bleu"],
+        "exported": its["bleu"],
+        "loss": own["bleu"] - its["bleu"],
+        "signature": own["signature"],
+    }
 
 
 def _run_ctranslate2(folder: Path, translator: Translator, samples: Sequence[str]) -> Found:

@@ -1,8 +1,10 @@
-"""Files that are written whole or not at all. Knows nothing of what is in them."""
+"""Files and folders that are written whole or not at all. Knows nothing of what is in them."""
 
 import os
+import shutil
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -34,6 +36,32 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, content: str) -> None:
     """Write `content` to `path` as UTF-8, whole or not at all."""
     write_bytes(path, content.encode("utf-8"))
+
+
+@contextmanager
+def temporary_folder(output: Path) -> Iterator[Path]:
+    """Yield a new folder within `output`, where no server looks for a version; what is still there afterwards goes."""
+    missing = [folder for folder in (output, *output.parents) if not folder.exists()]
+    temporary = output / f".{uuid.uuid4().hex}"
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        for folder in missing:
+            with suppress(OSError):  # not empty: the export is in it
+                folder.rmdir()
+
+
+def publish(folder: Path, output: Path) -> Path:
+    """Move the whole folder to the next free number within `output`, in one step."""
+    for path in (*folder.rglob("*"), folder):
+        _sync(path)
+    numbers = [int(path.name) for path in output.iterdir() if path.name.isdecimal()]
+    version = output / str(max(numbers, default=0) + 1)
+    folder.rename(version)
+    _sync(output)
+    return version
 
 
 def _sync(path: Path) -> None:

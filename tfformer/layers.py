@@ -84,7 +84,8 @@ class TokenEmbedding(keras.layers.Layer):
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         look_up = _gather_with_dense_gradient if training else tf.gather
-        return look_up(tf.cast(self.embeddings, self.compute_dtype), ids) * self.d_model**0.5
+        flat = look_up(tf.cast(self.embeddings, self.compute_dtype), tf.reshape(ids, (-1,)))  # what LiteRT can quantise
+        return tf.reshape(flat, tf.concat([tf.shape(ids), [self.d_model]], axis=0)) * self.d_model**0.5
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """(..., D) -> (..., V): the product with the transposed embedding."""

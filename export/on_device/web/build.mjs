@@ -1,0 +1,27 @@
+// Builds the page into dist/: two bundles, LiteRT's WebAssembly, and nothing that is fetched from elsewhere.
+import { build } from "esbuild";
+import { cp, mkdir, rm, writeFile } from "node:fs/promises";
+
+const WEBASSEMBLY = ["litert_wasm_internal", "litert_wasm_compat_internal"]; // with and without relaxed SIMD
+
+await rm("dist", { recursive: true, force: true });
+await mkdir("dist/wasm", { recursive: true });
+await writeFile("dist/.nothing.js", "export const readFileSync = undefined;\n");
+await build({
+  entryPoints: ["src/page.js", "src/worker.js"],
+  outdir: "dist",
+  bundle: true,
+  minify: true,
+  format: "iife", // a module worker has no importScripts, which LiteRT.js needs
+  target: "es2022",
+  alias: { fs: "./dist/.nothing.js" }, // SentencePiece's build reads files with it in Node alone
+  define: { "import.meta.url": "self.location.href" },
+  legalComments: "eof",
+});
+await rm("dist/.nothing.js");
+for (const name of ["index.html", "page.css", "icon.svg", "manifest.webmanifest", "service_worker.js"]) {
+  await cp(`src/${name}`, `dist/${name}`);
+}
+for (const name of WEBASSEMBLY.flatMap((name) => [`${name}.js`, `${name}.wasm`])) {
+  await cp(`node_modules/@litertjs/core/wasm/${name}`, `dist/wasm/${name}`);
+}

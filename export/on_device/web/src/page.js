@@ -1,0 +1,99 @@
+// The page: sends what is typed to the worker and shows what comes back. Knows no model.
+
+const DEBOUNCE_MS = 120;
+const byId = (id) => document.getElementById(id);
+const [source, translation, state, loading, copy] = ["source", "translation", "state", "loading", "copy"].map(byId);
+
+const known = new Map(); // sentence -> its translation
+const waiting = new Map(); // number of a request -> what to do with its answer
+let worker;
+let requests = 0;
+let timer;
+
+start().catch((error) => say(error.message, true));
+
+async function start() {
+  await keepFiles();
+  worker = new Worker("worker.js");
+  worker.onmessage = ({ data }) => (data.request === undefined ? onState(data) : waiting.get(data.request)?.(data));
+  worker.onerror = (event) => say(event.message || "the page's program cannot be loaded; reload the page", true);
+  source.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(show, DEBOUNCE_MS);
+  });
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(translation.textContent);
+    say("Copied.");
+  });
+}
+
+/** Wait until the service worker sees this page's requests; without one (plain http) the page needs the network. */
+async function keepFiles() {
+  if (!navigator.serviceWorker) return;
+  await navigator.serviceWorker.register("service_worker.js");
+  if (navigator.serviceWorker.controller) return;
+  await new Promise((resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
+}
+
+function onState({ error, loaded, model }) {
+  if (error) return say(error, true);
+  if (loaded !== undefined) {
+    loading.value = loaded;
+    return;
+  }
+  loading.hidden = true;
+  source.disabled = false;
+  source.focus();
+  const [from, to] = model.languages;
+  byId("languages").textContent = from && to ? `${from} → ${to}` : "";
+  byId("source-language").textContent = from ?? "Source";
+  byId("target-language").textContent = to ?? "Translation";
+  byId("model").textContent = `${model.quantize === "none" ? "float32" : model.quantize}, ${megabytes(model.bytes)}`;
+  byId("memory").textContent = megabytes(model.memory);
+  say("Ready.");
+  if (source.value) show();
+}
+
+async function show() {
+  const lines = source.value.split("\n");
+  const request = ++requests;
+  translation.setAttribute("aria-busy", "true");
+  for (const line of new Set(lines)) {
+    if (!known.has(line)) {
+      const found = await translate(line, request);
+      if (found.error) return say(found.error, true);
+      known.set(line, found);
+      if (request !== requests) return; // something newer has been typed
+      tell(found);
+    }
+    translation.textContent = lines.map((line) => known.get(line)?.text ?? "").join("\n");
+  }
+  const cut = lines.filter((line) => known.get(line).cut).length;
+  say(cut ? `${cut} of ${lines.length} lines were too long and were cut.` : "");
+  translation.setAttribute("aria-busy", "false");
+  copy.disabled = !translation.textContent;
+}
+
+function translate(line, request) {
+  return new Promise((resolve) => {
+    waiting.set(request, (found) => {
+      waiting.delete(request);
+      resolve(found);
+    });
+    worker.postMessage({ line, request });
+  });
+}
+
+function tell({ tokens, seconds, memory }) {
+  byId("tokens").textContent = tokens;
+  byId("speed").textContent = tokens ? Math.round(tokens / seconds) : "–";
+  byId("memory").textContent = megabytes(memory);
+}
+
+function say(message, isWrong = false) {
+  state.textContent = message;
+  state.classList.toggle("wrong", isWrong);
+  if (isWrong) loading.hidden = true;
+}
+
+const megabytes = (bytes) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;

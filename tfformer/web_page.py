@@ -1,0 +1,44 @@
+"""The page that translates in the browser: finds its bundle, or has it built, and lays it out. Knows no model."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[1] / "export" / "on_device" / "web"
+BUILD = ("npm ci", "npm run build")
+SERVICE_WORKER, VERSION = "service_worker.js", 'VERSION = "VERSION"'
+
+
+def built(sources: Path = SOURCES) -> Path:
+    """The folder of the built page. Builds it, with npm, where that has not been done; ValueError if it cannot."""
+    page = sources / "dist"
+    if (page / SERVICE_WORKER).is_file():
+        return page
+    if not (sources / "package.json").is_file():
+        raise ValueError(
+            f"the page's sources are not at {sources}; install tfformer from a checkout with pip install -e ."
+        )
+    if shutil.which("npm") is None:
+        raise ValueError(
+            f"the page in {sources} is not built, and npm is not installed; install Node.js 20 or newer, which has npm"
+        )
+    for command in BUILD:
+        print(f"{command} in {sources} ...", flush=True)
+        done = subprocess.run(command.split(), cwd=sources, capture_output=True, encoding="utf-8", errors="replace")
+        if done.returncode:
+            reason = next(iter((done.stderr or done.stdout).strip().splitlines()), f"exit code {done.returncode}")
+            raise ValueError(f"`{command}` failed in {sources}: {reason}")
+    return page
+
+
+def write(page: Path, folder: Path) -> Path:
+    """Copy the page into the empty `folder` and return the empty folder where it looks for its model."""
+    shutil.copytree(page, folder, dirs_exist_ok=True)
+    (folder / "model").mkdir()
+    return folder / "model"
+
+
+def set_version(folder: Path, version: str) -> None:
+    """A browser that has kept the page takes the new files when these bytes have changed."""
+    path = folder / SERVICE_WORKER
+    path.write_text(path.read_text(encoding="utf-8").replace(VERSION, f'VERSION = "{version[:16]}"'), encoding="utf-8")
