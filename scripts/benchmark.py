@@ -3,6 +3,7 @@
 
 scripts/benchmark.py length     is a token of a long translation as cheap as one of a short translation?
 scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2, keras-hub, a plain decoder
+scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory, cold start
 
 A measurement is the module of that name in scripts/benchmarks; --help after its name tells its options. The peers come
 with: pip install -e '.[bench]'
@@ -19,7 +20,7 @@ MEASUREMENTS = sorted(path.stem for path in (Path(__file__).parent / "benchmarks
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="measurement", required=True)
-    modules = {name: importlib.import_module(f"benchmarks.{name}") for name in MEASUREMENTS}
+    modules = {name.replace("_", "-"): importlib.import_module(f"benchmarks.{name}") for name in MEASUREMENTS}
     for name, module in modules.items():
         module.add_options(verbs.add_parser(name, help=module.__doc__.splitlines()[0]))
     options = parser.parse_args()

@@ -5,6 +5,7 @@ quantiser stores an embedding twice where it is also the output's weight, once f
 once, whatever uses it.
 """
 
+import flatbuffers
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
@@ -12,14 +13,39 @@ LARGEST = 127
 OPERATORS = schema.BuiltinOperator
 
 
+class RowScales(schema.QuantizationParametersT):
+    """A scale for each row; several tensors may refer to it and it is written once, as a file's tables may be shared.
+
+    LiteRT wants as many zero points as there are scales: `zeros` is where the file has that many, by their number.
+    """
+
+    def __init__(self, scales: np.ndarray, zeros: dict[int, int]):
+        super().__init__()
+        self.scale = scales
+        self.zeros = zeros
+        self.packed: int | None = None
+
+    def Pack(self, builder: flatbuffers.Builder) -> int:
+        if self.packed is None:
+            scales, rows = builder.CreateNumpyVector(self.scale), len(self.scale)
+            if rows not in self.zeros:
+                self.zeros[rows] = builder.CreateNumpyVector(np.zeros(rows, np.int64))
+            schema.QuantizationParametersStart(builder)
+            schema.QuantizationParametersAddScale(builder, scales)
+            schema.QuantizationParametersAddZeroPoint(builder, self.zeros[rows])
+            self.packed = schema.QuantizationParametersEnd(builder)
+        return self.packed
+
+
 def quantize(model: schema.ModelT) -> None:
     """Change, in place, the float32 matrices that are only multiplied with (as weights) or looked up in by rows."""
-    quantized: dict[int, tuple[int, schema.QuantizationParametersT]] = {}  # buffer -> its int8 buffer, its scales
+    quantized: dict[int, tuple[int, RowScales]] = {}  # buffer -> its int8 buffer, its scales
+    zeros: dict[int, int] = {}
     for subgraph in model.subgraphs:
         for number in sorted(_matrices(model, subgraph)):
             tensor = subgraph.tensors[number]
             if tensor.buffer not in quantized:
-                quantized[tensor.buffer] = _add_rows(model, tensor)
+                quantized[tensor.buffer] = _add_rows(model, tensor, zeros)
             tensor.buffer, tensor.quantization = quantized[tensor.buffer]
             tensor.type = schema.TensorType.INT8
             _tell_operators(model, subgraph, number)
@@ -52,18 +78,14 @@ def _shape(tensor: schema.TensorT) -> list[int]:
     return [] if tensor.shape is None else list(tensor.shape)
 
 
-def _add_rows(model: schema.ModelT, tensor: schema.TensorT) -> tuple[int, schema.QuantizationParametersT]:
+def _add_rows(model: schema.ModelT, tensor: schema.TensorT, zeros: dict[int, int]) -> tuple[int, RowScales]:
     rows = np.frombuffer(model.buffers[tensor.buffer].data.tobytes(), np.float32).reshape(tensor.shape)
     largest = np.abs(rows).max(axis=1)
     scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / LARGEST
     buffer = schema.BufferT()
     buffer.data = np.rint(rows / scales[:, np.newaxis]).astype(np.int8).reshape(-1).view(np.uint8)
     model.buffers.append(buffer)
-    parameters = schema.QuantizationParametersT()
-    parameters.scale = scales
-    parameters.zeroPoint = np.zeros(len(scales), np.int64)
-    parameters.quantizedDimension = 0
-    return len(model.buffers) - 1, parameters
+    return len(model.buffers) - 1, RowScales(scales, zeros)
 
 
 def _tell_operators(model: schema.ModelT, subgraph: schema.SubGraphT, number: int) -> None:

@@ -47,6 +47,7 @@ def write(path: Path, translator: Translator, quantize: str, beams: bool, static
     if quantize == "int8":
         litert_quantizer.quantize(model)
     _add_metadata(model)
+    _forget_inner_names(model)
     path.write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
 
 
@@ -73,6 +74,15 @@ def _add_metadata(model: schema.ModelT) -> None:
     entry = schema.MetadataT()
     entry.name, entry.buffer = litert_metadata.NAME, len(model.buffers) - 1
     model.metadata = [*(model.metadata or []), entry]
+
+
+def _forget_inner_names(model: schema.ModelT) -> None:
+    """Tensors are numbered; names are for the inputs and outputs. Of a small model they would be a tenth."""
+    for subgraph in model.subgraphs:
+        outside = {*map(int, subgraph.inputs), *map(int, subgraph.outputs)}
+        for number, tensor in enumerate(subgraph.tensors):
+            if number not in outside:
+                tensor.name = ""
 
 
 def widths(max_length: int) -> list[int]:

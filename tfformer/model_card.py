@@ -38,8 +38,8 @@ def _tensors(tensors: dict) -> str:
 def _usage(manifest: dict) -> list[str]:
     tokenizers = " and ".join(f"`{name}`" for name in manifest["tokenizers"])
     lines = [
-        f"`ids` are what SentencePiece's `encode` gives with {tokenizers}, without start and end token; of each row the "
-        "first `lengths` count, whatever stands behind them. The result's `ids` end with the end token (3), which "
+        f"`ids` are what SentencePiece's `encode` gives with {tokenizers}, without start and end token; of each row "
+        "the first `lengths` count, whatever stands behind them. The result's `ids` end with the end token (3), which "
         "`lengths` counts; behind it stand zeros. `score` is a log-probability in nats.",
     ]
     if manifest["static"]:

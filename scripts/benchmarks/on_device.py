@@ -1,0 +1,182 @@
+"""The exported LiteRT file beside CTranslate2 int8, from the same random weights, each in a process of its own.
+
+No sentence may end before its limit (the end token has a bias of -1e9), and the limit is the length of the source, so
+that a sentence of 8 tokens is one of 8 in both languages. A cold start is a new process, from its command to its first
+translation. Peak memory is that of a process that has translated one sentence, again and again.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.decode import _vocabulary
+
+THREADS = 2
+TOKENS = 32
+END_ID = 3
+ENGINES = ("litert int8", "litert int8 static", "ctranslate2 int8")
+
+Decode = Callable[[list[list[int]]], int]  # sentences as pieces -> how many tokens their translations have
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--preset", default="base", help="tiny, small, base or big")
+    parser.add_argument("--vocab-size", type=int, default=32000)
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32])
+    parser.add_argument("--rounds", type=int, default=5)
+
+
+def measure(options: argparse.Namespace) -> dict:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _run("write", folder, options.preset, options.vocab_size)
+        found = {engine: {} for engine in ENGINES}
+        for engine in ENGINES:
+            starts = [_run("start", folder, engine, options.vocab_size, 1, 1) for _ in range(options.rounds)]
+            found[engine]["cold_start_seconds"] = statistics.median(start["wall_seconds"] for start in starts)
+        for batch in options.batches:
+            engines = [engine for engine in ENGINES if batch == 1 or "static" not in engine]
+            for engine in engines:
+                run = _run("speed", folder, engine, options.vocab_size, batch, options.rounds)
+                found[engine][f"tokens_per_second_batch_{batch}"] = run["tokens_per_second"]
+                found[engine][f"peak_megabytes_batch_{batch}"] = run["peak_megabytes"]
+        short = _run("lengths", folder, "litert int8 static", options.vocab_size, 1, options.rounds)
+        sizes = {path.name: round(path.stat().st_size / 1e6, 1) for path in folder.glob("*.tflite")}
+        print(json.dumps(found, indent=2))
+        return {"preset": options.preset, "threads": THREADS, "tokens": TOKENS, "engines": found} | {
+            "megabytes": sizes,
+            "static_8_to_32_tokens": short["ratio"],
+            "ratios": _ratios(found, options.batches),
+        }
+
+
+def _ratios(found: dict[str, dict], batches: list[int]) -> dict[str, float]:
+    ours, theirs = found["litert int8"], found["ctranslate2 int8"]
+    names = [f"tokens_per_second_batch_{batch}" for batch in batches]
+    names += ["cold_start_seconds", *(f"peak_megabytes_batch_{batch}" for batch in batches)]
+    return {name: round(ours[name] / theirs[name], 2) for name in names}
+
+
+def _run(task: str, *arguments: object) -> dict:
+    """What the task prints, run by a new process of this file."""
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "benchmarks.on_device", task, *map(str, arguments)]
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True)
+    line = process.stdout.readline()
+    seconds = time.perf_counter() - start
+    process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{task} {arguments} ended with exit code {process.returncode}")
+    return json.loads(line) | {"wall_seconds": round(seconds, 2)}
+
+
+def write(folder: str, preset: str, vocab_size: str) -> dict:
+    import numpy as np
+
+    from tfformer import Transformer, ctranslate2_writer, litert_writer, translator
+    from tfformer.checkpoints import Tokenizers
+    from tfformer.config import PRESETS, DecodingConfig
+    from tfformer.tokenizers import Tokenizer
+
+    translator.EXTRA_LENGTH = 0
+    shape = PRESETS[preset] | {"tie_embeddings": "all", "output_bias": True}
+    tokenizer = Tokenizer(_vocabulary(int(vocab_size)))
+    model = Transformer(int(vocab_size), int(vocab_size), **shape)
+    model.output_bias.assign(-1e9 * np.eye(int(vocab_size))[END_ID])
+    random = translator.Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(4, 0.0), 2 * TOKENS)
+    for name, quantize, static in (("int8", "int8", False), ("static", "int8", True)):
+        litert_writer.write(Path(folder) / f"{name}.tflite", random, quantize, False, static, with_text=False)
+    (Path(folder) / "ctranslate2").mkdir()
+    ctranslate2_writer.write(Path(folder) / "ctranslate2", model, random.tokenizers, TOKENS)
+    return {}
+
+
+def start(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
+    decode = _load(Path(folder), engine)
+    return {"tokens": decode(_sentences(int(vocab_size), int(batch), TOKENS))}
+
+
+def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
+    decode, rows = _load(Path(folder), engine), _sentences(int(vocab_size), int(batch), TOKENS)
+    seconds = _seconds(decode, rows, int(rounds))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"tokens_per_second": round(int(batch) * TOKENS / seconds, 1), "peak_megabytes": round(peak)}
+
+
+def lengths(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
+    decode = _load(Path(folder), engine)
+    short, long = (_seconds(decode, _sentences(int(vocab_size), 1, n), 3 * int(rounds), n) for n in (8, 32))
+    return {"ratio": round(short / long, 2)}
+
+
+def _seconds(decode: Decode, rows: list[list[int]], rounds: int, tokens: int = TOKENS) -> float:
+    """The median of the rounds, after a first one that does not count."""
+    found = []
+    for _ in range(rounds + 1):
+        begin = time.perf_counter()
+        assert decode(rows) == tokens * len(rows)
+        found.append(time.perf_counter() - begin)
+    return statistics.median(found[1:])
+
+
+def _sentences(vocab_size: int, count: int, tokens: int) -> list[list[int]]:
+    """Pieces without the end token, which is one of the tokens."""
+    import random
+
+    dice = random.Random(1)
+    return [[dice.randrange(4, vocab_size) for _ in range(tokens - 1)] for _ in range(count)]
+
+
+def _load(folder: Path, engine: str) -> Decode:
+    if engine == "ctranslate2 int8":
+        return _ctranslate2(folder / "ctranslate2")
+    return _litert(folder / ("static.tflite" if "static" in engine else "int8.tflite"))
+
+
+def _litert(file: Path) -> Decode:
+    import numpy as np
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_path=str(file), num_threads=THREADS)
+    runners = {}
+
+    def decode(rows: list[list[int]]) -> int:
+        longest, name = len(rows[0]), "translate"
+        if file.stem == "static":
+            width = next(width for width in (16, 32, 64) if longest < width)
+            rows = [[*row, *[END_ID] * width][:width] for row in rows]
+            name = "translate" if width == 64 else f"translate_{width}"
+        if name not in runners:
+            runners[name] = interpreter.get_signature_runner(name)
+        found = runners[name](ids=np.array(rows, np.int32), lengths=np.full(len(rows), longest, np.int32))
+        return int(found["lengths"].sum())
+
+    return decode
+
+
+def _ctranslate2(folder: Path) -> Decode:
+    import ctranslate2
+
+    translator = ctranslate2.Translator(str(folder), compute_type="int8", inter_threads=1, intra_threads=THREADS)
+
+    def decode(rows: list[list[int]]) -> int:
+        results = translator.translate_batch(
+            [[f"\u2581w{piece}" for piece in row] for row in rows],
+            beam_size=1,
+            min_decoding_length=TOKENS,
+            max_decoding_length=TOKENS,
+        )
+        return sum(len(result.hypotheses[0]) for result in results)
+
+    return decode
+
+
+if __name__ == "__main__":
+    print(json.dumps({"write": write, "start": start, "speed": speed, "lengths": lengths}[sys.argv[1]](*sys.argv[2:])))
