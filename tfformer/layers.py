@@ -103,13 +103,20 @@ class KeyValue(NamedTuple):
 
     def write(self, new: "KeyValue", first: tf.Tensor) -> "KeyValue":
         """This cache with `new`'s positions (B, H, T, D // H) in the places first, first + 1, ..., first + T - 1."""
-        return KeyValue(_write(self.key, new.key, first), _write(self.value, new.value, first))
+        begin = tf.stack([0, 0, first, 0])
+        return KeyValue(_update_slice(self.key, new.key, begin), _update_slice(self.value, new.value, begin))
 
 
-def _write(cache: tf.Tensor, new: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
+@tf.function(
+    experimental_implements='name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value { b: true } }',
+    reduce_retracing=True,
+    autograph=False,
+)
+def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
+    """`cache` with `new` from `begin` (4,) on. Named, so that an exporter can put its runtime's own operation here."""
     batch, heads, length = (tf.shape(new)[axis] for axis in range(3))
-    indices = tf.stack(tf.meshgrid(tf.range(batch), tf.range(heads), first + tf.range(length), indexing="ij"), axis=-1)
-    return tf.tensor_scatter_nd_update(cache, indices, new)
+    indices = tf.meshgrid(tf.range(batch), tf.range(heads), begin[2] + tf.range(length), indexing="ij")
+    return tf.tensor_scatter_nd_update(cache, tf.stack(indices, axis=-1), new)
 
 
 @register

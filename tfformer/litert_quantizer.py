@@ -9,14 +9,15 @@ import flatbuffers
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
+from tfformer.litert_operations import BUILTINS, code, number
+
 LARGEST = 127
-OPERATORS = schema.BuiltinOperator
 
 
 class RowScales(schema.QuantizationParametersT):
     """A scale for each row; several tensors may refer to it and it is written once, as a file's tables may be shared.
 
-    LiteRT wants as many zero points as there are scales: `zeros` is where the file has that many, by their number.
+    LiteRT wants as many zero points as there are scales: `zeros` is where the file has that many, by their place.
     """
 
     def __init__(self, scales: np.ndarray, zeros: dict[int, int]):
@@ -42,13 +43,13 @@ def quantize(model: schema.ModelT) -> None:
     quantized: dict[int, tuple[int, RowScales]] = {}  # buffer -> its int8 buffer, its scales
     zeros: dict[int, int] = {}
     for subgraph in model.subgraphs:
-        for number in sorted(_matrices(model, subgraph)):
-            tensor = subgraph.tensors[number]
+        for index in sorted(_matrices(model, subgraph)):
+            tensor = subgraph.tensors[index]
             if tensor.buffer not in quantized:
                 quantized[tensor.buffer] = _add_rows(model, tensor, zeros)
             tensor.buffer, tensor.quantization = quantized[tensor.buffer]
             tensor.type = schema.TensorType.INT8
-            _tell_operators(model, subgraph, number)
+            _tell_operators(model, subgraph, index)
     _forget_unused_buffers(model)
 
 
@@ -56,17 +57,17 @@ def _matrices(model: schema.ModelT, subgraph: schema.SubGraphT) -> set[int]:
     """The constant float32 matrices of which every use can be quantised."""
     good, bad = set(), set()
     for operator in subgraph.operators:
-        for place, number in enumerate(operator.inputs):
-            (good if _takes_rows(model, subgraph, operator, place) else bad).add(int(number))
-    return {number for number in good - bad if _is_matrix(model, subgraph.tensors[number])}
+        for place, tensor in enumerate(map(int, operator.inputs)):
+            (good if _takes_rows(model, subgraph, operator, place) else bad).add(tensor)
+    return {tensor for tensor in good - bad if _is_matrix(model, subgraph.tensors[tensor])}
 
 
 def _takes_rows(model, subgraph, operator: schema.OperatorT, place: int) -> bool:
-    code = _code(model, operator)
-    if code == OPERATORS.GATHER:  # LiteRT's embedding lookup, which knows scales, wants a plain list of ids
+    builtin = code(model, operator)
+    if builtin == BUILTINS.GATHER:  # LiteRT's embedding lookup, which knows scales, wants a plain list of ids
         options, ids = operator.builtinOptions, subgraph.tensors[operator.inputs[1]]
         return place == 0 and (options.axis, options.batchDims) == (0, 0) and len(_shape(ids)) == 1
-    return code == OPERATORS.FULLY_CONNECTED and place == 1
+    return builtin == BUILTINS.FULLY_CONNECTED and place == 1
 
 
 def _is_matrix(model: schema.ModelT, tensor: schema.TensorT) -> bool:
@@ -88,39 +89,23 @@ def _add_rows(model: schema.ModelT, tensor: schema.TensorT, zeros: dict[int, int
     return len(model.buffers) - 1, RowScales(scales, zeros)
 
 
-def _tell_operators(model: schema.ModelT, subgraph: schema.SubGraphT, number: int) -> None:
+def _tell_operators(model: schema.ModelT, subgraph: schema.SubGraphT, index: int) -> None:
+    """The versions are those that know a scale for each row."""
     for operator in subgraph.operators:
-        if number not in operator.inputs:
+        if index not in operator.inputs:
             continue
-        if _code(model, operator) == OPERATORS.GATHER:
-            operator.opcodeIndex = _add_code(model, OPERATORS.EMBEDDING_LOOKUP, version=3)
+        if code(model, operator) == BUILTINS.GATHER:
+            operator.opcodeIndex = number(model, BUILTINS.EMBEDDING_LOOKUP, version=3)
             operator.inputs = operator.inputs[[1, 0]]
             operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.NONE, None
-        elif _code(model, operator) == OPERATORS.FULLY_CONNECTED:
-            operator.opcodeIndex = _add_code(model, OPERATORS.FULLY_CONNECTED, version=12)
+        else:
+            operator.opcodeIndex = number(model, BUILTINS.FULLY_CONNECTED, version=12)
             operator.builtinOptions.asymmetricQuantizeInputs = True
-
-
-def _code(model: schema.ModelT, operator: schema.OperatorT) -> int:
-    code = model.operatorCodes[operator.opcodeIndex]
-    return max(code.builtinCode, code.deprecatedBuiltinCode)
-
-
-def _add_code(model: schema.ModelT, builtin: int, version: int) -> int:
-    """The number of that operator in the model's list. The versions are those that know a scale for each row."""
-    for number, code in enumerate(model.operatorCodes):
-        if (code.builtinCode, code.version) == (builtin, version):
-            return number
-    code = schema.OperatorCodeT()
-    code.builtinCode = code.deprecatedBuiltinCode = builtin
-    code.version = version
-    model.operatorCodes.append(code)
-    return len(model.operatorCodes) - 1
 
 
 def _forget_unused_buffers(model: schema.ModelT) -> None:
     used = {tensor.buffer for subgraph in model.subgraphs for tensor in subgraph.tensors}
     used |= {entry.buffer for entry in model.metadata or []}
-    for number, buffer in enumerate(model.buffers):
-        if number not in used:
+    for place, buffer in enumerate(model.buffers):
+        if place not in used:
             buffer.data = None

@@ -15,7 +15,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 import tfformer
-from tfformer import litert_metadata, litert_quantizer
+from tfformer import litert_metadata, litert_operations, litert_quantizer
 from tfformer.special_ids import END_ID
 from tfformer.translator import Translator, search, source_ids
 
@@ -39,11 +39,12 @@ def write(path: Path, translator: Translator, quantize: str, beams: bool, static
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         tf.saved_model.save(holder, folder, signatures=functions)  # from functions alone LiteRT gets no weights
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(functions))
-        converter.allow_custom_ops = with_text
+        converter.allow_custom_ops = True  # those that stand for LiteRT's own, below, and TF Text's
         if quantize == "float16":
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
             converter.target_spec.supported_types = [tf.float16]
         model = flatbuffer_utils.convert_bytearray_to_object(converter.convert())
+    litert_operations.use_builtins(model)
     if quantize == "int8":
         litert_quantizer.quantize(model)
     _add_metadata(model)

@@ -1,0 +1,35 @@
+"""The operators of a LiteRT model, and a builtin one in place of a function of that name. Knows no translation."""
+
+from tensorflow.lite.python import schema_py_generated as schema
+
+BUILTINS = schema.BuiltinOperator
+NAMED = {b"dynamic_update_slice": BUILTINS.DYNAMIC_UPDATE_SLICE}  # a function's name in the graph -> LiteRT's operator
+
+
+def code(model: schema.ModelT, operator: schema.OperatorT) -> int:
+    """Which builtin it is."""
+    found = model.operatorCodes[operator.opcodeIndex]
+    return max(found.builtinCode, found.deprecatedBuiltinCode)
+
+
+def number(model: schema.ModelT, builtin: int, version: int) -> int:
+    """Where the model's list has that operator; it is added if it is not there."""
+    for place, found in enumerate(model.operatorCodes):
+        if (found.builtinCode, found.version) == (builtin, version):
+            return place
+    added = schema.OperatorCodeT()
+    added.builtinCode, added.deprecatedBuiltinCode, added.version = builtin, min(builtin, 127), version
+    model.operatorCodes.append(added)
+    return len(model.operatorCodes) - 1
+
+
+def use_builtins(model: schema.ModelT) -> None:
+    """Put LiteRT's operators in place of the graph's functions that are called like them."""
+    for found in model.operatorCodes:
+        if found.customCode in NAMED:
+            found.builtinCode = NAMED[found.customCode]
+            found.deprecatedBuiltinCode, found.customCode = 127, None  # 127: look at builtinCode
+    for operator in (operator for subgraph in model.subgraphs for operator in subgraph.operators):
+        if code(model, operator) in NAMED.values():
+            operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.NONE, None
+            operator.customOptions = None
