@@ -3,10 +3,11 @@ import { build } from "esbuild";
 import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 
 const WEBASSEMBLY = ["litert_wasm_internal", "litert_wasm_compat_internal"]; // with and without relaxed SIMD
+const NODE_ALONE = ["fs", "module", "path", "url", "crypto", "app-root-path"]; // SentencePiece's build, outside a browser
 
 await rm("dist", { recursive: true, force: true });
 await mkdir("dist/wasm", { recursive: true });
-await writeFile("dist/.nothing.js", "export const readFileSync = undefined;\n");
+await writeFile("dist/.nothing.js", "export default {};\n");
 await build({
   entryPoints: ["src/page.js", "src/worker.js"],
   outdir: "dist",
@@ -14,7 +15,7 @@ await build({
   minify: true,
   format: "iife", // a module worker has no importScripts, which LiteRT.js needs
   target: "es2022",
-  alias: { fs: "./dist/.nothing.js" }, // SentencePiece's build reads files with it in Node alone
+  alias: Object.fromEntries(NODE_ALONE.map((name) => [name, "./dist/.nothing.js"])),
   define: { "import.meta.url": "self.location.href" },
   legalComments: "eof",
 });

@@ -1,0 +1,100 @@
+// Drives an exported page in headless Chromium:
+//   node test/browser.mjs FOLDER CHROMIUM [SCREENSHOT.png] < sentences.json > found.json
+// Serves FOLDER, translates the sentences by the page's own worker, types the first into the page, stops the server,
+// loads the page again and types once more. What it saw is the JSON.
+import { createServer } from "node:http";
+import { readFile, stat } from "node:fs/promises";
+import { extname, join, normalize } from "node:path";
+import { text } from "node:stream/consumers";
+import puppeteer from "puppeteer-core";
+
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".svg": "image/svg+xml", ".json": "application/json" };
+const TIMEOUT_MS = 120_000;
+const [folder, chromium, screenshot] = process.argv.slice(2);
+const sentences = JSON.parse(await text(process.stdin));
+
+const server = createServer(async (request, response) => {
+  const path = join(folder, normalize(new URL(request.url, "http://x").pathname).replace(/\/$/, "/index.html"));
+  try {
+    if (!(await stat(path)).isFile()) throw new Error("a folder");
+    response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "application/octet-stream" }).end(await readFile(path));
+  } catch {
+    response.writeHead(404).end();
+  }
+});
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+const address = `http://127.0.0.1:${server.address().port}/`;
+
+const browser = await puppeteer.launch({ executablePath: chromium, args: ["--no-sandbox"], protocolTimeout: TIMEOUT_MS * 5 });
+try {
+  console.log(JSON.stringify(await look()));
+} finally {
+  await browser.close();
+  server.closeAllConnections();
+  server.close();
+}
+
+async function look() {
+  const page = await browser.newPage();
+  const requested = new Set();
+  page.on("request", (request) => requested.add(new URL(request.url()).origin));
+  await page.setViewport({ width: 960, height: 600 });
+  await page.goto(address);
+  const state = await ready(page);
+  if (state !== "Ready.") return { state };
+  const translations = await page.evaluate(translateAll, sentences);
+  const typed = await type(page, sentences[0]);
+  const shown = await page.evaluate(() => Object.fromEntries(["tokens", "speed", "memory", "model"].map((id) => [id, document.getElementById(id).textContent])));
+  if (screenshot) await picture(page);
+  await page.setViewport({ width: 360, height: 640 });
+  const fitsAPhone = await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
+  server.closeAllConnections();
+  server.close();
+  await page.reload();
+  const offlineState = await ready(page);
+  const offline = offlineState === "Ready." ? await type(page, sentences[0]) : offlineState;
+  return { state, translations, typed, shown, fitsAPhone, offline, origins: [...requested].map((origin) => origin === new URL(address).origin ? "own" : origin) };
+}
+
+/** What the page says once it has loaded, or cannot. */
+async function ready(page) {
+  await page.waitForFunction(
+    () => !document.getElementById("source").disabled || document.getElementById("state").classList.contains("wrong"),
+    { timeout: TIMEOUT_MS },
+  );
+  return page.$eval("#state", (element) => element.textContent);
+}
+
+/** By the keyboard alone: the text field has the focus when the page is ready. */
+async function type(page, sentence) {
+  await page.keyboard.type(sentence);
+  await page.waitForFunction(
+    (typed) => document.getElementById("source").value === typed && document.getElementById("translation").getAttribute("aria-busy") === "false",
+    { timeout: TIMEOUT_MS },
+    sentence,
+  );
+  return page.$eval("#translation", (element) => element.textContent);
+}
+
+async function picture(page) {
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    await page.screenshot({ path: scheme === "light" ? screenshot : screenshot.replace(/\.png$/, "_dark.png") });
+  }
+}
+
+/** In the page: the sentences one after the other, by another worker like the page's own. */
+async function translateAll(sentences) {
+  const worker = new Worker("worker.js");
+  const found = [];
+  for (const [request, line] of sentences.entries()) {
+    const answer = new Promise((resolve) => {
+      worker.onmessage = ({ data }) => data.request === request && resolve(data);
+    });
+    worker.postMessage({ line, request });
+    const { text, ids, cut, error, tokens, seconds } = await answer;
+    found.push({ text, ids, cut, error, tokens, seconds });
+  }
+  worker.terminate();
+  return found;
+}
