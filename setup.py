@@ -21,6 +21,7 @@ setup(
         "tfds": ["tensorflow-datasets>=4.9.9"],
         "plot": ["matplotlib>=3.10"],
         "ctranslate2": ["ctranslate2>=4.6"],
+        "litert": ["ai-edge-litert>=2.3"],
         "test": ["pytest>=8", "ruff>=0.14", "keras-nlp>=0.32"],
     },
     entry_points={"console_scripts": ["tfformer = tfformer.cli:main"]},

@@ -32,9 +32,16 @@ ALLOWED = {
     "saved_model_runner": set(),
     "ctranslate2_writer": {"checkpoints", "layers", "special_ids", "tokenizers", "transformer"},
     "ctranslate2_runner": set(),
+    "litert_operations": set(),
+    "litert_quantizer": {"litert_operations"},
+    "litert_metadata": set(),
+    "litert_writer": {"litert_metadata", "litert_operations", "litert_quantizer", "special_ids", "translator"},
+    "litert_runner": set(),
+    "model_card": set(),
+    "web_page": set(),
     "export": {
-        *("checkpoints", "config", "ctranslate2_writer", "files", "saved_model_writer", "special_ids", "tokenizers"),
-        *("transformer", "translator"),
+        *("checkpoints", "config", "ctranslate2_writer", "data", "evaluation", "files", "litert_writer", "model_card"),
+        *("saved_model_writer", "special_ids", "tokenizers", "transformer", "translator", "web_page"),
     },
     "training": {
         *("checkpoints", "config", "data", "evaluation", "losses", "schedules", "tokenizers", "transformer"),

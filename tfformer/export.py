@@ -301,7 +301,18 @@ def _run_litert(
         requests = [["translate_text", {"text": [sentence]}] for sentence in samples]
         answers = _run("litert_runner", [file.resolve(), "tensorflow_text"], requests)
         found["translate_text"] = (1, [(answer["translation"][0], answer["score"][0]) for answer in answers])
+        _check_text(found)
     return found
+
+
+def _check_text(found: Found) -> None:
+    (_, by_ids), (_, by_text) = found["translate"], found["translate_text"]
+    other = sum(text != its_text for (text, _), (its_text, _) in zip(by_ids, by_text, strict=True))
+    if other:
+        raise ValueError(
+            f"TF Text's tokenizer for LiteRT reads {other} of {len(by_ids)} samples otherwise than SentencePiece does, "
+            "as it does with some vocabularies; leave out --text and use the tokenizer beside the model"
+        )
 
 
 def _litert_greedy(

@@ -30,8 +30,14 @@ def load(file: str, modules: list) -> Interpreter:
 
 def answer(runner, inputs: dict[str, list]) -> dict[str, list]:
     dtypes = {name: details["dtype"] for name, details in runner.get_input_details().items()}
-    outputs = runner(**{name: np.array(values, dtypes[name]) for name, values in inputs.items()})
+    outputs = runner(**{name: array(values, dtypes[name]) for name, values in inputs.items()})
     return {name: plain(values.tolist()) for name, values in outputs.items()}
+
+
+def array(values: list, dtype: type) -> np.ndarray:
+    if dtype is np.bytes_:
+        return np.array([text.encode("utf-8") for text in values], dtype=object)
+    return np.array(values, dtype)
 
 
 def plain(values):

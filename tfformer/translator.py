@@ -83,7 +83,7 @@ def _steps(
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)
     limits = tf.where(lengths > 0, tf.minimum(lengths + EXTRA_LENGTH, max_length), 0)
     width = source.shape[1]
-    room = min(width + EXTRA_LENGTH, max_length) if width else tf.reduce_max(limits)
+    room = min(width + EXTRA_LENGTH, max_length) if width else tf.maximum(tf.reduce_max(limits), 1)  # never empty
     cache = model.decoder.empty_cache(tf.size(limits) * beam_size, room)
 
     def step_fn(ids, step, cache):

@@ -44,7 +44,7 @@ function onState({ error, loaded, model }) {
   loading.hidden = true;
   source.disabled = false;
   source.focus();
-  const [from, to] = model.languages;
+  const [from, to] = model.languages.map((code) => new Intl.DisplayNames(["en"], { type: "language" }).of(code));
   byId("languages").textContent = from && to ? `${from} → ${to}` : "";
   byId("source-language").textContent = from ?? "Source";
   byId("target-language").textContent = to ?? "Translation";

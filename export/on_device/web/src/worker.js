@@ -4,6 +4,7 @@ import { SentencePieceProcessor } from "@sctg/sentencepiece-js";
 
 const END_ID = 3;
 const FOLDER = "model/";
+const WEBASSEMBLY = "wasm/";
 
 const ready = load().catch((error) => {
   self.postMessage({ error: error.message });
@@ -24,7 +25,8 @@ async function load() {
   const source = await tokenizer(manifest, names[0]);
   const target = names.length > 1 ? await tokenizer(manifest, names[1]) : source;
   const bytes = await file(manifest, "model.tflite");
-  await loadLiteRt("wasm/");
+  self.Module = { locateFile: (name) => WEBASSEMBLY + name }; // in a worker it would look beside the worker's script
+  await loadLiteRt(WEBASSEMBLY);
   const model = await loadAndCompile(bytes, { accelerator: "wasm" });
   const languages = manifest.languages ?? [];
   self.postMessage({ model: { languages, quantize: manifest.quantize, bytes: bytes.length, memory: memory() } });

@@ -1,0 +1,100 @@
+"""The page in a real browser: the tokens of Python's LiteRT, offline once loaded; and what it takes to build it."""
+
+import itertools
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfformer import export, web_page
+from tfformer.data import read_pairs
+from tfformer.special_ids import END_ID
+from tfformer.translator import Translator
+
+SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 40)]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+MISSING = [name for name, path in (("chromium", CHROMIUM), ("node", shutil.which("node"))) if path is None]
+
+
+@pytest.fixture(scope="module")
+def page(tiny_run, tmp_path_factory):
+    if MISSING:
+        pytest.skip(f"{' and '.join(MISSING)} not installed")
+    pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'")
+    return export.web(tiny_run, tmp_path_factory.mktemp("web"))
+
+
+def browse(folder, sentences):
+    command = ["node", str(web_page.SOURCES / "test" / "browser.mjs"), str(folder), CHROMIUM]
+    done = subprocess.run(command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
+    found = browse(page, [*SENTENCES, "", "The dog " * 60])
+    assert found["state"] == "Ready."
+    translator = Translator.load(tiny_run)
+    requests = export._litert_requests("translate", translator, SENTENCES, static=True)
+    answers = export._run("litert_runner", [page / "model" / "model.tflite"], requests)
+    expected = [answer["ids"][0][: answer["lengths"][0]] for answer in answers]
+    *translations, blank, long = found["translations"]
+    assert [translation["ids"] for translation in translations] == expected
+    assert [translation["text"] for translation in translations] == translator.tokenizers.target.decode(expected)
+    assert (blank["text"], blank["ids"], blank["cut"]) == ("", [], False)
+    assert long["cut"] and long["ids"] and (END_ID in long["ids"] or len(long["ids"]) == translator.max_length)
+    assert found["typed"] == found["offline"] == translations[0]["text"]
+    assert found["origins"] == ["own"] and found["fitsAPhone"]
+    assert found["shown"]["memory"].endswith(" MB") and int(found["shown"]["speed"]) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda model: (model / "model.tflite").write_bytes(b"TFL3"), "model.tflite is not the file that was exported"),
+        (lambda model: (model / "tokenizer.model").unlink(), "tokenizer.model is missing (404)"),
+        (lambda model: (model / "manifest.json").write_text('{"format": "saved_model"}'), "export with --format web"),
+    ],
+)
+def test_the_page_says_what_is_wrong_with_its_files(page, tmp_path, spoil, message):
+    copied = Path(shutil.copytree(page, tmp_path / "copied"))
+    spoil(copied / "model")
+    assert message in browse(copied, [])["state"]
+
+
+def test_without_sources_the_error_says_where_they_would_be(tmp_path):
+    with pytest.raises(ValueError, match=f"the page's sources are not at {tmp_path}; install tfformer from a checkout"):
+        web_page.built(tmp_path)
+
+
+def test_without_npm_the_error_names_it(tmp_path, monkeypatch):
+    (tmp_path / "package.json").write_text("{}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match=r"is not built, and npm is not installed; install Node\.js 20 or newer"):
+        web_page.built(tmp_path)
+
+
+def test_a_build_that_fails_is_one_line(tmp_path, monkeypatch):
+    (tmp_path / "package.json").write_text("{}")
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho no network >&2\nexit 1\n")
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(ValueError, match="`npm ci` failed in .*: no network"):
+        web_page.built(tmp_path)
+
+
+def test_a_page_is_copied_with_a_version_of_its_own(tmp_path):
+    built = tmp_path / "dist"
+    built.mkdir()
+    shutil.copy(web_page.SOURCES / "src" / "service_worker.js", built)
+    folder = tmp_path / "page"
+    folder.mkdir()
+    model = web_page.write(built, folder)
+    assert model.is_dir() and model.parent == folder
+    web_page.set_version(folder, "0123456789abcdef0123")
+    assert 'const VERSION = "0123456789abcdef";' in (folder / "service_worker.js").read_text()
