@@ -177,10 +177,11 @@ def test_int8_weights_are_the_weights_to_half_a_step(int8, translator):
     model = flatbuffer_utils.read_model(str(int8 / "model.tflite"))
     weights = {np.asarray(w).shape: np.asarray(w) for w in translator.model.weights}
     embedding = weights[(500, 64)]
-    tensors = {t.buffer: t for graph in model.subgraphs for t in graph.tensors if list(t.shape or []) == [500, 64]}
+    tensors = {t.buffer: t for graph in model.subgraphs for t in graph.tensors if np.array_equal(t.shape, [500, 64])}
     (tensor,) = tensors.values()  # stored once, for both ends
-    steps = model.buffers[tensor.buffer].data.view(np.int8).reshape(500, 64) * tensor.quantization.scale[:, np.newaxis]
-    np.testing.assert_array_less(np.abs(steps - embedding), 0.5001 * tensor.quantization.scale[:, np.newaxis])
+    scales = tensor.quantization.scale[:, np.newaxis]
+    rounded = model.buffers[tensor.buffer].data.view(np.int8).reshape(500, 64) * scales
+    assert (np.abs(rounded - embedding) < 0.5001 * scales).all()
     np.testing.assert_allclose(tensor.quantization.scale, np.abs(embedding).max(axis=1) / 127, rtol=1e-6)
 
 

@@ -140,7 +140,8 @@ def _over_ids(translator: Translator, width: int | None, beam_size: int) -> Call
 
     def translate(ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         found = _search(translator, ids, lengths, beam_size)
-        found_ids = found.ids if width else found.ids[:, :, : tf.reduce_max(found.lengths)]
+        longest = tf.maximum(tf.reduce_max(found.lengths), 1)  # LiteRT cannot read an empty tensor
+        found_ids = found.ids if width else found.ids[:, :, :longest]
         if beam_size > 1:
             return {"ids": found_ids, "lengths": found.lengths, "scores": found.scores}
         return {"ids": found_ids[:, 0], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
