@@ -64,8 +64,13 @@ def test_the_walk_through_on_own_text(tmp_path, monkeypatch, capsys):
 
 
 def test_the_other_commands_are_ones_that_the_command_line_knows():
-    others = [*commands("multi30k-en-de"), *commands("tfformer attention"), *commands("tfformer export")]
-    assert len(others) == 5
+    others = [
+        *commands("multi30k-en-de"),
+        *commands("tfformer attention"),
+        *commands("saved_model"),
+        *commands("tflite"),
+    ]
+    assert len(others) == 7
     for command in others:
         assert cli._parser().parse_args(command).verb
 

@@ -22,6 +22,7 @@ EXAMPLES = """examples:
   tfformer evaluate runs/mine --source test.en --reference test.de
   tfformer attention runs/phrasebook "The animal is tired." --kind cross --word Tier --output tier.png
   tfformer export runs/mine --format saved_model --output models/mine
+  tfformer export runs/mine --format tflite --quantize int8 --output models/mine-litert
 """
 
 

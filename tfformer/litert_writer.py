@@ -48,7 +48,7 @@ def write(path: Path, translator: Translator, quantize: str, beams: bool, static
     if quantize == "int8":
         litert_quantizer.quantize(model)
     _add_metadata(model)
-    _forget_inner_names(model)
+    _forget_inner_details(model)
     path.write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
 
 
@@ -77,13 +77,15 @@ def _add_metadata(model: schema.ModelT) -> None:
     model.metadata = [*(model.metadata or []), entry]
 
 
-def _forget_inner_names(model: schema.ModelT) -> None:
-    """Tensors are numbered; names are for the inputs and outputs. Of a small model they would be a tenth."""
+def _forget_inner_details(model: schema.ModelT) -> None:
+    """Tensors are numbered; names are for inputs and outputs, quantisation for what has been. A tenth of a small file."""
     for subgraph in model.subgraphs:
         outside = {*map(int, subgraph.inputs), *map(int, subgraph.outputs)}
         for number, tensor in enumerate(subgraph.tensors):
             if number not in outside:
-                tensor.name = ""
+                tensor.name = None
+            if tensor.type != schema.TensorType.INT8:
+                tensor.quantization = None
 
 
 def widths(max_length: int) -> list[int]:
