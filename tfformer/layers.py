@@ -95,6 +95,17 @@ class TokenEmbedding(keras.layers.Layer):
         return super().get_config() | {"vocab_size": self.vocab_size, "d_model": self.d_model}
 
 
+class Dense(keras.layers.Dense):
+    """Keras' layer as one product of two matrices: (..., I) -> (..., units).
+
+    Keras multiplies what has more axes by `tensordot`, which works out its shapes in a dozen operations at every step.
+    """
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        flat = super().call(tf.reshape(x, (-1, x.shape[-1])))
+        return tf.reshape(flat, tf.concat([tf.shape(x)[:-1], [self.units]], axis=0))
+
+
 class KeyValue(NamedTuple):
     """Projected keys and values, each (B, H, L, D // H): what attention looks up, and what a decoder caches."""
 
@@ -137,9 +148,9 @@ class MultiHeadAttention(keras.layers.Layer):
         self.num_heads = num_heads
         self.use_bias = use_bias
         dense = {"use_bias": use_bias, "dtype": self.dtype_policy}
-        self.query = keras.layers.Dense(d_model, name="query", **dense)
-        self.key_value = keras.layers.Dense(2 * d_model, name="key_value", **dense)
-        self.output_projection = keras.layers.Dense(d_model, name="output", **dense)
+        self.query = Dense(d_model, name="query", **dense)
+        self.key_value = Dense(2 * d_model, name="key_value", **dense)
+        self.output_projection = Dense(d_model, name="output", **dense)
 
     def build(self, query_shape=None, memory_shape=None) -> None:
         for dense in (self.query, self.key_value, self.output_projection):
@@ -189,8 +200,8 @@ class FeedForward(keras.layers.Layer):
         self.d_model = d_model
         self.d_ff = d_ff
         self.activation = require("activation", activation, ACTIVATIONS)
-        self.inner = keras.layers.Dense(d_ff, activation=activation, name="inner", dtype=self.dtype_policy)
-        self.outer = keras.layers.Dense(d_model, name="outer", dtype=self.dtype_policy)
+        self.inner = Dense(d_ff, activation=activation, name="inner", dtype=self.dtype_policy)
+        self.outer = Dense(d_model, name="outer", dtype=self.dtype_policy)
 
     def build(self, input_shape=None) -> None:
         self.inner.build((None, None, self.d_model))

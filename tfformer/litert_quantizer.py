@@ -50,7 +50,6 @@ def quantize(model: schema.ModelT) -> None:
             tensor.buffer, tensor.quantization = quantized[tensor.buffer]
             tensor.type = schema.TensorType.INT8
             _tell_operators(model, subgraph, index)
-    _forget_unused_buffers(model)
 
 
 def _matrices(model: schema.ModelT, subgraph: schema.SubGraphT) -> set[int]:
@@ -101,11 +100,3 @@ def _tell_operators(model: schema.ModelT, subgraph: schema.SubGraphT, index: int
         else:
             operator.opcodeIndex = number(model, BUILTINS.FULLY_CONNECTED, version=12)
             operator.builtinOptions.asymmetricQuantizeInputs = True
-
-
-def _forget_unused_buffers(model: schema.ModelT) -> None:
-    used = {tensor.buffer for subgraph in model.subgraphs for tensor in subgraph.tensors}
-    used |= {entry.buffer for entry in model.metadata or []}
-    for place, buffer in enumerate(model.buffers):
-        if place not in used:
-            buffer.data = None

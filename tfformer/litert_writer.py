@@ -49,6 +49,7 @@ def write(path: Path, translator: Translator, quantize: str, beams: bool, static
         litert_quantizer.quantize(model)
     _add_metadata(model)
     _forget_inner_details(model)
+    _forget_empty_buffers(model)
     path.write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
 
 
@@ -78,7 +79,7 @@ def _add_metadata(model: schema.ModelT) -> None:
 
 
 def _forget_inner_details(model: schema.ModelT) -> None:
-    """Tensors are numbered; names are for inputs and outputs, quantisation for what has been. A tenth of a small file."""
+    """Names are for inputs and outputs, quantisation for what has it; in a small file the rest is a tenth."""
     for subgraph in model.subgraphs:
         outside = {*map(int, subgraph.inputs), *map(int, subgraph.outputs)}
         for number, tensor in enumerate(subgraph.tensors):
@@ -86,6 +87,23 @@ def _forget_inner_details(model: schema.ModelT) -> None:
                 tensor.name = None
             if tensor.type != schema.TensorType.INT8:
                 tensor.quantization = None
+
+
+def _forget_empty_buffers(model: schema.ModelT) -> None:
+    """Keep the buffers that something uses; those that hold nothing are all the first one, as the format has it."""
+    users = [*(tensor for subgraph in model.subgraphs for tensor in subgraph.tensors), *model.metadata]
+    kept, places = [model.buffers[0]], {}
+    for user in users:
+        buffer = model.buffers[user.buffer]
+        if buffer.data is None:
+            user.buffer = 0
+        elif user.buffer in places:
+            user.buffer = places[user.buffer]
+        else:
+            places[user.buffer] = len(kept)
+            user.buffer = len(kept)
+            kept.append(buffer)
+    model.buffers = kept
 
 
 def widths(max_length: int) -> list[int]:
