@@ -14,7 +14,9 @@ from tfformer.transformer import Decoder, Encoder, Transformer
 POSITIONS = 1024  # the longest input that CTranslate2 takes unless told otherwise
 
 
-def write(folder: Path, model: Transformer, tokenizers: Tokenizers, max_length: int) -> None:
+def write(
+    folder: Path, model: Transformer, tokenizers: Tokenizers, max_length: int, quantization: str | None = None
+) -> None:
     """Fill the empty `folder`. The reader gives pieces without an end token, and gets them without one."""
     spec = _spec(model, max(POSITIONS, max_length))
     source, target = _vocabulary(tokenizers.source), _vocabulary(tokenizers.target)
@@ -27,7 +29,7 @@ def write(folder: Path, model: Transformer, tokenizers: Tokenizers, max_length: 
     spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = model.get_config()["epsilon"]
     spec.validate()
-    spec.optimize()
+    spec.optimize(quantization)
     spec.save(str(folder))
 
 

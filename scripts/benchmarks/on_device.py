@@ -94,7 +94,7 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     for name, quantize, static in (("float32", "none", False), ("int8", "int8", False), ("static", "int8", True)):
         litert_writer.write(Path(folder) / f"{name}.tflite", random, quantize, False, static, with_text=False)
     (Path(folder) / "ctranslate2").mkdir()
-    ctranslate2_writer.write(Path(folder) / "ctranslate2", model, random.tokenizers, TOKENS)
+    ctranslate2_writer.write(Path(folder) / "ctranslate2", model, random.tokenizers, TOKENS, quantization="int8")
     return {}
 
 
