@@ -417,4 +417,6 @@ def _dataset(generator: Callable[[], Iterator]):
 
     ids, weights = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
     signature = ({"source": ids, "target": ids}, ids, weights)
-    return tf.data.Dataset.from_generator(generator, output_signature=signature).prefetch(2)
+    options = tf.data.Options()
+    options.autotune.enabled = False  # nothing to tune; and its thread may sleep on for a minute when training ends
+    return tf.data.Dataset.from_generator(generator, output_signature=signature).prefetch(2).with_options(options)
