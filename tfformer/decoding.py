@@ -92,7 +92,7 @@ def _one_by_one(step_fn: StepFn, state: Any, max_lengths: tf.Tensor, choose: Cal
         logits, state = step_fn(last, step, state)
         logits = tf.cast(logits, tf.float32)
         chosen = choose(logits, step)
-        log_prob = -tf.nn.sparse_softmax_cross_entropy_with_logits(chosen, logits)
+        log_prob = tf.gather(logits, chosen, batch_dims=1) - tf.reduce_logsumexp(logits, axis=-1)
         chosen = tf.where(finished, PAD_ID, chosen)
         scores += tf.where(finished, 0.0, log_prob)
         lengths += tf.cast(tf.logical_not(finished), tf.int32)

@@ -236,7 +236,7 @@ class Transformer(keras.Model):
     ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
         """Ids (R,) at position `step`, given the cache of the positions before -> logits (R, V) and the new cache."""
         x, cache = self.decoder.step(self.target_embedding(ids[:, tf.newaxis]), step, cache, memory)
-        return self._logits(x[:, 0]), cache
+        return self._logits(tf.transpose(x, (1, 0, 2)))[0], cache  # R rows of one product, not R products of one row
 
     def _logits(self, x: tf.Tensor) -> tf.Tensor:
         logits = self.output_embedding.logits(x)
