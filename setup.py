@@ -18,7 +18,7 @@ setup(
     package_data={"tfformer": ["recipes/*.yaml", "attention.html"]},
     install_requires=[*TENSORFLOW, "sentencepiece>=0.2.1", "sacrebleu>=2.5", "PyYAML>=6", "tensorboard>=2.20"],
     extras_require={
-        "tfds": ["tensorflow-datasets>=4.9.9"],
+        "tfds": ["tensorflow-datasets>=4.9.9", "importlib_resources"],  # which its translation data sets import
         "plot": ["matplotlib>=3.10"],
         "ctranslate2": ["ctranslate2>=4.6"],
         "test": ["pytest>=8", "ruff>=0.14", "keras-nlp>=0.32"],

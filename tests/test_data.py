@@ -212,9 +212,20 @@ def test_tfds_errors_name_what_there_is(tfds):
         list(data.read_pairs("tfds:tiny_sides", languages=("en", "de")))
 
 
+def test_tfds_that_cannot_fetch_is_one_line(tfds, monkeypatch):
+    import tensorflow_datasets
+
+    def refuse(self, **_):
+        raise Exception("Failed to get url http://a/b.\nHTTP code: 404.")
+
+    monkeypatch.setattr(type(tensorflow_datasets.builder("tiny_translation")), "download_and_prepare", refuse)
+    with pytest.raises(OSError, match="cannot fetch 'tiny_translation' .Failed to get url http://a/b.*; check the net"):
+        list(data.read_pairs("tfds:tiny_translation"))
+
+
 def test_tfds_not_installed_gives_the_line_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
-    with refusal("data source 'tfds:a/b' needs TensorFlow Datasets; pip install tensorflow-datasets"):
+    with refusal("data source 'tfds:a/b' needs TensorFlow Datasets; pip install 'tfformer\\[tfds\\]'"):
         list(data.read_pairs("tfds:a/b"))
 
 

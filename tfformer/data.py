@@ -127,7 +127,7 @@ def _tfds_pairs(name: str, languages: tuple[str, str] | None, split: str) -> Ite
     name, _, own_split = name.partition("@")
     tfds, builder = _tfds_builder(name)
     source, target = _tfds_languages(builder.info, languages)
-    builder.download_and_prepare()
+    _prepare(name, builder)
     try:
         dataset = builder.as_dataset(split=own_split or split)
     except ValueError as error:
@@ -144,7 +144,7 @@ def _tfds_builder(name: str):
         import tensorflow_datasets as tfds
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"data source 'tfds:{name}' needs TensorFlow Datasets; pip install tensorflow-datasets"
+            f"data source 'tfds:{name}' needs TensorFlow Datasets; pip install 'tfformer[tfds]'"
         ) from error
     try:
         return tfds, tfds.builder(name)
@@ -152,6 +152,15 @@ def _tfds_builder(name: str):
         raise ValueError(
             f"TensorFlow Datasets knows no {name!r}; choose one from https://www.tensorflow.org/datasets/catalog"
         ) from error
+
+
+def _prepare(name: str, builder) -> None:
+    """Fetch the data set, if it is not here already; TFDS has errors of its own for what can go wrong."""
+    try:
+        builder.download_and_prepare()
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise OSError(f"TFDS cannot fetch {name!r} ({reason}); check the network and the disk, and try again") from error
 
 
 def _tfds_languages(info, languages: tuple[str, str] | None) -> tuple[str, str]:
