@@ -160,7 +160,7 @@ def _prepare(name: str, builder) -> None:
         builder.download_and_prepare()
     except Exception as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise OSError(f"TFDS cannot fetch {name!r} ({reason}); check the network and the disk, and try again") from error
+        raise OSError(f"TFDS cannot fetch {name!r} ({reason}); check network and disk, and try again") from error
 
 
 def _tfds_languages(info, languages: tuple[str, str] | None) -> tuple[str, str]:

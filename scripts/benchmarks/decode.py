@@ -6,9 +6,7 @@ sentence may end before the last token: the end token has a bias of -1e9.
 """
 
 import argparse
-import json
 import multiprocessing
-import os
 import resource
 import statistics
 import tempfile
