@@ -117,9 +117,7 @@ def _one_by_one(step_fn: StepFn, state: Any, max_lengths: tf.Tensor, choose: Cal
     return Hypotheses(ids[:, tf.newaxis], lengths[:, tf.newaxis], scores[:, tf.newaxis])
 
 
-def beam_search(
-    step_fn: StepFn, state: Any, max_lengths: tf.Tensor, beam_size: int, alpha: float = 0.6
-) -> Hypotheses:
+def beam_search(step_fn: StepFn, state: Any, max_lengths: tf.Tensor, beam_size: int, alpha: float = 0.6) -> Hypotheses:
     """The `beam_size` best hypotheses of each sentence, ranked by log-probability / length_penalty(length, alpha).
 
     State has B * N rows, the beams of a sentence side by side. At each step the 2N likeliest continuations are looked
