@@ -8,9 +8,9 @@
 # The same lesson as a script: `python scripts/tour.py`; as a notebook: `docs/tour.ipynb`.
 
 # %%
-import os
+from tfformer.cli import import_tensorflow
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import_tensorflow()  # without the lines that it prints of itself
 
 import keras
 import numpy as np

@@ -125,15 +125,15 @@ HISTORY = [
 def test_the_training_ends_in_its_last_figures(tmp_path):
     run_pictures.draw_training(HISTORY, tmp_path / "training.svg")
     texts = texts_of(tmp_path / "training.svg")
-    assert {"BLEU: 12.34 at last", "chrF: 45.67 at last", "validation: 3.25 at last"} < texts
-    assert {"training, smoothed and with dropout: 3.50 at last", "epoch by epoch: 0.002 at last"} < texts
+    assert {"BLEU: 12.34 at the end", "chrF: 45.67 at the end", "validation: 3.25 at the end"} < texts
+    assert {"training, with dropout: 3.50 at the end", "epoch by epoch: 0.002 at the end"} < texts
     assert "Training: 2 epochs, 200 steps, 2 minutes" in texts
 
 
 def test_a_training_without_validation_is_drawn(tmp_path):
     run_pictures.draw_training(HISTORY[:1], tmp_path / "training.svg")
     texts = texts_of(tmp_path / "training.svg")
-    assert any("5.25 at last" in text for text in texts) and not any("BLEU" in text for text in texts)
+    assert any("5.25 at the end" in text for text in texts) and not any("BLEU" in text for text in texts)
 
 
 @pytest.mark.parametrize(

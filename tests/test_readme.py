@@ -35,8 +35,9 @@ def commands(text: str) -> list[list[str]]:
 
 
 def test_the_other_commands_are_ones_that_the_command_line_knows():
-    others = [*commands("multi30k-en-de"), *commands("tfformer attention"), *commands("tfformer export")]
-    assert len(others) == 5
+    others = [*commands("multi30k-en-de"), *commands("tfformer attention"), *commands("tfformer score")]
+    others += commands("tfformer export")
+    assert len(others) == 8
     for command in others:
         assert cli._parser().parse_args(command).verb
 

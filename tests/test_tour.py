@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import json
 import re
 import runpy
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 from tfformer import Transformer
 
-SCRIPT = Path(__file__).parent.parent / "scripts" / "tour.py"
+ROOT = Path(__file__).parent.parent
+SCRIPT, NOTEBOOK = ROOT / "scripts" / "tour.py", ROOT / "docs" / "tour.ipynb"
 STEP = re.compile(r"(.+?)   \((.*); ([\dx ]+|one number)\)")
 SOURCE, TARGET, LABELS = [4, 5, 3], [2, 6, 7], [6, 7, 3]
 LOOK_AHEAD = np.tri(3, dtype=bool)
@@ -172,6 +174,20 @@ def test_the_weights_can_be_multiplied_by_hand(tour):
     for part in (tour[2]["encoder"], tour[2]["decoder"], {"E": tour[2]["E"]}):
         for name, weight in part.items():
             np.testing.assert_allclose(weight, np.round(weight, 1), atol=1e-6, err_msg=name)
+
+
+def test_the_notebook_is_the_script_and_what_it_prints(tour):
+    """Up to the training, whose last digits may differ from machine to machine; scripts/notebook.sh makes it anew."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    text = SCRIPT.read_text(encoding="utf-8")
+    parts = [part.partition("\n") for part in re.split(r"^# %%", text, flags=re.MULTILINE)[1:]]
+    wanted = [re.sub(r"^# ?", "", body, flags=re.MULTILINE) if kind else body for kind, _, body in parts]
+    assert ["".join(cell["source"]) for cell in cells] == [body.strip("\n") for body in wanted]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    assert all((output["output_type"], output["name"]) == ("stream", "stdout") for output in outputs)
+    shown = "".join(line for output in outputs for line in output["text"])
+    assert shown.partition("loss before")[0] == tour[0].partition("loss before")[0]
+    assert "beam search   (beam 2) finds  ich schlafe </s>" in shown
 
 
 def log_prob(model, ids) -> float:

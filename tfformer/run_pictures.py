@@ -57,8 +57,8 @@ def draw_training(history: Sequence[dict], path: Path) -> None:
     """Loss, BLEU and chrF, and learning rate over the steps, one below the other."""
     figure = empty_figure((8, 9), layout="constrained")
     loss, score, rate = figure.subplots(3, sharex=True, height_ratios=(3, 3, 2))
-    open_axes(loss, ylabel="loss (nats per token)")
-    _curve(loss, history, "loss", "training, smoothed and with dropout", BLUE)
+    open_axes(loss, ylabel="smoothed loss (nats per token)")
+    _curve(loss, history, "loss", "training, with dropout", BLUE)
     _curve(loss, history, "val_loss", "validation", ORANGE)
     open_axes(score, ylabel="validation, greedy")
     _curve(score, history, "val_bleu", "BLEU", BLUE)
@@ -69,7 +69,7 @@ def draw_training(history: Sequence[dict], path: Path) -> None:
     rate.set(xlim=(0, None), ylim=(0, None))
     for ax in (loss, score, rate):
         if ax.lines:
-            ax.legend(frameon=False, loc="best")
+            ax.legend(framealpha=1, edgecolor=PAPER)
     last = history[-1]
     title = f"Training: {last['epoch']} epochs, {last['step']:,} steps, {last['minutes']:.0f} minutes"
     figure.suptitle(title, fontsize=14, fontweight="bold", color=INK)
@@ -82,7 +82,7 @@ def _curve(ax: Axes, history: Sequence[dict], name: str, label: str, colour: str
     if not points:
         return
     last = f"{points[-1][1]:.3g}" if name == "learning_rate" else f"{points[-1][1]:.2f}"
-    label = f"{label}: {last} at last"
+    label = f"{label}: {last} at the end"
     ax.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=3.5, linewidth=1.6, label=label)
 
 
@@ -107,7 +107,7 @@ def draw_learning_rate(config: Config, history: Sequence[dict], path: Path) -> N
         ax.plot(*zip(*recorded, strict=True), "o", color=ORANGE, markersize=4, label="recorded, epoch by epoch")
     ax.set(xlim=(0, None), ylim=(0, None))
     ax.margins(y=0.12)
-    ax.legend(frameon=False, loc="lower right" if settings.schedule == "plateau" else "upper right")
+    ax.legend(framealpha=1, edgecolor=PAPER)
     ax.set_title(f"Learning rate: {settings.schedule}", fontsize=12, fontweight="bold", color=INK, loc="left")
     save(figure, path)
 
