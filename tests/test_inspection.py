@@ -93,6 +93,13 @@ def test_the_verb_draws_four_whole_pictures_and_overwrites_none(tiny_run, tmp_pa
     assert (folder / "positions.png").stat().st_mtime_ns == before
 
 
+def test_a_file_is_no_folder_for_pictures(tiny_run, tmp_path, capsys):
+    (tmp_path / "notes").write_text("mine")
+    assert main(["inspect", str(tiny_run), "--output", str(tmp_path / "notes")]) == 2
+    assert "notes is a file, not a folder for pictures; choose another --output" in capsys.readouterr().err
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
 def test_inspect_refuses_in_one_line(tmp_path, capsys):
     assert main(["inspect", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -83,4 +84,6 @@ def test_the_quickstart_reaches_its_scores(tmp_path):
     results = [json.loads(line) for line in printed.stdout.splitlines() if line.startswith("{")]
     assert next(result["bleu"] for result in results if "bleu" in result) >= 95
     assert next(result["pronouns_right"] for result in results if "pronouns_right" in result) >= 0.95
+    aligned = subprocess.run([sys.executable, "scripts/alignments.py", tmp_path / "run"], cwd=ROOT, capture_output=True)
+    assert min(json.loads(aligned.stdout.splitlines()[-1])["alignment_error_rate"].values()) < 0.25
     assert (tmp_path / "run" / "it.png").read_bytes().startswith(b"\x89PNG")

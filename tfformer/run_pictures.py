@@ -27,17 +27,20 @@ TARGET = ("<s>", "Das", "Tier", "schläft", "<pad>", "<pad>")
 
 
 def draw(run: RunDirectory, folder: str | Path) -> Iterator[Path]:
-    """Write NAMES into `folder`, one after the other; FileExistsError before the first if one of them is there.
+    """Write NAMES into `folder`, one after the other; FileExistsError before the first if one is there already.
 
     A run that has not ended an epoch has no picture of its training.
     """
-    paths = [Path(folder) / name for name in NAMES]
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file, not a folder for pictures; choose another --output")
+    paths = [folder / name for name in NAMES]
     for path in paths:
         if path.exists():
             raise FileExistsError(f"{path} exists already; choose another --output")
     config, history = run.config(), run.history()
     empty_figure((1, 1))  # without matplotlib there is no folder either
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     training, rate, positions, masks = paths
     if history:
         draw_training(history, training)
