@@ -25,9 +25,11 @@ ALLOWED = {
     "transformer": {"layers", "masks"},
     "data": {"tokenizers", "special_ids", "phrasebook"},
     "checkpoints": {"config", "files", "tokenizers", "transformer"},
-    "translator": {"checkpoints", "config", "data", "decoding", "special_ids", "transformer"},
+    "translator": {"checkpoints", "config", "data", "decoding", "special_ids", "tokenizers", "transformer"},
     "attention_maps": {"masks", "phrasebook", "special_ids", "tokenizers", "transformer", "translator"},
-    "attention_pictures": {"attention_maps", "files"},
+    "alignment": {"attention_maps", "translator"},
+    "figures": {"files"},
+    "attention_pictures": {"attention_maps", "figures", "files"},
     "saved_model_writer": {"checkpoints", "special_ids", "tokenizers", "translator"},
     "saved_model_runner": set(),
     "ctranslate2_writer": {"checkpoints", "layers", "special_ids", "tokenizers", "transformer"},
@@ -40,6 +42,8 @@ ALLOWED = {
         *("checkpoints", "config", "data", "evaluation", "losses", "schedules", "tokenizers", "transformer"),
         "translator",
     },
+    "inspection": {"checkpoints", "layers", "transformer"},
+    "run_pictures": {"checkpoints", "config", "figures", "layers", "masks", "special_ids", "training"},
 }
 TOP = {"__init__", "__main__", "cli"}
 

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -133,6 +134,61 @@ def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(tiny_run, tmp_pa
     assert result["sentences"] == 20 and result["seconds"] > 0 and "tok:13a" in result["signature"]
     assert main(["evaluate", str(tiny_run), *files, "--json"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.fixture
+def pair_files(tmp_path) -> list[str]:
+    """Three pairs, of which the second has no source."""
+    (tmp_path / "s.en").write_text("The animal is tired.\n\nThe cat sleeps.\n")
+    (tmp_path / "t.de").write_text("Das Tier ist müde.\nHallo.\nDie Katze schläft.\n", encoding="utf-8")
+    return ["--source", str(tmp_path / "s.en"), "--target", str(tmp_path / "t.de")]
+
+
+def test_score_prints_a_line_a_pair_and_a_summary(tiny_run, pair_files, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "CHUNK", 2)
+    assert main(["score", str(tiny_run), *pair_files, "--per-token"]) == 0
+    captured = capsys.readouterr()
+    rows = [line.split("\t") for line in captured.out.split("\n")[:-1]]
+    assert rows[1] == ["0.0000", "0", "nan", "", ""]
+    for log_prob, count, perplexity, tokens, log_probs in (rows[0], rows[2]):
+        each = [float(number) for number in log_probs.split(" ")]
+        assert len(tokens.split(" ")) == len(each) == int(count) and tokens.endswith(" </s>")
+        assert float(log_prob) == pytest.approx(sum(each), abs=1e-3)
+        assert float(perplexity) == pytest.approx(math.exp(-sum(each) / len(each)), rel=1e-3)
+    assert "".join(rows[0][3].split(" ")[:-1]) == "▁Das▁Tier▁ist▁müde."
+    summary = json.loads(captured.err)
+    log_prob, tokens = (sum(float(row[column]) for row in rows) for column in (0, 1))
+    assert (summary["pairs"], summary["tokens"]) == (3, tokens)
+    assert summary["log_prob"] == pytest.approx(log_prob, abs=1e-3)
+    assert summary["perplexity"] == pytest.approx(math.exp(-log_prob / tokens), rel=1e-3)
+
+
+def test_score_can_be_pasted_beside_the_text(tiny_run, pair_files, tmp_path, capsys):
+    """Lines into a file: as many as pairs, and the summary alone is printed."""
+    assert main(["score", str(tiny_run), *pair_files, "--output", str(tmp_path / "scores.tsv")]) == 0
+    lines = (tmp_path / "scores.tsv").read_text().splitlines()
+    assert [len(line.split("\t")) for line in lines] == [3, 3, 3]
+    assert json.loads(capsys.readouterr().out)["pairs"] == 3
+    assert "scores.tsv exists already" in refused(
+        ["score", tiny_run, *pair_files, "--output", tmp_path / "scores.tsv"], capsys
+    )
+
+
+def test_score_counts_what_is_cut_on_both_sides(tiny_run, tmp_path, capsys):
+    (tmp_path / "s.en").write_text("the animal " * 500 + "\nYes.\n")
+    (tmp_path / "t.de").write_text("das Tier " * 500 + "\nJa.\n")
+    assert main(["score", str(tiny_run), "--source", str(tmp_path / "s.en"), "--target", str(tmp_path / "t.de")]) == 0
+    assert "warning: 2 of 4 sentences had more than 39 tokens" in capsys.readouterr().err
+
+
+def test_score_refuses_files_that_are_no_pairs(tiny_run, pair_files, tmp_path, capsys):
+    (tmp_path / "t.de").write_text("Das Tier.\n")
+    arguments = ["score", tiny_run, *pair_files, "--output", tmp_path / "scores.tsv"]
+    assert "s.en has 3 lines and" in refused(arguments, capsys)
+    (tmp_path / "s.en").write_text("")
+    (tmp_path / "t.de").write_text("")
+    assert "is empty; give at least one sentence pair" in refused(arguments, capsys)
+    assert not (tmp_path / "scores.tsv").exists()
 
 
 def test_corpus_writes_six_files_and_never_overwrites(tmp_path, capsys):

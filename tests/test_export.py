@@ -175,6 +175,12 @@ def test_scores_are_the_log_probabilities_of_teacher_forcing(answers, translator
         assert answers["scores"]["num_tokens"][n] == len(target_ids)
 
 
+def test_scores_are_the_runs_own(answers, translator):
+    scored = translator.score(SENTENCES, [translation.text for translation in own(translator, 1)])
+    np.testing.assert_allclose(answers["scores"]["log_prob"], [one.log_prob for one in scored], atol=1e-3)
+    assert answers["scores"]["num_tokens"] == [len(one.tokens) for one in scored]
+
+
 def test_scores_of_nothing_and_of_too_much(answers, translator):
     nothing, empty, long = zip(answers["odd scores"]["log_prob"], answers["odd scores"]["num_tokens"], strict=True)
     assert nothing == (0.0, 0)

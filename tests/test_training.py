@@ -284,7 +284,7 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
 
 
 def test_accumulated_steps_count_as_one_for_the_schedule(corpus):
-    alone, together = (training._learning_rate(config_for(corpus, accumulate_steps=steps)) for steps in (1, 4))
+    alone, together = (training.learning_rate(config_for(corpus, accumulate_steps=steps)) for steps in (1, 4))
     for update in (0, 7, 19, 60):
         assert float(together(4 * update + 3)) == pytest.approx(float(alone(update)), rel=1e-5)
 

@@ -24,6 +24,7 @@ _HOME = {
     "Transformer": "transformer",
     "Translator": "translator",
     "WarmupSchedule": "schedules",
+    "alignments": "alignment",
     "attention": "attention_maps",
     "look_ahead_mask": "masks",
     "padding_mask": "masks",

@@ -5,11 +5,12 @@ import contextlib
 import inspect
 import itertools
 import json
+import math
 import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 CHUNK = 1_000  # sentences read, translated and written at a time, so that input may be larger than memory
@@ -20,8 +21,25 @@ EXAMPLES = """examples:
   tfformer translate runs/mine --input news.en --output news.de --beam-size 4
   echo "The animal is tired." | tfformer translate runs/phrasebook
   tfformer evaluate runs/mine --source test.en --reference test.de
+  tfformer score runs/mine --source test.en --target test.de --per-token
   tfformer attention runs/phrasebook "The animal is tired." --kind cross --word Tier --output tier.png
+  tfformer inspect runs/mine --output pictures
   tfformer export runs/mine --format saved_model --output models/mine
+"""
+
+
+SCORE_FORMAT = """a line has these columns, with tabs between them:
+  log-probability of the translation given its source, in nats
+  number of tokens of the translation, with the end token; 0 where the source is blank
+  perplexity: e to the mean negative log-probability of a token; nan where there are no tokens
+  with --per-token: the tokens, with spaces between them
+  with --per-token: their log-probabilities, with spaces between them
+The last line, about the whole text, is JSON; it goes to standard error where the lines go to standard output.
+
+example, to choose among translations that another run has written, four for each line of news.en:
+  tfformer translate runs/one --input news.en --n-best 4 --output four.de
+  sed 'p;p;p' news.en > four.en
+  tfformer score runs/two --source four.en --target four.de | paste - four.de
 """
 
 
@@ -102,6 +120,8 @@ def _parser() -> argparse.ArgumentParser:
     translate.add_argument("--n-best", type=int, default=1, metavar="K", help="print the K best, always K lines")
     translate.add_argument("--scores", action="store_true", help="print score, tab, translation")
 
+    translate.add_argument("--alignments", action="store_true", help="add a tab and the words aligned, as 0-0 1-2")
+
     corpus = verb(_corpus, "write the built-in parallel corpus as text files")
     corpus.add_argument("name", choices=["phrasebook"])
     corpus.add_argument("--output", required=True, metavar="DIR", help="gets {train,valid,test}.{en,de}")
@@ -114,6 +134,15 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--json", action="store_true", help="print the JSON line alone")
     evaluate.set_defaults(n_best=1)
 
+    score = verb(_score, "say how likely given translations are: one line a pair, and a last JSON line for the text")
+    score.formatter_class = argparse.RawDescriptionHelpFormatter
+    score.epilog = SCORE_FORMAT
+    score.add_argument("run", metavar="RUN", help="a run directory")
+    score.add_argument("--source", required=True, metavar="F", help="a text")
+    score.add_argument("--target", required=True, metavar="F", help="its translation, line by line")
+    score.add_argument("--per-token", action="store_true", help="add each token and its log-probability")
+    score.add_argument("--output", metavar="F", help="a new file for the lines; standard output if left out")
+
     attention = verb(_attention, "draw what the heads look at while they translate a sentence")
     attention.add_argument("run", metavar="RUN", help="a run directory")
     attention.add_argument("sentence", metavar="SENTENCE", help="the source sentence")
@@ -123,6 +152,10 @@ def _parser() -> argparse.ArgumentParser:
     attention.add_argument("--layer", type=int, metavar="L", help="counted from 1")
     attention.add_argument("--head", metavar="H", help="counted from 1, or mean; all heads if left out")
     attention.add_argument("--output", required=True, metavar="F", help="a new .png, .svg or .html (a page to explore)")
+
+    looks = verb(_inspect, "say what a run is made of, and draw its training, learning rate, positions and masks")
+    looks.add_argument("run", metavar="RUN", help="a run directory; it may still be training")
+    looks.add_argument("--output", metavar="DIR", help="gets the pictures; none are drawn if left out")
 
     export = verb(_export, "write a finished run for other software to run, and check that it translates the same")
     export.add_argument("run", metavar="RUN", help="a run directory")
@@ -167,11 +200,33 @@ def _translate(options: argparse.Namespace) -> None:
 
     if options.n_best < 1:
         raise ValueError(f"--n-best {options.n_best} must be at least 1")
+    translator = Translator.load(options.run)
+    n_best = _n_best(translator, options)
+
+    def lines(sources: list[str]) -> list[str]:
+        """The lines of a chunk: the same number for each sentence, whatever the search finds."""
+        no_more = [("", 0.0)] * options.n_best
+        found = [translation for best in n_best(sources) for translation in [*best, *no_more][: options.n_best]]
+        columns = [[text for text, _ in found]]
+        if options.scores:
+            columns.insert(0, [f"{score:.4f}" for _, score in found])
+        if options.alignments:
+            repeated = [source for source in sources for _ in range(options.n_best)]
+            columns.append(_alignments(translator, repeated, columns[-1]))
+        return ["\t".join(line) for line in zip(*columns, strict=True)]
+
     with _output(options.output) as output:
-        for translations in _translations(Translator.load(options.run), _input_lines(options.input), options):
-            missing = [("", 0.0)] * (options.n_best - len(translations))
-            for text, score in [*translations[: options.n_best], *missing]:
-                print(f"{score:.4f}\t{text}" if options.scores else text, file=output)
+        for line in _in_chunks(_input_lines(options.input), lines):
+            print(line, file=output)
+
+
+def _alignments(translator, sources: list[str], translations: list[str]) -> list[str]:
+    from tfformer.alignment import alignments, pharaoh
+    from tfformer.translator import CutSentences
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutSentences)  # the translator has counted them
+        return [pharaoh(one) for one in alignments(translator, sources, translations)]
 
 
 def _corpus(options: argparse.Namespace) -> None:
@@ -189,11 +244,30 @@ def _evaluate(options: argparse.Namespace) -> None:
     sources, references = map(list, zip(*read_pairs([options.source, options.reference]), strict=True))
     translator = Translator.load(options.run)
     start = time.monotonic()
-    result = scores([best.text for best, *_ in _translations(translator, sources, options)], references)
+    result = scores([best.text for best, *_ in _in_chunks(sources, _n_best(translator, options))], references)
     result |= {"sentences": len(sources), "seconds": round(time.monotonic() - start, 2)}
     if not options.json:
         print(f"BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f} on {len(sources)} sentences")
     print(json.dumps(result))
+
+
+def _score(options: argparse.Namespace) -> None:
+    import_tensorflow()
+    from tfformer.data import read_pairs
+    from tfformer.translator import Translator
+
+    translator, pairs, tokens, log_prob = Translator.load(options.run), 0, 0, 0.0
+    with _output(options.output) as output:
+        texts = read_pairs([options.source, options.target])
+        for found in _in_chunks(texts, lambda chunk: translator.score(*zip(*chunk, strict=True)), sides=2):
+            columns = [f"{found.log_prob:.4f}", len(found.tokens), f"{found.perplexity:.4f}"]
+            if options.per_token:
+                columns += [" ".join(found.tokens), " ".join(f"{token:.4f}" for token in found.log_probs)]
+            print(*columns, sep="\t", file=output)
+            pairs, tokens, log_prob = pairs + 1, tokens + len(found.tokens), log_prob + found.log_prob
+    perplexity = math.exp(-log_prob / tokens) if tokens else None
+    summary = {"pairs": pairs, "tokens": tokens, "log_prob": round(log_prob, 4), "perplexity": perplexity}
+    print(json.dumps(summary), file=sys.stdout if options.output else sys.stderr)
 
 
 def _attention(options: argparse.Namespace) -> None:
@@ -206,6 +280,20 @@ def _attention(options: argparse.Namespace) -> None:
     head = int(options.head) if (options.head or "").isdecimal() else options.head
     found = attention(Translator.load(options.run), options.sentence, options.target)
     draw(found, options.output, options.kind, options.word, options.layer, head)
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    import_tensorflow()
+    from tfformer.checkpoints import RunDirectory
+    from tfformer.inspection import describe
+
+    run = RunDirectory.open(options.run)
+    print(describe(run))
+    if options.output:
+        from tfformer import run_pictures
+
+        for path in run_pictures.draw(run, options.output):
+            print(path)
 
 
 def _export(options: argparse.Namespace) -> None:
@@ -227,23 +315,29 @@ def _export(options: argparse.Namespace) -> None:
     print(version)
 
 
-def _translations(translator, sentences: Iterable[str], options: argparse.Namespace) -> Iterator[list]:
-    """The n-best lists of the sentences, chunk by chunk; tells a terminal how many are done, and how many were cut."""
-    from tfformer.translator import CutSentences
-
+def _n_best(translator, options: argparse.Namespace) -> Callable[[list[str]], list[list]]:
+    """The translator's n-best lists with the search that the options ask for."""
     beam_size = translator.decoding.beam_size if options.beam_size is None else options.beam_size
     beam_size = max(beam_size, options.n_best) if options.n_best > 1 else beam_size
-    sentences, done, cut = iter(sentences), 0, 0
-    while chunk := list(itertools.islice(sentences, CHUNK)):
+    return lambda sentences: translator.n_best(sentences, beam_size, options.length_penalty)
+
+
+def _in_chunks(items: Iterable, work: Callable[[list], list], sides: int = 1) -> Iterator:
+    """What `work` makes of items with `sides` sentences each, a chunk at a time; tells a terminal how many are done,
+    and at the end how many sentences were cut."""
+    from tfformer.translator import CutSentences
+
+    items, done, cut = iter(items), 0, []
+    while chunk := list(itertools.islice(items, CHUNK)):
         with warnings.catch_warnings(record=True) as caught:
-            found = translator.n_best(chunk, beam_size, options.length_penalty)
+            found = work(chunk)
         done += len(chunk)
-        cut += sum(warning.message.cut for warning in caught if isinstance(warning.message, CutSentences))
+        cut += [warning.message for warning in caught if isinstance(warning.message, CutSentences)]
         if sys.stderr.isatty() and not sys.stdout.isatty():
-            print(f"{done:,} sentences translated", file=sys.stderr)
+            print(f"{done:,} lines done", file=sys.stderr)
         yield from found
     if cut:
-        warnings.warn(CutSentences(cut, done, translator.max_length - 1), stacklevel=1)
+        warnings.warn(CutSentences(sum(one.cut for one in cut), sides * done, cut[0].most), stacklevel=1)
 
 
 def _input_lines(path: str | None) -> Iterator[str]:

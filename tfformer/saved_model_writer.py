@@ -10,9 +10,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from tfformer.checkpoints import first_line
-from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.special_ids import END_ID, PAD_ID
 from tfformer.tokenizers import Tokenizer
-from tfformer.translator import Translator, search
+from tfformer.translator import Translator, search, token_log_probs
 
 CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
 
@@ -88,13 +88,11 @@ class _Calls:
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """Two (B,) string -> log P(target | source) in nats (B,), and the number of target tokens (B,)."""
         source_ids, target_ids = self._source(source), self._with_end(*self._pieces(self.tokenizers.target, target))
-        starts = tf.fill((tf.shape(target_ids)[0], 1), START_ID)
-        logits = self.model({"source": source_ids, "target": tf.concat([starts, target_ids[:, :-1]], axis=1)})
-        log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(target_ids, tf.cast(logits, tf.float32))
-        counts = (target_ids != PAD_ID) & (source_ids[:, :1] != PAD_ID)
+        log_probs = token_log_probs(self.model, source_ids, target_ids)
+        lengths = tf.math.count_nonzero(target_ids, axis=1, dtype=tf.int32)
         return {
-            "log_prob": tf.reduce_sum(tf.where(counts, log_probs, 0.0), axis=1),
-            "num_tokens": tf.math.count_nonzero(counts, axis=1, dtype=tf.int32),
+            "log_prob": tf.reduce_sum(log_probs, axis=1),
+            "num_tokens": tf.where(source_ids[:, 0] != PAD_ID, lengths, 0),
         }
 
     def _search(self, source_ids: tf.Tensor, beam_size: int):

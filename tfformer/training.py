@@ -196,7 +196,7 @@ def _optimizer(config: Config) -> keras.optimizers.Optimizer:
     accumulate = settings.accumulate_steps
     kind = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW}[settings.optimizer]
     return kind(
-        _learning_rate(config),
+        learning_rate(config),
         beta_1=0.9,
         beta_2=0.98,
         epsilon=1e-9,
@@ -208,7 +208,7 @@ def _optimizer(config: Config) -> keras.optimizers.Optimizer:
     )
 
 
-def _learning_rate(config: Config) -> float | WarmupSchedule:
+def learning_rate(config: Config) -> float | WarmupSchedule:
     """By updates; Keras counts steps, of which `accumulate_steps` make an update."""
     settings, d_model = config.training, config.model.d_model
     if settings.schedule == "plateau":
