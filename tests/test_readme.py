@@ -35,8 +35,9 @@ def commands(text: str) -> list[list[str]]:
 
 
 def test_the_other_commands_are_ones_that_the_command_line_knows():
-    others = [*commands("multi30k-en-de"), *commands("tfformer attention"), *commands("tfformer export")]
-    assert len(others) == 5
+    texts = ("multi30k-en-de", "tfformer attention", "tfformer export", "tfformer serve")
+    others = [command for text in texts for command in commands(text)]
+    assert len(others) == 6
     for command in others:
         assert cli._parser().parse_args(command).verb
 
