@@ -236,6 +236,7 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _serve(options: argparse.Namespace) -> None:
+    import_tensorflow()
     from tfformer.serving import serve
 
     serve(options.model, options.host, options.port, options.grpc_port, options.name)
