@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import gzip
 import http.client
 import http.server
 import itertools
@@ -107,12 +108,12 @@ def server(tmp_path_factory):
         yield addresses
 
 
-def ask(server, path: str, body: bytes | dict | None = None, method: str | None = None) -> tuple[int, dict]:
+def ask(server, path: str, body: bytes | dict | None = None, headers: dict | None = None) -> tuple[int, dict]:
     """Status and JSON of the answer to a request for /v1/models/`path`."""
     connection = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
     content = json.dumps(body).encode() if isinstance(body, dict) else body
     try:
-        connection.request(method or ("GET" if body is None else "POST"), f"/v1/models/{path}", content)
+        connection.request("GET" if body is None else "POST", f"/v1/models/{path}", content, headers or {})
         response = connection.getresponse()
         return response.status, json.loads(response.read())
     finally:
@@ -254,6 +255,17 @@ def test_a_bad_request_is_answered_with_its_reason(server, name):
     found, answer = ask(server, "echo:predict", body)
     assert found == status and set(answer) == {"error"} and message in answer["error"], answer
     assert ask(server, "echo:predict", {"instances": ["a"]})[0] == 200
+
+
+def test_a_compressed_body_is_read_and_has_the_same_limits(server):
+    def ask_compressed(body: bytes) -> tuple[int, dict]:
+        return ask(server, "echo:predict", body, headers={"Content-Encoding": "gzip"})
+
+    assert ask_compressed(gzip.compress(b'{"instances": ["a"]}'))[1]["predictions"][0]["translation"] == "v10: a"
+    status, answer = ask_compressed(gzip.compress(b" " * 100_000_000))
+    assert status == 413 and "more than 2097152 bytes" in answer["error"]
+    status, answer = ask_compressed(b"no gzip")
+    assert status == 400 and "the body cannot be read" in answer["error"]
 
 
 @pytest.mark.parametrize(
@@ -454,6 +466,10 @@ def claimed(*sizes: int) -> tensor_pb2.TensorProto:
     return tensor_pb2.TensorProto(dtype=tf.string.as_datatype_enum, tensor_shape={"dim": dims}, string_val=[b"a"])
 
 
+ONE = {"dim": [{"size": 1}]}
+NO_TENSOR = ("INVALID_ARGUMENT", "is not a tensor")
+
+
 @pytest.mark.parametrize(
     ("request_arguments", "code", "message"),
     [
@@ -474,7 +490,8 @@ def claimed(*sizes: int) -> tensor_pb2.TensorProto:
         ({"text": ["a"] * 65}, "INVALID_ARGUMENT", "1 to 64 rows; this one has 65"),
         ({"text": claimed(10**12)}, "INVALID_ARGUMENT", "at most 524288 values"),
         ({"text": claimed(-1)}, "INVALID_ARGUMENT", "must have a whole shape"),
-        ({"text": claimed(0)}, "INVALID_ARGUMENT", "is not a tensor"),
+        ({"text": tensor_pb2.TensorProto(dtype=tf.uint8.as_datatype_enum, int_val=[-7], tensor_shape=ONE)}, *NO_TENSOR),
+        ({"text": claimed(0)}, *NO_TENSOR),
         ({"text": ["a" * 3 * 2**20]}, "RESOURCE_EXHAUSTED", "larger than max"),
     ],
 )
@@ -680,8 +697,12 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
     assert "--port 65536 must be a number from 0 to 65535" in refused(capsys, tmp_path, "--port", 65536)
     with scripted_server(GOOD) as (address, _):
         port = urlsplit(address).port
-        assert f"--port {port}: Address already in use" in refused(capsys, tmp_path, "--port", port)
-        assert f"--grpc-port {port}: Address already in use" in refused(capsys, tmp_path, "--grpc-port", port)
+        assert f"--port {port} on 127.0.0.1: Address already in use; choose another" in refused(
+            capsys, tmp_path, "--port", port
+        )
+        assert f"--grpc-port {port} on 127.0.0.1: Address already in use" in refused(
+            capsys, tmp_path, "--grpc-port", port
+        )
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").write_bytes(b"\xff")
     assert "saved_model.pb is no SavedModel; export the run again" in refused(capsys, tmp_path, "--port", 0)

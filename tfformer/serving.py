@@ -76,7 +76,8 @@ def _listen(host: str, port: int, option: str) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise OSError(f"{option} {port}: {error.strerror}; choose another") from None
+        reason = error.strerror.partition(" (")[0]
+        raise OSError(f"{option} {port} on {host}: {reason}; choose another") from None
 
 
 @contextmanager
@@ -118,6 +119,8 @@ async def _answer_errors(
     except (web.HTTPNotFound, web.HTTPMethodNotAllowed):
         status = 400 if request.path.startswith("/v1/") else 404
         return _error(status, f"Malformed request: {request.method} {request.path}")
+    except web.RequestPayloadError as error:
+        return _error(400, f"the body cannot be read: {error}")
     except web.HTTPException as error:
         return _error(error.status, error.text or error.reason)
     except Exception:

@@ -91,5 +91,5 @@ def _array(name: str, tensor: tensor_pb2.TensorProto) -> np.ndarray:
         raise Refused("INVALID_ARGUMENT", f"input {name!r} must have a whole shape of at most {MAX_VALUES} values")
     try:
         return tf.make_ndarray(tensor)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise Refused("INVALID_ARGUMENT", f"input {name!r} is not a tensor: {error}") from None
