@@ -32,7 +32,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2, predict_pb2, prediction_service_pb2_grpc
 from tensorflow_serving.config import model_server_config_pb2
 
-from tfformer import batching, serving
+from tfformer import batching, served_model, serving, serving_grpc
 from tfformer.batching import Batches
 from tfformer.cli import main
 from tfformer.data import read_pairs
@@ -502,6 +502,27 @@ def test_grpc_refuses_with_code_and_reason(stub, request_arguments, code, messag
     assert stub.Predict(predict_request(text=["a"])).outputs["translation"].string_val == [b"v10: a"]
 
 
+def test_grpc_says_that_its_port_is_taken(server):
+    host, _, port = server.grpc.rpartition(":")
+    with pytest.raises(OSError, match=f"gRPC cannot listen on port {port} of 127.0.0.1; choose another --grpc-port"):
+        asyncio.run(serving_grpc.start(None, None, host, int(port), 1))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(tf.errors.InvalidArgumentError, "INVALID_ARGUMENT"), (tf.errors.ResourceExhaustedError, "INTERNAL")],
+)
+def test_an_error_in_the_graph_is_answered_with_its_reason(error, code):
+    def fail(**_):
+        raise error(None, None, "Graph execution error:\n\n\tat node 7\nout of luck")
+
+    version = object.__new__(served_model.Version)
+    version._model = SimpleNamespace(signatures={"a": fail})
+    with pytest.raises(Refused, match="^out of luck$") as caught:
+        version.run("a", {})
+    assert caught.value.code == code
+
+
 # The clients
 
 
@@ -585,6 +606,7 @@ def test_the_clients_say_in_one_line_what_cannot_be_sent(server):
         assert b"after 1 lines: " in line and not any(CLIENTS[name].name.encode() in other for other in imports)
 
 
+@pytest.mark.slow
 def test_the_grpc_client_tries_again_and_keeps_its_deadline():
     calls = []
 
@@ -697,12 +719,9 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
     assert "--port 65536 must be a number from 0 to 65535" in refused(capsys, tmp_path, "--port", 65536)
     with scripted_server(GOOD) as (address, _):
         port = urlsplit(address).port
-        assert f"--port {port} on 127.0.0.1: Address already in use; choose another" in refused(
-            capsys, tmp_path, "--port", port
-        )
-        assert f"--grpc-port {port} on 127.0.0.1: Address already in use" in refused(
-            capsys, tmp_path, "--grpc-port", port
-        )
+        for option in ("--port", "--grpc-port"):
+            message = f"{option} {port} on 127.0.0.1: Address already in use; choose another"
+            assert message in refused(capsys, tmp_path, option, port)
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").write_bytes(b"\xff")
     assert "saved_model.pb is no SavedModel; export the run again" in refused(capsys, tmp_path, "--port", 0)
