@@ -518,7 +518,7 @@ def test_an_error_in_the_graph_is_answered_with_its_reason(error, code):
 
     version = object.__new__(served_model.Version)
     version._model = SimpleNamespace(signatures={"a": fail})
-    with pytest.raises(Refused, match="^out of luck$") as caught:
+    with pytest.raises(Refused, match="out of luck") as caught:
         version.run("a", {})
     assert caught.value.code == code
 
