@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   tfformer attention runs/phrasebook "The animal is tired." --kind cross --word Tier --output tier.png
   tfformer inspect runs/mine --output pictures
   tfformer export runs/mine --format saved_model --output models/mine
+  tfformer serve runs/mine --port 8501
 """
 
 
@@ -168,6 +169,13 @@ def _parser() -> argparse.ArgumentParser:
         "--no-text", dest="with_text", action="store_const", const=False, help="token ids only: nothing of TF Text"
     )
     export.add_argument("--samples", metavar="F", help="sentences to check with; made of the vocabulary if left out")
+
+    serve = verb(_serve, "try a run or an export in the browser and over TensorFlow Serving's REST and gRPC API")
+    serve.add_argument("model", metavar="RUN_OR_EXPORT", help="a run directory, or what export has written")
+    serve.add_argument("--host", default="127.0.0.1", metavar="H", help="127.0.0.1, this machine alone, if left out")
+    serve.add_argument("--port", type=int, default=8501, metavar="P", help="of REST and the page; 8501 if left out")
+    serve.add_argument("--grpc-port", type=int, metavar="P", help="of gRPC; none if left out")
+    serve.add_argument("--name", metavar="NAME", help="what clients call the model; the folder's name if left out")
     return parser
 
 
@@ -313,6 +321,13 @@ def _export(options: argparse.Namespace) -> None:
     for name, measured in manifest["parity"].items():
         print(f"{name}: {measured['identical']} of {measured['sentences']} sample translations are the run's own")
     print(version)
+
+
+def _serve(options: argparse.Namespace) -> None:
+    import_tensorflow()
+    from tfformer.serving import serve
+
+    serve(options.model, options.host, options.port, options.grpc_port, options.name)
 
 
 def _n_best(translator, options: argparse.Namespace) -> Callable[[list[str]], list[list]]:

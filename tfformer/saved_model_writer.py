@@ -6,14 +6,17 @@ Shape letters: B sentences, S source tokens, T target tokens, N beams.
 
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+from tfformer import warmup_requests
 from tfformer.checkpoints import first_line
 from tfformer.special_ids import END_ID, PAD_ID
 from tfformer.tokenizers import Tokenizer
 from tfformer.translator import Translator, search, token_log_probs
 
+FIRST_TEXT = b"This is the first request."
 CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
 
 
@@ -23,8 +26,21 @@ def write(folder: Path, translator: Translator, with_text: bool) -> None:
     holder.weights = [weight.value for weight in translator.model.weights]  # Keras' own tracking: C++ cannot read it
     try:
         tf.saved_model.save(holder, str(folder), signatures=_signatures(translator, with_text))
+        warmup_requests.write(folder, _first_requests(with_text))
     except tf.errors.OpError as error:
         raise OSError(f"{folder.parent} cannot be written to ({first_line(error)}); free some space") from None
+
+
+def _first_requests(with_text: bool) -> dict[str, dict[str, np.ndarray]]:
+    """A small request for each signature: the first is slow, as TensorFlow then prepares the graph."""
+    text, ids = np.array([FIRST_TEXT], object), np.array([[END_ID + 1]], np.int32)
+    over_ids = {"translate_ids": {"ids": ids, "lengths": np.array([1], np.int32)}}
+    over_text = {
+        "serving_default": {"text": text},
+        "translate_beam": {"text": text},
+        "score": {"source": text, "target": text},
+    }
+    return over_ids | over_text if with_text else over_ids
 
 
 def signatures(folder: Path) -> dict[str, dict]:
