@@ -22,6 +22,7 @@ setup(
         "plot": ["matplotlib>=3.10"],
         "ctranslate2": ["ctranslate2>=4.6"],
         "serve": ["aiohttp>=3.12", "tensorflow-serving-api>=2.21,<2.22"],
+        "bench": ["ctranslate2>=4.6", "keras-nlp>=0.32"],
         "test": ["pytest>=8", "ruff>=0.14", "keras-nlp>=0.32"],
     },
     entry_points={"console_scripts": ["tfformer = tfformer.cli:main"]},
