@@ -23,23 +23,25 @@ ALLOWED = {
     "tokenizers": {"special_ids", "files"},
     "decoding": {"special_ids"},
     "transformer": {"layers", "masks"},
+    "language_model": {"layers", "masks", "special_ids", "transformer"},
     "data": {"tokenizers", "special_ids", "phrasebook"},
-    "checkpoints": {"config", "files", "tokenizers", "transformer"},
+    "checkpoints": {"config", "files", "language_model", "tokenizers", "transformer"},
     "translator": {"checkpoints", "config", "data", "decoding", "special_ids", "transformer"},
+    "generator": {
+        *("checkpoints", "data", "decoding", "language_model", "special_ids", "translator"),
+    },
+    "validation": {"checkpoints", "config", "data", "evaluation", "generator", "losses", "translator"},
     "attention_maps": {"masks", "phrasebook", "special_ids", "tokenizers", "transformer", "translator"},
     "attention_pictures": {"attention_maps", "files"},
-    "saved_model_writer": {"checkpoints", "special_ids", "tokenizers", "translator"},
+    "saved_model_writer": {"checkpoints", "decoding", "generator", "special_ids", "tokenizers", "translator"},
     "saved_model_runner": set(),
     "ctranslate2_writer": {"checkpoints", "layers", "special_ids", "tokenizers", "transformer"},
     "ctranslate2_runner": set(),
     "export": {
-        *("checkpoints", "config", "ctranslate2_writer", "files", "saved_model_writer", "special_ids", "tokenizers"),
-        *("transformer", "translator"),
+        *("checkpoints", "config", "ctranslate2_writer", "files", "generator", "saved_model_writer", "special_ids"),
+        *("tokenizers", "translator"),
     },
-    "training": {
-        *("checkpoints", "config", "data", "evaluation", "losses", "schedules", "tokenizers", "transformer"),
-        "translator",
-    },
+    "training": {"checkpoints", "config", "data", "losses", "schedules", "tokenizers", "validation"},
 }
 TOP = {"__init__", "__main__", "cli"}
 

@@ -66,6 +66,14 @@ def sample(
     return _one_by_one(step_fn, state, max_lengths, choose)
 
 
+def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
+    """ValueError for settings of `sample` that make no sense."""
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} must be above 0; the likeliest token is the limit of low ones")
+    if top_k < 0 or not 0 < top_p <= 1:
+        raise ValueError(f"top_k={top_k} must be at least 0 and top_p={top_p} above 0 and at most 1")
+
+
 def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
     """(R, V) with all but the k largest logits of each row at the lowest float; k = 0 keeps all."""
     if not k:
@@ -117,9 +125,7 @@ def _one_by_one(step_fn: StepFn, state: Any, max_lengths: tf.Tensor, choose: Cal
     return Hypotheses(ids[:, tf.newaxis], lengths[:, tf.newaxis], scores[:, tf.newaxis])
 
 
-def beam_search(
-    step_fn: StepFn, state: Any, max_lengths: tf.Tensor, beam_size: int, alpha: float = 0.6
-) -> Hypotheses:
+def beam_search(step_fn: StepFn, state: Any, max_lengths: tf.Tensor, beam_size: int, alpha: float = 0.6) -> Hypotheses:
     """The `beam_size` best hypotheses of each sentence, ranked by log-probability / length_penalty(length, alpha).
 
     State has B * N rows, the beams of a sentence side by side. At each step the 2N likeliest continuations are looked
