@@ -248,6 +248,7 @@ def language_model(corpus: Path, **training_values) -> Config:
     values = full_config(corpus, **training_values).to_dict()
     values["model"] |= {"architecture": "decoder"}
     values["data"] |= {"train": "train.en", "valid": "valid.en"}
+    values["tokenizer"] |= {"vocab_size": 25}
     return Config.from_dict(values)
 
 
