@@ -2,7 +2,7 @@
 """A phrasebook language model beside a 5-gram model: scripts/phrasebook_lm.py RUN
 
 Measures both on the held-out text in bits per byte; both see the same pieces of the same training text. Then draws 200
-sentences from the run and counts those that the phrasebook's grammar writes. The last line is JSON.
+sentences from the run, in two ways, and counts those that the phrasebook's grammar writes. The last line is JSON.
 """
 
 import json
@@ -19,6 +19,7 @@ from tfformer import Generator, phrasebook  # noqa: E402
 from tfformer.special_ids import END_ID, START_ID  # noqa: E402
 
 ORDER, SAMPLES = 5, 200
+WAYS = {"as_it_is": {}, "cautious": {"temperature": 0.7, "top_p": 0.9}}  # of drawing, for `Generator.sample`
 
 
 class KneserNey:
@@ -78,15 +79,14 @@ def main(run: str) -> None:
     own = generator.bits_per_byte(held_out)
     print(f"bits per byte on {len(held_out)} held-out sentences: {own:.4f}, {ORDER}-gram {n_gram:.4f}")
 
-    drawn = [continuation.text for continuation in generator.sample([""] * SAMPLES, seed=1)]
-    grammatical = [phrasebook.is_grammatical(text, "en") for text in drawn]
-    known = set(train)
-    new = [text for text, holds in zip(drawn, grammatical, strict=True) if holds and text not in known]
-    print(
-        f"{sum(grammatical)} of {SAMPLES} samples are grammatical, {len(new)} of them new, such as:", *new[:5], sep="\n"
-    )
-    print("not:", *(text for text, holds in zip(drawn, grammatical, strict=True) if not holds), sep="\n")
-    shares = {"grammatical": sum(grammatical) / SAMPLES, "new": len(new) / SAMPLES}
+    shares, known = {}, set(train)
+    for way, settings in WAYS.items():
+        drawn = [continuation.text for continuation in generator.sample([""] * SAMPLES, seed=1, **settings)]
+        grammatical = [text for text in drawn if phrasebook.is_grammatical(text, "en")]
+        new = [text for text in grammatical if text not in known]
+        shares[way] = {"grammatical": len(grammatical) / SAMPLES, "new": len(new) / SAMPLES}
+        print(f"\n{way}: {len(grammatical)} of {SAMPLES} are grammatical, {len(new)} of them new:", *new[:5], sep="\n")
+        print("not:", *[text for text in drawn if text not in grammatical][:5], sep="\n")
     print(json.dumps({"bits_per_byte": own, "n_gram_bits_per_byte": n_gram} | shares))
 
 

@@ -64,6 +64,14 @@ def test_bits_per_byte_are_those_of_the_file(generator):
     assert generator.bits_per_byte(lines) == pytest.approx(nats / math.log(2) / (8 + 10))
 
 
+def test_sentences_that_are_too_long_are_left_out_of_bits_per_byte(generator, lines):
+    long = " ".join(NUMBERS * 5)
+    with pytest.warns(UserWarning, match=r"1 of 25 sentences had more than 31 tokens, the model's most, and were left"):
+        assert generator.bits_per_byte([*lines, long]) == pytest.approx(generator.bits_per_byte(lines))
+    with pytest.raises(ValueError, match=r"1 of 1 sentences had more than 31 tokens, the model's most; give shorter"):
+        generator.bits_per_byte([long])
+
+
 def test_greedy_counts_on_from_any_prefix(generator):
     prefixes = ["three four", "", "seven", "one two three"]
     found = generator.complete(prefixes)

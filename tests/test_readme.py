@@ -36,7 +36,8 @@ def commands(text: str) -> list[list[str]]:
 
 def test_the_other_commands_are_ones_that_the_command_line_knows():
     others = [*commands("multi30k-en-de"), *commands("tfformer attention"), *commands("tfformer export")]
-    assert len(others) == 5
+    others += commands("tfformer generate")
+    assert len(others) == 9
     for command in others:
         assert cli._parser().parse_args(command).verb
 

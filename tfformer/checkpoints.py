@@ -6,7 +6,7 @@ best.weights.h5     the weights with the best validation BLEU, or bits per byte
 resume.npz          every variable and the epochs so far: where --resume goes on
 metrics.jsonl       one line an epoch
 result.json         written last: the training has finished
-tensorboard/        the same figures and sample translations for TensorBoard
+tensorboard/        the same figures and sample texts for TensorBoard
 """
 
 import json

@@ -276,7 +276,7 @@ def _export(options: argparse.Namespace) -> None:
     version = write(options.run, options.output, **given)
     manifest = json.loads((version / export.MANIFEST).read_text(encoding="utf-8"))
     for name, measured in manifest["parity"].items():
-        print(f"{name}: {measured['identical']} of {measured['sentences']} sample translations are the run's own")
+        print(f"{name}: {measured['identical']} of {measured['sentences']} samples come out as the run's own")
     print(version)
 
 

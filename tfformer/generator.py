@@ -86,10 +86,20 @@ class Generator:
         """-log2 p of a text of one sentence a line, over its size as a UTF-8 file: a line's end is its newline.
 
         It compares models whatever their vocabularies; one without a piece for a character gets that character as
-        cheaply as any other unknown one.
+        cheaply as any other unknown one. Sentences longer than the model takes are left out, with a warning; ValueError
+        if none is left.
         """
-        nats = -math.fsum(self.log_prob(sentences))
-        return nats / math.log(2) / sum(len(sentence.encode()) + 1 for sentence in sentences)
+        lengths = map(len, self.tokenizer.encode(sentences))
+        kept = [sentence for sentence, length in zip(sentences, lengths, strict=True) if length < self.max_length]
+        if len(kept) < len(sentences):
+            what = (
+                f"{len(sentences) - len(kept)} of {len(sentences)} sentences had more than {self.max_length - 1} tokens"
+            )
+            if not kept:
+                raise ValueError(f"{what}, the model's most; give shorter lines")
+            warnings.warn(f"{what}, the model's most, and were left out", stacklevel=2)
+        nats = -math.fsum(self.log_prob(kept))
+        return nats / math.log(2) / sum(len(sentence.encode()) + 1 for sentence in kept)
 
     def complete(self, prefixes: Sequence[str], batch_size: int = 64) -> list[Continuation]:
         """Each prefix with the likeliest token at each step after it; an empty one begins a sentence."""
