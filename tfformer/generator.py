@@ -91,13 +91,13 @@ class Generator:
         """
         lengths = map(len, self.tokenizer.encode(sentences))
         kept = [sentence for sentence, length in zip(sentences, lengths, strict=True) if length < self.max_length]
-        if len(kept) < len(sentences):
+        if left_out := len(sentences) - len(kept):
             what = (
-                f"{len(sentences) - len(kept)} of {len(sentences)} sentences had more than {self.max_length - 1} tokens"
+                f"{left_out} of {len(sentences)} sentences had more than {self.max_length - 1} tokens, the model's most"
             )
             if not kept:
-                raise ValueError(f"{what}, the model's most; give shorter lines")
-            warnings.warn(f"{what}, the model's most, and were left out", stacklevel=2)
+                raise ValueError(f"{what}; give shorter lines")
+            warnings.warn(f"{what}, and were left out", stacklevel=2)
         nats = -math.fsum(self.log_prob(kept))
         return nats / math.log(2) / sum(len(sentence.encode()) + 1 for sentence in kept)
 
