@@ -89,12 +89,10 @@ class Generator:
         cheaply as any other unknown one. Sentences longer than the model takes are left out, with a warning; ValueError
         if none is left.
         """
-        lengths = map(len, self.tokenizer.encode(sentences))
-        kept = [sentence for sentence, length in zip(sentences, lengths, strict=True) if length < self.max_length]
+        lengths, most = map(len, self.tokenizer.encode(sentences)), self.max_length - 1
+        kept = [sentence for sentence, length in zip(sentences, lengths, strict=True) if length <= most]
         if left_out := len(sentences) - len(kept):
-            what = (
-                f"{left_out} of {len(sentences)} sentences had more than {self.max_length - 1} tokens, the model's most"
-            )
+            what = f"{left_out} of {len(sentences)} sentences had more than {most} tokens, the model's most"
             if not kept:
                 raise ValueError(f"{what}; give shorter lines")
             warnings.warn(f"{what}, and were left out", stacklevel=2)
