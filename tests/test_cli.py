@@ -15,6 +15,7 @@ import sacrebleu
 from tfformer import cli, phrasebook, tokenizers
 from tfformer.checkpoints import RunDirectory
 from tfformer.cli import main
+from tfformer.generator import Generator
 from tfformer.translator import Translator
 
 
@@ -294,6 +295,46 @@ def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
 def test_train_refuses_and_writes_nothing(tmp_path, capsys, arguments, message):
     assert message in refused(["train", *arguments, "--run-dir", tmp_path / "run"], capsys)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_generate_prints_the_generators_own_texts(counting_run, tmp_path, capsys):
+    generator, output = Generator.load(counting_run), tmp_path / "texts"
+    assert main(["generate", str(counting_run), "--prefix", "two three", "--greedy"]) == 0
+    assert capsys.readouterr().out == generator.complete(["two three"])[0].text + "\n"
+    settings = ["--count", "3", "--seed", "7", "--temperature", "1.5", "--top-k", "9", "--top-p", "0.9"]
+    assert main(["generate", str(counting_run), *settings, "--scores", "--output", str(output)]) == 0
+    expected = generator.sample([""] * 3, seed=7, temperature=1.5, top_k=9, top_p=0.9)
+    assert output.read_text() == "".join(f"{score:.4f}\t{text}\n" for text, score in expected)
+
+
+def test_evaluate_gives_a_language_models_bits_per_byte(counting_run, capsys):
+    text = counting_run.parent / "valid.txt"
+    assert main(["evaluate", str(counting_run), "--source", str(text)]) == 0
+    line, result = capsys.readouterr().out.splitlines()
+    expected = Generator.load(counting_run).bits_per_byte(text.read_text().splitlines())
+    assert json.loads(result) == {"bits_per_byte": pytest.approx(expected), "sentences": 24}
+    assert line == f"{expected:.4f} bits per byte on 24 sentences"
+
+
+def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, capsys):
+    text = counting_run.parent / "valid.txt"
+    assert "holds a language model, for `tfformer generate`" in refused(["translate", counting_run], capsys)
+    assert "holds a translation model, for `tfformer translate`" in refused(["generate", tiny_run], capsys)
+    both = ["--source", text, "--reference", text]
+    assert "is a language model and takes no --reference" in refused(["evaluate", counting_run, *both], capsys)
+    assert "needs a --reference" in refused(["evaluate", tiny_run, "--source", text], capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--count", "0"], "--count 0 must be at least 1"),
+        (["--seed", "-1"], "--seed -1 must be from 0 to 2147483646"),
+        (["--temperature", "0"], "temperature=0.0 must be above 0"),
+    ],
+)
+def test_generate_refuses_settings_that_make_no_sense(counting_run, capsys, arguments, message):
+    assert message in refused(["generate", counting_run, *arguments], capsys)
 
 
 @pytest.mark.parametrize(

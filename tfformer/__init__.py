@@ -16,6 +16,8 @@ _HOME = {
     "Encoder": "transformer",
     "EncoderLayer": "layers",
     "FeedForward": "layers",
+    "Generator": "generator",
+    "LanguageModel": "language_model",
     "MultiHeadAttention": "layers",
     "PositionalEncoding": "layers",
     "SmoothedCrossEntropy": "losses",
@@ -46,5 +48,5 @@ def __dir__() -> list[str]:
 
 
 if "keras" in sys.modules:
-    for _module in ("transformer", "losses", "schedules"):
+    for _module in ("transformer", "language_model", "losses", "schedules"):
         importlib.import_module(f"tfformer.{_module}")

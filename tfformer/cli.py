@@ -24,6 +24,8 @@ EXAMPLES = """examples:
   tfformer score runs/mine --source test.en --target test.de --per-token
   tfformer attention runs/phrasebook "The animal is tired." --kind cross --word Tier --output tier.png
   tfformer inspect runs/mine --output pictures
+  tfformer train phrasebook-lm --run-dir runs/lm
+  tfformer generate runs/lm --prefix "The animal" --count 5 --seed 1
   tfformer export runs/mine --format saved_model --output models/mine
   tfformer serve runs/mine --port 8501
 """
@@ -90,7 +92,7 @@ def import_tensorflow() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tfformer",
-        description="Train a Transformer on parallel text, translate with it and score it.",
+        description="Train a Transformer on text, translate or continue text with it, and score it.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -104,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
 
     verb(_recipes, "list the built-in recipes")
 
-    train = verb(_train, "train on parallel text, as a recipe says")
+    train = verb(_train, "train on parallel text, or on text alone, as a recipe says")
     train.add_argument("recipe", metavar="RECIPE", help="a YAML file or the name of a built-in recipe")
     train.add_argument("--run-dir", required=True, metavar="DIR", help="where the run goes; must be new or empty")
     train.add_argument(
@@ -123,14 +125,26 @@ def _parser() -> argparse.ArgumentParser:
 
     translate.add_argument("--alignments", action="store_true", help="add a tab and the words aligned, as 0-0 1-2")
 
+    generate = verb(_generate, "continue text with a language model; one text a line")
+    generate.add_argument("run", metavar="RUN", help="the run directory of a language model")
+    generate.add_argument("--prefix", default="", metavar="TEXT", help="how each text begins; anyhow if left out")
+    generate.add_argument("--count", type=int, default=1, metavar="N", help="how many texts; 1 if left out")
+    generate.add_argument("--seed", type=int, default=1, metavar="S", help="the same seed gives the same texts")
+    generate.add_argument("--temperature", type=float, default=1.0, metavar="T", help="below 1 more likely texts")
+    generate.add_argument("--top-k", type=int, default=0, metavar="K", help="the K likeliest tokens at each step alone")
+    generate.add_argument("--top-p", type=float, default=1.0, metavar="P", help="the fewest that reach the probability")
+    generate.add_argument("--greedy", action="store_true", help="the likeliest token at each step: one text")
+    generate.add_argument("--scores", action="store_true", help="print log-probability after the prefix, tab, text")
+    generate.add_argument("--output", metavar="F", help="a new file; standard output if left out")
+
     corpus = verb(_corpus, "write the built-in parallel corpus as text files")
     corpus.add_argument("name", choices=["phrasebook"])
     corpus.add_argument("--output", required=True, metavar="DIR", help="gets {train,valid,test}.{en,de}")
 
-    evaluate = verb(_evaluate, "translate a text and score it with BLEU and chrF; the last line is JSON")
+    evaluate = verb(_evaluate, "score a run on a text: BLEU and chrF, or bits per byte; the last line is JSON")
     evaluate.add_argument("run", metavar="RUN", help="a run directory")
-    evaluate.add_argument("--source", required=True, metavar="F", help="the text to translate")
-    evaluate.add_argument("--reference", required=True, metavar="F", help="its correct translation, line by line")
+    evaluate.add_argument("--source", required=True, metavar="F", help="the text to translate, or a language model's")
+    evaluate.add_argument("--reference", metavar="F", help="its correct translation, line by line")
     _add_search(evaluate)
     evaluate.add_argument("--json", action="store_true", help="print the JSON line alone")
     evaluate.set_defaults(n_best=1)
@@ -237,6 +251,25 @@ def _alignments(translator, sources: list[str], translations: list[str]) -> list
         return [pharaoh(one) for one in alignments(translator, sources, translations)]
 
 
+def _generate(options: argparse.Namespace) -> None:
+    import_tensorflow()
+    from tfformer.generator import Generator
+
+    if options.count < 1:
+        raise ValueError(f"--count {options.count} must be at least 1")
+    if not 0 <= options.seed < 2**31 - options.count:
+        raise ValueError(f"--seed {options.seed} must be from 0 to {2**31 - options.count - 1}")
+    with _output(options.output) as output:
+        generator = Generator.load(options.run)
+        if options.greedy:
+            found = generator.complete([options.prefix])
+        else:
+            settings = (options.seed, options.temperature, options.top_k, options.top_p)
+            found = generator.sample([options.prefix] * options.count, *settings)
+        for text, score in found:
+            print(f"{score:.4f}\t{text}" if options.scores else text, file=output)
+
+
 def _corpus(options: argparse.Namespace) -> None:
     from tfformer import phrasebook
 
@@ -245,6 +278,18 @@ def _corpus(options: argparse.Namespace) -> None:
 
 def _evaluate(options: argparse.Namespace) -> None:
     import_tensorflow()
+    from tfformer.checkpoints import RunDirectory
+
+    translates = RunDirectory.open(options.run).config().model.architecture != "decoder"
+    if translates != (options.reference is not None):
+        raise ValueError(f"{options.run} {'needs a' if translates else 'is a language model and takes no'} --reference")
+    line, result = (_evaluate_translation if translates else _evaluate_language_model)(options)
+    if not options.json:
+        print(line)
+    print(json.dumps(result))
+
+
+def _evaluate_translation(options: argparse.Namespace) -> tuple[str, dict]:
     from tfformer.data import read_pairs
     from tfformer.evaluation import scores
     from tfformer.translator import Translator
@@ -253,10 +298,18 @@ def _evaluate(options: argparse.Namespace) -> None:
     translator = Translator.load(options.run)
     start = time.monotonic()
     result = scores([best.text for best, *_ in _in_chunks(sources, _n_best(translator, options))], references)
-    result |= {"sentences": len(sources), "seconds": round(time.monotonic() - start, 2)}
-    if not options.json:
-        print(f"BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f} on {len(sources)} sentences")
-    print(json.dumps(result))
+    line = f"BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f} on {len(sources)} sentences"
+    return line, result | {"sentences": len(sources), "seconds": round(time.monotonic() - start, 2)}
+
+
+def _evaluate_language_model(options: argparse.Namespace) -> tuple[str, dict]:
+    from tfformer.data import read_sentences
+    from tfformer.generator import Generator
+
+    sentences = [sentence for (sentence,) in read_sentences(options.source)]
+    bits = Generator.load(options.run).bits_per_byte(sentences)
+    line = f"{bits:.4f} bits per byte on {len(sentences)} sentences"
+    return line, {"bits_per_byte": bits, "sentences": len(sentences)}
 
 
 def _score(options: argparse.Namespace) -> None:
@@ -319,7 +372,7 @@ def _export(options: argparse.Namespace) -> None:
     version = write(options.run, options.output, **given)
     manifest = json.loads((version / export.MANIFEST).read_text(encoding="utf-8"))
     for name, measured in manifest["parity"].items():
-        print(f"{name}: {measured['identical']} of {measured['sentences']} sample translations are the run's own")
+        print(f"{name}: {measured['identical']} of {measured['sentences']} samples come out as the run's own")
     print(version)
 
 

@@ -1,4 +1,4 @@
-"""Writes a translator as a TensorFlow SavedModel with signatures over text and over ids. Knows no run directory.
+"""Writes a translator or a generator as a TensorFlow SavedModel, over text and over ids. Knows no run directory.
 
 Every input and output has the batch first; batch and lengths are dynamic, so a server may put requests together.
 Shape letters: B sentences, S source tokens, T target tokens, N beams.
@@ -12,7 +12,9 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from tfformer import warmup_requests
 from tfformer.checkpoints import first_line
-from tfformer.special_ids import END_ID, PAD_ID
+from tfformer.decoding import Hypotheses, greedy_search
+from tfformer.generator import Generator, continue_prefixes
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
 from tfformer.tokenizers import Tokenizer
 from tfformer.translator import Translator, search, token_log_probs
 
@@ -20,27 +22,22 @@ FIRST_TEXT = b"This is the first request."
 CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
 
 
-def write(folder: Path, translator: Translator, with_text: bool) -> None:
+def write(folder: Path, written: Translator | Generator, with_text: bool) -> None:
     """Fill the empty `folder`; without text there is no operation that core TensorFlow lacks. OSError if it cannot."""
     holder = tf.Module()
-    holder.weights = [weight.value for weight in translator.model.weights]  # Keras' own tracking: C++ cannot read it
+    holder.weights = [weight.value for weight in written.model.weights]  # Keras' own tracking: C++ cannot read it
     try:
-        tf.saved_model.save(holder, str(folder), signatures=_signatures(translator, with_text))
-        warmup_requests.write(folder, _first_requests(with_text))
+        tf.saved_model.save(holder, str(folder), signatures=_signatures(written, with_text))
+        warmup_requests.write(folder, _first_requests(signatures(folder)))
     except tf.errors.OpError as error:
         raise OSError(f"{folder.parent} cannot be written to ({first_line(error)}); free some space") from None
 
 
-def _first_requests(with_text: bool) -> dict[str, dict[str, np.ndarray]]:
+def _first_requests(signatures: dict[str, dict]) -> dict[str, dict[str, np.ndarray]]:
     """A small request for each signature: the first is slow, as TensorFlow then prepares the graph."""
     text, ids = np.array([FIRST_TEXT], object), np.array([[END_ID + 1]], np.int32)
-    over_ids = {"translate_ids": {"ids": ids, "lengths": np.array([1], np.int32)}}
-    over_text = {
-        "serving_default": {"text": text},
-        "translate_beam": {"text": text},
-        "score": {"source": text, "target": text},
-    }
-    return over_ids | over_text if with_text else over_ids
+    values = {"ids": ids, "lengths": np.array([1], np.int32)} | dict.fromkeys(("text", "source", "target"), text)
+    return {name: {given: values[given] for given in described["inputs"]} for name, described in signatures.items()}
 
 
 def signatures(folder: Path) -> dict[str, dict]:
@@ -60,21 +57,45 @@ def _tensors(tensors) -> dict[str, dict]:
     }
 
 
-def _signatures(translator: Translator, with_text: bool) -> dict:
-    calls = _Calls(translator)
+def _signatures(written: Translator | Generator, with_text: bool) -> dict:
+    over_ids, over_text = (_continuing if isinstance(written, Generator) else _translating)(written)
+    return over_ids | over_text if with_text else over_ids
+
+
+def _translating(translator: Translator) -> tuple[dict, dict]:
+    """The signatures of a translator over ids, and those over text."""
+    calls = _Translating(translator)
     text, source, target = (tf.TensorSpec((None,), tf.string, name) for name in ("text", "source", "target"))
     ids, lengths = tf.TensorSpec((None, None), tf.int32, "ids"), tf.TensorSpec((None,), tf.int32, "lengths")
-    over_ids = {"translate_ids": tf.function(calls.translate_ids, input_signature=[ids, lengths])}
-    over_text = {
+    return {"translate_ids": tf.function(calls.translate_ids, input_signature=[ids, lengths])}, {
         "serving_default": tf.function(calls.translate, input_signature=[text]),
         "translate_beam": tf.function(calls.translate_beam, input_signature=[text]),
         "score": tf.function(calls.score, input_signature=[source, target]),
     }
-    return over_ids | over_text if with_text else over_ids
 
 
-class _Calls:
-    """What the signatures compute."""
+def _continuing(generator: Generator) -> tuple[dict, dict]:
+    """The signatures of a language model over ids, and those over text."""
+    calls = _Continuing(generator)
+    text = tf.TensorSpec((None,), tf.string, "text")
+    ids, lengths = tf.TensorSpec((None, None), tf.int32, "ids"), tf.TensorSpec((None,), tf.int32, "lengths")
+    return {"continue_ids": tf.function(calls.continue_ids, input_signature=[ids, lengths])}, {
+        "serving_default": tf.function(calls.complete, input_signature=[text]),
+        "score": tf.function(calls.score, input_signature=[text]),
+    }
+
+
+def beginning(text: tf.Tensor, max_length: int) -> tf.Tensor:
+    """As much of each text as can matter: TF Text takes minutes for a megabyte of unknown characters.
+
+    Bytes first, as bytes that are no UTF-8 may count as no character; four of them hold any character.
+    """
+    characters = CHARACTERS_PER_TOKEN * max_length
+    return tf.strings.substr(tf.strings.substr(text, 0, 4 * characters), 0, characters, unit="UTF8_CHAR")
+
+
+class _Translating:
+    """What the signatures of a translator compute."""
 
     def __init__(self, translator: Translator):
         self.model = translator.model
@@ -119,16 +140,8 @@ class _Calls:
 
     def _pieces(self, tokenizer: Tokenizer, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """(B,) string -> pieces (B, S), cut to what the model takes, and how many there are (B,)."""
-        pieces = tokenizer.tokenize(self._beginning(text))[:, : self.max_length - 1]
+        pieces = tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
         return pieces.to_tensor(PAD_ID), tf.cast(pieces.row_lengths(), tf.int32)
-
-    def _beginning(self, text: tf.Tensor) -> tf.Tensor:
-        """As much of each text as can matter: TF Text takes minutes for a megabyte of unknown characters.
-
-        Bytes first, as bytes that are no UTF-8 may count as no character; four of them hold any character.
-        """
-        characters = CHARACTERS_PER_TOKEN * self.max_length
-        return tf.strings.substr(tf.strings.substr(text, 0, 4 * characters), 0, characters, unit="UTF8_CHAR")
 
     def _as_source(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         """Pieces -> what the encoder takes: nothing at all for a blank sentence, otherwise ending in the end token."""
@@ -141,3 +154,40 @@ class _Calls:
         ids = tf.pad(ids, ((0, 0), (0, 1)))[:, : tf.size(places)]
         ids = tf.where(places < lengths[:, tf.newaxis], ids, PAD_ID)
         return tf.where(places == lengths[:, tf.newaxis], END_ID, ids)
+
+
+class _Continuing:
+    """What the signatures of a language model compute."""
+
+    def __init__(self, generator: Generator):
+        self.model = generator.model
+        self.tokenizer = generator.tokenizer
+        self.max_length = generator.max_length
+
+    def complete(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """(B,) string -> the text with its greedy continuation (B,) string, the latter's log-probability (B,)."""
+        found = self._continue(self._pieces(text))
+        return {"generated_text": self.tokenizer.detokenize(found.ids[:, 0]), "score": found.scores[:, 0]}
+
+    def continue_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Pieces (B, S), of which the first `lengths` (B,) count -> these and their greedy continuation (B, T)."""
+        lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(ids)[1], self.max_length - 1))
+        found = self._continue(tf.RaggedTensor.from_tensor(ids, lengths))
+        longest = tf.reduce_max(found.lengths)
+        return {"ids": found.ids[:, 0, :longest], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
+
+    def score(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """(B,) string -> its log-probability in nats (B,), and the number of its tokens (B,), with the end token."""
+        pieces = self._pieces(text)
+        rows = tf.concat([pieces, tf.fill((pieces.nrows(), 1), END_ID)], axis=1)
+        num_tokens = tf.cast(rows.row_lengths(), tf.int32)
+        return {"log_prob": self.model.log_prob(rows.to_tensor(PAD_ID)), "num_tokens": num_tokens}
+
+    def _pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """(B,) string -> pieces (B, None), cut to what the model takes."""
+        return self.tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
+
+    def _continue(self, pieces: tf.RaggedTensor) -> Hypotheses:
+        prefixes = tf.concat([tf.fill((pieces.nrows(), 1), START_ID), pieces], axis=1)
+        lengths = tf.cast(prefixes.row_lengths(), tf.int32)
+        return continue_prefixes(self.model, prefixes.to_tensor(PAD_ID), lengths, self.max_length, greedy_search)

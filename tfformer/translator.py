@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tfformer.checkpoints import RunDirectory, Tokenizers
 from tfformer.config import DecodingConfig
-from tfformer.data import IdRows
-from tfformer.decoding import LOWEST, Hypotheses, StepFn, beam_search, greedy_search, sample
+from tfformer.data import IdRows, like_length_batches
+from tfformer.decoding import LOWEST, Hypotheses, StepFn, beam_search, check_sampling, greedy_search, sample
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 from tfformer.tokenizers import Tokenizer
 from tfformer.transformer import Transformer
@@ -138,6 +138,7 @@ class Translator:
     def load(cls, run: str | Path) -> "Translator":
         """From a run directory, with the run's best weights and its own decoding settings."""
         directory = RunDirectory.open(run)
+        directory.check_architecture("encoder-decoder")
         config, tokenizers = directory.config(), directory.tokenizers()
         return cls(directory.load_model(tokenizers), tokenizers, config.decoding, config.data.max_length)
 
@@ -181,10 +182,7 @@ class Translator:
 
         The draws of a sentence depend on its place in its batch, and so on the other sentences.
         """
-        if temperature <= 0:
-            raise ValueError(f"temperature={temperature} must be above 0; beam_size=1 is the limit of low temperatures")
-        if top_k < 0 or not 0 < top_p <= 1:
-            raise ValueError(f"top_k={top_k} must be at least 0 and top_p={top_p} above 0 and at most 1")
+        check_sampling(temperature, top_k, top_p)
         graph = self._graph(draw_sample, (temperature, top_k, top_p), tf.TensorSpec((), tf.int32))
         found = self._in_batches(self._sources(sentences), batch_size, lambda ids, first: graph(ids, seed + first))
         return [translations[0].text for translations in found]
@@ -215,13 +213,10 @@ class Translator:
     ) -> list[list[Translation]]:
         """`find(ids, number of the first)` over sentences of like length, back in their order."""
         found = [[Translation("", 0.0)] for _ in sources]
-        order = [n for n in sorted(range(len(sources)), key=lambda n: len(sources[n])) if sources[n]]
-        for first in range(0, len(order), batch_size):
-            batch = order[first : first + batch_size]
-            ids = IdRows.of([sources[n] for n in batch]).padded(range(len(batch)))
-            hypotheses = find(ids, first)
-            for n, translations in zip(batch, self._decode(hypotheses), strict=True):
-                found[n] = translations
+        for batch, (numbers, ids) in enumerate(like_length_batches(sources, batch_size)):
+            hypotheses = find(ids, batch * batch_size)
+            for number, translations in zip(numbers, self._decode(hypotheses), strict=True):
+                found[number] = translations
         return found
 
     def _sources(self, sentences: Sequence[str]) -> list[list[int]]:
