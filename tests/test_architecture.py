@@ -50,7 +50,7 @@ ALLOWED = {
     "serving_grpc": {"batching", "served_model"},
     "serving": {"batching", "export", "served_model", "serving_grpc", "serving_json"},
     "training": {"checkpoints", "config", "data", "losses", "schedules", "tokenizers", "validation"},
-    "inspection": {"checkpoints", "layers", "transformer"},
+    "inspection": {"checkpoints", "layers", "validation"},
     "run_pictures": {"checkpoints", "config", "figures", "layers", "masks", "special_ids", "training"},
 }
 TOP = {"__init__", "__main__", "cli"}

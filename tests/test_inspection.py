@@ -14,6 +14,7 @@ from tfformer.checkpoints import RunDirectory
 from tfformer.cli import main
 from tfformer.config import Config
 from tfformer.inspection import describe, model_parts
+from tfformer.language_model import LanguageModel
 from tfformer.transformer import Transformer
 
 SIZES = {"num_layers": 2, "num_decoder_layers": 3, "d_model": 16, "num_heads": 2, "d_ff": 24}
@@ -50,6 +51,14 @@ def test_the_parts_are_those_of_the_paper():
     assert parts["encoder feed_forward inner"].copies == 2
     assert parts["decoder cross_attention key_value"].shapes == ((16, 32), (32,))
     assert parts["decoder cross_attention key_value"].copies == 3
+
+
+def test_a_language_model_is_described_too():
+    model = LanguageModel(11, num_layers=3, d_model=16, num_heads=2, d_ff=24)
+    parts = {part.name: part for part in model_parts(model)}
+    assert total(model) == model.count_params()
+    assert parts["input, output embedding"].shapes == ((11, 16),)
+    assert parts["stack feed_forward inner"].copies == 3
 
 
 def test_the_text_holds_the_recipe_the_score_and_every_file(tiny_run):

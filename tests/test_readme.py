@@ -67,7 +67,7 @@ def test_the_walk_through_on_own_text(tmp_path, monkeypatch, capsys):
 def test_the_other_commands_are_ones_that_the_command_line_knows():
     texts = ("multi30k-en-de", "tfformer attention", "tfformer score", "tfformer generate", "tfformer export", "serve")
     others = [command for text in texts for command in commands(text)]
-    assert len(others) == 11
+    assert len(others) == 13
     for command in others:
         assert cli._parser().parse_args(command).verb
 

@@ -6,9 +6,11 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from tfformer.checkpoints import RunDirectory, Tokenizers
+from tfformer.checkpoints import Model, RunDirectory, Tokenizers, new_model
 from tfformer.layers import TokenEmbedding
-from tfformer.transformer import Transformer
+from tfformer.validation import best_epoch, is_validated
+
+QUALITIES = {"val_bleu": "BLEU", "val_bits_per_byte": "bits per byte"}  # what decides which weights are kept
 
 
 class Part(NamedTuple):
@@ -27,33 +29,32 @@ class Part(NamedTuple):
 def describe(run: RunDirectory) -> str:
     """Everything that `tfformer inspect` prints; the run may be unfinished."""
     tokenizers = run.tokenizers()
-    sizes = (tokenizers.source.vocab_size, tokenizers.target.vocab_size)
-    model = Transformer(*sizes, **vars(run.config().model))
+    model = new_model(run.config().model, tokenizers)
     parts = (_progress(run), _recipe(run), _vocabulary(tokenizers), _layers(model), _files(run))
     return "\n\n".join(parts)
 
 
-def model_parts(model: Transformer) -> list[Part]:
+def model_parts(model: Model) -> list[Part]:
     """Every weight of the model: embeddings, each stack's layers (all equal, so written once), normalisations."""
     found = []
     for layer in model.layers:
         if isinstance(layer, TokenEmbedding):
-            found.append(_part(_roles(model, layer), layer.weights))
+            roles = [place.removesuffix("embedding").rstrip("_") or "input" for place in _places(model, layer)]
+            found.append(_part(f"{', '.join(roles)} embedding", layer.weights))
         else:
-            found += _stack_parts(layer)
+            found += _stack_parts(*_places(model, layer), layer)
     if model.output_bias is not None:
         found.append(_part("output bias", [model.output_bias]))
     return found
 
 
-def _roles(model: Transformer, embedding: TokenEmbedding) -> str:
-    roles = [role for role in ("source", "target", "output") if getattr(model, f"{role}_embedding") is embedding]
-    return f"{', '.join(roles)} embedding"
+def _places(model: Model, layer: keras.layers.Layer) -> list[str]:
+    """What the model calls this layer: one with tied embeddings has several names for it."""
+    return [name for name, value in vars(model).items() if value is layer]
 
 
-def _stack_parts(stack: keras.layers.Layer) -> Iterator[Part]:
-    """Of each sub-layer of an encoder or a decoder, the weights that belong together."""
-    side = type(stack).__name__.lower()
+def _stack_parts(side: str, stack: keras.layers.Layer) -> Iterator[Part]:
+    """Of each sub-layer of a stack, the weights that belong together."""
     for sublayer in stack.layers[0].sublayers():
         places = {}
         for weight in sublayer.weights:
@@ -73,12 +74,12 @@ def _progress(run: RunDirectory) -> str:
     state = "finished" if run.result.is_file() else "not finished"
     if not history:
         return f"{run.path}: {state}, before the end of its first epoch"
-    last, validated = history[-1], [epoch for epoch in history if "val_bleu" in epoch]
+    last, best = history[-1], best_epoch(history)
     text = f"{run.path}: {state}; {last['epoch']} epochs, {last['step']:,} steps, {last['minutes']:.1f} minutes"
-    if not validated:
+    if not is_validated(best):
         return f"{text}; not validated yet"
-    best = max(validated, key=lambda epoch: epoch["val_bleu"])
-    return f"{text}; best validation BLEU {best['val_bleu']:.2f}, after epoch {best['epoch']}"
+    figures = ", ".join(f"{label} {best[name]:.2f}" for name, label in QUALITIES.items() if name in best)
+    return f"{text}; best validation {figures}, after epoch {best['epoch']}"
 
 
 def _recipe(run: RunDirectory) -> str:
@@ -97,7 +98,7 @@ def _vocabulary(tokenizers: Tokenizers) -> str:
     )
 
 
-def _layers(model: Transformer) -> str:
+def _layers(model: Model) -> str:
     parts = model_parts(model)
     total = sum(part.copies * part.parameters for part in parts)
     width = max(len(part.name) for part in parts)

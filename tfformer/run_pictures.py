@@ -57,16 +57,17 @@ def draw(run: RunDirectory, folder: str | Path) -> Iterator[Path]:
 
 
 def draw_training(history: Sequence[dict], path: Path) -> None:
-    """Loss, BLEU and chrF, and learning rate over the steps, one below the other."""
+    """Loss, what the validation measured and learning rate over the steps, one below the other."""
     figure = empty_figure((8, 9), layout="constrained")
     loss, score, rate = figure.subplots(3, sharex=True, height_ratios=(3, 3, 2))
     open_axes(loss, ylabel="smoothed loss (nats per token)")
     _curve(loss, history, "loss", "training, with dropout", BLUE)
     _curve(loss, history, "val_loss", "validation", ORANGE)
-    open_axes(score, ylabel="validation, greedy")
+    open_axes(score, ylabel="validation")
     _curve(score, history, "val_bleu", "BLEU", BLUE)
     _curve(score, history, "val_chrf", "chrF", ORANGE)
-    score.set_ylim(0, 105)
+    _curve(score, history, "val_bits_per_byte", "bits per byte", BLUE)
+    score.set_ylim(0, 105 if any("val_bleu" in epoch for epoch in history) else None)
     open_axes(rate, ylabel="learning rate", xlabel="step")
     _curve(rate, history, "learning_rate", "epoch by epoch", BLUE)
     rate.set(xlim=(0, None), ylim=(0, None))
