@@ -4,14 +4,17 @@ Every input and output has the batch first; batch and lengths are dynamic, so a 
 Shape letters: B sentences, S source tokens, T target tokens, N beams.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from tfformer import warmup_requests
-from tfformer.checkpoints import first_line
+from tfformer.checkpoints import Model, first_line
 from tfformer.decoding import Hypotheses, greedy_search
 from tfformer.generator import Generator, continue_prefixes
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
@@ -27,10 +30,26 @@ def write(folder: Path, written: Translator | Generator, with_text: bool) -> Non
     holder = tf.Module()
     holder.weights = [weight.value for weight in written.model.weights]  # Keras' own tracking: C++ cannot read it
     try:
-        tf.saved_model.save(holder, str(folder), signatures=_signatures(written, with_text))
+        with _transposed_output(written.model) as holder.transposed:
+            tf.saved_model.save(holder, str(folder), signatures=_signatures(written, with_text))
         warmup_requests.write(folder, _first_requests(signatures(folder)))
     except tf.errors.OpError as error:
         raise OSError(f"{folder.parent} cannot be written to ({first_line(error)}); free some space") from None
+
+
+@contextmanager
+def _transposed_output(model: Model) -> Iterator[tf.Variable]:
+    """While graphs are made of the model, its logits come from a second copy of the output embedding, (D, V).
+
+    Every step multiplies with it, and reads it faster in that order.
+    """
+    embedding = model.output_embedding
+    transposed = tf.Variable(tf.transpose(embedding.embeddings), trainable=False)
+    model.output_embedding = SimpleNamespace(logits=lambda x: tf.tensordot(x, transposed, axes=1))
+    try:
+        yield transposed
+    finally:
+        model.output_embedding = embedding
 
 
 def _first_requests(signatures: dict[str, dict]) -> dict[str, dict[str, np.ndarray]]:
