@@ -15,13 +15,15 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=["tfformer"],
-    package_data={"tfformer": ["recipes/*.yaml", "attention.html"]},
+    package_data={"tfformer": ["recipes/*.yaml", "attention.html", "serve.html"]},
     install_requires=[*TENSORFLOW, "sentencepiece>=0.2.1", "sacrebleu>=2.5", "PyYAML>=6", "tensorboard>=2.20"],
     extras_require={
-        "tfds": ["tensorflow-datasets>=4.9.9"],
+        "tfds": ["tensorflow-datasets>=4.9.9", "importlib_resources"],  # which its translation data sets import
         "plot": ["matplotlib>=3.10"],
         "ctranslate2": ["ctranslate2>=4.6"],
         "litert": ["ai-edge-litert>=2.3"],
+        "serve": ["aiohttp>=3.12", "tensorflow-serving-api>=2.21,<2.22"],
+        "bench": ["ctranslate2>=4.6", "keras-nlp>=0.32"],
         "test": ["pytest>=8", "ruff>=0.14", "keras-nlp>=0.32"],
     },
     entry_points={"console_scripts": ["tfformer = tfformer.cli:main"]},

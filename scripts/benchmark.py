@@ -4,6 +4,7 @@
 scripts/benchmark.py length     is a token of a long translation as cheap as one of a short translation?
 scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2, keras-hub, a plain decoder
 scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory, cold start
+scripts/benchmark.py serve      what do several clients at once get from `tfformer serve`?
 
 A measurement is the module of that name in scripts/benchmarks; --help after its name tells its options. The peers come
 with: pip install -e '.[bench]'

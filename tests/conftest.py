@@ -1,4 +1,4 @@
-"""What several test files share: a small trained run. Knows nothing of what they test."""
+"""What several test files share: small trained runs. Knows nothing of what they test."""
 
 import itertools
 from pathlib import Path
@@ -37,6 +37,46 @@ def tiny_run(tmp_path_factory) -> Path:
             "validate_every": 5,
         },
         "decoding": {"beam_size": 3, "length_penalty": 1.0},
+    }
+    train(Config.from_dict(recipe), folder / "run")
+    return folder / "run"
+
+
+NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+@pytest.fixture(scope="session")
+def counting_run(tmp_path_factory) -> Path:
+    """The finished run of a language model of counting: two to four numbers upwards, such as "three four five".
+
+    Its training and validation text lie beside it. To be read, never changed.
+    """
+    from tfformer.config import Config
+    from tfformer.training import train
+
+    folder = tmp_path_factory.mktemp("counting")
+    lines = [" ".join(NUMBERS[first : first + count]) for count in (2, 3, 4) for first in range(11 - count)]
+    for split, times in (("train", 8), ("valid", 1)):
+        (folder / f"{split}.txt").write_text("\n".join(lines * times) + "\n", encoding="utf-8")
+    recipe = {
+        "model": {"architecture": "decoder", "num_layers": 1, "d_model": 32, "num_heads": 2, "d_ff": 64, "dropout": 0},
+        "tokenizer": {"vocab_size": 29},
+        "data": {
+            "train": "train.txt",
+            "valid": "valid.txt",
+            "folder": str(folder),
+            "max_length": 32,
+            "batch_tokens": 256,
+        },
+        "training": {
+            "epochs": 24,
+            "schedule": "inverse_sqrt",
+            "learning_rate": 0.01,
+            "warmup_steps": 40,
+            "label_smoothing": 0,
+            "ema_momentum": 0.9,
+            "validate_every": 12,
+        },
     }
     train(Config.from_dict(recipe), folder / "run")
     return folder / "run"

@@ -198,15 +198,24 @@ def test_the_package_offers_the_function():
     assert tfformer.attention is attention_maps.attention
 
 
-def test_blank_and_overlong_sentences_are_refused(translator):
+def test_blank_sentences_are_refused(translator):
     with pytest.raises(ValueError, match="a sentence is blank, and there is no attention in it"):
         attention(translator, " ")
     with pytest.raises(ValueError, match="a sentence is blank"):
         attention(translator, SENTENCES[0], "")
-    with pytest.raises(
-        ValueError, match=r"has \d+ tokens, but the model takes at most 39; give a shorter one than 'The"
-    ):
-        attention(translator, " ".join(SENTENCES * 2))
+
+
+def test_overlong_sentences_are_cut_with_one_warning(translator, tokenizer):
+    long = " ".join(SENTENCES * 2)
+    expected = tuple(tokenizer.pieces(tokenizer.encode([long])[0][:39]))
+    with pytest.warns(
+        UserWarning, match="1 of 1 sentences had more than 39 tokens, the model's most, and were"
+    ) as caught:
+        found = attention(translator, long)
+    assert len(caught) == 1 and found.source_tokens == (*expected, "</s>")
+    with pytest.warns(UserWarning, match="more than 39 tokens"):
+        found = attention(translator, SENTENCES[0], long)
+    assert found.target_tokens == (*expected, "</s>")
 
 
 # --- Words ----------------------------------------------------------------------------------------------------------
@@ -417,7 +426,7 @@ def test_a_failed_drawing_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ValueError, match=r"pictures need matplotlib; pip install matplotlib, or .* ending in .html"):
+    with pytest.raises(ValueError, match=r"pictures need matplotlib; pip install 'tfformer\[plot\]' \(text and .html"):
         draw(EXAMPLE, tmp_path / "picture.png")
     draw(EXAMPLE, tmp_path / "page.html")
 

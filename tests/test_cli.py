@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import sacrebleu
 from tfformer import cli, phrasebook, tokenizers
 from tfformer.checkpoints import RunDirectory
 from tfformer.cli import main
+from tfformer.generator import Generator
 from tfformer.translator import Translator
 
 
@@ -135,6 +137,61 @@ def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(tiny_run, tmp_pa
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+@pytest.fixture
+def pair_files(tmp_path) -> list[str]:
+    """Three pairs, of which the second has no source."""
+    (tmp_path / "s.en").write_text("The animal is tired.\n\nThe cat sleeps.\n")
+    (tmp_path / "t.de").write_text("Das Tier ist müde.\nHallo.\nDie Katze schläft.\n", encoding="utf-8")
+    return ["--source", str(tmp_path / "s.en"), "--target", str(tmp_path / "t.de")]
+
+
+def test_score_prints_a_line_a_pair_and_a_summary(tiny_run, pair_files, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "CHUNK", 2)
+    assert main(["score", str(tiny_run), *pair_files, "--per-token"]) == 0
+    captured = capsys.readouterr()
+    rows = [line.split("\t") for line in captured.out.split("\n")[:-1]]
+    assert rows[1] == ["0.0000", "0", "nan", "", ""]
+    for log_prob, count, perplexity, tokens, log_probs in (rows[0], rows[2]):
+        each = [float(number) for number in log_probs.split(" ")]
+        assert len(tokens.split(" ")) == len(each) == int(count) and tokens.endswith(" </s>")
+        assert float(log_prob) == pytest.approx(sum(each), abs=1e-3)
+        assert float(perplexity) == pytest.approx(math.exp(-sum(each) / len(each)), rel=1e-3)
+    assert "".join(rows[0][3].split(" ")[:-1]) == "▁Das▁Tier▁ist▁müde."
+    summary = json.loads(captured.err)
+    log_prob, tokens = (sum(float(row[column]) for row in rows) for column in (0, 1))
+    assert (summary["pairs"], summary["tokens"]) == (3, tokens)
+    assert summary["log_prob"] == pytest.approx(log_prob, abs=1e-3)
+    assert summary["perplexity"] == pytest.approx(math.exp(-log_prob / tokens), rel=1e-3)
+
+
+def test_score_can_be_pasted_beside_the_text(tiny_run, pair_files, tmp_path, capsys):
+    """Lines into a file: as many as pairs, and the summary alone is printed."""
+    assert main(["score", str(tiny_run), *pair_files, "--output", str(tmp_path / "scores.tsv")]) == 0
+    lines = (tmp_path / "scores.tsv").read_text().splitlines()
+    assert [len(line.split("\t")) for line in lines] == [3, 3, 3]
+    assert json.loads(capsys.readouterr().out)["pairs"] == 3
+    assert "scores.tsv exists already" in refused(
+        ["score", tiny_run, *pair_files, "--output", tmp_path / "scores.tsv"], capsys
+    )
+
+
+def test_score_counts_what_is_cut_on_both_sides(tiny_run, tmp_path, capsys):
+    (tmp_path / "s.en").write_text("the animal " * 500 + "\nYes.\n")
+    (tmp_path / "t.de").write_text("das Tier " * 500 + "\nJa.\n")
+    assert main(["score", str(tiny_run), "--source", str(tmp_path / "s.en"), "--target", str(tmp_path / "t.de")]) == 0
+    assert "warning: 2 of 4 sentences had more than 39 tokens" in capsys.readouterr().err
+
+
+def test_score_refuses_files_that_are_no_pairs(tiny_run, pair_files, tmp_path, capsys):
+    (tmp_path / "t.de").write_text("Das Tier.\n")
+    arguments = ["score", tiny_run, *pair_files, "--output", tmp_path / "scores.tsv"]
+    assert "s.en has 3 lines and" in refused(arguments, capsys)
+    (tmp_path / "s.en").write_text("")
+    (tmp_path / "t.de").write_text("")
+    assert "is empty; give at least one sentence pair" in refused(arguments, capsys)
+    assert not (tmp_path / "scores.tsv").exists()
+
+
 def test_corpus_writes_six_files_and_never_overwrites(tmp_path, capsys):
     assert main(["corpus", "phrasebook", "--output", str(tmp_path / "c")]) == 0
     english = (tmp_path / "c" / "test.en").read_text(encoding="utf-8").splitlines()
@@ -238,6 +295,46 @@ def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
 def test_train_refuses_and_writes_nothing(tmp_path, capsys, arguments, message):
     assert message in refused(["train", *arguments, "--run-dir", tmp_path / "run"], capsys)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_generate_prints_the_generators_own_texts(counting_run, tmp_path, capsys):
+    generator, output = Generator.load(counting_run), tmp_path / "texts"
+    assert main(["generate", str(counting_run), "--prefix", "two three", "--greedy"]) == 0
+    assert capsys.readouterr().out == generator.complete(["two three"])[0].text + "\n"
+    settings = ["--count", "3", "--seed", "7", "--temperature", "1.5", "--top-k", "9", "--top-p", "0.9"]
+    assert main(["generate", str(counting_run), *settings, "--scores", "--output", str(output)]) == 0
+    expected = generator.sample([""] * 3, seed=7, temperature=1.5, top_k=9, top_p=0.9)
+    assert output.read_text() == "".join(f"{score:.4f}\t{text}\n" for text, score in expected)
+
+
+def test_evaluate_gives_a_language_models_bits_per_byte(counting_run, capsys):
+    text = counting_run.parent / "valid.txt"
+    assert main(["evaluate", str(counting_run), "--source", str(text)]) == 0
+    line, result = capsys.readouterr().out.splitlines()
+    expected = Generator.load(counting_run).bits_per_byte(text.read_text().splitlines())
+    assert json.loads(result) == {"bits_per_byte": pytest.approx(expected), "sentences": 24}
+    assert line == f"{expected:.4f} bits per byte on 24 sentences"
+
+
+def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, capsys):
+    text = counting_run.parent / "valid.txt"
+    assert "holds a language model, for `tfformer generate`" in refused(["translate", counting_run], capsys)
+    assert "holds a translation model, for `tfformer translate`" in refused(["generate", tiny_run], capsys)
+    both = ["--source", text, "--reference", text]
+    assert "is a language model and takes no --reference" in refused(["evaluate", counting_run, *both], capsys)
+    assert "needs a --reference" in refused(["evaluate", tiny_run, "--source", text], capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--count", "0"], "--count 0 must be at least 1"),
+        (["--seed", "-1"], "--seed -1 must be from 0 to 2147483646"),
+        (["--temperature", "0"], "temperature=0.0 must be above 0"),
+    ],
+)
+def test_generate_refuses_settings_that_make_no_sense(counting_run, capsys, arguments, message):
+    assert message in refused(["generate", counting_run, *arguments], capsys)
 
 
 @pytest.mark.parametrize(

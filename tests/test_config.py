@@ -17,12 +17,15 @@ def test_the_defaults_are_the_papers_base_model():
     assert (model.norm, model.activation, model.tie_embeddings) == ("post", "relu", "all")
 
 
-def test_model_section_names_exactly_the_arguments_of_the_transformer():
+def test_model_section_names_exactly_the_arguments_of_the_models():
+    from tfformer.language_model import LanguageModel
     from tfformer.transformer import Transformer
 
+    known = {field.name for field in dataclasses.fields(ModelConfig)} - {"architecture"}
     arguments = set(inspect.signature(Transformer.__init__).parameters)
-    sizes_and_rest = {"self", "source_vocab_size", "target_vocab_size", "kwargs"}
-    assert {field.name for field in dataclasses.fields(ModelConfig)} == arguments - sizes_and_rest
+    assert known == arguments - {"self", "source_vocab_size", "target_vocab_size", "kwargs"}
+    arguments = set(inspect.signature(LanguageModel.__init__).parameters)
+    assert known - {"num_decoder_layers"} == arguments - {"self", "vocab_size", "kwargs"}
 
 
 def test_a_round_trip_through_json_keeps_every_value():
@@ -63,7 +66,10 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
     ("values", "message"),
     [
         ({"modell": {}}, r"recipe has an unknown key 'modell'; known are model, tokenizer, data, training, decoding"),
-        ({"model": {"layers": 2}}, r"section 'model' has an unknown key 'layers'; known are num_layers, "),
+        (
+            {"model": {"layers": 2}},
+            r"section 'model' has an unknown key 'layers'; known are architecture, num_layers, ",
+        ),
         ({"model": 3}, r"section 'model' must hold keys, not 3"),
         ({"model": {"preset": "huge"}}, r"model.preset='huge' is not known; the presets are tiny, small, base, big"),
         ({"model": {"preset": ["tiny"]}}, r"model.preset=\['tiny'\] is not known"),
@@ -81,6 +87,18 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"decoding": {"length_penalty": -1}}, r"decoding.length_penalty=-1.0 must be from 0 to 100"),
         ({"data": {"languages": [False, "en"]}}, r"must be a list of texts \(put no, yes, on and off in quotes\)"),
         ({"model": {"norm": "mid"}}, r"model.norm='mid' must be one of post, pre"),
+        (
+            {"model": {"architecture": "encoder"}},
+            r"model.architecture='encoder' must be one of encoder-decoder, decoder",
+        ),
+        (
+            {"model": {"architecture": "decoder", "num_decoder_layers": 2}},
+            r"model.num_decoder_layers=2 goes with an encoder; with model.architecture=decoder give num_layers alone",
+        ),
+        (
+            {"model": {"architecture": "decoder", "tie_embeddings": "output"}, "tokenizer": {"shared": False}},
+            r"tokenizer.shared=False needs two languages; with model.architecture=decoder there is one vocabulary",
+        ),
         ({"model": {"dropout": 1.0}}, r"model.dropout=1.0 must be from 0 to 1"),
         ({"model": {"num_layers": 0}}, r"model.num_layers=0 must be from 1 to 1000"),
         ({"data": {"train": 5}}, r"data.train=5 must be a text or a list of texts"),

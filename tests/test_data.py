@@ -206,16 +206,49 @@ def test_tfds_errors_name_what_there_is(tfds):
     for languages in (("en", "fr"), ("en",)):
         with refusal(r"languages \['en'.*\] do not fit TFDS dataset 'tiny_translation'; give two of \['de', 'en'\]"):
             list(data.read_pairs("tfds:tiny_translation", languages=languages))
+    assert sorted(data.read_sentences("tfds:tiny_translation", languages=("en",))) == sorted((en,) for en, _ in PAIRS)
+    with refusal(r"languages \['en', 'de'\] do not fit TFDS dataset 'tiny_translation'; give one of \['de', 'en'\]"):
+        list(data.read_sentences("tfds:tiny_translation", languages=("en", "de")))
     with refusal(r"TFDS dataset 'tiny_sides' names no source and target; give languages, two of \['de', 'en'\]"):
         list(data.read_pairs("tfds:tiny_sides"))
     with refusal("tfds:tiny_sides, row 1: byte 5, 0xff, is not UTF-8; convert the text to UTF-8"):
         list(data.read_pairs("tfds:tiny_sides", languages=("en", "de")))
 
 
+def test_tfds_that_cannot_fetch_is_one_line(tfds, monkeypatch):
+    import tensorflow_datasets
+
+    def refuse(self, **_):
+        raise Exception("Failed to get url http://a/b.\nHTTP code: 404.")
+
+    monkeypatch.setattr(type(tensorflow_datasets.builder("tiny_translation")), "download_and_prepare", refuse)
+    with pytest.raises(OSError, match=r"cannot fetch 'tiny_translation' \(Failed to get url http://a/b\.\); check"):
+        list(data.read_pairs("tfds:tiny_translation"))
+
+
 def test_tfds_not_installed_gives_the_line_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
-    with refusal("data source 'tfds:a/b' needs TensorFlow Datasets; pip install tensorflow-datasets"):
+    with refusal("data source 'tfds:a/b' needs TensorFlow Datasets; pip install 'tfformer\\[tfds\\]'"):
         list(data.read_pairs("tfds:a/b"))
+
+
+def test_one_side_of_a_source_for_a_language_model(tmp_path):
+    (tmp_path / "text.en.gz").write_bytes(gzip.compress(b"A house.\n\nA tree.\n"))
+    assert list(data.read_sentences("text.en.gz", tmp_path)) == [("A house.",), ("",), ("A tree.",)]
+    both = list(data.read_pairs("phrasebook:valid"))
+    for side, language in enumerate(("en", "de")):
+        sentences = list(data.read_sentences("phrasebook:valid", languages=(language,)))
+        assert sentences == [(pair[side],) for pair in both]
+    with refusal(r"languages \['en', 'de'\] do not choose a side of the phrasebook; give \[en\] or \[de\]"):
+        data.read_sentences("phrasebook:valid", languages=("en", "de"))
+    for source in (["a.en", "a.de"], "a.tsv"):
+        with refusal(
+            r"data source .* has two sides, but a language model reads one text; give FILE, tfds:NAME@SPLIT or .*"
+        ):
+            data.read_sentences(source, tmp_path)
+    (tmp_path / "empty.txt").write_bytes(b"")
+    with refusal(r"data source 'empty.txt' is empty; give at least one sentence"):
+        list(data.read_sentences("empty.txt", tmp_path))
 
 
 # Text to ids
@@ -229,7 +262,7 @@ class WordIds:
 
 
 def encode(pairs, max_length=8, **options):
-    return data.encode_pairs(pairs, WordIds(), WordIds(), max_length, **options)
+    return data.encode_text(pairs, (WordIds(), WordIds()), max_length, **options)
 
 
 def test_rows_are_kept_flat():
@@ -263,9 +296,21 @@ def test_encoding_in_chunks_equals_encoding_at_once(monkeypatch):
     assert chunked.report() == whole.report()
 
 
+def test_text_with_one_side_is_encoded_and_batched_without_a_source():
+    text = data.encode_text([("5 6",), ("",), ("1 2 3",), ("9",)], [WordIds()], max_length=3)
+    assert text.report() == "2 sentences kept (5 tokens), 1 dropped as empty, 1 as longer than 3 tokens"
+    batches = Batches(text, 8)
+    target, labels, weights = batches.batch(0)
+    assert sorted(labels.tolist()) == [[5, 6, END_ID], [9, END_ID, PAD_ID]]
+    assert sorted(target.tolist()) == [[START_ID, 5, 6], [START_ID, 9, PAD_ID]]
+    assert weights.tolist() == (labels != PAD_ID).tolist() and batches.padding_share == pytest.approx(1 / 6)
+    for given, expected in zip(next(iter(batches.dataset())), (target, labels, weights), strict=True):
+        np.testing.assert_array_equal(given, expected)
+
+
 @pytest.mark.parametrize("pairs", [[], [("", "7")], [("1 2 3", "7")]])
 def test_no_pair_left_is_refused(pairs):
-    with refusal(r"no pair is left: 0 sentence pairs kept \(.*tokens; give more text or raise max_length"):
+    with refusal(r"no text is left: 0 sentence pairs kept \(.*tokens; give more text or raise max_length"):
         encode(pairs, max_length=3)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
 
 from tfformer import export, saved_model_writer
 from tfformer.cli import main
@@ -175,6 +176,12 @@ def test_scores_are_the_log_probabilities_of_teacher_forcing(answers, translator
         assert answers["scores"]["num_tokens"][n] == len(target_ids)
 
 
+def test_scores_are_the_runs_own(answers, translator):
+    scored = translator.score(SENTENCES, [translation.text for translation in own(translator, 1)])
+    np.testing.assert_allclose(answers["scores"]["log_prob"], [one.log_prob for one in scored], atol=1e-3)
+    assert answers["scores"]["num_tokens"] == [len(one.tokens) for one in scored]
+
+
 def test_scores_of_nothing_and_of_too_much(answers, translator):
     nothing, empty, long = zip(answers["odd scores"]["log_prob"], answers["odd scores"]["num_tokens"], strict=True)
     assert nothing == (0.0, 0)
@@ -284,6 +291,22 @@ def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, transla
     }
 
 
+def test_the_warm_up_requests_are_such_as_tensorflow_serving_reads_and_can_be_run(version):
+    """Parsed by tensorflow-serving-api itself; one that fails would keep the server from loading the model."""
+    path = version / "assets.extra" / "tf_serving_warmup_requests"
+    signatures = tf.saved_model.load(str(version)).signatures
+    warmed_up = []
+    for record in tf.data.TFRecordDataset(str(path)):
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        assert log.WhichOneof("log_type") == "predict_log"
+        request = log.predict_log.request
+        warmed_up.append(request.model_spec.signature_name)
+        inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
+        outputs = signatures[request.model_spec.signature_name](**inputs)
+        assert all(len(values) == 1 for values in outputs.values())
+    assert sorted(warmed_up) == sorted(saved_model_writer.signatures(version))
+
+
 def test_readme_names_every_signature_and_key(version):
     readme = (Path(__file__).parents[1] / "export" / "README.md").read_text(encoding="utf-8")
     manifest = json.loads((version / "manifest.json").read_text())
@@ -296,6 +319,8 @@ def test_readme_names_every_signature_and_key(version):
 def test_without_text_there_is_no_text(tiny_run, tmp_path):
     version = export.saved_model(tiny_run, tmp_path, with_text=False, max_length=20)
     assert list(saved_model_writer.signatures(version)) == ["translate_ids"]
+    warmup = (version / "assets.extra" / "tf_serving_warmup_requests").read_bytes()
+    assert b"translate_ids" in warmup and b"serving_default" not in warmup
     assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
     (found,) = export._run("saved_model_runner", [version], [["translate_ids", {"ids": [[50] * 90], "lengths": [90]}]])
     assert found["lengths"][0] <= 20

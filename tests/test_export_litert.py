@@ -253,7 +253,7 @@ def test_text_goes_in_and_comes_out(translator, tmp_path):
 
 def test_a_tokenizer_that_reads_otherwise_is_refused():
     found = {"translate": (1, [("a", 0.0), ("b", 0.0)]), "translate_text": (1, [("a", 0.0), ("c", 0.0)])}
-    with pytest.raises(ValueError, match="reads 1 of 2 samples otherwise than SentencePiece does.*leave out --text"):
+    with pytest.raises(ValueError, match=r"reads 1 of 2 samples otherwise than SentencePiece does.*leave out --text"):
         export._check_text(found)
 
 

@@ -362,7 +362,7 @@ def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(norm):
     for first, count in ((0, 1), (1, 2), (3, 1)):
         mask = look_ahead_mask(count, 6, first)
         x = tf.constant(TARGET[:, first : first + count])
-        output, cache = layer.step(x, memory, mask, MEMORY_MASK, cache, first)
+        output, cache = layer.step(x, mask, cache, first, memory, MEMORY_MASK)
         outputs.append(output)
     np.testing.assert_allclose(tf.concat(outputs, axis=1), expected, rtol=1e-4, atol=1e-5)
 

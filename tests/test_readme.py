@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,13 +65,17 @@ def test_the_walk_through_on_own_text(tmp_path, monkeypatch, capsys):
 
 
 def test_the_other_commands_are_ones_that_the_command_line_knows():
-    others = [
-        *commands("multi30k-en-de"),
-        *commands("tfformer attention"),
-        *commands("saved_model"),
-        *commands("tflite"),
-    ]
-    assert len(others) == 7
+    texts = (
+        "multi30k-en-de",
+        "tfformer attention",
+        "tfformer score",
+        "tfformer generate",
+        "saved_model",
+        "tflite",
+        "serve",
+    )
+    others = [command for text in texts for command in commands(text)]
+    assert len(others) == 15
     for command in others:
         assert cli._parser().parse_args(command).verb
 
@@ -135,4 +140,6 @@ def test_the_quickstart_reaches_its_scores(tmp_path):
     results = [json.loads(line) for line in printed.stdout.splitlines() if line.startswith("{")]
     assert next(result["bleu"] for result in results if "bleu" in result) >= 95
     assert next(result["pronouns_right"] for result in results if "pronouns_right" in result) >= 0.95
+    aligned = subprocess.run([sys.executable, "scripts/alignments.py", tmp_path / "run"], cwd=ROOT, capture_output=True)
+    assert min(json.loads(aligned.stdout.splitlines()[-1])["alignment_error_rate"].values()) < 0.25
     assert (tmp_path / "run" / "it.png").read_bytes().startswith(b"\x89PNG")

@@ -8,9 +8,10 @@ import keras
 import numpy as np
 import pytest
 
-from tfformer import training
+from tfformer import training, validation
 from tfformer.checkpoints import RunDirectory
 from tfformer.config import Config
+from tfformer.generator import Generator
 from tfformer.training import TrainingDiverged, train
 from tfformer.translator import Translator
 
@@ -115,7 +116,7 @@ def test_a_run_directory_holds_what_its_contract_says(whole):
     result, history = json.loads((whole / "result.json").read_text()), RunDirectory(whole).history()
     assert [epoch["epoch"] for epoch in history] == [1, 2, 3]
     assert result["steps"] == history[-1]["step"] == 3 * history[0]["step"]
-    assert result["val_bleu"] == round(max(epoch["val_bleu"] for epoch in history), 2)
+    assert result["val_bleu"] == round(max(epoch["val_bleu"] for epoch in history), 4)
 
 
 def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
@@ -130,9 +131,9 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
     scalars = events("validation")
     bleus = [float(np.frombuffer(e.tensor_proto.tensor_content or b"", "f4")[0]) for e in scalars.Tensors("epoch_bleu")]
     np.testing.assert_allclose(bleus, [epoch["val_bleu"] for epoch in history], rtol=1e-5)
-    sample = events("samples").Tensors("translations")[-1].tensor_proto.string_val
+    sample = events("samples").Tensors("samples")[-1].tensor_proto.string_val
     sources = (corpus / "valid.en").read_text().splitlines()
-    assert len(sample) == training.SAMPLES
+    assert len(sample) == validation.SAMPLES
     assert sample[0].decode().startswith(f"{sources[0]}\n\n> ")
 
 
@@ -251,6 +252,78 @@ def test_init_from_refuses_another_model(corpus, whole, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def language_model(corpus: Path, **training_values) -> Config:
+    """A recipe for a language model of the English side, of the shapes of `full_config`'s encoder."""
+    values = full_config(corpus, **training_values).to_dict()
+    values["model"] |= {"architecture": "decoder"}
+    values["data"] |= {"train": "train.en", "valid": "valid.en"}
+    values["tokenizer"] |= {"vocab_size": 25}
+    return Config.from_dict(values)
+
+
+@pytest.mark.slow
+def test_a_language_model_trains_resumes_and_keeps_its_best_weights_like_a_translator(corpus, tmp_path, monkeypatch):
+    config = language_model(corpus)
+    result = train(config, tmp_path / "whole", report=silent)
+    history = RunDirectory(tmp_path / "whole").history()
+    bits = [epoch["val_bits_per_byte"] for epoch in history]
+    assert bits == sorted(bits, reverse=True) and bits[-1] < bits[0]  # each epoch is better than the one before
+    assert (result["best_epoch"], result["val_bits_per_byte"]) == (3, round(bits[-1], 4))
+    with monkeypatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, history[0]["step"] + 2)
+        train(config, tmp_path / "run", report=silent)
+    train(config, tmp_path / "run", resume=True, report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=1e-6)
+    resumed = [epoch["val_bits_per_byte"] for epoch in RunDirectory(tmp_path / "run").history()]
+    np.testing.assert_allclose(resumed, bits, rtol=1e-5)
+
+
+def test_the_fewest_bits_per_byte_are_kept_and_patience_counts_those_that_are_not_fewer():
+    history = [{"val_bits_per_byte": bits} if bits else {} for bits in (2.0, None, 1.5, 1.7, None, 1.6)]
+    assert validation.best_epoch(history) is history[2]
+    assert validation.validations_since_best(history) == 2
+    assert validation.validations_since_best([{}, {}]) == 0
+
+
+@pytest.mark.slow
+def test_a_translators_encoder_starts_from_a_language_model_of_the_source(corpus, tmp_path):
+    """Its embedding, its layers and its vocabulary; what the language model has not is as in any new run."""
+    train(language_model(corpus, epochs=1), tmp_path / "lm", report=silent)
+    values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
+    values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
+    values["model"] |= {"tie_embeddings": "output", "num_decoder_layers": 2, "dropout": 0.3}
+    train(Config.from_dict(values), tmp_path / "run", init_from=tmp_path / "lm", report=silent)
+    origin, run = Generator.load(tmp_path / "lm"), Translator.load(tmp_path / "run")
+    assert run.tokenizers.source.digest == origin.tokenizer.digest != run.tokenizers.target.digest
+    assert run.tokenizers.target.vocab_size == 30
+    own = [*run.model.source_embedding.weights, *run.model.encoder.weights]
+    theirs = [*origin.model.embedding.weights, *origin.model.stack.weights]
+    assert len(theirs) > 10
+    for weight, other in zip(own, theirs, strict=True):
+        np.testing.assert_allclose(weight.numpy(), other.numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "message"),
+    [
+        ("tokenizer", {}, r"is a language model of the source, whose .*; set tokenizer.shared=false and model.tie"),
+        ("model", {"d_ff": 32}, r"the recipe's model is not that of .* \(only dropout, architecture, num_decoder"),
+    ],
+)
+def test_an_encoder_that_does_not_fit_is_refused(corpus, tmp_path, section, changes, message):
+    RunDirectory(tmp_path / "lm").create(language_model(corpus), training._train_tokenizers(language_model(corpus)))
+    values = full_config(corpus).to_dict()
+    values[section] |= changes
+    with pytest.raises(ValueError, match=message):
+        train(Config.from_dict(values), tmp_path / "run", init_from=tmp_path / "lm", report=silent)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_language_model_does_not_start_from_a_translator(corpus, whole, tmp_path):
+    with pytest.raises(ValueError, match=r"the recipe's model is not that of .*whole"):
+        train(language_model(corpus), tmp_path / "run", init_from=whole, report=silent)
+
+
 @pytest.mark.slow
 def test_separate_vocabularies_and_mixed_precision_train_too(corpus, tmp_path):
     values = config_for(corpus, epochs=1, dtype="mixed_bfloat16", optimizer="adamw", weight_decay=0.01).to_dict()
@@ -284,7 +357,7 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
 
 
 def test_accumulated_steps_count_as_one_for_the_schedule(corpus):
-    alone, together = (training._learning_rate(config_for(corpus, accumulate_steps=steps)) for steps in (1, 4))
+    alone, together = (training.learning_rate(config_for(corpus, accumulate_steps=steps)) for steps in (1, 4))
     for update in (0, 7, 19, 60):
         assert float(together(4 * update + 3)) == pytest.approx(float(alone(update)), rel=1e-5)
 
@@ -292,7 +365,7 @@ def test_accumulated_steps_count_as_one_for_the_schedule(corpus):
 @pytest.mark.slow
 def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kept(corpus, tmp_path, monkeypatch):
     scripted = iter([5.0, 9.0, 7.0, 8.0])
-    monkeypatch.setattr(training.evaluation, "scores", lambda *texts: {"bleu": next(scripted), "chrf": 0.0})
+    monkeypatch.setattr(validation.evaluation, "scores", lambda *texts: {"bleu": next(scripted), "chrf": 0.0})
     config = config_for(corpus, epochs=5, validate_every=2)
     with monkeypatch.context() as patch, pytest.raises(Kill):
         kill_at(patch, 4 * 8 + 2)
@@ -366,5 +439,5 @@ def test_bad_text_is_refused_before_anything_is_written(corpus, tmp_path):
 def test_a_recipe_without_text_is_told_what_to_give(corpus, tmp_path):
     values = config_for(corpus).to_dict()
     values["data"]["valid"] = ""
-    with pytest.raises(ValueError, match=r"the recipe names no data.valid; give two files, FILE.tsv, tfds:NAME"):
+    with pytest.raises(ValueError, match=r"the recipe names no data.valid; give a file for each side, FILE.tsv"):
         train(Config.from_dict(values), tmp_path / "run", report=silent)

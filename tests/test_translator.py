@@ -53,6 +53,49 @@ def test_the_score_is_the_log_probability_of_the_text_under_teacher_forcing(tran
     assert checked > len(sentences) / 2
 
 
+def numpy_log_probs(translator, source: str, target: str) -> np.ndarray:
+    """Of each target token and the end token: alone, the whole target at once, softmax in NumPy."""
+    source_ids = [*translator.tokenizers.source.encode([source])[0], END_ID]
+    target_ids = [*translator.tokenizers.target.encode([target])[0], END_ID]
+    inputs = {"source": np.array([source_ids]), "target": np.array([[START_ID, *target_ids[:-1]]])}
+    logits = translator.model(inputs)[0].numpy().astype(np.float64)
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    return log_probs[range(len(target_ids)), target_ids]
+
+
+def test_forced_scores_are_numpys_log_softmax(translator):
+    pairs = phrasebook.pairs("test")[:30]
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs[1:] + pairs[:1]]
+    found = translator.score(sources, targets, batch_tokens=100)
+    for source, target, scored in zip(sources, targets, found, strict=True):
+        expected = numpy_log_probs(translator, source, target)
+        np.testing.assert_allclose(scored.log_probs, expected, atol=1e-3)
+        assert scored.log_prob == pytest.approx(expected.sum(), abs=1e-3)
+        assert scored.perplexity == pytest.approx(np.exp(-expected.mean()), rel=1e-3)
+        ids = translator.tokenizers.target.encode([target])[0]
+        assert scored.tokens == (*translator.tokenizers.target.pieces(ids), "</s>")
+
+
+def test_a_pair_has_the_same_score_alone_and_in_any_batch(translator):
+    pairs = phrasebook.pairs("test")[:12]
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    together = translator.score(sources, targets)
+    for one, source, target in zip(together, sources, targets, strict=True):
+        np.testing.assert_allclose(translator.score([source], [target])[0].log_probs, one.log_probs, atol=1e-4)
+
+
+def test_forced_scores_of_blank_and_overlong_sentences(translator, sentences):
+    limit = translator.max_length - 1
+    cut = translator.tokenizers.target.decode([translator.tokenizers.target.encode([" ".join(sentences)])[0][:limit]])
+    with pytest.warns(UserWarning, match=f"1 of 3 sentences had more than {limit} tokens, the model's most, and were"):
+        nothing, empty, long = translator.score(["  ", sentences[0], sentences[0]], ["x", "", " ".join(sentences)])
+    assert nothing.tokens == () and nothing.log_prob == 0 and np.isnan(nothing.perplexity)
+    assert empty.tokens == ("</s>",)
+    np.testing.assert_allclose(empty.log_probs, numpy_log_probs(translator, sentences[0], ""), atol=1e-3)
+    assert long.log_prob == pytest.approx(translator.score(sentences[:1], cut)[0].log_prob, abs=1e-3)
+    assert translator.score([], []) == []
+
+
 def test_beams_are_sorted_and_on_average_likelier_than_greedy(translator, sentences):
     greedy = translator.n_best(sentences, beam_size=1)
     beams = translator.n_best(sentences, beam_size=4, length_penalty=0.0)
@@ -104,6 +147,8 @@ def test_settings_that_make_no_sense(translator):
         translator.sample(["Hello."], seed=1, temperature=0)
     with pytest.raises(ValueError, match="top_k=0 must be at least 0 and top_p=0 above 0 and at most 1"):
         translator.sample(["Hello."], seed=1, top_p=0)
+    with pytest.raises(ValueError, match="2 sources and 1 targets do not make pairs; give one for each"):
+        translator.score(["Hello.", "Yes."], ["Hallo."])
 
 
 def test_weights_that_are_not_numbers_are_noticed(tiny_run):
@@ -111,6 +156,8 @@ def test_weights_that_are_not_numbers_are_noticed(tiny_run):
     broken.model.set_weights([weight * np.nan for weight in broken.model.get_weights()])
     with pytest.raises(ValueError, match="the model gives a sentence no finite score: its weights are damaged"):
         broken.translate(["Hello."], beam_size=4)
+    with pytest.raises(ValueError, match="the model gives a sentence no finite score: its weights are damaged"):
+        broken.score(["Hello."], ["Hallo."])
 
 
 def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):

@@ -84,7 +84,7 @@ def test_a_build_that_fails_is_one_line(tmp_path, monkeypatch):
     npm.write_text("#!/bin/sh\necho no network >&2\nexit 1\n")
     npm.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    with pytest.raises(ValueError, match="`npm ci` failed in .*: no network"):
+    with pytest.raises(ValueError, match=r"`npm ci` failed in .*: no network"):
         web_page.built(tmp_path)
 
 

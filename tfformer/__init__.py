@@ -16,6 +16,8 @@ _HOME = {
     "Encoder": "transformer",
     "EncoderLayer": "layers",
     "FeedForward": "layers",
+    "Generator": "generator",
+    "LanguageModel": "language_model",
     "MultiHeadAttention": "layers",
     "PositionalEncoding": "layers",
     "SmoothedCrossEntropy": "losses",
@@ -24,6 +26,7 @@ _HOME = {
     "Transformer": "transformer",
     "Translator": "translator",
     "WarmupSchedule": "schedules",
+    "alignments": "alignment",
     "attention": "attention_maps",
     "look_ahead_mask": "masks",
     "padding_mask": "masks",
@@ -45,5 +48,5 @@ def __dir__() -> list[str]:
 
 
 if "keras" in sys.modules:
-    for _module in ("transformer", "losses", "schedules"):
+    for _module in ("transformer", "language_model", "losses", "schedules"):
         importlib.import_module(f"tfformer.{_module}")

@@ -7,7 +7,8 @@ attend), C columns (the positions attended to). Layers and heads are counted fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,7 @@ from tfformer.masks import look_ahead_mask, padding_mask
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 from tfformer.tokenizers import Tokenizer
 from tfformer.transformer import Transformer
-from tfformer.translator import Translator
+from tfformer.translator import CutSentences, Translator, encode_cut
 
 if TYPE_CHECKING:
     from tfformer.phrasebook import Pair
@@ -76,21 +77,29 @@ def attention(translator: Translator, sentence: str, target: str | None = None) 
 def attentions(
     translator: Translator, sentences: Sequence[str], targets: Sequence[str] | None = None, batch_size: int = 64
 ) -> list[Attention]:
-    """`attention` of many sentences, `batch_size` at a time.
+    """`attention` of many sentences, as `each_attention` gives it."""
+    return list(each_attention(translator, sentences, targets, batch_size))
 
-    The model's own translation is its text, tokenized again. ValueError for a sentence or a given target that is blank
-    or longer than the model takes.
+
+def each_attention(
+    translator: Translator, sentences: Sequence[str], targets: Sequence[str] | None = None, batch_size: int = 64
+) -> Iterator[Attention]:
+    """`attention` of one sentence after the other, computed `batch_size` at a time.
+
+    The model's own translation is its text, tokenized again. A sentence that is longer than the model takes is cut,
+    with a warning; ValueError for a sentence or a given target that is blank.
     """
     sources = _encode(translator.tokenizers.source, sentences, translator.max_length)
     if targets is None:
-        written = translator.tokenizers.target.encode(translator.translate(sentences))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CutSentences)  # they have just been counted
+            targets = translator.translate(sentences)
+        written = [ids[: translator.max_length - 1] for ids in translator.tokenizers.target.encode(targets)]
     else:
         written = _encode(translator.tokenizers.target, targets, translator.max_length)
-    found = []
     for first in range(0, len(sources), batch_size):
         batch = slice(first, first + batch_size)
-        found += _attentions_of_batch(translator, sources[batch], written[batch])
-    return found
+        yield from _attentions_of_batch(translator, sources[batch], written[batch])
 
 
 def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -155,15 +164,9 @@ def _labelled(
 
 
 def _encode(tokenizer: Tokenizer, sentences: Sequence[str], max_length: int) -> list[list[int]]:
-    encoded = tokenizer.encode(sentences)
-    for sentence, ids in zip(sentences, encoded, strict=True):
-        if not ids:
-            raise ValueError("a sentence is blank, and there is no attention in it; give one with words")
-        if len(ids) >= max_length:
-            raise ValueError(
-                f"a sentence has {len(ids)} tokens, but the model takes at most {max_length - 1}; "
-                f"give a shorter one than {sentence[:40]!r}..."
-            )
+    encoded = encode_cut(tokenizer, sentences, max_length - 1, stacklevel=4)
+    if not all(encoded):
+        raise ValueError("a sentence is blank, and there is no attention in it; give one with words")
     return encoded
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tfformer.attention_maps import Attention, AttentionMaps
-from tfformer.files import whole_file, write_text
+from tfformer.figures import BLUE, GREY, INK, LINE_GREY, PAPER, empty_figure, save
+from tfformer.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Head = int | str | None  # a number from 1, "mean", or None for every head
 
@@ -28,8 +28,6 @@ PAGE = ".html"
 TEMPLATE = Path(__file__).with_name("attention.html")
 DATA_PLACE = "{data}"  # what stands in the template where the data go
 
-INK, GREY, PAPER, LINE_GREY = "#1b1f24", "#6e7781", "#ffffff", "#d8dee4"
-BLUE = "#0072b2"  # from Okabe and Ito's palette; like Tol's it is safe for every kind of colour vision
 MUTED = ("#332288", "#cc6677", "#117733", "#ddaa33", "#88ccee", "#882255", "#44aa99", "#aa4499", "#999933")  # after Tol
 PUNCTUATION = ".,;:!?\"'()[]«»„“”‚‘’¿¡…"
 
@@ -67,7 +65,7 @@ def draw_heads(maps: AttentionMaps, path: str | Path, layer: int | None = None, 
     panels = {(layer, head): _head_weights(maps, layer, head) for layer in layers for head in heads}
     cell = min(0.5, max(16 / (len(heads) * len(maps.columns)), 0.05))  # inches
     width, height = (len(maps.columns) + 1) * len(heads) - 1, (len(maps.rows) + 2) * len(layers) - 2  # cells
-    figure = _figure((width * cell, height * cell))
+    figure = empty_figure((width * cell, height * cell))
     axes = figure.subplots(len(layers), len(heads), squeeze=False, sharex=True, sharey=True)
     figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=1 / len(maps.columns), hspace=2 / len(maps.rows))
     for ax, ((layer, head), weights) in zip(axes.flat, panels.items(), strict=True):
@@ -78,7 +76,7 @@ def draw_heads(maps: AttentionMaps, path: str | Path, layer: int | None = None, 
         _write_percentages(axes[0, 0], weights, cell)
     title = {"fontsize": _font(cell) + 5, "fontweight": "bold", "color": INK}
     figure.suptitle(KINDS[maps.kind], y=1 + 1.3 / height, verticalalignment="bottom", **title)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _heat_map(ax: Axes, weights: np.ndarray, cell: float) -> None:
@@ -144,12 +142,12 @@ def draw_word(
     _write_title(ax, f"What “{maps.rows[row].strip(PUNCTUATION)}” looks at", where, left, heads, colours)
     ax.set_xlim(left - 0.2, right + 0.25 + BAR_LENGTH + 0.8)
     ax.figure.set_size_inches(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()))
-    _save(ax.figure, path)
+    save(ax.figure, path)
 
 
 def _word_axes(lines: int) -> Axes:
     """Axes that fill a figure, with inches for units and the first line of words at y = 0."""
-    ax = _figure((8, 8)).add_axes((0, 0, 1, 1))
+    ax = empty_figure((8, 8)).add_axes((0, 0, 1, 1))
     ax.set_axis_off()
     ax.set_ylim((lines - 1) * LINE + 0.45, -1.6)
     return ax
@@ -302,21 +300,3 @@ def _row(maps: AttentionMaps, word: str | int) -> int:
             if wanted in words:
                 return words.index(wanted)
     raise ValueError(f"word={word!r} is not in the sentence; choose one of {' '.join(maps.rows)}")
-
-
-def _figure(size: tuple[float, float]) -> Figure:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            "pictures need matplotlib; pip install matplotlib, or choose a file ending in .html"
-        ) from error
-    figure = Figure(size, dpi=150, facecolor=PAPER)
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _save(figure: Figure, path: Path) -> None:
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format=path.suffix[1:], bbox_inches="tight", pad_inches=0.2)

@@ -2,11 +2,11 @@
 
 config.json         the recipe in full, with the digests of the tokenizers and of the training text
 tokenizer.model     the vocabulary (or source.model and target.model)
-best.weights.h5     the weights with the best validation BLEU
+best.weights.h5     the weights with the best validation BLEU, or bits per byte
 resume.npz          every variable and the epochs so far: where --resume goes on
 metrics.jsonl       one line an epoch
 result.json         written last: the training has finished
-tensorboard/        the same figures and sample translations for TensorBoard
+tensorboard/        the same figures and sample texts for TensorBoard
 """
 
 import json
@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tfformer.config import Config
+from tfformer.config import Config, ModelConfig
 from tfformer.files import whole_file, write_text
+from tfformer.language_model import LanguageModel
 from tfformer.tokenizers import Tokenizer
 from tfformer.transformer import Transformer
 
@@ -38,6 +39,23 @@ class Tokenizers:
     @property
     def digests(self) -> dict[str, str]:
         return {"source": self.source.digest, "target": self.target.digest}
+
+
+Model = Transformer | LanguageModel
+
+WHAT_IT_IS = {
+    "encoder-decoder": "a translation model, for `tfformer translate`",
+    "decoder": "a language model, for `tfformer generate`",
+}
+
+
+def new_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str = "float32") -> Model:
+    """The model that a recipe describes, untrained."""
+    arguments = dict(vars(config))
+    if arguments.pop("architecture") == "decoder":
+        del arguments["num_decoder_layers"]
+        return LanguageModel(tokenizers.target.vocab_size, dtype=dtype, **arguments)
+    return Transformer(tokenizers.source.vocab_size, tokenizers.target.vocab_size, dtype=dtype, **arguments)
 
 
 class RunDirectory:
@@ -96,6 +114,12 @@ class RunDirectory:
             )
         return tokenizers
 
+    def check_architecture(self, wanted: str) -> None:
+        """ValueError if the run's model is of another kind."""
+        found = self.config().model.architecture
+        if found != wanted:
+            raise ValueError(f"{self.path} holds {WHAT_IT_IS[found]}; this needs {WHAT_IT_IS[wanted]}")
+
     def check_text(self, text_digest: str) -> None:
         """ValueError if the training text is not the one that the run began with."""
         if self._read_config()[1].get("text") != text_digest:
@@ -103,12 +127,11 @@ class RunDirectory:
                 f"the training text is not the one that {self.path} began with; restore it or start a new run"
             )
 
-    def load_model(self, tokenizers: Tokenizers) -> Transformer:
-        """The run's Transformer with its best weights."""
+    def load_model(self, tokenizers: Tokenizers) -> Model:
+        """The run's model with its best weights."""
         if not self.weights.is_file():
             raise FileNotFoundError(f"{self.path} has no best.weights.h5 yet: no validation has been reached; train on")
-        sizes = (tokenizers.source.vocab_size, tokenizers.target.vocab_size)
-        model = Transformer(*sizes, **vars(self.config().model))
+        model = new_model(self.config().model, tokenizers)
         try:
             model.load_weights(self.weights)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
@@ -117,11 +140,11 @@ class RunDirectory:
             ) from None
         return model
 
-    def save_weights(self, model: Transformer) -> None:
+    def save_weights(self, model: Model) -> None:
         with whole_file(self.weights) as temporary:
             model.save_weights(temporary)
 
-    def save_resume_state(self, model: Transformer, history: list[dict]) -> None:
+    def save_resume_state(self, model: Model, history: list[dict]) -> None:
         """Every variable of model and optimizer, and the history of the epochs (plain JSON values)."""
         lines = [json.dumps(epoch) for epoch in history]
         arrays = {f"variable_{n}": np.asarray(variable) for n, variable in enumerate(_variables(model))}
@@ -129,7 +152,7 @@ class RunDirectory:
             np.savez(file, history=np.array(lines, dtype=str), **arrays)
         write_text(self.metrics, "".join(line + "\n" for line in lines))
 
-    def load_resume_state(self, model: Transformer) -> list[dict]:
+    def load_resume_state(self, model: Model) -> list[dict]:
         """Put the variables back and return the history."""
         history, variables = self.history(), _variables(model)
         with self._open_resume_state() as state:
@@ -182,5 +205,5 @@ def first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _variables(model: Transformer) -> list:
+def _variables(model: Model) -> list:
     return [*model.variables, *model.optimizer.variables]

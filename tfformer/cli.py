@@ -5,11 +5,12 @@ import contextlib
 import inspect
 import itertools
 import json
+import math
 import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 CHUNK = 1_000  # sentences read, translated and written at a time, so that input may be larger than memory
@@ -20,9 +21,29 @@ EXAMPLES = """examples:
   tfformer translate runs/mine --input news.en --output news.de --beam-size 4
   echo "The animal is tired." | tfformer translate runs/phrasebook
   tfformer evaluate runs/mine --source test.en --reference test.de
+  tfformer score runs/mine --source test.en --target test.de --per-token
   tfformer attention runs/phrasebook "The animal is tired." --kind cross --word Tier --output tier.png
+  tfformer inspect runs/mine --output pictures
+  tfformer train phrasebook-lm --run-dir runs/lm
+  tfformer generate runs/lm --prefix "The animal" --count 5 --seed 1
   tfformer export runs/mine --format saved_model --output models/mine
   tfformer export runs/mine --format tflite --quantize int8 --output models/mine-litert
+  tfformer serve runs/mine --port 8501
+"""
+
+
+SCORE_FORMAT = """a line has these columns, with tabs between them:
+  log-probability of the translation given its source, in nats
+  number of tokens of the translation, with the end token; 0 where the source is blank
+  perplexity: e to the mean negative log-probability of a token; nan where there are no tokens
+  with --per-token: the tokens, with spaces between them
+  with --per-token: their log-probabilities, with spaces between them
+The last line, about the whole text, is JSON; it goes to standard error where the lines go to standard output.
+
+example, to choose among translations that another run has written, four for each line of news.en:
+  tfformer translate runs/one --input news.en --n-best 4 --output four.de
+  sed 'p;p;p' news.en > four.en
+  tfformer score runs/two --source four.en --target four.de | paste - four.de
 """
 
 
@@ -72,7 +93,7 @@ def import_tensorflow() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tfformer",
-        description="Train a Transformer on parallel text, translate with it and score it.",
+        description="Train a Transformer on text, translate or continue text with it, and score it.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -86,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
 
     verb(_recipes, "list the built-in recipes")
 
-    train = verb(_train, "train on parallel text, as a recipe says")
+    train = verb(_train, "train on parallel text, or on text alone, as a recipe says")
     train.add_argument("recipe", metavar="RECIPE", help="a YAML file or the name of a built-in recipe")
     train.add_argument("--run-dir", required=True, metavar="DIR", help="where the run goes; must be new or empty")
     train.add_argument(
@@ -103,17 +124,40 @@ def _parser() -> argparse.ArgumentParser:
     translate.add_argument("--n-best", type=int, default=1, metavar="K", help="print the K best, always K lines")
     translate.add_argument("--scores", action="store_true", help="print score, tab, translation")
 
+    translate.add_argument("--alignments", action="store_true", help="add a tab and the words aligned, as 0-0 1-2")
+
+    generate = verb(_generate, "continue text with a language model; one text a line")
+    generate.add_argument("run", metavar="RUN", help="the run directory of a language model")
+    generate.add_argument("--prefix", default="", metavar="TEXT", help="how each text begins; anyhow if left out")
+    generate.add_argument("--count", type=int, default=1, metavar="N", help="how many texts; 1 if left out")
+    generate.add_argument("--seed", type=int, default=1, metavar="S", help="the same seed gives the same texts")
+    generate.add_argument("--temperature", type=float, default=1.0, metavar="T", help="below 1 more likely texts")
+    generate.add_argument("--top-k", type=int, default=0, metavar="K", help="the K likeliest tokens at each step alone")
+    generate.add_argument("--top-p", type=float, default=1.0, metavar="P", help="the fewest that reach the probability")
+    generate.add_argument("--greedy", action="store_true", help="the likeliest token at each step: one text")
+    generate.add_argument("--scores", action="store_true", help="print log-probability after the prefix, tab, text")
+    generate.add_argument("--output", metavar="F", help="a new file; standard output if left out")
+
     corpus = verb(_corpus, "write the built-in parallel corpus as text files")
     corpus.add_argument("name", choices=["phrasebook"])
     corpus.add_argument("--output", required=True, metavar="DIR", help="gets {train,valid,test}.{en,de}")
 
-    evaluate = verb(_evaluate, "translate a text and score it with BLEU and chrF; the last line is JSON")
+    evaluate = verb(_evaluate, "score a run on a text: BLEU and chrF, or bits per byte; the last line is JSON")
     evaluate.add_argument("run", metavar="RUN", help="a run directory")
-    evaluate.add_argument("--source", required=True, metavar="F", help="the text to translate")
-    evaluate.add_argument("--reference", required=True, metavar="F", help="its correct translation, line by line")
+    evaluate.add_argument("--source", required=True, metavar="F", help="the text to translate, or a language model's")
+    evaluate.add_argument("--reference", metavar="F", help="its correct translation, line by line")
     _add_search(evaluate)
     evaluate.add_argument("--json", action="store_true", help="print the JSON line alone")
     evaluate.set_defaults(n_best=1)
+
+    score = verb(_score, "say how likely given translations are: one line a pair, and a last JSON line for the text")
+    score.formatter_class = argparse.RawDescriptionHelpFormatter
+    score.epilog = SCORE_FORMAT
+    score.add_argument("run", metavar="RUN", help="a run directory")
+    score.add_argument("--source", required=True, metavar="F", help="a text")
+    score.add_argument("--target", required=True, metavar="F", help="its translation, line by line")
+    score.add_argument("--per-token", action="store_true", help="add each token and its log-probability")
+    score.add_argument("--output", metavar="F", help="a new file for the lines; standard output if left out")
 
     attention = verb(_attention, "draw what the heads look at while they translate a sentence")
     attention.add_argument("run", metavar="RUN", help="a run directory")
@@ -124,6 +168,10 @@ def _parser() -> argparse.ArgumentParser:
     attention.add_argument("--layer", type=int, metavar="L", help="counted from 1")
     attention.add_argument("--head", metavar="H", help="counted from 1, or mean; all heads if left out")
     attention.add_argument("--output", required=True, metavar="F", help="a new .png, .svg or .html (a page to explore)")
+
+    looks = verb(_inspect, "say what a run is made of, and draw its training, learning rate, positions and masks")
+    looks.add_argument("run", metavar="RUN", help="a run directory; it may still be training")
+    looks.add_argument("--output", metavar="DIR", help="gets the pictures; none are drawn if left out")
 
     export = verb(_export, "write a finished run for other software to run, and check that it translates the same")
     export.add_argument("run", metavar="RUN", help="a run directory")
@@ -147,6 +195,13 @@ def _parser() -> argparse.ArgumentParser:
         "--dynamic", dest="static", action="store_const", const=False, help="tflite: any batch and length, the default"
     )
     export.add_argument("--samples", metavar="F", help="sentences to check with; made of the vocabulary if left out")
+
+    serve = verb(_serve, "try a run or an export in the browser and over TensorFlow Serving's REST and gRPC API")
+    serve.add_argument("model", metavar="RUN_OR_EXPORT", help="a run directory, or what export has written")
+    serve.add_argument("--host", default="127.0.0.1", metavar="H", help="127.0.0.1, this machine alone, if left out")
+    serve.add_argument("--port", type=int, default=8501, metavar="P", help="of REST and the page; 8501 if left out")
+    serve.add_argument("--grpc-port", type=int, metavar="P", help="of gRPC; none if left out")
+    serve.add_argument("--name", metavar="NAME", help="what clients call the model; the folder's name if left out")
     return parser
 
 
@@ -179,11 +234,52 @@ def _translate(options: argparse.Namespace) -> None:
 
     if options.n_best < 1:
         raise ValueError(f"--n-best {options.n_best} must be at least 1")
+    translator = Translator.load(options.run)
+    n_best = _n_best(translator, options)
+
+    def lines(sources: list[str]) -> list[str]:
+        """The lines of a chunk: the same number for each sentence, whatever the search finds."""
+        no_more = [("", 0.0)] * options.n_best
+        found = [translation for best in n_best(sources) for translation in [*best, *no_more][: options.n_best]]
+        columns = [[text for text, _ in found]]
+        if options.scores:
+            columns.insert(0, [f"{score:.4f}" for _, score in found])
+        if options.alignments:
+            repeated = [source for source in sources for _ in range(options.n_best)]
+            columns.append(_alignments(translator, repeated, columns[-1]))
+        return ["\t".join(line) for line in zip(*columns, strict=True)]
+
     with _output(options.output) as output:
-        for translations in _translations(Translator.load(options.run), _input_lines(options.input), options):
-            missing = [("", 0.0)] * (options.n_best - len(translations))
-            for text, score in [*translations[: options.n_best], *missing]:
-                print(f"{score:.4f}\t{text}" if options.scores else text, file=output)
+        for line in _in_chunks(_input_lines(options.input), lines):
+            print(line, file=output)
+
+
+def _alignments(translator, sources: list[str], translations: list[str]) -> list[str]:
+    from tfformer.alignment import alignments, pharaoh
+    from tfformer.translator import CutSentences
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutSentences)  # the translator has counted them
+        return [pharaoh(one) for one in alignments(translator, sources, translations)]
+
+
+def _generate(options: argparse.Namespace) -> None:
+    import_tensorflow()
+    from tfformer.generator import Generator
+
+    if options.count < 1:
+        raise ValueError(f"--count {options.count} must be at least 1")
+    if not 0 <= options.seed < 2**31 - options.count:
+        raise ValueError(f"--seed {options.seed} must be from 0 to {2**31 - options.count - 1}")
+    with _output(options.output) as output:
+        generator = Generator.load(options.run)
+        if options.greedy:
+            found = generator.complete([options.prefix])
+        else:
+            settings = (options.seed, options.temperature, options.top_k, options.top_p)
+            found = generator.sample([options.prefix] * options.count, *settings)
+        for text, score in found:
+            print(f"{score:.4f}\t{text}" if options.scores else text, file=output)
 
 
 def _corpus(options: argparse.Namespace) -> None:
@@ -194,6 +290,18 @@ def _corpus(options: argparse.Namespace) -> None:
 
 def _evaluate(options: argparse.Namespace) -> None:
     import_tensorflow()
+    from tfformer.checkpoints import RunDirectory
+
+    translates = RunDirectory.open(options.run).config().model.architecture != "decoder"
+    if translates != (options.reference is not None):
+        raise ValueError(f"{options.run} {'needs a' if translates else 'is a language model and takes no'} --reference")
+    line, result = (_evaluate_translation if translates else _evaluate_language_model)(options)
+    if not options.json:
+        print(line)
+    print(json.dumps(result))
+
+
+def _evaluate_translation(options: argparse.Namespace) -> tuple[str, dict]:
     from tfformer.data import read_pairs
     from tfformer.evaluation import scores
     from tfformer.translator import Translator
@@ -201,11 +309,38 @@ def _evaluate(options: argparse.Namespace) -> None:
     sources, references = map(list, zip(*read_pairs([options.source, options.reference]), strict=True))
     translator = Translator.load(options.run)
     start = time.monotonic()
-    result = scores([best.text for best, *_ in _translations(translator, sources, options)], references)
-    result |= {"sentences": len(sources), "seconds": round(time.monotonic() - start, 2)}
-    if not options.json:
-        print(f"BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f} on {len(sources)} sentences")
-    print(json.dumps(result))
+    result = scores([best.text for best, *_ in _in_chunks(sources, _n_best(translator, options))], references)
+    line = f"BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f} on {len(sources)} sentences"
+    return line, result | {"sentences": len(sources), "seconds": round(time.monotonic() - start, 2)}
+
+
+def _evaluate_language_model(options: argparse.Namespace) -> tuple[str, dict]:
+    from tfformer.data import read_sentences
+    from tfformer.generator import Generator
+
+    sentences = [sentence for (sentence,) in read_sentences(options.source)]
+    bits = Generator.load(options.run).bits_per_byte(sentences)
+    line = f"{bits:.4f} bits per byte on {len(sentences)} sentences"
+    return line, {"bits_per_byte": bits, "sentences": len(sentences)}
+
+
+def _score(options: argparse.Namespace) -> None:
+    import_tensorflow()
+    from tfformer.data import read_pairs
+    from tfformer.translator import Translator
+
+    translator, pairs, tokens, log_prob = Translator.load(options.run), 0, 0, 0.0
+    with _output(options.output) as output:
+        texts = read_pairs([options.source, options.target])
+        for found in _in_chunks(texts, lambda chunk: translator.score(*zip(*chunk, strict=True)), sides=2):
+            columns = [f"{found.log_prob:.4f}", len(found.tokens), f"{found.perplexity:.4f}"]
+            if options.per_token:
+                columns += [" ".join(found.tokens), " ".join(f"{token:.4f}" for token in found.log_probs)]
+            print(*columns, sep="\t", file=output)
+            pairs, tokens, log_prob = pairs + 1, tokens + len(found.tokens), log_prob + found.log_prob
+    perplexity = math.exp(-log_prob / tokens) if tokens else None
+    summary = {"pairs": pairs, "tokens": tokens, "log_prob": round(log_prob, 4), "perplexity": perplexity}
+    print(json.dumps(summary), file=sys.stdout if options.output else sys.stderr)
 
 
 def _attention(options: argparse.Namespace) -> None:
@@ -218,6 +353,20 @@ def _attention(options: argparse.Namespace) -> None:
     head = int(options.head) if (options.head or "").isdecimal() else options.head
     found = attention(Translator.load(options.run), options.sentence, options.target)
     draw(found, options.output, options.kind, options.word, options.layer, head)
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    import_tensorflow()
+    from tfformer.checkpoints import RunDirectory
+    from tfformer.inspection import describe
+
+    run = RunDirectory.open(options.run)
+    print(describe(run))
+    if options.output:
+        from tfformer import run_pictures
+
+        for path in run_pictures.draw(run, options.output):
+            print(path)
 
 
 def _export(options: argparse.Namespace) -> None:
@@ -235,29 +384,42 @@ def _export(options: argparse.Namespace) -> None:
     version = write(options.run, options.output, **given)
     (manifest,) = (json.loads(path.read_text(encoding="utf-8")) for path in version.rglob(export.MANIFEST))
     for name, measured in manifest["parity"].items():
-        print(f"{name}: {measured['identical']} of {measured['sentences']} sample translations are the run's own")
+        print(f"{name}: {measured['identical']} of {measured['sentences']} samples come out as the run's own")
     if bleu := manifest.get("bleu"):
         print(f"BLEU on {bleu['sentences']} validation sentences: {bleu['run']:.2f}, exported {bleu['exported']:.2f}")
     print(version)
 
 
-def _translations(translator, sentences: Iterable[str], options: argparse.Namespace) -> Iterator[list]:
-    """The n-best lists of the sentences, chunk by chunk; tells a terminal how many are done, and how many were cut."""
-    from tfformer.translator import CutSentences
+def _serve(options: argparse.Namespace) -> None:
+    import_tensorflow()
+    from tfformer.serving import serve
 
+    serve(options.model, options.host, options.port, options.grpc_port, options.name)
+
+
+def _n_best(translator, options: argparse.Namespace) -> Callable[[list[str]], list[list]]:
+    """The translator's n-best lists with the search that the options ask for."""
     beam_size = translator.decoding.beam_size if options.beam_size is None else options.beam_size
     beam_size = max(beam_size, options.n_best) if options.n_best > 1 else beam_size
-    sentences, done, cut = iter(sentences), 0, 0
-    while chunk := list(itertools.islice(sentences, CHUNK)):
+    return lambda sentences: translator.n_best(sentences, beam_size, options.length_penalty)
+
+
+def _in_chunks(items: Iterable, work: Callable[[list], list], sides: int = 1) -> Iterator:
+    """What `work` makes of items with `sides` sentences each, a chunk at a time; tells a terminal how many are done,
+    and at the end how many sentences were cut."""
+    from tfformer.translator import CutSentences
+
+    items, done, cut = iter(items), 0, []
+    while chunk := list(itertools.islice(items, CHUNK)):
         with warnings.catch_warnings(record=True) as caught:
-            found = translator.n_best(chunk, beam_size, options.length_penalty)
+            found = work(chunk)
         done += len(chunk)
-        cut += sum(warning.message.cut for warning in caught if isinstance(warning.message, CutSentences))
+        cut += [warning.message for warning in caught if isinstance(warning.message, CutSentences)]
         if sys.stderr.isatty() and not sys.stdout.isatty():
-            print(f"{done:,} sentences translated", file=sys.stderr)
+            print(f"{done:,} lines done", file=sys.stderr)
         yield from found
     if cut:
-        warnings.warn(CutSentences(cut, done, translator.max_length - 1), stacklevel=1)
+        warnings.warn(CutSentences(sum(one.cut for one in cut), sides * done, cut[0].most), stacklevel=1)
 
 
 def _input_lines(path: str | None) -> Iterator[str]:

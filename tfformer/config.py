@@ -60,8 +60,12 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The arguments of `tfformer.Transformer` but for the vocabulary sizes, which the tokenizers give."""
+    """The arguments of `tfformer.Transformer` but for the vocabulary sizes, which the tokenizers give.
 
+    With the architecture `decoder` those of `tfformer.LanguageModel`, which has neither source nor decoder layers.
+    """
+
+    architecture: typing.Literal["encoder-decoder", "decoder"] = "encoder-decoder"
     num_layers: int = 6
     num_decoder_layers: int | None = None
     d_model: int = 512
@@ -91,9 +95,9 @@ class TokenizerConfig:
 class DataConfig:
     """Where the text comes from, and how it is cut into batches.
 
-    `train` and `valid` are each a pair of text files, one TSV file, `tfds:NAME` or `phrasebook:SPLIT`; paths are
-    relative to `folder`, `languages` choose the sides of a TFDS data set. `max_length` counts tokens with the end
-    token, `batch_tokens` the tokens of one side.
+    `train` and `valid` are each a pair of text files, one TSV file, `tfds:NAME` or `phrasebook:SPLIT`; for a language
+    model one text file in place of the pair, and one of `languages`. Paths are relative to `folder`, `languages` choose
+    the sides of a TFDS data set. `max_length` counts tokens with the end token, `batch_tokens` the tokens of one side.
     """
 
     train: str | list[str] = ""
@@ -109,8 +113,9 @@ class TrainingConfig:
     """How `model.fit` is driven. An epoch is one pass over the text, or `epoch_steps` steps; validation counts as time.
 
     An epoch's end is where a run can be resumed from: give `epoch_steps` where a pass takes hours.
-    `patience` and `plateau_patience` count validations without a better BLEU. `learning_rate` is the highest one
-    (inverse_sqrt) or the first one (plateau); the schedule `warmup` has the paper's, times `learning_rate_scale`.
+    `patience` and `plateau_patience` count validations without a better BLEU, or with no fewer bits per byte.
+    `learning_rate` is the highest one (inverse_sqrt) or the first one (plateau); the schedule `warmup` has the paper's,
+    times `learning_rate_scale`.
     """
 
     epochs: int = 20
@@ -170,6 +175,7 @@ class Config:
             value = getattr(getattr(self, section), key)
             _rule(value is None or low <= value <= high, name, value, f"must be from {low:g} to {high:g}")
         model, tokenizer, data, training = self.model, self.tokenizer, self.data, self.training
+        has_source = model.architecture == "encoder-decoder"
         for name, value, holds, rule in (
             ("model.d_model", model.d_model, model.d_model % 2 == 0, "must be even"),
             (
@@ -189,6 +195,18 @@ class Config:
                 model.tie_embeddings,
                 tokenizer.shared or model.tie_embeddings != "all",
                 "needs one vocabulary; set tokenizer.shared=true or model.tie_embeddings=output",
+            ),
+            (
+                "model.num_decoder_layers",
+                model.num_decoder_layers,
+                has_source or model.num_decoder_layers is None,
+                "goes with an encoder; with model.architecture=decoder give num_layers alone",
+            ),
+            (
+                "tokenizer.shared",
+                tokenizer.shared,
+                has_source or tokenizer.shared,
+                "needs two languages; with model.architecture=decoder there is one vocabulary",
             ),
             (
                 "training.learning_rate",

@@ -1,4 +1,4 @@
-"""Sentence pairs from text files, TSV, TFDS or the phrasebook, as batches of ids. Knows tokenizers, no model."""
+"""Sentences and pairs of them from text files, TSV, TFDS or the phrasebook, as batches of ids. Knows no model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID
 from tfformer.tokenizers import Tokenizer
 
 SentencePair = tuple[str, str]
+Sides = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
 
-CHUNK = 10_000  # sentence pairs encoded at a time, so that memory holds their text only
+CHUNK = 10_000  # sentences or pairs encoded at a time, so that memory holds their text only
 
 # Reading text
 
@@ -45,7 +46,7 @@ def read_pairs(
     if not isinstance(source, str | Path) and len(source) == 2:
         pairs = _aligned_pairs(*(Path(folder, path) for path in source))
     elif name.startswith("tfds:"):
-        pairs = _tfds_pairs(name.removeprefix("tfds:"), languages, split)
+        pairs = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=2)
     elif name.startswith("phrasebook:"):
         pairs = _phrasebook_pairs(name.removeprefix("phrasebook:"))
     elif name.endswith((".tsv", ".tsv.gz")):
@@ -55,7 +56,31 @@ def read_pairs(
             f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], FILE.tsv, "
             "tfds:NAME@SPLIT or phrasebook:SPLIT"
         )
-    return _at_least_one(pairs, source)
+    return _at_least_one(pairs, source, "sentence pair")
+
+
+def read_sentences(
+    source: str | Path, folder: str | Path = ".", languages: tuple[str] | None = None, split: str = "train"
+) -> Iterator[tuple[str]]:
+    """The sentences (sentence,) of a data source, for a language model: as `read_pairs`, but of one side.
+
+    - `train.txt`: a text file, line by line; `.gz` too.
+    - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets; `languages` holds the key of the text.
+    - `phrasebook:SPLIT`: the sentences that come with the package; `languages` is [en] or [de].
+    """
+    name = str(source)
+    if not isinstance(source, str | Path) or name.endswith((".tsv", ".tsv.gz")):
+        raise ValueError(
+            f"data source {source!r} has two sides, but a language model reads one text; give FILE, tfds:NAME@SPLIT or "
+            "phrasebook:SPLIT"
+        )
+    if name.startswith("tfds:"):
+        rows = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=1)
+    elif name.startswith("phrasebook:"):
+        rows = _phrasebook_sentences(name.removeprefix("phrasebook:"), languages)
+    else:
+        rows = ((line,) for line in read_lines(Path(folder, name)))
+    return _at_least_one(rows, source, "sentence")
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -90,12 +115,12 @@ def _text(line: bytes, place: str) -> str:
         ) from error
 
 
-def _at_least_one(pairs: Iterator[SentencePair], source: object) -> Iterator[SentencePair]:
-    first = next(pairs, None)
+def _at_least_one(rows: Iterator[Sides], source: object, what: str) -> Iterator[Sides]:
+    first = next(rows, None)
     if first is None:
-        raise ValueError(f"data source {source!r} is empty; give at least one sentence pair")
+        raise ValueError(f"data source {source!r} is empty; give at least one {what}")
     yield first
-    yield from pairs
+    yield from rows
 
 
 def _aligned_pairs(source_path: Path, target_path: Path) -> Iterator[SentencePair]:
@@ -123,11 +148,11 @@ def _tsv_pairs(path: Path) -> Iterator[SentencePair]:
         yield columns[0], columns[1]
 
 
-def _tfds_pairs(name: str, languages: tuple[str, str] | None, split: str) -> Iterator[SentencePair]:
+def _tfds_rows(name: str, languages: tuple[str, ...] | None, split: str, sides: int) -> Iterator[Sides]:
     name, _, own_split = name.partition("@")
     tfds, builder = _tfds_builder(name)
-    source, target = _tfds_languages(builder.info, languages)
-    builder.download_and_prepare()
+    keys = _tfds_languages(builder.info, languages, sides)
+    _prepare(name, builder)
     try:
         dataset = builder.as_dataset(split=own_split or split)
     except ValueError as error:
@@ -136,7 +161,7 @@ def _tfds_pairs(name: str, languages: tuple[str, str] | None, split: str) -> Ite
         ) from error
     for number, row in enumerate(tfds.as_numpy(dataset), start=1):
         place = f"tfds:{name}, row {number}"
-        yield _text(row[source], place), _text(row[target], place)
+        yield tuple(_text(row[key], place) for key in keys)
 
 
 def _tfds_builder(name: str):
@@ -144,7 +169,7 @@ def _tfds_builder(name: str):
         import tensorflow_datasets as tfds
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"data source 'tfds:{name}' needs TensorFlow Datasets; pip install tensorflow-datasets"
+            f"data source 'tfds:{name}' needs TensorFlow Datasets; pip install 'tfformer[tfds]'"
         ) from error
     try:
         return tfds, tfds.builder(name)
@@ -154,12 +179,21 @@ def _tfds_builder(name: str):
         ) from error
 
 
-def _tfds_languages(info, languages: tuple[str, str] | None) -> tuple[str, str]:
-    chosen, known = languages or info.supervised_keys, list(info.features)
+def _prepare(name: str, builder) -> None:
+    """Fetch the data set, if it is not here already; TFDS has errors of its own for what can go wrong."""
+    try:
+        builder.download_and_prepare()
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise OSError(f"TFDS cannot fetch {name!r} ({reason}); check network and disk, and try again") from error
+
+
+def _tfds_languages(info, languages: tuple[str, ...] | None, sides: int) -> tuple[str, ...]:
+    chosen, known, count = languages or info.supervised_keys, list(info.features), {1: "one", 2: "two"}[sides]
     if chosen is None:
-        raise ValueError(f"TFDS dataset {info.name!r} names no source and target; give languages, two of {known}")
-    if len(chosen) != 2 or not set(chosen) <= set(known):
-        raise ValueError(f"languages {list(chosen)} do not fit TFDS dataset {info.name!r}; give two of {known}")
+        raise ValueError(f"TFDS dataset {info.name!r} names no source and target; give languages, {count} of {known}")
+    if len(chosen) != sides or not set(chosen) <= set(known):
+        raise ValueError(f"languages {list(chosen)} do not fit TFDS dataset {info.name!r}; give {count} of {known}")
     return tuple(chosen)
 
 
@@ -167,6 +201,12 @@ def _phrasebook_pairs(split: str) -> Iterator[SentencePair]:
     from tfformer import phrasebook
 
     return ((pair.source, pair.target) for pair in phrasebook.pairs(split))
+
+
+def _phrasebook_sentences(split: str, languages: tuple[str] | None) -> Iterator[tuple[str]]:
+    if languages not in (("en",), ("de",)):
+        raise ValueError(f"languages {list(languages or [])} do not choose a side of the phrasebook; give [en] or [de]")
+    return ((pair[languages == ("de",)],) for pair in _phrasebook_pairs(split))
 
 
 # Text to ids
@@ -209,15 +249,31 @@ class IdRows:
         return batch
 
 
-@dataclasses.dataclass(frozen=True)
-class EncodedPairs:
-    """Sentence pairs as ids, END_ID closing every row, and the count of those left out."""
+def like_length_batches(rows: Sequence[Sequence[int]], batch_size: int) -> Iterator[tuple[list[int], np.ndarray]]:
+    """The rows that are not empty, shortest first, `batch_size` at a time: their numbers and their ids, padded."""
+    order = [number for number in sorted(range(len(rows)), key=lambda number: len(rows[number])) if rows[number]]
+    for first in range(0, len(order), batch_size):
+        numbers = order[first : first + batch_size]
+        yield numbers, IdRows.of([rows[number] for number in numbers]).padded(range(len(numbers)))
 
-    source: IdRows
-    target: IdRows
+
+@dataclasses.dataclass(frozen=True)
+class EncodedText:
+    """Sentence pairs, or sentences, as ids, END_ID closing every row, and the count of those left out."""
+
+    sides: tuple[IdRows, ...]
     max_length: int
     dropped_empty: int
     dropped_long: int
+
+    @property
+    def source(self) -> IdRows:
+        return self.sides[0]
+
+    @property
+    def target(self) -> IdRows:
+        """What is learned; of text with one side, that side."""
+        return self.sides[-1]
 
     @property
     def kept(self) -> int:
@@ -226,10 +282,14 @@ class EncodedPairs:
     @property
     def digest(self) -> str:
         """SHA-256 of the ids, in hexadecimal: the same for the same text, vocabulary and `max_length`."""
-        sides = (self.source, self.target)
-        return hashlib.sha256(b"".join(rows.ids.tobytes() + rows.offsets.tobytes() for rows in sides)).hexdigest()
+        return hashlib.sha256(b"".join(rows.ids.tobytes() + rows.offsets.tobytes() for rows in self.sides)).hexdigest()
 
     def report(self) -> str:
+        if len(self.sides) == 1:
+            return (
+                f"{self.kept:,} sentences kept ({len(self.target.ids):,} tokens), {self.dropped_empty:,} dropped as "
+                f"empty, {self.dropped_long:,} as longer than {self.max_length:,} tokens"
+            )
         return (
             f"{self.kept:,} sentence pairs kept ({len(self.source.ids):,} source and {len(self.target.ids):,} target "
             f"tokens), {self.dropped_empty:,} dropped for an empty side, {self.dropped_long:,} for a side of more than "
@@ -237,55 +297,45 @@ class EncodedPairs:
         )
 
 
-def encode_pairs(
-    pairs: Iterable[SentencePair],
-    source_tokenizer: Tokenizer,
-    target_tokenizer: Tokenizer,
+def encode_text(
+    rows: Iterable[Sides],
+    tokenizers: Sequence[Tokenizer],
     max_length: int,
-    on_progress: Callable[[int], None] = lambda pairs_done: None,
-) -> EncodedPairs:
-    """Tokenizes the pairs and drops those with an empty side or with more than `max_length` ids, END_ID included.
+    on_progress: Callable[[int], None] = lambda rows_done: None,
+) -> EncodedText:
+    """Tokenizes each side and drops the rows with an empty side or with more than `max_length` ids, END_ID included.
 
-    Calls `on_progress` with the number of pairs read so far. Raises ValueError where no pair is left.
+    Calls `on_progress` with the number of rows read so far. Raises ValueError where none is left.
     """
-    parts, pairs_done = [], 0
-    for chunk in _chunks(pairs):
-        parts.append(_encode_chunk(chunk, source_tokenizer, target_tokenizer, max_length))
-        on_progress(pairs_done := pairs_done + len(chunk))
-    encoded = _joined(parts, max_length)
-    if not encoded.kept:
-        raise ValueError(f"no pair is left: {encoded.report()}; give more text or raise max_length")
-    return encoded
-
-
-def _chunks(pairs: Iterable[SentencePair]) -> Iterator[list[SentencePair]]:
-    pairs = iter(pairs)
-    return iter(lambda: list(itertools.islice(pairs, CHUNK)), [])
-
-
-def _encode_chunk(
-    chunk: list[SentencePair], source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, max_length: int
-) -> EncodedPairs:
-    source = source_tokenizer.encode([source for source, _ in chunk])
-    target = target_tokenizer.encode([target for _, target in chunk])
-    full = [([*s, END_ID], [*t, END_ID]) for s, t in zip(source, target, strict=True) if s and t]
-    kept = [(s, t) for s, t in full if max(len(s), len(t)) <= max_length]
-    return EncodedPairs(
-        source=IdRows.of([s for s, _ in kept]),
-        target=IdRows.of([t for _, t in kept]),
-        max_length=max_length,
-        dropped_empty=len(chunk) - len(full),
-        dropped_long=len(full) - len(kept),
-    )
-
-
-def _joined(parts: Sequence[EncodedPairs], max_length: int) -> EncodedPairs:
-    return EncodedPairs(
-        source=IdRows.join([part.source for part in parts]),
-        target=IdRows.join([part.target for part in parts]),
+    parts, rows_done = [], 0
+    for chunk in _chunks(rows):
+        parts.append(_encode_chunk(chunk, tokenizers, max_length))
+        on_progress(rows_done := rows_done + len(chunk))
+    encoded = EncodedText(
+        sides=tuple(IdRows.join([part.sides[side] for part in parts]) for side in range(len(tokenizers))),
         max_length=max_length,
         dropped_empty=sum(part.dropped_empty for part in parts),
         dropped_long=sum(part.dropped_long for part in parts),
+    )
+    if not encoded.kept:
+        raise ValueError(f"no text is left: {encoded.report()}; give more text or raise max_length")
+    return encoded
+
+
+def _chunks(rows: Iterable[Sides]) -> Iterator[list[Sides]]:
+    rows = iter(rows)
+    return iter(lambda: list(itertools.islice(rows, CHUNK)), [])
+
+
+def _encode_chunk(chunk: list[Sides], tokenizers: Sequence[Tokenizer], max_length: int) -> EncodedText:
+    sides = [tokenizer.encode(side) for tokenizer, side in zip(tokenizers, zip(*chunk, strict=True), strict=True)]
+    full = [[[*ids, END_ID] for ids in row] for row in zip(*sides, strict=True) if all(row)]
+    kept = [row for row in full if max(map(len, row)) <= max_length]
+    return EncodedText(
+        sides=tuple(IdRows.of([row[side] for row in kept]) for side in range(len(tokenizers))),
+        max_length=max_length,
+        dropped_empty=len(chunk) - len(full),
+        dropped_long=len(full) - len(kept),
     )
 
 
@@ -304,9 +354,9 @@ def snake_order(source_lengths: np.ndarray, target_lengths: np.ndarray, ties: np
 
 
 def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[int, int]]:
-    """Cuts pairs, the longest first, into (start, stop) of at most `batch_tokens` padded tokens a side.
+    """Cuts rows, the longest first, into (start, stop) of at most `batch_tokens` padded tokens a side.
 
-    Vaswani et al. 2017, section 5.1. The last two batches share their pairs evenly, so that none is a mere rest. Raises
+    Vaswani et al. 2017, section 5.1. The last two batches share their rows evenly, so that none is a mere rest. Raises
     ValueError where the longest pair does not fit into a batch.
     """
     if longer_lengths[0] > batch_tokens:
@@ -323,16 +373,16 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
 
 
 class Batches:
-    """Batches of pairs of like lengths; batch `step` follows from the pairs, `batch_tokens`, `seed` and `step` alone.
+    """Batches of rows of like lengths; batch `step` follows from the text, `batch_tokens`, `seed` and `step` alone.
 
-    So a training run resumes at any step without a state. Every epoch holds each pair once, in as many batches of the
-    same shapes; which of the equally long pairs share a batch, and the order of batches, change with the epoch.
+    So a training run resumes at any step without a state. Every epoch holds each row once, in as many batches of the
+    same shapes; which of the equally long rows share a batch, and the order of batches, change with the epoch.
     Raises what `plan_batches` raises.
     """
 
-    def __init__(self, pairs: EncodedPairs, batch_tokens: int, seed: int = 0):
-        longer = np.maximum(pairs.source.lengths, pairs.target.lengths)
-        self.pairs = pairs
+    def __init__(self, text: EncodedText, batch_tokens: int, seed: int = 0):
+        longer = np.maximum(text.source.lengths, text.target.lengths)
+        self.text = text
         self.seed = seed
         self._plan = plan_batches(np.sort(longer)[::-1], batch_tokens)
         self._epoch = functools.lru_cache(maxsize=2)(self._shuffle)
@@ -344,42 +394,66 @@ class Batches:
     @property
     def target_tokens(self) -> int:
         """Real target tokens an epoch."""
-        return len(self.pairs.target.ids)
+        return len(self.text.target.ids)
 
     @functools.cached_property
     def padding_share(self) -> float:
-        """The share of padding among all source and target positions, the same in each epoch."""
-        sides = (self.pairs.source.lengths, self.pairs.target.lengths)
-        order = snake_order(*sides, ties=np.zeros(self.pairs.kept))
+        """The share of padding among all positions of all sides, the same in each epoch."""
+        order = snake_order(self.text.source.lengths, self.text.target.lengths, ties=np.zeros(self.text.kept))
         starts, stops = np.array(self._plan).T
-        positions = sum((stops - starts) @ np.maximum.reduceat(lengths[order], starts) for lengths in sides)
-        return 1 - (len(self.pairs.source.ids) + len(self.pairs.target.ids)) / float(positions)
+        longest = [np.maximum.reduceat(rows.lengths[order], starts) for rows in self.text.sides]
+        return 1 - sum(len(rows.ids) for rows in self.text.sides) / float(sum(longest) @ (stops - starts))
 
     def report(self) -> str:
         return f"{self.steps_per_epoch:,} batches an epoch, {self.padding_share:.1%} padding"
 
-    def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    def batch(self, step: int) -> tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]:
         """({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T)): ids are int32, weights float32.
 
         `labels` end in END_ID; `target` is the same one place later, behind START_ID; `weights` are 1 at real labels.
+        Text with one side has no source: `target` takes the place of the dictionary.
         """
         epoch, place = divmod(step, self.steps_per_epoch)
         order, plan = self._epoch(epoch)
         rows = order[slice(*plan[place])]
-        source, labels = self.pairs.source.padded(rows), self.pairs.target.padded(rows)
+        *sources, labels = (side.padded(rows) for side in self.text.sides)
         is_real = labels != PAD_ID
         previous = np.pad(labels[:, :-1], [(0, 0), (1, 0)], constant_values=START_ID)
-        return {"source": source, "target": np.where(is_real, previous, PAD_ID)}, labels, is_real.astype(np.float32)
+        target = np.where(is_real, previous, PAD_ID)
+        inputs = {"source": sources[0], "target": target} if sources else target
+        return inputs, labels, is_real.astype(np.float32)
 
     def dataset(self, first_step: int = 0):
         """An endless `tf.data.Dataset` of `batch(first_step)`, `batch(first_step + 1)`, ..."""
-        return _dataset(lambda: map(self.batch, itertools.count(first_step)))
+        return self._dataset(lambda: map(self.batch, itertools.count(first_step)))
+
+    def dataset_of_epochs(self):
+        """A `tf.data.Dataset` of one epoch, the next one at each pass."""
+        import tensorflow as tf
+
+        steps, epochs = self.steps_per_epoch, itertools.count()
+
+        def one_epoch():
+            epoch = next(epochs)
+            return map(self.batch, range(epoch * steps, (epoch + 1) * steps))
+
+        return self._dataset(one_epoch).apply(tf.data.experimental.assert_cardinality(steps))
+
+    def _dataset(self, generator: Callable[[], Iterator]):
+        import tensorflow as tf
+
+        ids, weights = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
+        inputs = {"source": ids, "target": ids} if len(self.text.sides) == 2 else ids
+        options = tf.data.Options()
+        options.autotune.enabled = False  # nothing to tune; and its thread may sleep on for a minute when training ends
+        dataset = tf.data.Dataset.from_generator(generator, output_signature=(inputs, ids, weights))
+        return dataset.prefetch(2).with_options(options)
 
     def _shuffle(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """The epoch's pairs in their order, (pairs,), and its batches as (start, stop) in theirs, (steps, 2)."""
+        """The epoch's rows in their order, (rows,), and its batches as (start, stop) in theirs, (steps, 2)."""
         random = np.random.default_rng([self.seed, epoch])
-        ties = random.random(self.pairs.kept)
-        order = snake_order(self.pairs.source.lengths, self.pairs.target.lengths, ties)
+        ties = random.random(self.text.kept)
+        order = snake_order(self.text.source.lengths, self.text.target.lengths, ties)
         return order, random.permutation(self._plan)
 
 
@@ -395,26 +469,9 @@ def training_dataset(
     """Sentence pairs -> a `tf.data.Dataset` for `model.fit(dataset, epochs=...)`; each pass is shuffled anew.
 
     Elements are those of `Batches.batch`; both sides share `tokenizer` unless the target has its own. Warns where pairs
-    are dropped; raises what `encode_pairs` and `Batches` raise.
+    are dropped; raises what `encode_text` and `Batches` raise.
     """
-    import tensorflow as tf
-
-    encoded = encode_pairs(pairs, tokenizer, target_tokenizer or tokenizer, max_length)
+    encoded = encode_text(pairs, (tokenizer, target_tokenizer or tokenizer), max_length)
     if encoded.dropped_empty or encoded.dropped_long:
         warnings.warn(encoded.report(), stacklevel=2)
-    batches = Batches(encoded, batch_tokens, seed)
-    steps, epochs = batches.steps_per_epoch, itertools.count()
-
-    def one_epoch():
-        epoch = next(epochs)
-        return map(batches.batch, range(epoch * steps, (epoch + 1) * steps))
-
-    return _dataset(one_epoch).apply(tf.data.experimental.assert_cardinality(steps))
-
-
-def _dataset(generator: Callable[[], Iterator]):
-    import tensorflow as tf
-
-    ids, weights = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
-    signature = ({"source": ids, "target": ids}, ids, weights)
-    return tf.data.Dataset.from_generator(generator, output_signature=signature).prefetch(2)
+    return Batches(encoded, batch_tokens, seed).dataset_of_epochs()

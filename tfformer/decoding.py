@@ -71,6 +71,14 @@ def sample(
     return _one_by_one(step_fn, state, max_lengths, choose)
 
 
+def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
+    """ValueError for settings of `sample` that make no sense."""
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} must be above 0; the likeliest token is the limit of low ones")
+    if top_k < 0 or not 0 < top_p <= 1:
+        raise ValueError(f"top_k={top_k} must be at least 0 and top_p={top_p} above 0 and at most 1")
+
+
 def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
     """(R, V) with all but the k largest logits of each row at the lowest float; k = 0 keeps all."""
     if not k:

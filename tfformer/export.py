@@ -19,16 +19,16 @@ from pathlib import Path
 
 import tfformer
 from tfformer import ctranslate2_writer, litert_writer, saved_model_writer, web_page
-from tfformer.checkpoints import RunDirectory, Tokenizers
+from tfformer.checkpoints import Model, RunDirectory, Tokenizers
 from tfformer.config import DecodingConfig
 from tfformer.data import read_pairs
 from tfformer.evaluation import scores
 from tfformer.files import publish, temporary_folder, write_text
+from tfformer.generator import Generator
 from tfformer.model_card import model_card
 from tfformer.special_ids import END_ID
 from tfformer.tokenizers import Tokenizer
-from tfformer.transformer import Transformer
-from tfformer.translator import EXTRA_LENGTH, Translation, Translator
+from tfformer.translator import EXTRA_LENGTH, Translator
 
 DTYPES = ("float32", "bfloat16")
 SAMPLES = 32
@@ -52,24 +52,22 @@ def saved_model(
 ) -> Path:
     """Write the run as a TensorFlow SavedModel to `output`/<next free number> and return that folder.
 
-    The search options are the run's own where left out. `samples` are sentences to compare translations on, by default
-    made of the vocabulary. With bfloat16 the comparison is measured and reported; with float32 every translation must
-    be the run's own. Raises ValueError or OSError, and then leaves nothing behind.
+    The search options are the run's own where left out; a language model has none. `samples` are sentences to compare
+    translations or continuations on, by default made of the vocabulary. With bfloat16 the comparison is measured and
+    reported; with float32 every text must be the run's own. Raises ValueError or OSError, and then leaves nothing
+    behind.
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} is not known; choose one of {', '.join(DTYPES)}")
-    translator = _load(run, max_length, beam_size, length_penalty)
-    written = Translator(
-        _cast(translator.model, dtype), translator.tokenizers, translator.decoding, translator.max_length
-    )
+    own = _load(run, max_length, beam_size, length_penalty)
     with temporary_folder(Path(output)) as folder:
-        saved_model_writer.write(folder, written, with_text)
-        samples = samples or _sample_sentences(translator)
-        parity = _parity(translator, samples, _run_saved_model(folder, translator, samples, with_text))
+        saved_model_writer.write(folder, _with_model(own, _cast(own.model, dtype)), with_text)
+        samples = samples or _sample_sentences(own)
+        parity = _parity(own, samples, _run_saved_model(folder, own, samples, with_text))
         if dtype == "float32":
             _check_parity(parity)
         manifest = {"dtype": dtype, "signatures": saved_model_writer.signatures(folder), "parity": parity}
-        _complete(folder, translator, {"format": "saved_model"} | manifest)
+        _complete(folder, own, {"format": "saved_model"} | manifest)
         return publish(folder, Path(output))
 
 
@@ -88,6 +86,7 @@ def ctranslate2(
     """
     if importlib.util.find_spec("ctranslate2") is None:
         raise ValueError("this format needs CTranslate2; install it with: pip install 'tfformer[ctranslate2]'")
+    RunDirectory.open(run).check_architecture("encoder-decoder")
     translator = _load(run, max_length, beam_size, length_penalty=0.0)
     with temporary_folder(Path(output)) as folder:
         ctranslate2_writer.write(folder, translator.model, translator.tokenizers, translator.max_length)
@@ -117,6 +116,7 @@ def tflite(
     translation must be the run's own. Raises ValueError or OSError, and then leaves nothing behind.
     """
     _check_litert(quantize, static, with_text)
+    RunDirectory.open(run).check_architecture("encoder-decoder")
     translator = _load(run, max_length, beam_size, length_penalty)
     with temporary_folder(Path(output)) as folder:
         _write_litert(folder, run, translator, quantize, (beam_size or 1) > 1, static, with_text, samples)
@@ -137,6 +137,7 @@ def web(
     behind.
     """
     _check_litert(quantize, static=True, with_text=False)
+    RunDirectory.open(run).check_architecture("encoder-decoder")
     page = web_page.built()
     translator = _load(run, max_length, beam_size=None, length_penalty=None)
     with temporary_folder(Path(output)) as folder:
@@ -182,47 +183,54 @@ def _check_litert(quantize: str, static: bool, with_text: bool) -> None:
         raise ValueError("this format needs LiteRT; install it with: pip install 'tfformer[litert]'")
 
 
-def _load(run: str | Path, max_length: int | None, beam_size: int | None, length_penalty: float | None) -> Translator:
-    """The run's own translator, with other settings where some are given."""
+def _load(
+    run: str | Path, max_length: int | None, beam_size: int | None, length_penalty: float | None
+) -> Translator | Generator:
+    """The run's own translator, with other settings where some are given, or its generator."""
     directory = RunDirectory.open(run)
     if not directory.result.is_file():
         raise ValueError(f"{run} is not finished: it has no result.json; go on with `tfformer train --resume` first")
     config, tokenizers = directory.config(), directory.tokenizers()
+    max_length = config.data.max_length if max_length is None else max_length
+    if max_length < 2:
+        raise ValueError(f"max_length={max_length} must be at least 2: a token and the end token")
+    if config.model.architecture == "decoder":
+        if (beam_size, length_penalty) != (None, None):
+            raise ValueError(f"{run} is a language model, which has no choice of beam size and length penalty")
+        return Generator(directory.load_model(tokenizers), tokenizers, max_length)
     decoding = DecodingConfig(
         config.decoding.beam_size if beam_size is None else beam_size,
         config.decoding.length_penalty if length_penalty is None else length_penalty,
     )
-    max_length = config.data.max_length if max_length is None else max_length
     if decoding.beam_size < 1:
         raise ValueError(f"beam_size={decoding.beam_size} must be at least 1")
     if not 0 <= decoding.length_penalty < math.inf:
         raise ValueError(f"length_penalty={decoding.length_penalty} must be a number from 0 on")
-    if max_length < 2:
-        raise ValueError(f"max_length={max_length} must be at least 2: a token and the end token")
     return Translator(directory.load_model(tokenizers), tokenizers, decoding, max_length)
 
 
-def _cast(model: Transformer, dtype: str) -> Transformer:
+def _cast(model: Model, dtype: str) -> Model:
     """The same model with its weights and its arithmetic in `dtype`."""
-    cast = Transformer.from_config(model.get_config() | {"dtype": dtype})
+    cast = type(model).from_config(model.get_config() | {"dtype": dtype})
     cast.set_weights(model.get_weights())
     return cast
 
 
-def _complete(folder: Path, translator: Translator, described: dict) -> None:
+def _with_model(own: Translator | Generator, model: Model) -> Translator | Generator:
+    if isinstance(own, Generator):
+        return Generator(model, own.tokenizers, own.max_length)
+    return Translator(model, own.tokenizers, own.decoding, own.max_length)
+
+
+def _complete(folder: Path, own: Translator | Generator, described: dict) -> None:
     """Add the tokenizers and the manifest to what the writer has written."""
-    for name, tokenizer in _tokenizer_files(translator.tokenizers).items():
+    for name, tokenizer in _tokenizer_files(own.tokenizers).items():
         tokenizer.save(folder / name)
     files = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
     manifest = described | {
-        "decoding": {
-            "max_length": translator.max_length,
-            "extra_length": EXTRA_LENGTH,
-            "beam_size": translator.decoding.beam_size,
-            "length_penalty": translator.decoding.length_penalty,
-        },
-        "tokenizers": {name: tokenizer.digest for name, tokenizer in _tokenizer_files(translator.tokenizers).items()},
-        "parameters": translator.model.count_params(),
+        "decoding": _decoding(own),
+        "tokenizers": {name: tokenizer.digest for name, tokenizer in _tokenizer_files(own.tokenizers).items()},
+        "parameters": own.model.count_params(),
         "files": files,
         "digests": {name: _digest(folder / name) for name in files},
         "versions": _versions(),
@@ -232,6 +240,17 @@ def _complete(folder: Path, translator: Translator, described: dict) -> None:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _decoding(own: Translator | Generator) -> dict:
+    if isinstance(own, Generator):
+        return {"max_length": own.max_length}
+    return {
+        "max_length": own.max_length,
+        "extra_length": EXTRA_LENGTH,
+        "beam_size": own.decoding.beam_size,
+        "length_penalty": own.decoding.length_penalty,
+    }
 
 
 def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
@@ -248,9 +267,9 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _sample_sentences(translator: Translator) -> list[str]:
+def _sample_sentences(own: Translator | Generator) -> list[str]:
     """Text of one to very many pieces, drawn from the vocabulary, always the same."""
-    tokenizer, longest = translator.tokenizers.source, translator.max_length
+    tokenizer, longest = own.tokenizers.source, own.max_length
     dice = random.Random(1)
     lengths = [*(1 + n % longest for n in range(SAMPLES - 1)), 2 * longest]
     rows = [dice.choices(range(END_ID + 1, tokenizer.vocab_size), k=length) for length in lengths]
@@ -268,17 +287,35 @@ def _run(program: str, arguments: Sequence[str | Path], requests: list) -> list:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _run_saved_model(folder: Path, translator: Translator, samples: Sequence[str], with_text: bool) -> Found:
-    pieces, target = translator.tokenizers.source.encode(samples), translator.tokenizers.target
+def _run_saved_model(folder: Path, own: Translator | Generator, samples: Sequence[str], with_text: bool) -> Found:
+    pieces = own.tokenizers.source.encode(samples)
     longest = max(map(len, pieces))
     padded = [row + [END_ID] * (longest - len(row)) for row in pieces]  # past its length a row may hold anything
-    requests = [["translate_ids", {"ids": padded, "lengths": list(map(len, pieces))}]]
-    if with_text:
-        requests += [["serving_default", {"text": samples}], ["translate_beam", {"text": samples}]]
-    modules = ["tensorflow_text"] if with_text else []
-    by_ids, *by_text = _run("saved_model_runner", [folder.resolve(), *modules], requests)
+    ids, text = {"ids": padded, "lengths": list(map(len, pieces))}, {"text": samples}
+
+    def answers(over_ids: str, *over_text: str) -> list[dict]:
+        requests = [[over_ids, ids], *([name, text] for name in over_text if with_text)]
+        modules = ["tensorflow_text"] if with_text else []
+        return _run("saved_model_runner", [folder.resolve(), *modules], requests)
+
+    if isinstance(own, Generator):
+        return _continuations(own, samples, *answers("continue_ids", "serving_default", "score"))
+    return _translations(own, *answers("translate_ids", "serving_default", "translate_beam"))
+
+
+def _continuations(generator: Generator, samples: Sequence[str], by_ids: dict, *by_text: dict) -> Found:
+    found = {"continue_ids": (1, list(zip(generator.tokenizer.decode(by_ids["ids"]), by_ids["score"], strict=True)))}
+    if by_text:
+        greedy, scored = by_text
+        found["serving_default"] = (1, list(zip(greedy["generated_text"], greedy["score"], strict=True)))
+        found["score"] = (1, list(zip(samples, scored["log_prob"], strict=True)))
+    return found
+
+
+def _translations(translator: Translator, by_ids: dict, *by_text: dict) -> Found:
+    target = translator.tokenizers.target
     found = {"translate_ids": (1, list(zip(target.decode(by_ids["ids"]), by_ids["score"], strict=True)))}
-    if with_text:
+    if by_text:
         greedy, beam = by_text
         best = [(texts[0], scores[0]) for texts, scores in zip(beam["translations"], beam["scores"], strict=True)]
         found["serving_default"] = (1, list(zip(greedy["translation"], greedy["score"], strict=True)))
@@ -346,7 +383,7 @@ def _bleu(run: str | Path, translator: Translator, file: Path, static: bool) -> 
         read_pairs(data.valid, folder=data.folder, languages=languages, split="validation"), VALIDATION
     )
     sources, references = map(list, zip(*pairs, strict=True))
-    own = scores([text for text, _ in _own_translations(translator, sources, beam_size=1)], references)
+    own = scores([text for text, _ in _own_texts(translator, "translate", sources, beam_size=1)], references)
     its = scores(_litert_greedy(file, translator, sources, static)[0], references)
     return {
         "sentences": len(sources),
@@ -373,11 +410,11 @@ def _run_ctranslate2(folder: Path, translator: Translator, samples: Sequence[str
     return {"greedy": (1, best(1)), "beam": (beam_size, best(beam_size))}
 
 
-def _parity(translator: Translator, samples: Sequence[str], found: Found) -> dict[str, dict]:
+def _parity(own: Translator | Generator, samples: Sequence[str], found: Found) -> dict[str, dict]:
     """How many of the samples have the run's own translation, and the largest difference of their scores."""
     parity = {}
     for name, (beam_size, translations) in found.items():
-        pairs = zip(_own_translations(translator, samples, beam_size), translations, strict=True)
+        pairs = zip(_own_texts(own, name, samples, beam_size), translations, strict=True)
         differences = [abs(score - its_score) for (text, score), (its_text, its_score) in pairs if text == its_text]
         parity[name] = {
             "beam_size": beam_size,
@@ -388,10 +425,15 @@ def _parity(translator: Translator, samples: Sequence[str], found: Found) -> dic
     return parity
 
 
-def _own_translations(translator: Translator, samples: Sequence[str], beam_size: int) -> list[Translation]:
+def _own_texts(
+    own: Translator | Generator, name: str, samples: Sequence[str], beam_size: int
+) -> Sequence[tuple[str, float]]:
+    """What the signature of this name should give."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that some samples are cut: they are meant to be
-        return [translations[0] for translations in translator.n_best(samples, beam_size)]
+        if isinstance(own, Translator):
+            return [translations[0] for translations in own.n_best(samples, beam_size)]
+        return list(zip(samples, own.log_prob(samples), strict=True)) if name == "score" else own.complete(samples)
 
 
 def _check_parity(parity: dict[str, dict]) -> None:

@@ -304,17 +304,48 @@ class _StackLayer(keras.layers.Layer):
     def get_config(self) -> dict:
         return super().get_config() | self.config
 
+    def _attend_to_self(
+        self,
+        x: tf.Tensor,
+        mask: tf.Tensor | None,
+        cache: KeyValue | None,
+        first: tf.Tensor | int,
+        training: bool | None,
+    ) -> tuple[tf.Tensor, KeyValue]:
+        """The first sub-layer, and the cache that holds the positions of `x` too; without a cache, these alone."""
+        h = self.self_attention_residual.enter(x)
+        keys = self.self_attention.project(h)
+        cache = keys if cache is None else cache.write(keys, first)
+        return self.self_attention_residual(x, self.self_attention.attend(h, cache, mask)[0], training=training), cache
+
+    def _feed_forward(self, x: tf.Tensor, training: bool | None) -> tf.Tensor:
+        """The last sub-layer."""
+        h = self.feed_forward_residual.enter(x)
+        return self.feed_forward_residual(x, self.feed_forward(h), training=training)
+
 
 @register
 class EncoderLayer(_StackLayer):
-    """Self-attention, then feed-forward, each in its residual (section 3.1, figure 1 left)."""
+    """Self-attention, then feed-forward, each in its residual (section 3.1, figure 1 left).
+
+    With a look-ahead mask it is a decoder's layer for a model that has no source.
+    """
 
     def call(self, x: tf.Tensor, mask: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
-        """(B, S, D) with a mask over the keys -> (B, S, D)."""
-        h = self.self_attention_residual.enter(x)
-        x = self.self_attention_residual(x, self.self_attention(h, h, mask), training=training)
-        h = self.feed_forward_residual.enter(x)
-        return self.feed_forward_residual(x, self.feed_forward(h), training=training)
+        """All positions at once: (B, S, D) with a mask over the keys -> (B, S, D)."""
+        return self.step(x, mask, training=training)[0]
+
+    def step(
+        self,
+        x: tf.Tensor,
+        mask: tf.Tensor | None = None,
+        cache: KeyValue | None = None,
+        first: tf.Tensor | int = 0,
+        training: bool | None = None,
+    ) -> tuple[tf.Tensor, KeyValue]:
+        """Positions first .. first + T - 1 of a sequence, and the cache that holds them too."""
+        x, cache = self._attend_to_self(x, mask, cache, first, training)
+        return self._feed_forward(x, training), cache
 
 
 @register
@@ -331,16 +362,16 @@ class DecoderLayer(_StackLayer):
 
     def call(self, x, memory, mask=None, memory_mask=None, training=None) -> tf.Tensor:
         """All positions at once: (B, T, D) and memory (B, S, D) -> (B, T, D)."""
-        return self.step(x, self.cross_attention.project(memory), mask, memory_mask, training=training)[0]
+        return self.step(x, mask, None, 0, self.cross_attention.project(memory), memory_mask, training)[0]
 
     def step(
         self,
         x: tf.Tensor,
+        mask: tf.Tensor | None,
+        cache: KeyValue | None,
+        first: tf.Tensor | int,
         memory: KeyValue,
-        mask: tf.Tensor | None = None,
         memory_mask: tf.Tensor | None = None,
-        cache: KeyValue | None = None,
-        first: tf.Tensor | int = 0,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, KeyValue]:
         """Positions first .. first + T - 1 of the target, and the cache that holds them too.
@@ -348,13 +379,9 @@ class DecoderLayer(_StackLayer):
         Without a cache the positions attend to themselves alone. Several rows of `x` may share one row of memory (the
         beams of a sentence): to the memory they are simply more queries.
         """
-        h = self.self_attention_residual.enter(x)
-        keys = self.self_attention.project(h)
-        cache = keys if cache is None else cache.write(keys, first)
-        x = self.self_attention_residual(x, self.self_attention.attend(h, cache, mask)[0], training=training)
+        x, cache = self._attend_to_self(x, mask, cache, first, training)
         h = self.cross_attention_residual.enter(x)
         queries = tf.reshape(h, (tf.shape(memory.key)[0], -1, self.config["d_model"]))
         attended = tf.reshape(self.cross_attention.attend(queries, memory, memory_mask)[0], tf.shape(x))
         x = self.cross_attention_residual(x, attended, training=training)
-        h = self.feed_forward_residual.enter(x)
-        return self.feed_forward_residual(x, self.feed_forward(h), training=training), cache
+        return self._feed_forward(x, training), cache

@@ -11,19 +11,17 @@ from pathlib import Path
 
 import keras
 import numpy as np
-import tensorflow as tf
 
-from tfformer import evaluation, tokenizers
-from tfformer.checkpoints import RunDirectory, Tokenizers
-from tfformer.config import Config, DataConfig
-from tfformer.data import Batches, SentencePair, encode_pairs, read_pairs
+from tfformer import tokenizers
+from tfformer.checkpoints import Model, RunDirectory, Tokenizers, new_model
+from tfformer.config import Config
+from tfformer.data import Batches, Sides, encode_text, read_pairs, read_sentences
 from tfformer.losses import SmoothedCrossEntropy
 from tfformer.schedules import WarmupSchedule
 from tfformer.tokenizers import Tokenizer
-from tfformer.transformer import Transformer
-from tfformer.translator import Translator
+from tfformer.validation import Validation, best_epoch, is_validated, validations_since_best
 
-SAMPLES = 4  # translations shown after each validation
+OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "output_bias")
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
 
 Report = Callable[[str], None]
@@ -43,22 +41,22 @@ def train(
     """Train as `config` says, and return what the run's result.json then holds.
 
     `resume` goes on with an interrupted run, with the losses that it would have had. `init_from` starts from another
-    run's vocabulary and best weights. Raises ValueError, FileNotFoundError or FileExistsError for what a person can put
-    right, before anything is written.
+    run's vocabulary and best weights; where that is a language model and this is not, they are the source's. Raises
+    ValueError, FileNotFoundError or FileExistsError for what a person can put right, before anything is written.
     """
     run, origin = _open_runs(config, run_dir, resume, init_from)
-    if origin:
+    if origin and not _gives_encoder(origin, config):
         config = dataclasses.replace(config, tokenizer=origin.config().tokenizer)
     keras.utils.set_random_seed(config.training.seed)
-    text = Text.read(config, origin.tokenizers() if origin else None, report)
+    text = Text.read(config, origin, report)
     model = _compiled_model(config, text.tokenizers)
     if resume:
         history = _resumed_history(run, config, model, text)
     else:
         history = []
         if origin:
-            model.set_weights(origin.load_model(text.tokenizers).get_weights())
-    run.create(config, text.tokenizers, text.train.pairs.digest)
+            _take_weights(model, origin.load_model(origin.tokenizers()))
+    run.create(config, text.tokenizers, text.train.text.digest)
     run.save_resume_state(model, history)
     report(f"{model.count_params():,} parameters; writing to {run.path}")
     if not _is_over(config, history):
@@ -68,11 +66,11 @@ def train(
     return result
 
 
-def _resumed_history(run: RunDirectory, config: Config, model: Transformer, text: "Text") -> list[dict]:
+def _resumed_history(run: RunDirectory, config: Config, model: Model, text: "Text") -> list[dict]:
     """Put the run's state into the model; refuse what would not be the same run, or would end it without a result."""
-    run.check_text(text.train.pairs.digest)
+    run.check_text(text.train.text.digest)
     history = run.load_resume_state(model)
-    if _is_over(config, history) and not any("val_bleu" in epoch for epoch in history):
+    if _is_over(config, history) and not any(map(is_validated, history)):
         raise ValueError(f"the recipe ends {run.path} before its first validation; give it more epochs or minutes")
     return history
 
@@ -90,12 +88,39 @@ def _open_runs(config: Config, run_dir, resume: bool, init_from) -> tuple[RunDir
     if init_from is None:
         return run, None
     origin = RunDirectory.open(init_from)
-    if dataclasses.replace(origin.config().model, dropout=config.model.dropout) != config.model:
-        raise ValueError(
-            f"the recipe's model is not that of {init_from}; copy the section 'model' of its config.json "
-            "(only dropout may differ)"
-        )
+    _check_fits(config, origin)
     return run, origin
+
+
+def _gives_encoder(origin: RunDirectory, config: Config) -> bool:
+    """Whether the other run is a language model where this one translates."""
+    return (origin.config().model.architecture, config.model.architecture) == ("decoder", "encoder-decoder")
+
+
+def _check_fits(config: Config, origin: RunDirectory) -> None:
+    """ValueError unless the other run's weights fit into the recipe's model."""
+    encoder_alone = _gives_encoder(origin, config)
+    may_differ = ("dropout", *(OUTSIDE_THE_ENCODER if encoder_alone else ()))
+    own = {name: getattr(config.model, name) for name in may_differ}
+    if dataclasses.replace(origin.config().model, **own) != config.model:
+        raise ValueError(
+            f"the recipe's model is not that of {origin.path}; copy the section 'model' of its config.json "
+            f"(only {', '.join(may_differ)} may differ)"
+        )
+    if encoder_alone and config.tokenizer.shared:
+        raise ValueError(
+            f"{origin.path} is a language model of the source, whose vocabulary is not the target's; set "
+            "tokenizer.shared=false and model.tie_embeddings=output"
+        )
+
+
+def _take_weights(model: Model, other: Model) -> None:
+    """All weights of the other run's model; those of a language model are an encoder and its embedding."""
+    if type(other) is type(model):
+        model.set_weights(other.get_weights())
+    else:
+        model.source_embedding.set_weights(other.embedding.get_weights())
+        model.encoder.set_weights(other.stack.get_weights())
 
 
 def _check_same_run(config: Config, before: Config) -> None:
@@ -117,30 +142,35 @@ class Text:
     tokenizers: Tokenizers
     train: Batches
     valid: Batches
-    valid_pairs: list[SentencePair]
+    valid_rows: list[Sides]
 
     @classmethod
-    def read(cls, config: Config, vocabularies: Tokenizers | None, report: Report) -> "Text":
-        """Read, train the vocabularies unless there are some, encode; everything dropped is counted and reported."""
-        data = config.data
-        valid_pairs = list(_read(data, data.valid, "valid"))
-        if vocabularies is None:
-            report(f"training the vocabulary on {data.train}")
-            vocabularies = _train_tokenizers(config)
-        train = _batches(config, "train", _read(data, data.train, "train"), vocabularies, report)
-        valid = _batches(config, "valid", valid_pairs, vocabularies, report)
-        return cls(vocabularies, train, valid, valid_pairs)
+    def read(cls, config: Config, origin: RunDirectory | None, report: Report) -> "Text":
+        """Read, train the vocabularies that `origin` has not, encode; everything dropped is counted and reported."""
+        valid_rows = list(_read(config, "valid"))
+        if origin and not _gives_encoder(origin, config):
+            vocabularies = origin.tokenizers()
+        else:
+            report(f"training the vocabulary on {config.data.train}")
+            vocabularies = _train_tokenizers(config, origin.tokenizers().target if origin else None)
+        train = _batches(config, "train", _read(config, "train"), vocabularies, report)
+        valid = _batches(config, "valid", valid_rows, vocabularies, report)
+        return cls(vocabularies, train, valid, valid_rows)
 
 
-def _read(data: DataConfig, source: str | list[str], role: str) -> Iterator[SentencePair]:
+def _read(config: Config, role: str) -> Iterator[Sides]:
+    data, read = config.data, {"encoder-decoder": read_pairs, "decoder": read_sentences}[config.model.architecture]
+    source, split = {"train": (data.train, "train"), "valid": (data.valid, "validation")}[role]
     if not source:
-        raise ValueError(f"the recipe names no data.{role}; give two files, FILE.tsv, tfds:NAME or phrasebook:SPLIT")
+        raise ValueError(
+            f"the recipe names no data.{role}; give a file for each side, FILE.tsv, tfds:NAME or phrasebook:SPLIT"
+        )
     languages = tuple(data.languages) if data.languages else None
-    split = {"train": "train", "valid": "validation"}[role]
-    return read_pairs(source, folder=data.folder, languages=languages, split=split)
+    return read(source, folder=data.folder, languages=languages, split=split)
 
 
-def _train_tokenizers(config: Config) -> Tokenizers:
+def _train_tokenizers(config: Config, source: Tokenizer | None = None) -> Tokenizers:
+    """The vocabularies of the training text; where there is one for the source, that of the target alone."""
     settings = config.tokenizer
 
     def trained(sentences: Iterator[str]) -> Tokenizer:
@@ -154,30 +184,29 @@ def _train_tokenizers(config: Config) -> Tokenizers:
         )
 
     def side(number: int) -> Iterator[str]:
-        return (pair[number] for pair in _read(config.data, config.data.train, "train"))
+        return (row[number] for row in _read(config, "train"))
 
     if settings.shared:
-        both = trained(itertools.chain.from_iterable(_read(config.data, config.data.train, "train")))
-        return Tokenizers(both, both)
-    return Tokenizers(trained(side(0)), trained(side(1)))
+        every = trained(itertools.chain.from_iterable(_read(config, "train")))
+        return Tokenizers(every, every)
+    return Tokenizers(source or trained(side(0)), trained(side(1)))
 
 
-def _batches(config: Config, role: str, pairs, vocabularies: Tokenizers, report: Report) -> Batches:
-    def on_progress(pairs_done: int) -> None:
+def _batches(config: Config, role: str, rows, vocabularies: Tokenizers, report: Report) -> Batches:
+    def on_progress(rows_done: int) -> None:
         if sys.stdout.isatty():
-            print(f"{role}: {pairs_done:,} pairs encoded", end="\r", flush=True)
+            print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
 
-    encoded = encode_pairs(pairs, vocabularies.source, vocabularies.target, config.data.max_length, on_progress)
+    sides = {"encoder-decoder": [vocabularies.source, vocabularies.target], "decoder": [vocabularies.target]}
+    encoded = encode_text(rows, sides[config.model.architecture], config.data.max_length, on_progress)
     batches = Batches(encoded, config.data.batch_tokens, config.training.seed)
     report(f"{role}: {encoded.report()}; {batches.report()}")
     return batches
 
 
-def _compiled_model(config: Config, vocabularies: Tokenizers) -> Transformer:
+def _compiled_model(config: Config, vocabularies: Tokenizers) -> Model:
     settings = config.training
-    model = Transformer(
-        vocabularies.source.vocab_size, vocabularies.target.vocab_size, dtype=settings.dtype, **vars(config.model)
-    )
+    model = new_model(config.model, vocabularies, settings.dtype)
     model.compile(
         optimizer=_optimizer(config),
         loss=SmoothedCrossEntropy(settings.label_smoothing),
@@ -196,7 +225,7 @@ def _optimizer(config: Config) -> keras.optimizers.Optimizer:
     accumulate = settings.accumulate_steps
     kind = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW}[settings.optimizer]
     return kind(
-        _learning_rate(config),
+        learning_rate(config),
         beta_1=0.9,
         beta_2=0.98,
         epsilon=1e-9,
@@ -208,7 +237,7 @@ def _optimizer(config: Config) -> keras.optimizers.Optimizer:
     )
 
 
-def _learning_rate(config: Config) -> float | WarmupSchedule:
+def learning_rate(config: Config) -> float | WarmupSchedule:
     """By updates; Keras counts steps, of which `accumulate_steps` make an update."""
     settings, d_model = config.training, config.model.d_model
     if settings.schedule == "plateau":
@@ -219,14 +248,12 @@ def _learning_rate(config: Config) -> float | WarmupSchedule:
     return WarmupSchedule(d_model, warmup_steps, settings.learning_rate_scale * settings.accumulate_steps**0.5)
 
 
-def _fit(
-    model: Transformer, run: RunDirectory, config: Config, text: Text, history: list[dict], report: Report
-) -> None:
+def _fit(model: Model, run: RunDirectory, config: Config, text: Text, history: list[dict], report: Report) -> None:
     first_step = history[-1]["step"] if history else 0
     guard = Guard(run, history)
     callbacks = [
         guard,
-        Validation(run, config, text, report),
+        Validation(run, config, text.tokenizers, text.valid, text.valid_rows, report),
         keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
         Progress(run, config, history, guard),
     ]
@@ -265,57 +292,6 @@ class Guard(keras.callbacks.Callback):
             )
 
 
-class Validation(keras.callbacks.Callback):
-    """Loss, BLEU and chrF on the validation text, really decoded (greedily); keeps the weights with the best BLEU."""
-
-    def __init__(self, run: RunDirectory, config: Config, text: Text, report: Report):
-        super().__init__()
-        self.run = run
-        self.config = config
-        self.text = text
-        self.report = report
-
-    def on_train_begin(self, logs: dict | None = None) -> None:
-        settings, vocabularies = self.config.training, self.text.tokenizers
-        self.averaged = Transformer.from_config(self.model.get_config())
-        self.averaged.compile(None, SmoothedCrossEntropy(settings.label_smoothing), jit_compile=settings.jit_compile)
-        self.translator = Translator(self.averaged, vocabularies, self.config.decoding, self.config.data.max_length)
-        self.writer = tf.summary.create_file_writer(str(self.run.tensorboard / "samples"))
-        self.best = max((epoch.get("val_bleu", -1.0) for epoch in self.run.history()), default=-1.0)
-
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
-        settings = self.config.training
-        is_last = self.model.stop_training or epoch + 1 == settings.epochs
-        if (epoch + 1) % settings.validate_every and not is_last:
-            return
-        self._average()
-        logs |= self._scores(epoch)
-        if logs["val_bleu"] > self.best:
-            self.best = logs["val_bleu"]
-            self.run.save_weights(self.averaged)
-
-    def _average(self) -> None:
-        """The weights, or their moving average if the optimizer keeps one, into the model that is validated."""
-        self.averaged.set_weights(self.model.get_weights())
-        self.model.optimizer.finalize_variable_values(self.averaged.trainable_variables)
-
-    def _scores(self, epoch: int) -> dict[str, float]:
-        valid = self.text.valid
-        loss = self.averaged.evaluate(valid.dataset(), steps=valid.steps_per_epoch, verbose=0)
-        sources, references = (list(side) for side in zip(*self.text.valid_pairs, strict=True))
-        translations = self.translator.translate(sources, beam_size=1)
-        self._show(epoch, sources, translations)
-        scores = evaluation.scores(translations, references)
-        self.report(f" - val_loss: {loss:.4f} - val_bleu: {scores['bleu']:.2f} - val_chrf: {scores['chrf']:.2f}")
-        return {"val_loss": loss, "val_bleu": scores["bleu"], "val_chrf": scores["chrf"]}
-
-    def _show(self, epoch: int, sources: list[str], translations: list[str]) -> None:
-        step = max(1, len(sources) // SAMPLES)
-        rows = [f"{source}\n\n> {translation}" for source, translation in zip(sources, translations, strict=True)]
-        with self.writer.as_default():
-            tf.summary.text("translations", rows[::step][:SAMPLES], step=epoch)
-
-
 class Progress(keras.callbacks.Callback):
     """Counts the minutes, keeps the history and the state to resume from, and decides when to stop."""
 
@@ -339,22 +315,17 @@ class Progress(keras.callbacks.Callback):
         if settings.schedule == "plateau" and _is_on_plateau(settings.plateau_patience, self.history):
             optimizer.learning_rate = rate["learning_rate"] * settings.plateau_factor
         self.run.save_resume_state(self.model, self.history)
-        if "val_bleu" in logs and _is_over(self.config, self.history):
+        if is_validated(logs) and _is_over(self.config, self.history):
             self.model.stop_training = True
 
     def _minutes(self) -> float:
         return (time.monotonic() - self.start) / 60
 
 
-def _validations_since_best(history: list[dict]) -> int:
-    bleus = [epoch["val_bleu"] for epoch in history if "val_bleu" in epoch]
-    return len(bleus) - 1 - bleus.index(max(bleus)) if bleus else 0
-
-
 def _is_on_plateau(patience: int, history: list[dict]) -> bool:
-    """Another `patience` validations have passed without a better BLEU."""
-    since = _validations_since_best(history)
-    return "val_bleu" in history[-1] and since > 0 and since % patience == 0
+    """Another `patience` validations have passed without a better one."""
+    since = validations_since_best(history)
+    return is_validated(history[-1]) and since > 0 and since % patience == 0
 
 
 def _is_over(config: Config, history: list[dict]) -> bool:
@@ -365,19 +336,16 @@ def _is_over(config: Config, history: list[dict]) -> bool:
     return (
         last["epoch"] >= settings.epochs
         or last["minutes"] >= (settings.max_minutes or math.inf)
-        or _validations_since_best(history) >= (settings.patience or math.inf)
+        or validations_since_best(history) >= (settings.patience or math.inf)
     )
 
 
 def _result(history: list[dict]) -> dict:
     """What result.json says: how long it took, and the epoch whose weights were kept."""
-    best = max(history, key=lambda epoch: epoch.get("val_bleu", -1.0))
-    last = history[-1]
+    best, last = best_epoch(history), history[-1]
     return {
         "epochs": last["epoch"],
         "steps": last["step"],
         "minutes": round(last["minutes"], 2),
         "best_epoch": best["epoch"],
-        "val_bleu": round(best["val_bleu"], 2),
-        "val_chrf": round(best["val_chrf"], 2),
-    }
+    } | {name: round(value, 4) for name, value in best.items() if name.startswith("val_")}

@@ -83,13 +83,37 @@ class _Stack(keras.layers.Layer):
         """What follows the last layer."""
         return self.normalization(x) if self.normalization else x
 
+    def empty_cache(self, rows: tf.Tensor, length: tf.Tensor) -> tuple[KeyValue, ...]:
+        """Room for `length` positions of `rows` sentences, for each layer."""
+        heads, depth = self.config["num_heads"], self.config["d_model"] // self.config["num_heads"]
+        empty = tf.zeros((rows, heads, length, depth), self.compute_dtype)
+        return tuple(KeyValue(empty, empty) for _ in self.layers)
+
+    def step(
+        self, embeddings: tf.Tensor, first: tf.Tensor, cache: tuple[KeyValue, ...], *memories
+    ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
+        """Positions first, first + 1, ... (R, T, D), which see the cache before them -> (R, T, D) and the new cache.
+
+        `memories`: what else the layers look up, each with one element for each layer.
+        """
+        x = self.enter(embeddings, first)
+        mask = look_ahead_mask(tf.shape(x)[1], tf.shape(cache[0].key)[2], first)
+        written = []
+        for layer, layer_cache, *memory in zip(self.layers, cache, *memories, strict=True):
+            x, layer_cache = layer.step(x, mask, layer_cache, first, *memory)
+            written.append(layer_cache)
+        return self.leave(x), tuple(written)
+
     def get_config(self) -> dict:
         return super().get_config() | self.config
 
 
 @register
 class Encoder(_Stack):
-    """Token embeddings (B, S, D) and a padding mask -> memory (B, S, D)."""
+    """Token embeddings (B, S, D) and a mask over the keys -> (B, S, D), such as the memory of a source.
+
+    With look-ahead masks it is a decoder without cross-attention, and may go step by step.
+    """
 
     layer_class = EncoderLayer
 
@@ -116,23 +140,11 @@ class Decoder(_Stack):
         """Each layer's keys and values of the memory (B, S, D): computed once, used at every step."""
         return Memory(tuple(layer.cross_attention.project(memory) for layer in self.layers), mask)
 
-    def empty_cache(self, rows: tf.Tensor, length: tf.Tensor) -> tuple[KeyValue, ...]:
-        """Room for `length` positions of `rows` sentences, for each layer."""
-        heads, depth = self.config["num_heads"], self.config["d_model"] // self.config["num_heads"]
-        empty = tf.zeros((rows, heads, length, depth), self.compute_dtype)
-        return tuple(KeyValue(empty, empty) for _ in self.layers)
-
     def step(
         self, embeddings: tf.Tensor, first: tf.Tensor, cache: tuple[KeyValue, ...], memory: Memory
     ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
-        """Positions first, first + 1, ... (R, T, D), which see the cache before them -> (R, T, D) and the new cache."""
-        x = self.enter(embeddings, first)
-        mask = look_ahead_mask(tf.shape(x)[1], tf.shape(cache[0].key)[2], first)
-        written = []
-        for layer, layer_cache, key_value in zip(self.layers, cache, memory.key_values, strict=True):
-            x, layer_cache = layer.step(x, key_value, mask, memory.mask, layer_cache, first)
-            written.append(layer_cache)
-        return self.leave(x), tuple(written)
+        """Positions first, first + 1, ... (R, T, D), which see the cache before them and the memory."""
+        return super().step(embeddings, first, cache, memory.key_values, [memory.mask] * len(self.layers))
 
 
 @register
@@ -236,7 +248,7 @@ class Transformer(keras.Model):
     ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
         """Ids (R,) at position `step`, given the cache of the positions before -> logits (R, V) and the new cache."""
         x, cache = self.decoder.step(self.target_embedding(ids[:, tf.newaxis]), step, cache, memory)
-        return self._logits(x[:, 0]), cache
+        return self._logits(tf.transpose(x, (1, 0, 2)))[0], cache  # R rows of one product, not R products of one row
 
     def _logits(self, x: tf.Tensor) -> tf.Tensor:
         logits = self.output_embedding.logits(x)

@@ -1,8 +1,9 @@
 """Strings in, strings out: tokenizers, model and search put together. Knows no exported format."""
 
+import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,11 +12,13 @@ import tensorflow as tf
 
 from tfformer.checkpoints import RunDirectory, Tokenizers
 from tfformer.config import DecodingConfig
-from tfformer.data import IdRows
-from tfformer.decoding import LOWEST, Hypotheses, StepFn, beam_search, greedy_search, sample
-from tfformer.special_ids import END_ID, PAD_ID
+from tfformer.data import IdRows, like_length_batches
+from tfformer.decoding import LOWEST, Hypotheses, StepFn, beam_search, check_sampling, greedy_search, sample
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.tokenizers import Tokenizer
 from tfformer.transformer import Transformer
 
+DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
 EXTRA_LENGTH = 50  # a translation may have this many tokens more than its source (Vaswani et al. 2017, section 6.1)
 
 
@@ -24,6 +27,26 @@ class Translation(NamedTuple):
 
     text: str
     score: float
+
+
+class ForcedScore(NamedTuple):
+    """What the model thinks of a given translation: log P(token | source, tokens before it) of each of its tokens.
+
+    The last token is the end token; there are none at all where the source is blank, as nothing is predicted there.
+    """
+
+    tokens: tuple[str, ...]  # pieces of words
+    log_probs: np.ndarray  # (T,) float32, nats
+
+    @property
+    def log_prob(self) -> float:
+        """log P(target | source) in nats."""
+        return float(self.log_probs.sum(dtype=np.float64))
+
+    @property
+    def perplexity(self) -> float:
+        """e to the mean negative log-probability of a token; nan where there are no tokens."""
+        return math.exp(-self.log_prob / len(self.tokens)) if self.tokens else math.nan
 
 
 def search(model: Transformer, source: tf.Tensor, max_length: int, beam_size: int, length_penalty: float) -> Hypotheses:
@@ -72,6 +95,15 @@ def with_end(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tenso
     return tf.where(places == lengths[:, tf.newaxis], END_ID, pieces)
 
 
+def token_log_probs(model: Transformer, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    """In the graph: ids (B, S) and (B, T), each row ending in the end token -> log P of each target token given the
+    source and the tokens before it, (B, T) float32 in nats; 0 on padding and where the source is blank."""
+    starts = tf.fill((tf.shape(target)[0], 1), START_ID)
+    logits = model({"source": source, "target": tf.concat([starts, target[:, :-1]], axis=1)})
+    log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(target, tf.cast(logits, tf.float32))
+    return tf.where((target != PAD_ID) & (source[:, :1] != PAD_ID), log_probs, 0.0)
+
+
 def _steps(
     model: Transformer, source: tf.Tensor, max_length: int, beam_size: int
 ) -> tuple[StepFn, Any, tf.Tensor, int | tf.Tensor]:
@@ -109,6 +141,15 @@ class CutSentences(UserWarning):
     def __init__(self, cut: int, sentences: int, most: int):
         super().__init__(f"{cut} of {sentences} sentences had more than {most} tokens, the model's most, and were cut")
         self.cut = cut
+        self.most = most
+
+
+def encode_cut(tokenizer: Tokenizer, sentences: Sequence[str], most: int, stacklevel: int) -> list[list[int]]:
+    """Ids of the sentences, each cut to `most` tokens, with a warning that says how many were."""
+    ids = tokenizer.encode(sentences)
+    if too_long := sum(len(sentence) > most for sentence in ids):
+        warnings.warn(CutSentences(too_long, len(ids), most), stacklevel=stacklevel)
+    return [sentence[:most] for sentence in ids]
 
 
 class Translator:
@@ -125,6 +166,7 @@ class Translator:
     def load(cls, run: str | Path) -> "Translator":
         """From a run directory, with the run's best weights and its own decoding settings."""
         directory = RunDirectory.open(run)
+        directory.check_architecture("encoder-decoder")
         config, tokenizers = directory.config(), directory.tokenizers()
         return cls(directory.load_model(tokenizers), tokenizers, config.decoding, config.data.max_length)
 
@@ -153,7 +195,7 @@ class Translator:
         if not 0 <= length_penalty < math.inf:
             raise ValueError(f"length_penalty={length_penalty} must be a number from 0 on")
         graph = self._graph(search, (beam_size, length_penalty))
-        return self._in_batches(sentences, batch_size, lambda ids, first: graph(ids))
+        return self._in_batches(self._sources(sentences), batch_size, lambda ids, first: graph(ids))
 
     def sample(
         self,
@@ -168,36 +210,47 @@ class Translator:
 
         The draws of a sentence depend on its place in its batch, and so on the other sentences.
         """
-        if temperature <= 0:
-            raise ValueError(f"temperature={temperature} must be above 0; beam_size=1 is the limit of low temperatures")
-        if top_k < 0 or not 0 < top_p <= 1:
-            raise ValueError(f"top_k={top_k} must be at least 0 and top_p={top_p} above 0 and at most 1")
+        check_sampling(temperature, top_k, top_p)
         graph = self._graph(draw_sample, (temperature, top_k, top_p), tf.TensorSpec((), tf.int32))
-        found = self._in_batches(sentences, batch_size, lambda ids, first: graph(ids, seed + first))
+        found = self._in_batches(self._sources(sentences), batch_size, lambda ids, first: graph(ids, seed + first))
         return [translations[0].text for translations in found]
 
-    def _in_batches(
-        self, sentences: Sequence[str], batch_size: int, find: Callable[[np.ndarray, int], Hypotheses]
-    ) -> list[list[Translation]]:
-        """`find(ids, number of the first)` over sentences of like length, back in their order."""
-        sources = self._encode(sentences)
-        found = [[Translation("", 0.0)] for _ in sentences]
-        order = [n for n in sorted(range(len(sources)), key=lambda n: len(sources[n])) if sources[n]]
-        for first in range(0, len(order), batch_size):
-            batch = order[first : first + batch_size]
-            ids = IdRows.of([sources[n] for n in batch]).padded(range(len(batch)))
-            hypotheses = find(ids, first)
-            for n, translations in zip(batch, self._decode(hypotheses), strict=True):
-                found[n] = translations
+    def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 2048) -> list[ForcedScore]:
+        """How likely the model thinks each target is as the translation of its source, token by token.
+
+        Pairs of like length are computed together, up to `batch_tokens` target tokens at a time. A sentence that has
+        more tokens than the model was trained for is cut, with a warning; a blank source gives no tokens, a blank
+        target the end token alone. ValueError where there are not as many targets as sources.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources and {len(targets)} targets do not make pairs; give one for each")
+        source_ids = self._sources(sources)
+        most = self.max_length - 1
+        target_ids = [[*ids, END_ID] for ids in encode_cut(self.tokenizers.target, targets, most, stacklevel=3)]
+        found = [ForcedScore((), np.zeros(0, np.float32)) for _ in sources]
+        order = [n for n in sorted(range(len(found)), key=lambda n: len(target_ids[n])) if source_ids[n]]
+        for batch in _batches(order, [len(ids) for ids in target_ids], batch_tokens):
+            rows = [IdRows.of([ids[n] for n in batch]).padded(range(len(batch))) for ids in (source_ids, target_ids)]
+            for n, log_probs in zip(batch, self._token_log_probs(*rows).numpy(), strict=True):
+                tokens = self.tokenizers.target.pieces(target_ids[n])
+                found[n] = ForcedScore(tuple(tokens), _checked_finite(log_probs[: len(tokens)]))
         return found
 
-    def _encode(self, sentences: Sequence[str]) -> list[list[int]]:
+    def _in_batches(
+        self, sources: list[list[int]], batch_size: int, find: Callable[[np.ndarray, int], Hypotheses]
+    ) -> list[list[Translation]]:
+        """`find(ids, number of the first)` over sentences of like length, back in their order."""
+        found = [[Translation("", 0.0)] for _ in sources]
+        for batch, (numbers, ids) in enumerate(like_length_batches(sources, batch_size)):
+            hypotheses = find(ids, batch * batch_size)
+            for number, translations in zip(numbers, self._decode(hypotheses), strict=True):
+                found[number] = translations
+        return found
+
+    def _sources(self, sentences: Sequence[str]) -> list[list[int]]:
         """Ids with the end token, cut to the model's length; no ids for a blank sentence."""
-        ids = self.tokenizers.source.encode(sentences)
-        too_long = sum(len(sentence) >= self.max_length for sentence in ids)
-        if too_long:
-            warnings.warn(CutSentences(too_long, len(ids), self.max_length - 1), stacklevel=4)
-        return [[*sentence[: self.max_length - 1], END_ID] if sentence else [] for sentence in ids]
+        encoded = encode_cut(self.tokenizers.source, sentences, self.max_length - 1, stacklevel=4)
+        return [[*ids, END_ID] if ids else [] for ids in encoded]
 
     def _decode(self, hypotheses: Hypotheses) -> list[list[Translation]]:
         ids, _, scores = (tensor.numpy() for tensor in hypotheses)
@@ -205,8 +258,13 @@ class Translator:
         rows = [[Translation(next(texts), float(score)) for score in row] for row in scores]
         found = [[translation for translation in row if translation.score > LOWEST / 2] for row in rows]
         if not all(found):
-            raise ValueError("the model gives a sentence no finite score: its weights are damaged; train again")
+            raise ValueError(DAMAGED)
         return found
+
+    @functools.cached_property
+    def _token_log_probs(self) -> tf.types.experimental.PolymorphicFunction:
+        ids = tf.TensorSpec((None, None), tf.int32)
+        return tf.function(functools.partial(token_log_probs, self.model), input_signature=[ids, ids])
 
     def _graph(
         self, find: Callable[..., Hypotheses], settings: tuple, *more: tf.TensorSpec
@@ -218,3 +276,21 @@ class Translator:
                 input_signature=[tf.TensorSpec((None, None), tf.int32), *more],
             )
         return self._graphs[find, settings]
+
+
+def _batches(order: Sequence[int], lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """The numbers in `order`, shortest first, in groups of up to `batch_tokens` tokens with the padding."""
+    batch = []
+    for n in order:
+        if batch and (len(batch) + 1) * lengths[n] > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(n)
+    if batch:
+        yield batch
+
+
+def _checked_finite(log_probs: np.ndarray) -> np.ndarray:
+    if not np.isfinite(log_probs).all():
+        raise ValueError(DAMAGED)
+    return log_probs

@@ -6,9 +6,7 @@ sentence may end before the last token: the end token has a bias of -1e9.
 """
 
 import argparse
-import json
 import multiprocessing
-import os
 import resource
 import statistics
 import tempfile
@@ -19,6 +17,7 @@ from pathlib import Path
 SOURCE_LENGTH = 20
 TOKENS = 32
 THREADS = 2
+PAUSE = 0.5  # seconds before an engine's turn, in which the threads of the one before go to sleep
 EXPORTS = {"tfformer float32": "float32", "tfformer bfloat16": "bfloat16"}
 CTRANSLATE2 = {"ctranslate2 float32": "float32", "ctranslate2 int8": "int8"}
 WITHOUT_BEAMS = ("keras-hub", "whole prefix")
@@ -57,6 +56,7 @@ def _rounds(engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: in
         for name in found:
             if name == "whole prefix" and number > 2:
                 continue  # ten times as long as the others
+            time.sleep(PAUSE)
             speed = batch * TOKENS / engines[name].seconds(batch, beam_size)
             if number:
                 found[name].append(round(speed, 1))

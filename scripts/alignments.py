@@ -1,0 +1,37 @@
+#!/usr/bin/env python
+"""How well a phrasebook run's cross-attention aligns words: scripts/alignments.py RUN
+
+Aligns 50 held-out sentences with their known translations by each decoder layer and prints the alignment error rate
+against the grammar's own alignment. The last line is JSON.
+"""
+
+import json
+import sys
+
+from tfformer.cli import import_tensorflow
+
+import_tensorflow()
+
+from tfformer import Translator, phrasebook  # noqa: E402
+from tfformer.alignment import alignment_error_rate, alignments, pharaoh  # noqa: E402
+
+SENTENCES = 50
+
+
+def main(run: str) -> None:
+    translator, pairs = Translator.load(run), phrasebook.pairs("test")[:SENTENCES]
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    known, rates = [pair.alignment for pair in pairs], {}
+    for layer in range(1, len(translator.model.decoder.layers) + 1):
+        found = alignments(translator, sources, targets, layer)
+        rates[layer] = round(alignment_error_rate(found, known), 4)
+        print(f"decoder layer {layer}: alignment error rate {rates[layer]:.1%}")
+    found = alignments(translator, sources[:1], targets[:1])
+    print(f"{sources[0]}\n{targets[0]}\n{pharaoh(found[0])}   (the grammar: {pharaoh(known[0])})")
+    print(json.dumps({"sentences": len(pairs), "alignment_error_rate": rates}))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])

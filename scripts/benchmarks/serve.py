@@ -1,0 +1,67 @@
+"""What do several clients at once get from `tfformer serve`?
+
+Clients that send one sentence after the other: first one of them, then all at once. Every answer is checked.
+"""
+
+import argparse
+import http.client
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import cycle, islice
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", required=True, help="a run directory")
+    parser.add_argument("--source", required=True, help="sentences, one a line")
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=60)
+
+
+def measure(options: argparse.Namespace) -> dict:
+    from tfformer.data import read_lines
+    from tfformer.translator import Translator
+
+    sentences = list(islice(read_lines(options.source), 200))
+    expected = dict(zip(sentences, Translator.load(options.run).translate(sentences, beam_size=1), strict=True))
+    found = {}
+    with server(options.run) as address:
+        for clients in (1, options.clients):
+            answered = load(address, expected, clients, options.seconds)
+            found[clients] = answered / options.seconds
+            print(f"{clients:3} clients: {answered} sentences in {options.seconds:g} s, every translation right")
+    one, many = found.values()
+    return {"clients": options.clients, "one_per_second": one, "all_per_second": many, "ratio": many / one}
+
+
+@contextmanager
+def server(run: str) -> Iterator[str]:
+    """`tfformer serve` in a process of its own: HOST:PORT."""
+    command = [sys.executable, "-m", "tfformer", "serve", run, "--name", "model", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield next(found[1] for line in process.stdout if (found := re.search(r"at http://(\S+)/", line)))
+        finally:
+            process.terminate()
+
+
+def load(address: str, expected: dict[str, str], clients: int, duration: float) -> int:
+    """How many sentences the clients got translated; AssertionError at the first wrong answer."""
+    end = time.perf_counter() + duration
+
+    def client(number: int) -> int:
+        connection = http.client.HTTPConnection(address)
+        for done, sentence in enumerate(islice(cycle(expected), 7 * number, None)):
+            if time.perf_counter() > end:
+                return done
+            connection.request("POST", "/v1/models/model:predict", json.dumps({"instances": [sentence]}))
+            answer = json.loads(connection.getresponse().read())
+            assert answer["predictions"][0]["translation"] == expected[sentence], (sentence, answer)
+
+    with ThreadPoolExecutor(clients) as threads:
+        return sum(threads.map(client, range(clients)))

@@ -1,0 +1,68 @@
+"""The examples run and show what they say; so does the measurement of the language model."""
+
+import gzip
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tfformer import cli, phrasebook
+
+ROOT = Path(__file__).parents[1]
+
+
+def output_of(program: str, *arguments) -> list[str]:
+    command = [sys.executable, ROOT / program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
+
+
+def test_the_sentence_classifier_learns_what_a_question_is():
+    """Far better than always saying that it is none."""
+    right, none = (
+        float(part.rstrip("%")) for part in output_of("examples/sentence_classifier.py")[-1].split() if "%" in part
+    )
+    assert right > 98 > none + 8
+
+
+@pytest.mark.slow
+def test_both_arms_of_the_pretrained_encoder_are_trained_and_compared(tmp_path):
+    for split, count in (("train", 400), ("val", 40)):
+        for number, language in enumerate(("en", "de")):
+            lines = [(pair.source, pair.target)[number] for pair in phrasebook.pairs(split.replace("val", "valid"))]
+            text = "".join(line + "\n" for line in lines[:count])
+            (tmp_path / f"{split}.{language}.gz").write_bytes(gzip.compress(text.encode()))
+    small = ["--pairs", 100, "--epochs", 1, "--minutes", 0.05, "--vocab-size", 120]
+    printed = output_of("examples/pretrained_encoder.py", "--data", tmp_path, "--output", tmp_path / "runs", *small)
+    results = json.loads(printed[-1])
+    assert list(results) == ["from nothing", "from the language model"]
+    assert np.isfinite([result["val_loss"] for result in results.values()]).all()
+    assert [line.split(":")[0] for line in printed[-3:-1]] == list(results)
+
+
+def test_the_n_gram_model_is_a_distribution_and_follows_kneser_and_ney():
+    """Worked by hand: of the pairs 4 are seen once and 1 twice, of the tokens 3 follow one token and 1 follows two."""
+    spec = importlib.util.spec_from_file_location("phrasebook_lm", ROOT / "scripts" / "phrasebook_lm.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model = module.KneserNey([[4, 5, 3], [4, 6, 3]], order=2, vocab_size=7)
+    assert model.discounts == [pytest.approx(3 / 5), pytest.approx(4 / 6)]
+    alone = (1 - 3 / 5) / 5 + 3 / 5 * 4 / 5 / 7
+    assert model.probability((), 5) == pytest.approx(alone)
+    assert model.probability((4,), 5) == pytest.approx((1 - 4 / 6) / 2 + 4 / 6 * alone)
+    for context in ((), (2,), (4,), (5,), (6,), (1,)):
+        assert sum(model.probability(context, token) for token in range(7)) == pytest.approx(1)
+    assert model.log_prob([4, 3]) == pytest.approx(np.log(model.probability((2,), 4) * model.probability((4,), 3)))
+
+
+@pytest.mark.slow
+def test_the_phrasebooks_language_model_beats_five_grams_and_writes_by_the_grammar(tmp_path):
+    assert cli.main(["train", "phrasebook-lm", "--run-dir", str(tmp_path / "run")]) == 0
+    result = json.loads(output_of("scripts/phrasebook_lm.py", tmp_path / "run")[-1])
+    assert result["bits_per_byte"] < 0.9 * result["n_gram_bits_per_byte"]
+    assert result["cautious"]["grammatical"] >= 0.95
