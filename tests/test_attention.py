@@ -26,7 +26,7 @@ from tfformer.attention_maps import (
     print_head_scores,
 )
 from tfformer.attention_pictures import draw, draw_heads, draw_page, draw_word
-from tfformer.checkpoints import RunDirectory, Tokenizers
+from tfformer.checkpoints import RunDirectory, Tokenizers, new_model
 from tfformer.cli import main
 from tfformer.config import Config, DecodingConfig
 from tfformer.masks import padding_mask
@@ -507,7 +507,7 @@ def run(tmp_path_factory, tokenizer):
     vocabulary = {"vocab_size": tokenizer.vocab_size}
     config = Config.from_dict({"model": SIZES, "tokenizer": vocabulary, "data": {"train": "phrasebook:train"}})
     directory.create(config, Tokenizers(tokenizer, tokenizer))
-    directory.save_weights(Transformer(tokenizer.vocab_size, tokenizer.vocab_size, **vars(config.model)))
+    directory.save_weights(new_model(config.model, Tokenizers(tokenizer, tokenizer)))
     return directory.path
 
 

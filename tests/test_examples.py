@@ -22,6 +22,7 @@ def output_of(program: str, *arguments) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_the_sentence_classifier_learns_what_a_question_is():
     """Far better than always saying that it is none."""
     right, none = (

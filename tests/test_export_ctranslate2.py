@@ -64,6 +64,7 @@ def version(tiny_run, tmp_path_factory):
     return export.ctranslate2(tiny_run, tmp_path_factory.mktemp("models"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_translations_are_those_of_the_run(version, tiny_run, beam_size):
     own = Translator.load(tiny_run).translate(SENTENCES, beam_size, length_penalty=0.0)
@@ -105,10 +106,11 @@ def test_the_command_line_writes_the_next_version(version, tiny_run, tmp_path, c
     arguments = ["--format", "ctranslate2", "--output", str(version.parent), "--samples", str(samples)]
     assert main(["export", str(tiny_run), *arguments]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
-    assert lines == [f"{name}: 6 of 6 sample translations are the run's own" for name in ("greedy", "beam")]
+    assert lines == [f"{name}: 6 of 6 samples come out as the run's own" for name in ("greedy", "beam")]
     assert last == str(version.parent / str(int(version.name) + 1))
 
 
+@pytest.mark.slow
 def test_other_weights_are_not_kept(tiny_run, tmp_path, monkeypatch):
     write = ctranslate2_writer.write
 

@@ -33,6 +33,11 @@ MEMORY_MASK = padding_mask(tf.constant(MEMORY_IDS))
 HALVES = ["mixed_bfloat16", "mixed_float16"]
 
 
+@pytest.fixture(autouse=True)
+def same_weights_and_dropout_in_every_run():
+    keras.utils.set_random_seed(0)
+
+
 def randomized(layer, seed=1):
     """The layer with every weight random: zero biases and unit scales would hide what they are added to."""
     if not layer.built:

@@ -125,9 +125,9 @@ class KeyValue(NamedTuple):
 )
 def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
     """`cache` with `new` from `begin` (4,) on. Named, so that an exporter can put its runtime's own operation here."""
-    batch, heads, length = (tf.shape(new)[axis] for axis in range(3))
-    indices = tf.meshgrid(tf.range(batch), tf.range(heads), begin[2] + tf.range(length), indexing="ij")
-    return tf.tensor_scatter_nd_update(cache, tf.stack(indices, axis=-1), new)
+    return tf.raw_ops.TensorStridedSliceUpdate(
+        input=cache, begin=begin, end=begin + tf.shape(new), strides=tf.ones_like(begin), value=new
+    )
 
 
 @register
@@ -163,8 +163,9 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def project(self, memory: tf.Tensor) -> KeyValue:
         """Memory (B, S, D) -> its keys and values in heads."""
-        key, value = tf.split(self.key_value(memory), 2, axis=-1)
-        return KeyValue(self._split_heads(key), self._split_heads(value))
+        shape, depth = tf.shape(memory), self.d_model // self.num_heads
+        both = tf.reshape(self.key_value(memory), (shape[0], shape[1], 2, self.num_heads, depth))
+        return KeyValue(*tf.unstack(tf.transpose(both, (2, 0, 3, 1, 4))))
 
     def attend(self, query: tf.Tensor, memory: KeyValue, mask: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
         """Query (B, T, D) and projected memory -> output (B, T, D) and weights (B, H, T, S), exactly 0 where masked."""
