@@ -43,6 +43,15 @@ def test_help_shows_examples_without_importing_tensorflow():
     assert "tfformer train phrasebook --run-dir" in printed.stdout
 
 
+def test_every_verb_shows_examples_of_itself(capsys):
+    (verbs,) = (action.choices for action in cli._parser()._actions if isinstance(action.choices, dict))
+    for name, parser in verbs.items():
+        shown = parser.format_help().split("examples:\n")[1].splitlines()
+        commands = [line for line in shown if line in cli.EXAMPLES]
+        assert commands and all(f"tfformer {name}" in line for line in commands)
+    assert cli._examples(cli.EXAMPLES) in cli._parser().format_help()
+
+
 def test_recipes_lists_every_file_with_its_first_line(capsys):
     assert main(["recipes"]) == 0
     printed = capsys.readouterr().out

@@ -15,9 +15,12 @@ from pathlib import Path
 
 CHUNK = 1_000  # sentences read, translated and written at a time, so that input may be larger than memory
 
-EXAMPLES = """examples:
+EXAMPLES = """\
+  tfformer recipes
+  tfformer corpus phrasebook --output corpus
   tfformer train phrasebook --run-dir runs/phrasebook
-  tfformer train recipe.yaml --run-dir runs/mine --set data.folder=corpus --set training.epochs=30
+  tfformer train recipe.yaml --run-dir runs/mine --set data.folder=corpus training.epochs=30
+  tfformer train recipe.yaml --run-dir runs/mine --set data.folder=corpus training.epochs=30 --resume
   tfformer translate runs/mine --input news.en --output news.de --beam-size 4
   echo "The animal is tired." | tfformer translate runs/phrasebook
   tfformer evaluate runs/mine --source test.en --reference test.de
@@ -29,10 +32,11 @@ EXAMPLES = """examples:
   tfformer export runs/mine --format saved_model --output models/mine
   tfformer export runs/mine --format tflite --quantize int8 --output models/mine-litert
   tfformer serve runs/mine --port 8501
-"""
+""".splitlines()
 
+SCORE_FORMAT = """
 
-SCORE_FORMAT = """a line has these columns, with tabs between them:
+a line has these columns, with tabs between them:
   log-probability of the translation given its source, in nats
   number of tokens of the translation, with the end token; 0 where the source is blank
   perplexity: e to the mean negative log-probability of a token; nan where there are no tokens
@@ -90,18 +94,24 @@ def import_tensorflow() -> None:
         os.close(stderr)
 
 
+def _examples(lines: Iterable[str]) -> str:
+    return "\n".join(["examples:", *lines])
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tfformer",
         description="Train a Transformer on text, translate or continue text with it, and score it.",
-        epilog=EXAMPLES,
+        epilog=_examples(EXAMPLES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
 
     def verb(function, description: str) -> argparse.ArgumentParser:
         name = function.__name__.strip("_")
-        added = verbs.add_parser(name, help=description, description=description)
+        examples = _examples(line for line in EXAMPLES if f"tfformer {name}" in line)
+        raw = argparse.RawDescriptionHelpFormatter
+        added = verbs.add_parser(name, help=description, description=description, epilog=examples, formatter_class=raw)
         added.set_defaults(verb=function)
         return added
 
@@ -151,8 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.set_defaults(n_best=1)
 
     score = verb(_score, "say how likely given translations are: one line a pair, and a last JSON line for the text")
-    score.formatter_class = argparse.RawDescriptionHelpFormatter
-    score.epilog = SCORE_FORMAT
+    score.epilog += SCORE_FORMAT
     score.add_argument("run", metavar="RUN", help="a run directory")
     score.add_argument("--source", required=True, metavar="F", help="a text")
     score.add_argument("--target", required=True, metavar="F", help="its translation, line by line")
