@@ -7,6 +7,7 @@ sentence may end before the last token: the end token has a bias of -1e9.
 
 import argparse
 import multiprocessing
+import os
 import resource
 import statistics
 import tempfile
@@ -18,7 +19,8 @@ SOURCE_LENGTH = 20
 TOKENS = 32
 THREADS = 2
 PAUSE = 0.5  # seconds before an engine's turn, in which the threads of the one before go to sleep
-EXPORTS = {"tfformer float32": "float32", "tfformer bfloat16": "bfloat16"}
+WITHOUT_ONEDNN = "tfformer float32, oneDNN off"  # less to do around each product, and slower products of many rows
+EXPORTS = {"tfformer float32": "float32", WITHOUT_ONEDNN: "float32", "tfformer bfloat16": "bfloat16"}
 CTRANSLATE2 = {"ctranslate2 float32": "float32", "ctranslate2 int8": "int8"}
 WITHOUT_BEAMS = ("keras-hub", "whole prefix")
 
@@ -61,7 +63,7 @@ def _rounds(engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: in
             if number:
                 found[name].append(round(speed, 1))
     for name, speeds in found.items():
-        print(f"batch {batch:3} beam {beam_size} {name:20} {statistics.median(speeds):8.1f} tokens/s", flush=True)
+        print(f"batch {batch:3} beam {beam_size} {name:28} {statistics.median(speeds):8.1f} tokens/s", flush=True)
     return found
 
 
@@ -89,7 +91,7 @@ class Engine:
         self._process = context.Process(target=_run_engine, args=(other, name, folder, options), daemon=True)
         self._process.start()
         self.load_seconds, self.megabytes = self._pipe.recv()
-        print(f"{name:20} loaded in {self.load_seconds:5.2f} s, {self.megabytes:6.1f} MB on disk", flush=True)
+        print(f"{name:28} loaded in {self.load_seconds:5.2f} s, {self.megabytes:6.1f} MB on disk", flush=True)
 
     def seconds(self, batch: int, beam_size: int) -> float:
         self._pipe.send((batch, beam_size))
@@ -120,6 +122,7 @@ def _run_engine(pipe, name: str, folder: Path, options: argparse.Namespace) -> N
 def _load(name: str, folder: Path, options: argparse.Namespace) -> tuple[Decode, Path]:
     if name in CTRANSLATE2:
         return _ctranslate2(folder / "ctranslate2", CTRANSLATE2[name]), folder / "ctranslate2"
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0" if name == WITHOUT_ONEDNN else "1"
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(THREADS)
