@@ -57,7 +57,7 @@ def test_the_walk_through_on_own_text(tmp_path, monkeypatch, capsys):
         Path(name + ".en").write_text("".join(pair.source + "\n" for pair in pairs[:count]))
         Path(name + ".de").write_text("".join(pair.target + "\n" for pair in pairs[:count]))
     Path("news.de").unlink()
-    for command in commands("--init-from"):
+    for command in commands("--resume"):
         assert cli.main(command) == 0, command
     assert len(Path("news.de").read_text().splitlines()) == 8
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["sentences"] == 8
