@@ -30,6 +30,12 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
     assert os.listdir(tmp_path) == ["f.txt"]
 
 
+def test_a_hidden_file_of_almost_that_name_is_left_alone(tmp_path):
+    (tmp_path / ".profile").write_text("mine")
+    write_text(tmp_path / "profile", "text")
+    assert (tmp_path / ".profile").read_text() == "mine"
+
+
 def test_a_kill_leaves_the_old_file(tmp_path):
     path = tmp_path / "f.txt"
     write_text(path, "old")

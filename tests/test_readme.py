@@ -121,6 +121,12 @@ def test_the_recipes_for_tensorflow_datasets_are_valid():
         assert Config.from_dict(values).data.languages
 
 
+def test_the_exports_are_there_after_importing_the_package_alone():
+    code = "import tfformer; print(tfformer.export.saved_model.__module__)"
+    printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert printed.stdout == "tfformer.export\n"
+
+
 def test_every_public_name_can_be_imported():
     for name in tfformer.__all__:
         assert getattr(tfformer, name).__name__ == name

@@ -38,6 +38,8 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str):
+    if name == "export":  # a module: tfformer.export.saved_model(...)
+        return importlib.import_module("tfformer.export")
     if name not in _HOME:
         raise AttributeError(f"module 'tfformer' has no attribute {name!r}")
     return getattr(importlib.import_module(f"tfformer.{_HOME[name]}"), name)

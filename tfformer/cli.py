@@ -133,7 +133,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_search(translate)
     translate.add_argument("--n-best", type=int, default=1, metavar="K", help="print the K best, always K lines")
     translate.add_argument("--scores", action="store_true", help="print score, tab, translation")
-
     translate.add_argument("--alignments", action="store_true", help="add a tab and the words aligned, as 0-0 1-2")
 
     generate = verb(_generate, "continue text with a language model; one text a line")

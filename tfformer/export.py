@@ -33,7 +33,7 @@ from tfformer.translator import EXTRA_LENGTH, Translator
 DTYPES = ("float32", "bfloat16")
 SAMPLES = 32
 VALIDATION = 1_000  # sentence pairs that quantisation is measured on
-SCORE_TOLERANCE = 1e-3  # in nats; a sum over 60 tokens in another order differs by about 1e-5
+SCORE_TOLERANCE = 1e-3  # of the score, or in nats below 1; a sum over 60 tokens in another order differs by about 1e-5
 MANIFEST = "manifest.json"
 
 Found = dict[str, tuple[int, list[tuple[str, float]]]]  # who translated -> its beam size, translations and scores
@@ -115,9 +115,8 @@ def tflite(
     differently: what that costs in BLEU is measured on the run's validation text. Without quantisation every
     translation must be the run's own. Raises ValueError or OSError, and then leaves nothing behind.
     """
-    _check_litert(quantize, static, with_text)
-    RunDirectory.open(run).check_architecture("encoder-decoder")
-    translator = _load(run, max_length, beam_size, length_penalty)
+    _check_litert(run, quantize, static, with_text)
+    translator = _load(run, max_length, 1 if beam_size is None else beam_size, length_penalty)
     with temporary_folder(Path(output)) as folder:
         _write_litert(folder, run, translator, quantize, (beam_size or 1) > 1, static, with_text, samples)
         return publish(folder, Path(output))
@@ -136,10 +135,9 @@ def web(
     Any server of static files can serve it; it needs no other. Raises ValueError or OSError, and then leaves nothing
     behind.
     """
-    _check_litert(quantize, static=True, with_text=False)
-    RunDirectory.open(run).check_architecture("encoder-decoder")
+    _check_litert(run, quantize, static=True, with_text=False)
     page = web_page.built()
-    translator = _load(run, max_length, beam_size=None, length_penalty=None)
+    translator = _load(run, max_length, beam_size=1, length_penalty=None)
     with temporary_folder(Path(output)) as folder:
         model = web_page.write(page, folder)
         _write_litert(model, run, translator, quantize, beams=False, static=True, with_text=False, samples=samples)
@@ -173,7 +171,7 @@ def _write_litert(
     write_text(folder / "README.md", model_card(manifest))
 
 
-def _check_litert(quantize: str, static: bool, with_text: bool) -> None:
+def _check_litert(run: str | Path, quantize: str, static: bool, with_text: bool) -> None:
     if quantize not in litert_writer.QUANTIZATIONS:
         known = ", ".join(litert_writer.QUANTIZATIONS)
         raise ValueError(f"quantize={quantize!r} is not known; choose one of {known}")
@@ -181,6 +179,9 @@ def _check_litert(quantize: str, static: bool, with_text: bool) -> None:
         raise ValueError("text has no fixed shape; choose --static or --text, not both")
     if importlib.util.find_spec("ai_edge_litert") is None:
         raise ValueError("this format needs LiteRT; install it with: pip install 'tfformer[litert]'")
+    RunDirectory.open(run).check_architecture("encoder-decoder")
+    if quantize != "none":
+        _validation_text(run)
 
 
 def _load(
@@ -292,15 +293,15 @@ def _run_saved_model(folder: Path, own: Translator | Generator, samples: Sequenc
     longest = max(map(len, pieces))
     padded = [row + [END_ID] * (longest - len(row)) for row in pieces]  # past its length a row may hold anything
     ids, text = {"ids": padded, "lengths": list(map(len, pieces))}, {"text": samples}
-
-    def answers(over_ids: str, *over_text: str) -> list[dict]:
-        requests = [[over_ids, ids], *([name, text] for name in over_text if with_text)]
-        modules = ["tensorflow_text"] if with_text else []
-        return _run("saved_model_runner", [folder.resolve(), *modules], requests)
-
     if isinstance(own, Generator):
-        return _continuations(own, samples, *answers("continue_ids", "serving_default", "score"))
-    return _translations(own, *answers("translate_ids", "serving_default", "translate_beam"))
+        read, requests = _continuations, {"continue_ids": ids, "serving_default": text, "score": text}
+    else:
+        pairs = {"source": samples, "target": samples}  # any text has a probability as a translation
+        over_text = {"serving_default": text, "translate_beam": text, "score": pairs}
+        read, requests = _translations, {"translate_ids": ids} | over_text
+    modules = ["tensorflow_text"] if with_text else []
+    asked = list(requests.items()) if with_text else list(requests.items())[:1]
+    return read(own, samples, *_run("saved_model_runner", [folder.resolve(), *modules], asked))
 
 
 def _continuations(generator: Generator, samples: Sequence[str], by_ids: dict, *by_text: dict) -> Found:
@@ -312,14 +313,15 @@ def _continuations(generator: Generator, samples: Sequence[str], by_ids: dict, *
     return found
 
 
-def _translations(translator: Translator, by_ids: dict, *by_text: dict) -> Found:
+def _translations(translator: Translator, samples: Sequence[str], by_ids: dict, *by_text: dict) -> Found:
     target = translator.tokenizers.target
     found = {"translate_ids": (1, list(zip(target.decode(by_ids["ids"]), by_ids["score"], strict=True)))}
     if by_text:
-        greedy, beam = by_text
+        greedy, beam, scored = by_text
         best = [(texts[0], scores[0]) for texts, scores in zip(beam["translations"], beam["scores"], strict=True)]
         found["serving_default"] = (1, list(zip(greedy["translation"], greedy["score"], strict=True)))
         found["translate_beam"] = (translator.decoding.beam_size, best)
+        found["score"] = (1, list(zip(samples, scored["log_prob"], strict=True)))
     return found
 
 
@@ -375,14 +377,24 @@ def _litert_requests(signature: str, translator: Translator, sentences: Sequence
     return requests
 
 
-def _bleu(run: str | Path, translator: Translator, file: Path, static: bool) -> dict:
-    """What quantisation costs: greedy BLEU of the run and of the file on up to `VALIDATION` pairs."""
+def _validation_text(run: str | Path) -> tuple[list[str], list[str]]:
+    """Up to `VALIDATION` sources and their references; OSError where the run's validation text cannot be read."""
     data = RunDirectory.open(run).config().data
     languages = tuple(data.languages) if data.languages else None
-    pairs = itertools.islice(
-        read_pairs(data.valid, folder=data.folder, languages=languages, split="validation"), VALIDATION
-    )
-    sources, references = map(list, zip(*pairs, strict=True))
+    try:
+        pairs = read_pairs(data.valid, folder=data.folder, languages=languages, split="validation")
+        sources, references = zip(*itertools.islice(pairs, VALIDATION), strict=True)
+    except OSError as error:
+        raise OSError(
+            f"quantised weights are measured on the run's validation text, which cannot be read ({error}); export from "
+            "the folder in which the run was trained, or with --quantize none"
+        ) from error
+    return list(sources), list(references)
+
+
+def _bleu(run: str | Path, translator: Translator, file: Path, static: bool) -> dict:
+    """What quantisation costs: greedy BLEU of the run and of the file on up to `VALIDATION` pairs."""
+    sources, references = _validation_text(run)
     own = scores([text for text, _ in _own_texts(translator, "translate", sources, beam_size=1)], references)
     its = scores(_litert_greedy(file, translator, sources, static)[0], references)
     return {
@@ -415,7 +427,11 @@ def _parity(own: Translator | Generator, samples: Sequence[str], found: Found) -
     parity = {}
     for name, (beam_size, translations) in found.items():
         pairs = zip(_own_texts(own, name, samples, beam_size), translations, strict=True)
-        differences = [abs(score - its_score) for (text, score), (its_text, its_score) in pairs if text == its_text]
+        differences = [
+            abs(score - its_score) / max(1.0, abs(score))
+            for (text, score), (its_text, its_score) in pairs
+            if text == its_text
+        ]
         parity[name] = {
             "beam_size": beam_size,
             "sentences": len(translations),
@@ -431,9 +447,17 @@ def _own_texts(
     """What the signature of this name should give."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that some samples are cut: they are meant to be
+        if name == "score":
+            return list(zip(samples, _own_log_probs(own, samples), strict=True))
         if isinstance(own, Translator):
             return [translations[0] for translations in own.n_best(samples, beam_size)]
-        return list(zip(samples, own.log_prob(samples), strict=True)) if name == "score" else own.complete(samples)
+        return own.complete(samples)
+
+
+def _own_log_probs(own: Translator | Generator, samples: Sequence[str]) -> Sequence[float]:
+    if isinstance(own, Translator):
+        return [found.log_prob for found in own.score(samples, samples)]
+    return own.log_prob(samples)
 
 
 def _check_parity(parity: dict[str, dict]) -> None:

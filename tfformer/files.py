@@ -16,7 +16,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into; make it first")
-    temporary = path.with_name(f".{path.name}")
+    temporary = path.with_name(f".tfformer-writes-{path.name}")  # no name that a person gives
     try:
         temporary.write_bytes(b"")
         yield temporary

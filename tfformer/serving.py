@@ -29,6 +29,7 @@ BATCHES = web.AppKey("batches", Batches)
 MAX_BYTES = 2 * 2**20  # in the body of a request
 SHUTDOWN_SECONDS = 5  # for the requests that are under way
 PAGE = Path(__file__).with_name("serve.html")
+PAGE_SIGNATURE = "translate_beam"
 NAME_PLACE = "{name}"
 NAME = "[^/:]+"
 HTTP_STATUS = {
@@ -133,6 +134,9 @@ def _error(code: int, message: str) -> web.Response:
 
 
 async def _page(request: web.Request) -> web.Response:
+    model = request.app[MODEL]
+    if PAGE_SIGNATURE not in model.versions[model.number(model.name)].signatures:
+        raise Refused("NOT_FOUND", f"{model.name} has no {PAGE_SIGNATURE}, which the page needs; use REST requests")
     page = PAGE.read_text(encoding="utf-8").replace(NAME_PLACE, html.escape(request.app[MODEL].name))
     return web.Response(text=page, content_type="text/html")
 

@@ -42,6 +42,8 @@ def measure(options: argparse.Namespace) -> dict:
         writer = spawn.Process(target=write_models, args=(Path(folder), options.preset, options.vocab_size))
         writer.start()
         writer.join()
+        if writer.exitcode:
+            raise SystemExit("the models could not be written; the reason stands above")
         engines = {name: Engine(spawn, name, Path(folder), options) for name in options.engines}
         work = [(batch, 1) for batch in options.batches] + [(batch, 4) for batch in options.beam_batches]
         speeds = {f"batch {b}, beam {n}": _rounds(engines, b, n, options.rounds) for b, n in work}
@@ -90,8 +92,10 @@ class Engine:
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_run_engine, args=(other, name, folder, options), daemon=True)
         self._process.start()
+        other.close()  # so that the end of the process is the end of the pipe
         self.load_seconds, self.megabytes = self._pipe.recv()
-        print(f"{name:28} loaded in {self.load_seconds:5.2f} s, {self.megabytes:6.1f} MB on disk", flush=True)
+        size = f", {self.megabytes:.1f} MB on disk" if self.megabytes else ""
+        print(f"{name:28} loaded in {self.load_seconds:5.2f} s{size}", flush=True)
 
     def seconds(self, batch: int, beam_size: int) -> float:
         self._pipe.send((batch, beam_size))
@@ -119,7 +123,7 @@ def _run_engine(pipe, name: str, folder: Path, options: argparse.Namespace) -> N
     pipe.send(round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
 
 
-def _load(name: str, folder: Path, options: argparse.Namespace) -> tuple[Decode, Path]:
+def _load(name: str, folder: Path, options: argparse.Namespace) -> tuple[Decode, Path | None]:
     if name in CTRANSLATE2:
         return _ctranslate2(folder / "ctranslate2", CTRANSLATE2[name]), folder / "ctranslate2"
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0" if name == WITHOUT_ONEDNN else "1"
@@ -130,11 +134,11 @@ def _load(name: str, folder: Path, options: argparse.Namespace) -> tuple[Decode,
     if name in EXPORTS:
         return _saved_model(folder / EXPORTS[name]), folder / EXPORTS[name]
     load = {"keras-hub": _keras_hub, "whole prefix": _whole_prefix}[name]
-    return load(options), Path()
+    return load(options), None
 
 
-def _megabytes(path: Path) -> float:
-    return round(sum(file.stat().st_size for file in path.rglob("*") if path.name and file.is_file()) / 1e6, 1)
+def _megabytes(path: Path | None) -> float | None:
+    return path and round(sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6, 1)
 
 
 def _sentences(vocab_size: int, count: int = 64) -> list[str]:
@@ -146,7 +150,7 @@ def _sentences(vocab_size: int, count: int = 64) -> list[str]:
     return [" ".join(row) for row in words]
 
 
-def _vocabulary(vocab_size: int) -> bytes:
+def vocabulary(vocab_size: int) -> bytes:
     """A SentencePiece model with a piece for each of the words w4, w5, ..."""
     from sentencepiece import sentencepiece_model_pb2
 
@@ -176,7 +180,7 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     from tfformer.tokenizers import Tokenizer
     from tfformer.translator import Translator
 
-    tokenizer = Tokenizer(_vocabulary(vocab_size))
+    tokenizer = Tokenizer(vocabulary(vocab_size))
     shape = PRESETS[preset] | {"tie_embeddings": "all", "output_bias": True}
     for dtype in ("bfloat16", "float32"):
         model = Transformer(vocab_size, vocab_size, **shape, dtype=dtype)
