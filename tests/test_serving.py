@@ -13,6 +13,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -411,6 +413,20 @@ def test_a_mistake_of_the_server_is_answered_with_500_and_not_its_end(caplog):
 
 
 # gRPC
+
+
+def test_the_page_says_that_a_model_without_beam_search_is_not_for_it(tmp_path):
+    module = tf.Module()
+    double = tf.function(
+        lambda text: {"twice": text + text}, input_signature=[tf.TensorSpec((None,), tf.string, "text")]
+    )
+    tf.saved_model.save(module, str(tmp_path / "1"), signatures={"serving_default": double})
+    with served(tmp_path, "--name", "double") as server:
+        with pytest.raises(urllib.error.HTTPError) as page:
+            urllib.request.urlopen(f"{server.rest}/")
+        assert page.value.code == 404
+        assert json.loads(page.value.read())["error"].startswith("double has no translate_beam, which the page needs")
+        assert ask(server, "double:predict", {"instances": ["a"]}) == (200, {"predictions": ["aa"]})
 
 
 @pytest.fixture(scope="module")
