@@ -41,7 +41,7 @@ def dynamic(tiny_run, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def static(tiny_run, tmp_path_factory):
-    return export.tflite(tiny_run, tmp_path_factory.mktemp("static"), static=True, samples=SENTENCES)
+    return export.tflite(tiny_run, tmp_path_factory.mktemp("static"), static=True, beam_size=3, samples=SENTENCES)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,9 @@ def test_a_batch_translates_like_its_sentences_alone(dynamic, translator):
 
 
 def test_a_static_file_translates_as_the_run_does(static, translator):
+    assert max(map(len, translator.tokenizers.source.encode(SENTENCES))) > 32  # needs the widest signature
     assert client(static)[0] == own(translator, 1)
+    assert client(static, "--beam")[0] == own(translator, 3)
 
 
 def test_the_client_brings_no_tensorflow(dynamic):
@@ -127,8 +129,8 @@ def test_the_client_names_a_line_that_is_no_text(dynamic):
     assert done.returncode == 2 and b"line 2 is not UTF-8" in done.stderr and b"Traceback" not in done.stderr
 
 
-def test_the_client_asks_for_a_beam_that_is_there(static):
-    assert "has no beam search" in client(static, "--beam")[1][0]
+def test_the_client_asks_for_a_beam_that_is_there(int8):
+    assert "has no beam search" in client(int8, "--beam")[1][0]
 
 
 def answers(folder, requests):
@@ -149,7 +151,8 @@ def test_every_shape_of_a_static_file_is_fixed(static):
         t for graph in model.subgraphs for t in graph.tensors if t.shapeSignature is not None and -1 in t.shapeSignature
     ]
     assert free == []
-    assert list(litert_writer.signatures(static / "model.tflite")) == ["translate", "translate_16", "translate_32"]
+    names = {f"{search}{width}" for search in ("translate", "translate_beam") for width in ("", "_16", "_32")}
+    assert set(litert_writer.signatures(static / "model.tflite")) == names
 
 
 def test_only_builtin_operators(dynamic, static, int8):
