@@ -20,7 +20,7 @@ def built(sources: Path = SOURCES) -> Path:
         )
     if shutil.which("npm") is None:
         raise ValueError(
-            f"the page in {sources} has to be built, and npm is not installed; install Node.js 20 or newer, which has npm"
+            f"the page in {sources} has to be built, and npm is not installed; install Node.js 20 or newer with npm"
         )
     for command in BUILD:
         print(f"{command} in {sources} ...", flush=True)
