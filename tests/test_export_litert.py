@@ -12,6 +12,7 @@ from pathlib import Path
 import flatbuffers
 import numpy as np
 import pytest
+import sacrebleu
 import tensorflow as tf
 from flatbuffers import number_types
 from tensorflow.lite.python import schema_py_generated as schema
@@ -41,7 +42,7 @@ def dynamic(tiny_run, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def static(tiny_run, tmp_path_factory):
-    return export.tflite(tiny_run, tmp_path_factory.mktemp("static"), static=True, samples=SENTENCES)
+    return export.tflite(tiny_run, tmp_path_factory.mktemp("static"), static=True, beam_size=3, samples=SENTENCES)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,9 @@ def test_a_batch_translates_like_its_sentences_alone(dynamic, translator):
 
 
 def test_a_static_file_translates_as_the_run_does(static, translator):
+    assert max(map(len, translator.tokenizers.source.encode(SENTENCES))) > 32  # needs the widest signature
     assert client(static)[0] == own(translator, 1)
+    assert client(static, "--beam")[0] == own(translator, 3)
 
 
 def test_the_client_brings_no_tensorflow(dynamic):
@@ -127,8 +130,8 @@ def test_the_client_names_a_line_that_is_no_text(dynamic):
     assert done.returncode == 2 and b"line 2 is not UTF-8" in done.stderr and b"Traceback" not in done.stderr
 
 
-def test_the_client_asks_for_a_beam_that_is_there(static):
-    assert "has no beam search" in client(static, "--beam")[1][0]
+def test_the_client_asks_for_a_beam_that_is_there(int8):
+    assert "has no beam search" in client(int8, "--beam")[1][0]
 
 
 def answers(folder, requests):
@@ -143,13 +146,17 @@ def test_what_stands_past_the_length_does_not_matter(static, dynamic):
         assert found[0] == found[1] == found[2] and found[0]["lengths"][0] > 0
 
 
-def test_every_shape_of_a_static_file_is_fixed(static):
-    model = flatbuffer_utils.read_model(str(static / "model.tflite"))
+def test_every_shape_of_a_static_greedy_search_is_fixed(int8):
+    model = flatbuffer_utils.read_model(str(int8 / "model.tflite"))
     free = [
         t for graph in model.subgraphs for t in graph.tensors if t.shapeSignature is not None and -1 in t.shapeSignature
     ]
     assert free == []
-    assert list(litert_writer.signatures(static / "model.tflite")) == ["translate", "translate_16", "translate_32"]
+
+
+def test_a_static_file_has_each_search_in_each_width(static):
+    names = {f"{search}{width}" for search in ("translate", "translate_beam") for width in ("", "_16", "_32")}
+    assert set(litert_writer.signatures(static / "model.tflite")) == names
 
 
 def test_only_builtin_operators(dynamic, static, int8):
@@ -185,12 +192,23 @@ def test_int8_weights_are_the_weights_to_half_a_step(int8, translator):
     np.testing.assert_allclose(tensor.quantization.scale, np.abs(embedding).max(axis=1) / 127, rtol=1e-6)
 
 
-def test_int8_is_small_and_its_cost_is_measured(int8, static):
-    sizes = [(folder / "model.tflite").stat().st_size for folder in (int8, static)]
-    assert sizes[0] < sizes[1]
+def test_int8_stores_a_byte_for_each_weight(int8, translator):
+    model = flatbuffer_utils.read_model(str(int8 / "model.tflite"))
+    stored = {t.buffer: t for graph in model.subgraphs for t in graph.tensors if t.type == schema.TensorType.INT8}
+    matrices = [np.asarray(weight) for weight in translator.model.weights if len(weight.shape) > 1]
+    wide = sum(matrix.size for matrix in matrices)
+    assert sum(len(model.buffers[number].data) for number in stored) == wide
+    assert max(len(b.data) for n, b in enumerate(model.buffers) if n not in stored and b.data is not None) < 0.1 * wide
+
+
+def test_what_int8_costs_is_measured(int8, translator):
+    pairs = list(itertools.islice(read_pairs("phrasebook:valid"), 50))
+    sources, references = map(list, zip(*pairs, strict=True))
     bleu = json.loads((int8 / "manifest.json").read_text())["bleu"]
-    assert bleu["sentences"] == 50 and bleu["loss"] == bleu["run"] - bleu["exported"]
-    assert client(int8)[2] == 0
+    exported = sacrebleu.corpus_bleu(client(int8, text=sources)[0], [references]).score
+    run = sacrebleu.corpus_bleu(translator.translate(sources, 1), [references]).score
+    assert bleu["sentences"] == 50 and bleu["exported"] == pytest.approx(exported, abs=0.01)
+    assert bleu["run"] == pytest.approx(run, abs=0.01) and bleu["loss"] == pytest.approx(run - exported, abs=0.02)
 
 
 def test_a_matrix_that_something_else_reads_stays_as_it_is():
@@ -233,6 +251,12 @@ def test_metadata_is_read_by_the_format_alone():
     assert [(text(t, 0), text(t, 1)) for t in tables(subgraph, 3)] == [("score", "out"), ("ids", "")]
 
 
+def test_an_exported_file_holds_its_metadata(dynamic):
+    model = flatbuffer_utils.read_model(str(dynamic / "model.tflite"))
+    (entry,) = [entry for entry in model.metadata if entry.name == b"TFLITE_METADATA"]
+    assert bytes(model.buffers[entry.buffer].data)[4:8] == b"M001"
+
+
 def test_what_lies_beside_the_model(dynamic, tiny_run):
     manifest = json.loads((dynamic / "manifest.json").read_text())
     assert (manifest["format"], manifest["quantize"], manifest["static"]) == ("tflite", "none", False)
@@ -244,11 +268,19 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
 
 
 @pytest.mark.slow
-def test_text_goes_in_and_comes_out(translator, tmp_path):
-    litert_writer.write(tmp_path / "model.tflite", translator, "none", beams=False, static=False, with_text=True)
+def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
+    folder = export.tflite(tiny_run, tmp_path, with_text=True, samples=SENTENCES[:40])
     requests = [["translate_text", {"text": [sentence]}] for sentence in SENTENCES[:40]]
-    found = export._run("litert_runner", [tmp_path / "model.tflite", "tensorflow_text"], requests)
+    found = export._run("litert_runner", [folder / "model.tflite", "tensorflow_text"], requests)
     assert [answer["translation"][0] for answer in found] == own(translator, 1)[:40]
+
+
+@pytest.mark.slow
+def test_text_of_random_pieces_is_read_otherwise_and_refused(tiny_run, tmp_path):
+    """TF Text's tokenizer is not SentencePiece's: the default samples, unlike sentences, have a text that shows it."""
+    with pytest.raises(ValueError, match=r"reads \d+ of 32 samples otherwise than SentencePiece does"):
+        export.tflite(tiny_run, tmp_path / "models", with_text=True)
+    assert not list((tmp_path / "models").glob("*"))
 
 
 def test_a_tokenizer_that_reads_otherwise_is_refused():

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_without_sources_the_error_says_where_they_would_be(tmp_path):
 def test_without_npm_the_error_names_it(tmp_path, monkeypatch):
     (tmp_path / "package.json").write_text("{}")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ValueError, match=r"is not built, and npm is not installed; install Node\.js 20 or newer"):
+    with pytest.raises(ValueError, match=r"has to be built, and npm is not installed; install Node\.js 20 or newer"):
         web_page.built(tmp_path)
 
 
@@ -86,6 +87,23 @@ def test_a_build_that_fails_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(ValueError, match=r"`npm ci` failed in .*: no network"):
         web_page.built(tmp_path)
+
+
+@pytest.mark.parametrize("changed", ["build.mjs", "package-lock.json", "src/page.js"])
+def test_a_page_older_than_its_sources_is_built_again(tmp_path, monkeypatch, changed):
+    (tmp_path / "src").mkdir()
+    for name in ("package.json", "package-lock.json", "build.mjs", "src/page.js"):
+        (tmp_path / name).write_text("{}")
+        os.utime(tmp_path / name, (1_000, 1_000))
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho $1 >> commands\nmkdir -p dist\ntouch dist/service_worker.js\n")
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert web_page.built(tmp_path) == web_page.built(tmp_path) == tmp_path / "dist"
+    assert (tmp_path / "commands").read_text() == "ci\nrun\n"
+    os.utime(tmp_path / changed, (2e9, 2e9))
+    web_page.built(tmp_path)
+    assert (tmp_path / "commands").read_text() == "ci\nrun\n" * 2
 
 
 def test_a_page_is_copied_with_a_version_of_its_own(tmp_path):

@@ -10,9 +10,9 @@ SERVICE_WORKER, VERSION = "service_worker.js", 'VERSION = "VERSION"'
 
 
 def built(sources: Path = SOURCES) -> Path:
-    """The folder of the built page. Builds it, with npm, where that has not been done; ValueError if it cannot."""
+    """The folder of the built page. Builds it, with npm, where it is missing or old; ValueError if it cannot."""
     page = sources / "dist"
-    if (page / SERVICE_WORKER).is_file():
+    if _is_newest(page / SERVICE_WORKER, sources):
         return page
     if not (sources / "package.json").is_file():
         raise ValueError(
@@ -20,7 +20,7 @@ def built(sources: Path = SOURCES) -> Path:
         )
     if shutil.which("npm") is None:
         raise ValueError(
-            f"the page in {sources} is not built, and npm is not installed; install Node.js 20 or newer, which has npm"
+            f"the page in {sources} has to be built, and npm is not installed; install Node.js 20 or newer with npm"
         )
     for command in BUILD:
         print(f"{command} in {sources} ...", flush=True)
@@ -29,6 +29,13 @@ def built(sources: Path = SOURCES) -> Path:
             reason = next(iter((done.stderr or done.stdout).strip().splitlines()), f"exit code {done.returncode}")
             raise ValueError(f"`{command}` failed in {sources}: {reason}")
     return page
+
+
+def _is_newest(built: Path, sources: Path) -> bool:
+    """Whether the file that a build writes last is there, and newer than all that it is built from."""
+    made_from = [sources / "build.mjs", sources / "package-lock.json", *(sources / "src").rglob("*")]
+    newest = max((path.stat().st_mtime_ns for path in made_from if path.is_file()), default=0)
+    return built.is_file() and built.stat().st_mtime_ns > newest
 
 
 def write(page: Path, folder: Path) -> Path:

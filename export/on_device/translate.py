@@ -63,7 +63,7 @@ class Translator:
         widths = {
             signature["inputs"]["ids"]["shape"][1]: name
             for name, signature in self._manifest["signatures"].items()
-            if name == self._signature or name.rpartition("_")[0] == self._signature
+            if name == self._signature or name.removeprefix(f"{self._signature}_").isdecimal()
         }
         width = min((width for width in widths if width > longest), default=max(widths))
         return width, widths[width]

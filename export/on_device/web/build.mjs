@@ -20,9 +20,10 @@ await build({
   legalComments: "eof",
 });
 await rm("dist/.nothing.js");
-for (const name of ["index.html", "page.css", "icon.svg", "manifest.webmanifest", "service_worker.js"]) {
+for (const name of ["index.html", "page.css", "icon.svg", "manifest.webmanifest"]) {
   await cp(`src/${name}`, `dist/${name}`);
 }
 for (const name of WEBASSEMBLY.flatMap((name) => [`${name}.js`, `${name}.wasm`])) {
   await cp(`node_modules/@litertjs/core/wasm/${name}`, `dist/wasm/${name}`);
 }
+await cp("src/service_worker.js", "dist/service_worker.js"); // last: that it is there says that all of it is built

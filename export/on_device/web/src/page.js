@@ -27,12 +27,17 @@ async function start() {
   });
 }
 
-/** Wait until the service worker sees this page's requests; without one (plain http) the page needs the network. */
+/** Wait until a first service worker sees this page's requests; without one (plain http) the page needs the network. */
 async function keepFiles() {
   if (!navigator.serviceWorker) return;
-  await navigator.serviceWorker.register("service_worker.js");
-  if (navigator.serviceWorker.controller) return;
-  await new Promise((resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
+  const registration = await navigator.serviceWorker.register("service_worker.js").catch(() => null);
+  if (!registration || registration.active || navigator.serviceWorker.controller) return;
+  const first = registration.installing ?? registration.waiting;
+  if (!first) return; // it could not keep the files
+  await new Promise((resolve) => {
+    navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true });
+    first.addEventListener("statechange", () => first.state === "redundant" && resolve());
+  });
 }
 
 function onState({ error, loaded, model }) {
@@ -44,7 +49,7 @@ function onState({ error, loaded, model }) {
   loading.hidden = true;
   source.disabled = false;
   source.focus();
-  const [from, to] = model.languages.map((code) => new Intl.DisplayNames(["en"], { type: "language" }).of(code));
+  const [from, to] = model.languages.map(languageName);
   byId("languages").textContent = from && to ? `${from} → ${to}` : "";
   byId("source-language").textContent = from ?? "Source";
   byId("target-language").textContent = to ?? "Translation";
@@ -52,6 +57,15 @@ function onState({ error, loaded, model }) {
   byId("memory").textContent = megabytes(model.memory);
   say("Ready.");
   if (source.value) show();
+}
+
+/** In English; what is no code of a language is its own name. */
+function languageName(code) {
+  try {
+    return new Intl.DisplayNames(["en"], { type: "language" }).of(code);
+  } catch {
+    return code;
+  }
 }
 
 async function show() {
