@@ -9,8 +9,8 @@ much text of one language, and little that is translated. In shell the same is
     tfformer train recipe.yaml --run-dir runs/mine --init-from runs/lm
 
 Multi30k English-German, 2,000 pairs, 40 epochs, one seed, after only two passes of the language model over the 29,000
-English sentences: validation BLEU 14.6 against 13.9 from nothing, loss 4.07 against 4.13. One seed does not tell whether
-such a difference is more than chance; the source's vocabulary differs too.
+English sentences: validation BLEU 14.6 against 13.9 from nothing, loss 4.07 against 4.13. One seed does not tell
+whether such a difference is more than chance; the source's vocabulary differs too.
 """
 
 import argparse
