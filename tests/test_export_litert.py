@@ -277,15 +277,15 @@ def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
 
 @pytest.mark.slow
 def test_text_of_random_pieces_is_read_otherwise_and_refused(tiny_run, tmp_path):
-    """TF Text's tokenizer is not SentencePiece's: the default samples, unlike sentences, have a text that shows it."""
-    with pytest.raises(ValueError, match=r"reads \d+ of 32 samples otherwise than SentencePiece does"):
+    """TF Text's tokenizer is not SentencePiece's: the default samples, unlike sentences, have one that shows it."""
+    with pytest.raises(ValueError, match=r"\d+ of 32 samples come out otherwise with TF Text"):
         export.tflite(tiny_run, tmp_path / "models", with_text=True)
     assert not list((tmp_path / "models").glob("*"))
 
 
 def test_a_tokenizer_that_reads_otherwise_is_refused():
     found = {"translate": (1, [("a", 0.0), ("b", 0.0)]), "translate_text": (1, [("a", 0.0), ("c", 0.0)])}
-    with pytest.raises(ValueError, match=r"reads 1 of 2 samples otherwise than SentencePiece does.*leave out --text"):
+    with pytest.raises(ValueError, match=r"1 of 2 samples come out otherwise with TF Text.*leave out --text"):
         export._check_text(found)
 
 
