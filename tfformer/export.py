@@ -349,8 +349,8 @@ def _check_text(found: Found) -> None:
     other = sum(text != its_text for (text, _), (its_text, _) in zip(by_ids, by_text, strict=True))
     if other:
         raise ValueError(
-            f"{other} of {len(by_ids)} samples come out otherwise with TF Text's tokenizer than with SentencePiece, as they "
-            "do with some vocabularies; leave out --text and use the tokenizer beside the model"
+            f"{other} of {len(by_ids)} samples come out otherwise with TF Text's tokenizer than by SentencePiece, as "
+            "they do with some vocabularies; leave out --text and use the tokenizer beside the model"
         )
 
 
