@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import keras
@@ -213,6 +214,17 @@ def test_every_source_token_influences_every_target_position():
             {"source": SOURCE[:1], "target": TARGET[:1]}
         )
         assert (np.abs(difference).max(axis=-1) > 1e-4).all()
+
+
+def test_a_stack_without_masks_sees_everything():
+    """As with masks that are true everywhere, and without a word from Keras."""
+    x, memory = tf.random.normal((2, 3, 8), seed=1), tf.random.normal((2, 5, 8), seed=2)
+    encoder, decoder = tfformer.Encoder(1, 8, 2, 16), tfformer.Decoder(1, 8, 2, 16)
+    all_of_x, all_of_memory = tf.ones((2, 1, 3, 3), bool), tf.ones((2, 1, 1, 5), bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(encoder(x), encoder(x, all_of_x), atol=1e-6)
+        np.testing.assert_allclose(decoder(x, memory), decoder(x, memory, all_of_x, all_of_memory), atol=1e-6)
 
 
 def test_dropout_acts_in_training_alone_and_on_embeddings_plus_positions():

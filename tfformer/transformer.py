@@ -119,8 +119,9 @@ class Encoder(_Stack):
 
     def call(self, embeddings: tf.Tensor, mask: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
         x = self.enter(embeddings, training=training)
+        masks = () if mask is None else (mask,)  # Keras takes no None by position
         for layer in self.layers:
-            x = layer(x, mask, training=training)
+            x = layer(x, *masks, training=training)
         return self.leave(x)
 
 
@@ -133,7 +134,7 @@ class Decoder(_Stack):
     def call(self, embeddings, memory, mask=None, memory_mask=None, training=None) -> tf.Tensor:
         x = self.enter(embeddings, training=training)
         for layer in self.layers:
-            x = layer(x, memory, mask, memory_mask, training=training)
+            x = layer(x, memory, mask, memory_mask=memory_mask, training=training)
         return self.leave(x)
 
     def project(self, memory: tf.Tensor, mask: tf.Tensor) -> Memory:
