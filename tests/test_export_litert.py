@@ -146,8 +146,8 @@ def test_what_stands_past_the_length_does_not_matter(static, dynamic):
         assert found[0] == found[1] == found[2] and found[0]["lengths"][0] > 0
 
 
-def test_every_shape_of_a_static_greedy_search_is_fixed(int8):
-    model = flatbuffer_utils.read_model(str(int8 / "model.tflite"))
+def test_every_shape_of_a_static_file_is_fixed(static):
+    model = flatbuffer_utils.read_model(str(static / "model.tflite"))
     free = [
         t for graph in model.subgraphs for t in graph.tensors if t.shapeSignature is not None and -1 in t.shapeSignature
     ]

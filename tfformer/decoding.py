@@ -184,11 +184,11 @@ def _continuations(logits: tf.Tensor, alive_scores: tf.Tensor, count: int) -> tu
     """The `count` likeliest next tokens of each sentence: scores, the beams they continue, tokens, each (B, count)."""
     logits = tf.cast(logits, tf.float32)
     sentences, beams = tf.shape(alive_scores)[0], alive_scores.shape[1]
-    each = tf.minimum(count, tf.shape(logits)[-1])
+    each = min(count, logits.shape[-1])
     top, tokens = tf.math.top_k(logits, each)
     log_probs = top - tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
     scores = tf.reshape(log_probs, [sentences, beams, each]) + alive_scores[:, :, tf.newaxis]
-    scores, places = tf.math.top_k(tf.reshape(scores, [sentences, -1]), tf.minimum(count, beams * each))
+    scores, places = tf.math.top_k(tf.reshape(scores, [sentences, -1]), min(count, beams * each))
     return scores, places // each, tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1)
 
 

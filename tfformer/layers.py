@@ -13,6 +13,7 @@ register = keras.saving.register_keras_serializable(package="tfformer")
 ACTIVATIONS = ("relu", "gelu", "swish")
 NORMS = ("post", "pre")
 POSITION_LAYOUTS = ("interleaved", "halves")
+UPDATE_SLICE = 'name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value { b: true } }'
 
 
 def require(name: str, value: object, known: tuple) -> object:
@@ -115,14 +116,10 @@ class KeyValue(NamedTuple):
     def write(self, new: "KeyValue", first: tf.Tensor) -> "KeyValue":
         """This cache with `new`'s positions (B, H, T, D // H) in the places first, first + 1, ..., first + T - 1."""
         begin = tf.stack([0, 0, first, 0])
-        return KeyValue(_update_slice(self.key, new.key, begin), _update_slice(self.value, new.value, begin))
+        update = tf.function(_update_slice, autograph=False, experimental_implements=UPDATE_SLICE)  # for these shapes
+        return KeyValue(update(self.key, new.key, begin), update(self.value, new.value, begin))
 
 
-@tf.function(
-    experimental_implements='name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value { b: true } }',
-    reduce_retracing=True,
-    autograph=False,
-)
 def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
     """`cache` with `new` from `begin` (4,) on. Named, so that an exporter can put its runtime's own operation here."""
     return tf.raw_ops.TensorStridedSliceUpdate(
