@@ -13,13 +13,13 @@ setup(
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
-    python_requires=">=3.10",
+    python_requires=">=3.11",
     packages=["tfformer"],
     package_data={"tfformer": ["recipes/*.yaml", "attention.html", "serve.html"]},
     install_requires=[*TENSORFLOW, "sentencepiece>=0.2.1", "sacrebleu>=2.5", "PyYAML>=6", "tensorboard>=2.20"],
     extras_require={
         "tfds": ["tensorflow-datasets>=4.9.9", "importlib_resources"],  # which its translation data sets import
-        "plot": ["matplotlib>=3.10"],
+        "plot": ["matplotlib>=3.11"],
         "ctranslate2": ["ctranslate2>=4.6"],
         "litert": ["ai-edge-litert>=2.3"],
         "serve": ["aiohttp>=3.12", "tensorflow-serving-api>=2.21,<2.22"],

@@ -3,7 +3,7 @@
 
 Translates the held-out coreference sentences and counts the German pronouns that are right; looks on the validation
 sentences for the attention head that resolves "it" and measures it on the held-out ones; draws that head's view of the
-most famous of them into RUN/it.png. The last line is JSON.
+two most famous of them into RUN/it.png and RUN/it_wide.png. The last line is JSON.
 """
 
 import json
@@ -18,7 +18,10 @@ from tfformer import Translator, attention, phrasebook  # noqa: E402
 from tfformer.attention_maps import find_coreference_head, print_head_scores  # noqa: E402
 from tfformer.attention_pictures import draw_word  # noqa: E402
 
-FAMOUS = "The animal didn't cross the street because it was too tired."
+FAMOUS = {
+    "it.png": "The animal didn't cross the street because it was too tired.",
+    "it_wide.png": "The animal didn't cross the street because it was too wide.",
+}
 
 
 def coreference_pairs(split: str) -> list[phrasebook.Pair]:
@@ -42,9 +45,10 @@ def main(run: str) -> None:
     print(f'Heads that look from "it" (cross: from er, sie or es) at its noun, {len(held_out)} held-out sentences:')
     print_head_scores([measured[s.kind, s.layer, s.head] for s in found[:6]])
 
-    picture = Path(run) / "it.png"
-    draw_word(attention(translator, FAMOUS).encoder.words(), "it", picture, score.layer, score.head)
-    print(f"{FAMOUS}\n{translator.translate([FAMOUS])[0]}\n{picture}")
+    for name, sentence in FAMOUS.items():
+        picture = Path(run) / name
+        draw_word(attention(translator, sentence).encoder.words(), "it", picture, score.layer, score.head)
+        print(f"{sentence}\n{translator.translate([sentence])[0]}\n{picture}")
     print(json.dumps({"pronouns_right": sum(right) / len(right), "sentences": len(right), "head": score._asdict()}))
 
 

@@ -412,11 +412,6 @@ def test_padding_is_what_counting_it_says_and_less_than_in_a_plain_sort(pairs):
     assert batches.report() == f"{batches.steps_per_epoch} batches an epoch, {100 * padding / positions:.1f}% padding"
 
 
-def test_target_tokens_are_the_real_labels_of_an_epoch(pairs):
-    batches = Batches(pairs, 512)
-    assert batches.target_tokens == sum(weights.sum() for _, _, weights in epoch_of(batches, 3))
-
-
 def as_lists(batches):
     return [rows_of(batch) for batch in batches]
 

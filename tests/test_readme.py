@@ -148,4 +148,5 @@ def test_the_quickstart_reaches_its_scores(tmp_path):
     assert next(result["pronouns_right"] for result in results if "pronouns_right" in result) >= 0.95
     aligned = subprocess.run([sys.executable, "scripts/alignments.py", tmp_path / "run"], cwd=ROOT, capture_output=True)
     assert min(json.loads(aligned.stdout.splitlines()[-1])["alignment_error_rate"].values()) < 0.25
-    assert (tmp_path / "run" / "it.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("it.png", "it_wide.png"):
+        assert (tmp_path / "run" / name).read_bytes().startswith(b"\x89PNG")

@@ -391,11 +391,6 @@ class Batches:
     def steps_per_epoch(self) -> int:
         return len(self._plan)
 
-    @property
-    def target_tokens(self) -> int:
-        """Real target tokens an epoch."""
-        return len(self.text.target.ids)
-
     @functools.cached_property
     def padding_share(self) -> float:
         """The share of padding among all positions of all sides, the same in each epoch."""

@@ -118,7 +118,7 @@ def tflite(
     _check_litert(run, quantize, static, with_text)
     translator = _load(run, max_length, 1 if beam_size is None else beam_size, length_penalty)
     with temporary_folder(Path(output)) as folder:
-        _write_litert(folder, run, translator, quantize, (beam_size or 1) > 1, static, with_text, samples)
+        _write_litert(folder, run, translator, quantize, static, with_text, samples)
         return publish(folder, Path(output))
 
 
@@ -140,7 +140,7 @@ def web(
     translator = _load(run, max_length, beam_size=1, length_penalty=None)
     with temporary_folder(Path(output)) as folder:
         model = web_page.write(page, folder)
-        _write_litert(model, run, translator, quantize, beams=False, static=True, with_text=False, samples=samples)
+        _write_litert(model, run, translator, quantize, static=True, with_text=False, samples=samples)
         web_page.set_version(folder, _digest(model / MANIFEST))
         return publish(folder, Path(output))
 
@@ -150,15 +150,14 @@ def _write_litert(
     run: str | Path,
     translator: Translator,
     quantize: str,
-    beams: bool,
     static: bool,
     with_text: bool,
     samples: Sequence[str] | None,
 ) -> None:
     """Fill the empty `folder` with the model, what belongs to it and what was found when it was read back."""
     file, samples = folder / "model.tflite", samples or _sample_sentences(translator)
-    litert_writer.write(file, translator, quantize, beams, static, with_text)
-    parity = _parity(translator, samples, _run_litert(file, translator, samples, beams, static, with_text))
+    litert_writer.write(file, translator, quantize, static, with_text)
+    parity = _parity(translator, samples, _run_litert(file, translator, samples, static, with_text))
     described = {"format": "tflite", "quantize": quantize, "static": static, "parity": parity}
     if quantize == "none":
         _check_parity(parity)
@@ -166,9 +165,7 @@ def _write_litert(
         described["bleu"] = _bleu(run, translator, file, static)
     described["languages"] = RunDirectory.open(run).config().data.languages
     described["signatures"] = litert_writer.signatures(file)
-    _complete(folder, translator, described)
-    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    write_text(folder / "README.md", model_card(manifest))
+    write_text(folder / "README.md", model_card(_complete(folder, translator, described)))
 
 
 def _check_litert(run: str | Path, quantize: str, static: bool, with_text: bool) -> None:
@@ -223,8 +220,8 @@ def _with_model(own: Translator | Generator, model: Model) -> Translator | Gener
     return Translator(model, own.tokenizers, own.decoding, own.max_length)
 
 
-def _complete(folder: Path, own: Translator | Generator, described: dict) -> None:
-    """Add the tokenizers and the manifest to what the writer has written."""
+def _complete(folder: Path, own: Translator | Generator, described: dict) -> dict:
+    """Add the tokenizers and the manifest to what the writer has written; returns the manifest."""
     for name, tokenizer in _tokenizer_files(own.tokenizers).items():
         tokenizer.save(folder / name)
     files = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
@@ -237,6 +234,7 @@ def _complete(folder: Path, own: Translator | Generator, described: dict) -> Non
         "versions": _versions(),
     }
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+    return manifest
 
 
 def _digest(path: Path) -> str:
@@ -325,12 +323,10 @@ def _translations(translator: Translator, samples: Sequence[str], by_ids: dict, 
     return found
 
 
-def _run_litert(
-    file: Path, translator: Translator, samples: Sequence[str], beams: bool, static: bool, with_text: bool
-) -> Found:
+def _run_litert(file: Path, translator: Translator, samples: Sequence[str], static: bool, with_text: bool) -> Found:
     target, beam_size = translator.tokenizers.target, translator.decoding.beam_size
     found = {"translate": (1, list(zip(*_litert_greedy(file, translator, samples, static), strict=True)))}
-    if beams:
+    if beam_size > 1:
         answers = _run(
             "litert_runner", [file.resolve()], _litert_requests("translate_beam", translator, samples, static)
         )

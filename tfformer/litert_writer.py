@@ -31,11 +31,11 @@ TENSORS = {  # what the file says of its own inputs and outputs
 }
 
 
-def write(path: Path, translator: Translator, quantize: str, beams: bool, static: bool, with_text: bool) -> None:
-    """Write the new file `path`."""
+def write(path: Path, translator: Translator, quantize: str, static: bool, with_text: bool) -> None:
+    """Write the new file `path`; it has a beam search if the translator's own search has several beams."""
     holder = tf.Module()
     holder.weights = [weight.value for weight in translator.model.weights]
-    functions = _functions(translator, beams, static, with_text)
+    functions = _functions(translator, static, with_text)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         tf.saved_model.save(holder, folder, signatures=functions)  # from functions alone LiteRT gets no weights
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(functions))
@@ -140,8 +140,9 @@ def _described(subgraph: schema.SubGraphT, entry: schema.TensorMapT) -> dict:
     return {"dtype": dtype[tensor.type], "shape": [None if size < 0 else int(size) for size in shape]}
 
 
-def _functions(translator: Translator, beams: bool, static: bool, with_text: bool) -> dict[str, Callable]:
-    searches = {"translate": 1} | ({"translate_beam": translator.decoding.beam_size} if beams else {})
+def _functions(translator: Translator, static: bool, with_text: bool) -> dict[str, Callable]:
+    beam_size = translator.decoding.beam_size
+    searches = {"translate": 1} | ({"translate_beam": beam_size} if beam_size > 1 else {})
     if not static:
         functions = {signature: _over_ids(translator, None, size) for signature, size in searches.items()}
         return functions | ({"translate_text": _over_text(translator)} if with_text else {})

@@ -94,9 +94,9 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     tokenizer = Tokenizer(vocabulary(int(vocab_size)))
     model = Transformer(int(vocab_size), int(vocab_size), **shape)
     model.output_bias.assign(-1e9 * np.eye(int(vocab_size))[END_ID])
-    random = translator.Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(4, 0.0), 2 * TOKENS)
+    random = translator.Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(1, 0.0), 2 * TOKENS)
     for name, quantize, static in (("float32", "none", False), ("int8", "int8", False), ("static", "int8", True)):
-        litert_writer.write(Path(folder) / f"{name}.tflite", random, quantize, False, static, with_text=False)
+        litert_writer.write(Path(folder) / f"{name}.tflite", random, quantize, static, with_text=False)
     (Path(folder) / "ctranslate2").mkdir()
     ctranslate2_writer.write(Path(folder) / "ctranslate2", model, random.tokenizers, TOKENS, quantization="int8")
     return {}
