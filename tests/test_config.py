@@ -82,7 +82,7 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"model": {"num_decoder_layers": 0}}, r"model.num_decoder_layers=0 must be from 1 to 1000"),
         ({"training": {"ema_momentum": 1.5}}, r"training.ema_momentum=1.5 must be from 0 to 1"),
         ({"training": {"patience": 0}}, r"training.patience=0 must be from 1"),
-        ({"training": {"weight_decay": 0.1}}, r"training.weight_decay=0.1 needs training.optimizer=adamw"),
+        ({"training": {"weight_decay": 0.1}}, r"training.weight_decay=0.1 needs training.optimizer=adamw or muon"),
         ({"training": {"learning_rate": 0.1}}, r"training.learning_rate=0.1 goes with training.schedule=inverse_sqrt"),
         ({"decoding": {"length_penalty": -1}}, r"decoding.length_penalty=-1.0 must be from 0 to 100"),
         ({"data": {"languages": [False, "en"]}}, r"must be a list of texts \(put no, yes, on and off in quotes\)"),
@@ -106,7 +106,16 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"tokenizer": {"shared": False}}, r"model.tie_embeddings='all' needs one vocabulary"),
         (
             {"training": {"schedule": "plateau"}},
-            r"training.learning_rate=None goes with training.schedule=inverse_sqrt or plateau",
+            r"training.learning_rate=None goes with training.schedule=inverse_sqrt, linear or plateau",
+        ),
+        (
+            {"training": {"schedule": "linear", "learning_rate": 0.1}},
+            r"training.total_steps=None goes with training.schedule=linear, and with no other",
+        ),
+        ({"training": {"total_steps": 9000}}, r"training.total_steps=9000 goes with training.schedule=linear"),
+        (
+            {"training": {"schedule": "linear", "learning_rate": 0.1, "total_steps": 4000}},
+            r"training.total_steps=4000 must be above training.warmup_steps=4000",
         ),
         ({"training": {"max_minutes": "1h"}}, r"training.max_minutes='1h' must be a number or nothing"),
     ],

@@ -157,6 +157,7 @@ def test_a_training_without_validation_is_drawn(tmp_path):
     [
         ({"schedule": "warmup", "warmup_steps": 4000}, "0.0007 at step 4,000"),  # 512^-0.5 * 4000^-0.5
         ({"schedule": "inverse_sqrt", "learning_rate": 0.005, "warmup_steps": 50}, "0.005 at step 50"),
+        ({"schedule": "linear", "learning_rate": 0.005, "warmup_steps": 50, "total_steps": 90}, "0.005 at step 50"),
         ({"schedule": "plateau", "learning_rate": 0.25}, "the first one, 0.25"),
     ],
 )

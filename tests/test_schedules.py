@@ -1,11 +1,11 @@
-"""The warmup schedule against NumPy and the peak the paper's numbers give."""
+"""The learning-rate schedules against NumPy, and the peak the paper's numbers give."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfformer.schedules import WarmupSchedule
+from tfformer.schedules import LinearSchedule, WarmupSchedule
 
 
 @pytest.mark.parametrize(("d_model", "warmup_steps"), [(512, 4000), (1024, 4000), (128, 7)])
@@ -35,6 +35,24 @@ def test_with_peak_rises_linearly_to_the_peak_and_falls_with_the_inverse_square_
     assert np.argmax(rates) + 1 == warmup_steps
     np.testing.assert_allclose(rates[:warmup_steps], peak * np.arange(1, warmup_steps + 1) / warmup_steps, rtol=1e-5)
     np.testing.assert_allclose(rates[4 * warmup_steps - 1], peak / 2, rtol=1e-5)
+
+
+def test_a_linear_schedule_rises_to_its_peak_falls_to_nothing_and_stays_there():
+    rates = LinearSchedule(0.02, warmup_steps=4, total_steps=10)(tf.range(12))
+    expected = np.interp(np.arange(1, 13), [0, 4, 10], [0.0, 0.02, 0.0])
+    np.testing.assert_allclose(rates, expected, rtol=1e-5, atol=1e-9)
+
+
+def test_a_linear_schedule_must_be_longer_than_its_warmup():
+    with pytest.raises(ValueError, match="warmup_steps=10 must be below total_steps=10; shorten the one"):
+        LinearSchedule(0.02, warmup_steps=10, total_steps=10)
+
+
+def test_a_linear_schedule_survives_serialising():
+    config = keras.saving.serialize_keras_object(LinearSchedule(0.02, warmup_steps=4, total_steps=10))
+    schedule = keras.saving.deserialize_keras_object(config)
+    assert type(schedule) is LinearSchedule
+    np.testing.assert_allclose([schedule(3), schedule(6), schedule(9)], [0.02, 0.01, 0.0], rtol=1e-5)
 
 
 def test_survives_serialising():

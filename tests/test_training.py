@@ -7,9 +7,10 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tfformer import training, validation
-from tfformer.checkpoints import RunDirectory
+from tfformer.checkpoints import RunDirectory, new_model
 from tfformer.config import Config
 from tfformer.generator import Generator
 from tfformer.training import TrainingDiverged, train
@@ -343,6 +344,32 @@ def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings(corpus):
     assert isinstance(decayed, keras.optimizers.AdamW) and decayed.weight_decay == 0.1
 
 
+def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_the_rest_to_adam(corpus):
+    """After one step the change of a matrix has all singular values near one, times 0.2 sqrt(longer side) times rate.
+
+    (Liu et al. 2025, equation 4; Jordan et al. 2024 let the singular values lie between 0.7 and 1.2.) Adam's first step
+    has the size of the rate for every number.
+    """
+    config = config_for(corpus, optimizer="muon", schedule="plateau", learning_rate=0.01)
+    optimizer, random = training._optimizer(config), np.random.default_rng(1)
+    matrix = keras.Variable(np.zeros((24, 8), np.float32), name="kernel")
+    vector = keras.Variable(np.zeros(8, np.float32), name="bias")
+    optimizer.apply([tf.constant(random.normal(size=v.shape), tf.float32) for v in (matrix, vector)], [matrix, vector])
+    singular_values = np.linalg.svd(matrix.numpy(), compute_uv=False) / (0.2 * 24**0.5 * 0.01)
+    assert singular_values.min() > 0.6 and singular_values.max() < 1.3
+    np.testing.assert_allclose(np.abs(vector.numpy()), 0.01, rtol=1e-4)
+
+
+def test_muon_takes_the_embeddings_for_no_matrices(corpus):
+    config = config_for(corpus, optimizer="muon")
+    optimizer, model = training._optimizer(config), new_model(config.model, training._train_tokenizers(config))
+    optimizer.build(model.trainable_variables)
+    by_adam = {
+        weight.path.split("/")[-1] for weight in model.trainable_variables if optimizer._should_use_adamw(weight)
+    }
+    assert by_adam == {"embeddings", "bias", "gamma", "beta"}
+
+
 @pytest.mark.slow
 def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus, tmp_path):
     """Inverse square root with its peak at step 20, warmup by equation 3: the rate after the eighth step."""
@@ -356,8 +383,10 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
         assert epoch["learning_rate"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_accumulated_steps_count_as_one_for_the_schedule(corpus):
-    alone, together = (training.learning_rate(config_for(corpus, accumulate_steps=steps)) for steps in (1, 4))
+@pytest.mark.parametrize("schedule", [{"schedule": "inverse_sqrt"}, {"schedule": "linear", "total_steps": 50}])
+def test_accumulated_steps_count_as_one_for_the_schedule(corpus, schedule):
+    configs = [config_for(corpus, accumulate_steps=steps, **schedule) for steps in (1, 4)]
+    alone, together = map(training.learning_rate, configs)
     for update in (0, 7, 19, 60):
         assert float(together(4 * update + 3)) == pytest.approx(float(alone(update)), rel=1e-5)
 

@@ -18,6 +18,7 @@ _HOME = {
     "FeedForward": "layers",
     "Generator": "generator",
     "LanguageModel": "language_model",
+    "LinearSchedule": "schedules",
     "MultiHeadAttention": "layers",
     "PositionalEncoding": "layers",
     "SmoothedCrossEntropy": "losses",

@@ -45,6 +45,7 @@ LIMITS = {
     "training.learning_rate": (0, 1000),
     "training.learning_rate_scale": (0, 1000),
     "training.warmup_steps": (1, BILLION),
+    "training.total_steps": (2, BILLION),
     "training.label_smoothing": (0, ALMOST_ONE),
     "training.clip_norm": (1e-9, BILLION),
     "training.accumulate_steps": (1, BILLION),
@@ -114,20 +115,21 @@ class TrainingConfig:
 
     An epoch's end is where a run can be resumed from: give `epoch_steps` where a pass takes hours.
     `patience` and `plateau_patience` count validations without a better BLEU, or with no fewer bits per byte.
-    `learning_rate` is the highest one (inverse_sqrt) or the first one (plateau); the schedule `warmup` has the paper's,
-    times `learning_rate_scale`.
+    `learning_rate` is the highest one (inverse_sqrt, linear) or the first one (plateau); the schedule `warmup` has the
+    paper's, times `learning_rate_scale`. The schedule `linear` ends at 0 after `total_steps`.
     """
 
     epochs: int = 20
     epoch_steps: int | None = None
     max_minutes: float | None = None
     seed: int = 1
-    optimizer: typing.Literal["adam", "adamw"] = "adam"
+    optimizer: typing.Literal["adam", "adamw", "muon"] = "adam"
     weight_decay: float = 0.0
-    schedule: typing.Literal["warmup", "inverse_sqrt", "plateau"] = "warmup"
+    schedule: typing.Literal["warmup", "inverse_sqrt", "linear", "plateau"] = "warmup"
     learning_rate: float | None = None
     learning_rate_scale: float = 1.0
     warmup_steps: int = 4000
+    total_steps: int | None = None
     label_smoothing: float = 0.1
     clip_norm: float | None = None
     accumulate_steps: int = 1
@@ -212,13 +214,25 @@ class Config:
                 "training.learning_rate",
                 training.learning_rate,
                 (training.learning_rate is None) == (training.schedule == "warmup"),
-                "goes with training.schedule=inverse_sqrt or plateau; warmup has learning_rate_scale",
+                "goes with training.schedule=inverse_sqrt, linear or plateau; warmup has learning_rate_scale",
+            ),
+            (
+                "training.total_steps",
+                training.total_steps,
+                (training.total_steps is None) == (training.schedule != "linear"),
+                "goes with training.schedule=linear, and with no other",
+            ),
+            (
+                "training.total_steps",
+                training.total_steps,
+                training.total_steps is None or training.total_steps > training.warmup_steps,
+                f"must be above training.warmup_steps={training.warmup_steps}",
             ),
             (
                 "training.weight_decay",
                 training.weight_decay,
-                training.weight_decay == 0 or training.optimizer == "adamw",
-                "needs training.optimizer=adamw",
+                training.weight_decay == 0 or training.optimizer != "adam",
+                "needs training.optimizer=adamw or muon",
             ),
         ):
             _rule(holds, name, value, rule)

@@ -102,8 +102,8 @@ def draw_learning_rate(config: Config, history: Sequence[dict], path: Path) -> N
         ax.axhline(schedule, color=BLUE, linewidth=1.8, label=f"the first one, {schedule:g}")
     else:
         peak = schedule.warmup_steps
-        steps = np.arange(max(4 * peak, history[-1]["step"] if history else 0))
-        ax.plot(steps + 1, schedule(steps), color=BLUE, linewidth=1.8, label="the schedule (eq. 3)")
+        steps = np.arange(max(settings.total_steps or 4 * peak, history[-1]["step"] if history else 0))
+        ax.plot(steps + 1, schedule(steps), color=BLUE, linewidth=1.8, label="the schedule")
         highest = float(schedule(peak - 1))
         ax.annotate(f"{highest:.2g} at step {peak:,}", (peak, highest), (8, 2), textcoords="offset points", color=INK)
     recorded = [(epoch["step"], epoch["learning_rate"]) for epoch in history]

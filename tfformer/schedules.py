@@ -28,3 +28,28 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict:
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
+
+
+@keras.saving.register_keras_serializable(package="tfformer")
+class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """peak * min(s / warmup_steps, (total_steps - s) / (total_steps - warmup_steps)), and 0 from `total_steps` on.
+
+    For a training whose length is known (Devlin et al. 2019, appendix A.2). s = step + 1, as in WarmupSchedule.
+    """
+
+    def __init__(self, peak: float, warmup_steps: int, total_steps: int):
+        if not warmup_steps < total_steps:
+            raise ValueError(
+                f"warmup_steps={warmup_steps} must be below total_steps={total_steps}; shorten the one or raise the other"
+            )
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+        self.total_steps = total_steps
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        s = tf.cast(step, tf.float32) + 1.0
+        falling = (self.total_steps - s) / (self.total_steps - self.warmup_steps)
+        return self.peak * tf.minimum(s / self.warmup_steps, tf.maximum(falling, 0.0))
+
+    def get_config(self) -> dict:
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "total_steps": self.total_steps}

@@ -17,7 +17,7 @@ from tfformer.checkpoints import Model, RunDirectory, Tokenizers, new_model
 from tfformer.config import Config
 from tfformer.data import Batches, Sides, encode_text, read_pairs, read_sentences
 from tfformer.losses import SmoothedCrossEntropy
-from tfformer.schedules import WarmupSchedule
+from tfformer.schedules import LinearSchedule, WarmupSchedule
 from tfformer.tokenizers import Tokenizer
 from tfformer.validation import Validation, best_epoch, is_validated, validations_since_best
 
@@ -217,32 +217,39 @@ def _compiled_model(config: Config, vocabularies: Tokenizers) -> Model:
 
 
 def _optimizer(config: Config) -> keras.optimizers.Optimizer:
-    """Adam(0.9, 0.98, 1e-9) as in section 5.3, or AdamW; Keras clips, accumulates and averages.
+    """Adam(0.9, 0.98, 1e-9) as in section 5.3, AdamW, or Muon for the matrices within the layers (Jordan et al. 2024).
 
-    Where Keras accumulates, it counts and averages at each of the accumulated steps; the moving average is told so.
+    Muon's steps have the size of Adam's (Liu et al. 2025, section 2.2), which it leaves the embeddings and vectors to.
+    Keras clips, accumulates and averages; where it accumulates, it counts and averages at each of the accumulated
+    steps, and the moving average is told so.
     """
     settings = config.training
     accumulate = settings.accumulate_steps
-    kind = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW}[settings.optimizer]
-    return kind(
-        learning_rate(config),
-        beta_1=0.9,
-        beta_2=0.98,
-        epsilon=1e-9,
-        weight_decay=settings.weight_decay if settings.optimizer == "adamw" else None,
-        global_clipnorm=settings.clip_norm,
-        gradient_accumulation_steps=accumulate if accumulate > 1 else None,
-        use_ema=settings.ema_momentum is not None,
-        ema_momentum=(settings.ema_momentum or 0.0) ** (1 / accumulate),
-    )
+    shared = {
+        "learning_rate": learning_rate(config),
+        "epsilon": 1e-9,
+        "global_clipnorm": settings.clip_norm,
+        "gradient_accumulation_steps": accumulate if accumulate > 1 else None,
+        "use_ema": settings.ema_momentum is not None,
+        "ema_momentum": (settings.ema_momentum or 0.0) ** (1 / accumulate),
+    }
+    decay = settings.weight_decay
+    if settings.optimizer == "muon":
+        adam = {"adam_beta_1": 0.9, "adam_beta_2": 0.98, "adam_weight_decay": decay}
+        return keras.optimizers.Muon(weight_decay=decay, **adam, **shared)
+    if settings.optimizer == "adamw":
+        return keras.optimizers.AdamW(beta_1=0.9, beta_2=0.98, weight_decay=decay, **shared)
+    return keras.optimizers.Adam(beta_1=0.9, beta_2=0.98, **shared)
 
 
-def learning_rate(config: Config) -> float | WarmupSchedule:
+def learning_rate(config: Config) -> float | WarmupSchedule | LinearSchedule:
     """By updates; Keras counts steps, of which `accumulate_steps` make an update."""
     settings, d_model = config.training, config.model.d_model
     if settings.schedule == "plateau":
         return settings.learning_rate
     warmup_steps = settings.warmup_steps * settings.accumulate_steps
+    if settings.schedule == "linear":
+        return LinearSchedule(settings.learning_rate, warmup_steps, settings.total_steps * settings.accumulate_steps)
     if settings.schedule == "inverse_sqrt":
         return WarmupSchedule.with_peak(settings.learning_rate, d_model, warmup_steps)
     return WarmupSchedule(d_model, warmup_steps, settings.learning_rate_scale * settings.accumulate_steps**0.5)
