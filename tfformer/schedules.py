@@ -40,7 +40,7 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, peak: float, warmup_steps: int, total_steps: int):
         if not warmup_steps < total_steps:
             raise ValueError(
-                f"warmup_steps={warmup_steps} must be below total_steps={total_steps}; shorten the one or raise the other"
+                f"warmup_steps={warmup_steps} must be below total_steps={total_steps}; lower the one or raise the other"
             )
         self.peak = peak
         self.warmup_steps = warmup_steps
