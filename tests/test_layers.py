@@ -12,9 +12,11 @@ import tensorflow as tf
 
 from tfformer.layers import (
     DecoderLayer,
+    Dropout,
     EncoderLayer,
     FeedForward,
     KeyValue,
+    LayerNormalization,
     MultiHeadAttention,
     PositionalEncoding,
     Residual,
@@ -378,9 +380,45 @@ def test_an_unknown_norm_is_refused(layer_class):
         layer_class(D, HEADS, D_FF, norm="sandwich")
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_normalisation_and_its_gradients_equal_keras_own(training):
+    upstream, found = RNG.normal(size=TARGET.shape).astype(np.float32), []
+    for kind, arguments in ((LayerNormalization, {"training": training}), (keras.layers.LayerNormalization, {})):
+        layer = kind(epsilon=EPSILON)
+        layer.build(TARGET.shape)
+        randomized(layer)
+        x = tf.Variable(3 * TARGET + 1)
+        with tf.GradientTape() as tape:
+            output = layer(x, **arguments)
+            loss = tf.reduce_sum(output * upstream)
+        found.append([output, *tape.gradient(loss, [x, layer.gamma.value, layer.beta.value])])
+    for our_value, their_value in zip(*found, strict=True):
+        np.testing.assert_allclose(our_value, their_value, rtol=1e-4, atol=1e-5)
+
+
 # Dropout
 
 RATE = 0.25
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 7), (4, 4)])
+def test_dropout_decides_for_every_number_by_itself(shape):
+    """An odd count too; neighbours, which share a random word, agree as often as strangers do."""
+    layer, kept = Dropout(RATE), []
+    for _ in range(4000 // shape[0]):
+        kept.append(np.asarray(layer(tf.ones(shape), training=True)).ravel() > 0)
+    kept = np.array(kept)
+    tolerance = 5 / np.sqrt(len(kept))
+    np.testing.assert_allclose(kept.mean(axis=0), 1 - RATE, atol=tolerance * np.sqrt(RATE * (1 - RATE)))
+    correlation = np.corrcoef(kept.T) - np.eye(kept.shape[1])
+    assert np.abs(correlation).max() < tolerance
+
+
+def test_dropout_of_nearly_everything_is_still_finite():
+    x = tf.Variable(tf.ones([1000]))
+    with tf.GradientTape() as tape:
+        output = Dropout(1 - 1e-9)(x, training=True)
+    assert np.isfinite(output).all() and np.isfinite(tape.gradient(output, x)).all()
 
 
 def test_dropout_zeroes_its_share_of_the_sublayers_output_and_scales_the_rest():

@@ -89,8 +89,13 @@ class TokenEmbedding(keras.layers.Layer):
         return tf.reshape(flat, tf.concat([tf.shape(ids), [self.d_model]], axis=0)) * self.d_model**0.5
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
-        """(..., D) -> (..., V): the product with the transposed embedding."""
-        return tf.matmul(x, tf.cast(self.embeddings, x.dtype), transpose_b=True)
+        """(..., D) -> (..., V): the product with the transposed embedding.
+
+        All positions make one product: of one for each sentence, the gradient would be a (B, V, D), to be summed.
+        """
+        flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one: TensorFlow's plain product is slower for few rows
+        logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
+        return tf.reshape(logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0))
 
     def get_config(self) -> dict:
         return super().get_config() | {"vocab_size": self.vocab_size, "d_model": self.d_model}
@@ -213,6 +218,57 @@ class FeedForward(keras.layers.Layer):
 
 
 @register
+class LayerNormalization(keras.layers.LayerNormalization):
+    """Keras' layer over the last axis, with a written-out gradient where it is trained: fewer passes over memory."""
+
+    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        x = tf.cast(x, tf.float32)  # its squares are summed
+        normal = _normalize_with_short_gradient(x, self.epsilon) if training else _normalize(x, self.epsilon)[0]
+        return tf.cast(normal * tf.cast(self.gamma, tf.float32) + tf.cast(self.beta, tf.float32), self.compute_dtype)
+
+
+def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """(..., D) -> (..., D) of mean 0 and variance 1 (Ba et al. 2016, eq. 3), and what it was multiplied by."""
+    centred = x - tf.reduce_mean(x, -1, keepdims=True)
+    scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
+    return centred * scale, scale
+
+
+def _normalize_with_short_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """Sends back what is left of a gradient without its mean and without its share along the normalised vector."""
+
+    @tf.custom_gradient
+    def normalize(x: tf.Tensor):
+        normal, scale = _normalize(x, epsilon)
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            mean = tf.reduce_mean(upstream, -1, keepdims=True)
+            return scale * (upstream - mean - normal * tf.reduce_mean(upstream * normal, -1, keepdims=True))
+
+        return normal, gradient
+
+    return normalize(x)
+
+
+@register
+class Dropout(keras.layers.Dropout):
+    """Keras' layer with half its random numbers: each of 32 bits decides for two of the inputs.
+
+    So the rate is a multiple of 2^-16, and what is kept is scaled by just that.
+    """
+
+    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        if not (training and self.rate):
+            return x
+        size, dropped = tf.size(x), min(round(self.rate * 2**16), 2**16 - 1)
+        seed = tf.cast(self.seed_generator.next(), tf.int32)
+        words = tf.random.stateless_uniform([(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32)
+        halves = tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:size]
+        kept = tf.reshape(halves >= dropped, tf.shape(x))
+        return tf.where(kept, x / (1 - dropped / 2**16), tf.zeros((), x.dtype))
+
+
+@register
 class Residual(keras.layers.Layer):
     """What surrounds every sub-layer: residual connection, dropout and layer normalisation (sections 3.1 and 5.4).
 
@@ -224,10 +280,8 @@ class Residual(keras.layers.Layer):
         super().__init__(**kwargs)
         self.d_model = d_model
         self.norm = require("norm", norm, NORMS)
-        self.normalization = keras.layers.LayerNormalization(
-            epsilon=epsilon, name="normalization", dtype=self.dtype_policy
-        )
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.normalization = LayerNormalization(epsilon=epsilon, name="normalization", dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape=None) -> None:
         self.normalization.build((None, None, self.d_model))

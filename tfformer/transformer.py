@@ -11,8 +11,10 @@ import tensorflow as tf
 
 from tfformer.layers import (
     DecoderLayer,
+    Dropout,
     EncoderLayer,
     KeyValue,
+    LayerNormalization,
     PositionalEncoding,
     TokenEmbedding,
     register,
@@ -63,11 +65,11 @@ class _Stack(keras.layers.Layer):
         self.config = {"num_layers": num_layers, "position_layout": position_layout} | layer
         policy = self.dtype_policy
         self.positions = PositionalEncoding(d_model, position_layout, dtype=policy)
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
         self.layers = [self.layer_class(**layer, name=f"layer_{n}", dtype=policy) for n in range(num_layers)]
         self.normalization = None
         if norm == "pre":
-            self.normalization = keras.layers.LayerNormalization(epsilon=epsilon, name="normalization", dtype=policy)
+            self.normalization = LayerNormalization(epsilon=epsilon, name="normalization", dtype=policy)
 
     def build(self, input_shape=None) -> None:
         for layer in self.layers:
@@ -249,7 +251,7 @@ class Transformer(keras.Model):
     ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
         """Ids (R,) at position `step`, given the cache of the positions before -> logits (R, V) and the new cache."""
         x, cache = self.decoder.step(self.target_embedding(ids[:, tf.newaxis]), step, cache, memory)
-        return self._logits(tf.transpose(x, (1, 0, 2)))[0], cache  # R rows of one product, not R products of one row
+        return self._logits(x[:, 0]), cache
 
     def _logits(self, x: tf.Tensor) -> tf.Tensor:
         logits = self.output_embedding.logits(x)
