@@ -1,0 +1,135 @@
+"""Training tokens per second, memory and time to the first step, beside keras-hub, Keras, OpenNMT-tf and PyTorch.
+
+Every engine has a process and two threads of its own (OpenNMT-tf and PyTorch an environment of their own, made by
+trainers/environments.sh) and trains the same shape on the same batches of a real corpus. In each round all engines
+train, one after the other, while the others wait. Adam, label smoothing, dropout and tied embeddings for all.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+THREADS = 2
+TRAINERS = Path(__file__).with_name("trainers")
+OURS = {  # name -> its script, and what the script is told
+    "tfformer float32": ("keras_trainer.py", "tfformer", "float32"),
+    "tfformer bfloat16": ("keras_trainer.py", "tfformer", "mixed_bfloat16"),
+}
+PEERS = {
+    "keras-hub float32": ("keras_trainer.py", "keras-hub", "float32"),
+    "keras-hub bfloat16": ("keras_trainer.py", "keras-hub", "mixed_bfloat16"),
+    "keras-hub float32 XLA": ("keras_trainer.py", "keras-hub", "float32", "jit_compile"),
+    "tutorial float32": ("keras_trainer.py", "tutorial", "float32"),
+    "tutorial bfloat16": ("keras_trainer.py", "tutorial", "mixed_bfloat16"),
+    "opennmt-tf float32": ("opennmt_trainer.py",),
+    "torch float32": ("torch_trainer.py", "float32"),
+    "torch bfloat16": ("torch_trainer.py", "bfloat16"),
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="files of a corpus")
+    parser.add_argument("--preset", default="tiny", help="tiny, small, base or big")
+    parser.add_argument("--vocab-size", type=int, default=4000)
+    parser.add_argument("--batch-tokens", type=int, default=4096)
+    parser.add_argument("--batches", type=int, default=8, help="of an epoch's batches, so many are trained in a turn")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--environments", default="", help="the folder that trainers/environments.sh has filled")
+
+
+def measure(options: argparse.Namespace) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        tokens = write_work(Path(folder), options)
+        engines = {name: Engine(name, Path(folder), options.environments) for name in [*OURS, *options.peers]}
+        speeds = {name: [] for name in engines}
+        for _ in range(options.rounds):
+            for name, engine in engines.items():
+                speeds[name].append(round(tokens / engine.turn()["seconds"], 1))
+        about = {name: engine.stop() for name, engine in engines.items()}
+    for name, found in speeds.items():
+        figures = f"{about[name]['peak_memory_megabytes']:6} MB, first step {about[name]['first_step_seconds']:6.1f} s"
+        print(f"{name:24} {statistics.median(found):8.1f} target tokens/s, {figures}", flush=True)
+    return {"preset": options.preset, "target_tokens": tokens, "engines": about, "tokens_per_second": speeds} | {
+        "ratios": _ratios(speeds)
+    }
+
+
+def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
+    """Of our faster precision against every other engine, the medians over the rounds."""
+    ours = max(OURS, key=lambda name: statistics.median(speeds[name]))
+    return {
+        f"{ours} / {name}": round(statistics.median(a / b for a, b in zip(speeds[ours], found, strict=True)), 2)
+        for name, found in speeds.items()
+    }
+
+
+def write_work(folder: Path, options: argparse.Namespace) -> int:
+    """The batches and the shape that all engines train, as files; returns the number of real target tokens."""
+    import numpy as np
+
+    from tfformer import tokenizers
+    from tfformer.config import PRESETS
+    from tfformer.data import Batches, encode_text, read_pairs
+
+    pairs = list(read_pairs(options.data))
+    vocabulary = tokenizers.Tokenizer(tokenizers.train((s for pair in pairs for s in pair), options.vocab_size))
+    batches = Batches(encode_text(pairs, (vocabulary, vocabulary), 128), options.batch_tokens, seed=1)
+    arrays, tokens = {}, 0
+    for number in range(options.batches):
+        inputs, labels, weights = batches.batch(number)
+        arrays |= {
+            f"source_{number}": inputs["source"],
+            f"target_{number}": inputs["target"],
+            f"labels_{number}": labels,
+        }
+        tokens += int(weights.sum())
+    np.savez(folder / "batches.npz", **arrays)
+    shape = {"dropout": 0.3} | PRESETS[options.preset] | {"vocab_size": options.vocab_size, "label_smoothing": 0.1}
+    (folder / "shape.json").write_text(json.dumps(shape), encoding="utf-8")
+    return tokens
+
+
+class Engine:
+    """A process that trains one engine's model when told to; trainers/process.py is its other end."""
+
+    def __init__(self, name: str, folder: Path, environments: str):
+        script, *arguments = (OURS | PEERS)[name]
+        own = Path(environments, script.removesuffix("_trainer.py"), "bin", "python")
+        python = sys.executable if script == "keras_trainer.py" else own
+        if not Path(python).exists():
+            raise SystemExit(
+                f"{name} needs {own}; run {TRAINERS / 'environments.sh'} FOLDER and give --environments FOLDER"
+            )
+        self._process = subprocess.Popen(
+            [python, TRAINERS / script, folder, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"OMP_NUM_THREADS": str(THREADS), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        )
+        self._about = self._answer()
+        print(f"{name:24} {self._about}", flush=True)
+
+    def turn(self) -> dict:
+        """Train every batch once."""
+        self._process.stdin.write("train\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def stop(self) -> dict:
+        self._process.stdin.close()
+        about = self._about | self._answer()
+        self._process.wait()
+        return about
+
+    def _answer(self) -> dict:
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("the engine's process has ended; the reason stands above")
+        return json.loads(line)

@@ -1,0 +1,115 @@
+"""Trains tfformer, keras-hub's layers, or Keras' own attention put together as TensorFlow's tutorial does it."""
+
+import process
+import tensorflow as tf
+
+THREADS = 2
+tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+
+import keras  # noqa: E402
+
+from tfformer import SmoothedCrossEntropy, Transformer  # noqa: E402
+from tfformer.layers import positional_encoding  # noqa: E402
+
+PAPER = {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
+
+
+def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.Step, process.Count]:
+    keras.config.set_dtype_policy(dtype)
+    smoothing, shape = shape["label_smoothing"], {k: v for k, v in shape.items() if k != "label_smoothing"}
+    model = {"tfformer": ours, "keras-hub": keras_hub_model, "tutorial": tutorial_model}[engine](**shape)
+    optimizer = keras.optimizers.Adam(1e-3, **PAPER)
+    model.compile(optimizer, SmoothedCrossEntropy(smoothing), jit_compile="jit_compile" in flags)
+
+    def step(batch: process.Batch) -> float:
+        source, target, labels = batch
+        return float(
+            model.train_on_batch({"source": source, "target": target}, labels, (labels != 0).astype("float32"))
+        )
+
+    return step, model.count_params
+
+
+def ours(vocab_size: int, **shape) -> keras.Model:
+    return Transformer(vocab_size, vocab_size, tie_embeddings="all", **shape)
+
+
+class Embedding(keras.layers.Layer):
+    """Tied token embedding with the paper's positions, for the peers that have none of their own."""
+
+    def __init__(self, vocab_size: int, d_model: int):
+        super().__init__()
+        self.d_model = d_model
+        self.table = self.add_weight(
+            shape=(vocab_size, d_model), initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5)
+        )
+
+    def call(self, ids: tf.Tensor) -> tf.Tensor:
+        x = tf.gather(tf.cast(self.table, self.compute_dtype), ids) * self.d_model**0.5
+        return x + tf.cast(positional_encoding(tf.range(tf.shape(ids)[1]), self.d_model), x.dtype)
+
+    def logits(self, x: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(x, tf.cast(self.table, x.dtype), transpose_b=True)
+
+
+class Peer(keras.Model):
+    """Embedding, `encode` layers, `decode` layers, logits."""
+
+    def __init__(self, vocab_size: int, d_model: int, dropout: float, encoders: list, decoders: list):
+        super().__init__()
+        self.embedding = Embedding(vocab_size, d_model)
+        self.dropout = keras.layers.Dropout(dropout)
+        self.encoders, self.decoders = encoders, decoders
+
+    def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
+        source, target = inputs["source"], inputs["target"]
+        memory = self.dropout(self.embedding(source), training=training)
+        for encoder in self.encoders:
+            memory = encoder(memory, padding_mask=source != 0, training=training)
+        x = self.dropout(self.embedding(target), training=training)
+        for decoder in self.decoders:
+            x = decoder(x, memory, encoder_padding_mask=source != 0, training=training)
+        return self.embedding.logits(x)
+
+
+def keras_hub_model(vocab_size: int, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float):
+    import keras_hub
+
+    encoders = [keras_hub.layers.TransformerEncoder(d_ff, num_heads, dropout) for _ in range(num_layers)]
+    decoders = [keras_hub.layers.TransformerDecoder(d_ff, num_heads, dropout) for _ in range(num_layers)]
+    return Peer(vocab_size, d_model, dropout, encoders, decoders)
+
+
+class TutorialLayer(keras.layers.Layer):
+    """Attention, addition, normalisation; feed-forward, addition, normalisation."""
+
+    def __init__(self, d_model: int, num_heads: int, d_ff: int, dropout: float, attentions: int):
+        super().__init__()
+        self.attentions = [
+            keras.layers.MultiHeadAttention(num_heads, d_model // num_heads, dropout=dropout) for _ in range(attentions)
+        ]
+        self.feed_forward = keras.Sequential(
+            [keras.layers.Dense(d_ff, "relu"), keras.layers.Dense(d_model), keras.layers.Dropout(dropout)]
+        )
+        self.normalizations = [keras.layers.LayerNormalization() for _ in range(attentions + 1)]
+
+    def call(self, x, memory=None, padding_mask=None, encoder_padding_mask=None, training=None):
+        first, *others = self.attentions
+        mask = None if padding_mask is None else padding_mask[:, None, :]
+        attended = first(x, x, attention_mask=mask, use_causal_mask=memory is not None, training=training)
+        x = self.normalizations[0](x + attended)
+        for attention in others:
+            mask = encoder_padding_mask[:, None, :]
+            x = self.normalizations[1](x + attention(x, memory, attention_mask=mask, training=training))
+        return self.normalizations[-1](x + self.feed_forward(x, training=training))
+
+
+def tutorial_model(vocab_size: int, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float):
+    encoders = [TutorialLayer(d_model, num_heads, d_ff, dropout, 1) for _ in range(num_layers)]
+    decoders = [TutorialLayer(d_model, num_heads, d_ff, dropout, 2) for _ in range(num_layers)]
+    return Peer(vocab_size, d_model, dropout, encoders, decoders)
+
+
+if __name__ == "__main__":
+    process.run(build)

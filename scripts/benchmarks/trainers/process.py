@@ -1,0 +1,43 @@
+"""The process of one training engine: a first step, one of each batch, then a turn for every line it reads."""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+Batch = tuple[np.ndarray, np.ndarray, np.ndarray]  # source (B, S), target and labels (B, T) int32; 0 is padding
+Step = Callable[[Batch], float]  # one update of the weights; returns the loss before it
+Count = Callable[[], int]  # the model's parameters, once it has been trained
+
+
+def run(build: Callable[..., tuple[Step, Count]]) -> None:
+    """`build(shape, *arguments)` makes the engine: its training step and the count of its parameters."""
+    start = time.perf_counter()
+    folder, arguments = Path(sys.argv[1]), sys.argv[2:]
+    shape = json.loads((folder / "shape.json").read_text(encoding="utf-8"))
+    batches = _batches(folder / "batches.npz")
+    step, count_parameters = build(shape, *arguments)
+    first_loss = step(batches[0])
+    first = time.perf_counter() - start
+    for batch in batches:
+        step(batch)
+    _say(first_step_seconds=round(first, 1), parameters=count_parameters(), first_loss=round(first_loss, 2))
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        losses = [step(batch) for batch in batches]
+        _say(seconds=time.perf_counter() - start, loss=round(float(np.mean(losses)), 2))
+    _say(peak_memory_megabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+def _batches(path: Path) -> list[Batch]:
+    arrays = np.load(path)
+    names = ("source", "target", "labels")
+    return [tuple(arrays[f"{name}_{number}"] for name in names) for number in range(len(arrays.files) // len(names))]
+
+
+def _say(**figures) -> None:
+    print(json.dumps(figures), flush=True)

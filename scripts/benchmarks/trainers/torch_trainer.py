@@ -1,0 +1,57 @@
+"""Trains torch.nn.Transformer."""
+
+import math
+
+import process
+import torch
+from torch import nn
+
+THREADS = 2
+
+
+class Translation(nn.Module):
+    """Tied embeddings and the paper's positions around torch.nn.Transformer."""
+
+    def __init__(self, vocab_size, num_layers, d_model, num_heads, d_ff, dropout):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
+        self.dropout = nn.Dropout(dropout)
+        self.transformer = nn.Transformer(d_model, num_heads, num_layers, num_layers, d_ff, dropout, batch_first=True)
+        angles = torch.arange(512)[:, None] * torch.exp(-math.log(10000) / d_model * torch.arange(0, d_model, 2))
+        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], -1).reshape(512, d_model))
+
+    def embed(self, ids):
+        x = self.embedding(ids) * self.embedding.embedding_dim**0.5
+        return self.dropout(x + self.positions[: ids.shape[1]])
+
+    def forward(self, source, target):
+        padding = source == 0
+        look_ahead = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
+        masks = {"src_key_padding_mask": padding, "memory_key_padding_mask": padding, "tgt_mask": look_ahead}
+        x = self.transformer(self.embed(source), self.embed(target), tgt_is_causal=True, **masks)
+        return x @ self.embedding.weight.T
+
+
+def build(shape: dict, dtype: str) -> tuple[process.Step, process.Count]:
+    torch.set_num_threads(THREADS)
+    smoothing, shape = shape["label_smoothing"], {k: v for k, v in shape.items() if k != "label_smoothing"}
+    model = Translation(**shape).train()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    measure = nn.CrossEntropyLoss(ignore_index=0, label_smoothing=smoothing)
+
+    def step(batch: process.Batch) -> float:
+        source, target, labels = (torch.from_numpy(ids).long() for ids in batch)
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bfloat16"):
+            logits = model(source, target)
+        loss = measure(logits.float().flatten(0, 1), labels.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step, lambda: sum(weight.numel() for weight in model.parameters())
+
+
+if __name__ == "__main__":
+    process.run(build)
