@@ -80,12 +80,13 @@ class TokenEmbedding(keras.layers.Layer):
     def build(self, input_shape=None) -> None:
         initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         self.embeddings = self.add_weight(
-            shape=(self.vocab_size, self.d_model), initializer=initializer, name="embeddings"
+            shape=(self.vocab_size, self.d_model), initializer=initializer, name="embeddings", autocast=False
         )
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         look_up = _gather_with_dense_gradient if training else tf.gather
-        flat = look_up(tf.cast(self.embeddings, self.compute_dtype), tf.reshape(ids, (-1,)))  # what LiteRT can quantise
+        flat = look_up(tf.convert_to_tensor(self.embeddings), tf.reshape(ids, (-1,)))  # what LiteRT can quantise
+        flat = tf.cast(flat, self.compute_dtype)
         return tf.reshape(flat, tf.concat([tf.shape(ids), [self.d_model]], axis=0)) * self.d_model**0.5
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
