@@ -3,6 +3,8 @@
 
 scripts/benchmark.py length     is a token of a long translation as cheap as one of a short translation?
 scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2, keras-hub, a plain decoder
+scripts/benchmark.py train      training tokens per second, beside keras-hub, Keras, OpenNMT-tf and PyTorch
+scripts/benchmark.py step       where the time of a training step goes, and how far from its floor it is
 scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory, cold start
 scripts/benchmark.py serve      what do several clients at once get from `tfformer serve`?
 

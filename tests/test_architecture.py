@@ -45,11 +45,12 @@ ALLOWED = {
     "litert_metadata": set(),
     "litert_writer": {"litert_metadata", "litert_operations", "litert_quantizer", "special_ids", "translator"},
     "litert_runner": set(),
+    "parity": {"generator", "litert_writer", "special_ids", "translator"},
     "model_card": set(),
     "web_page": set(),
     "export": {
         *("checkpoints", "config", "ctranslate2_writer", "data", "evaluation", "files", "generator", "litert_writer"),
-        *("model_card", "saved_model_writer", "special_ids", "tokenizers", "translator", "web_page"),
+        *("model_card", "parity", "saved_model_writer", "special_ids", "tokenizers", "translator", "web_page"),
     },
     "served_model": set(),
     "batching": {"served_model"},

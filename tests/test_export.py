@@ -17,7 +17,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from tfformer import export, saved_model_writer
+from tfformer import export, parity, saved_model_writer
 from tfformer.cli import main
 from tfformer.data import read_pairs
 from tfformer.special_ids import END_ID, START_ID
@@ -250,7 +250,7 @@ def test_the_check_refuses_what_the_cpp_loader_refuses(translator, tmp_path):
     tf.saved_model.save(module, str(tmp_path), signatures={"encode": signature})
     assert tf.saved_model.load(str(tmp_path)).signatures["encode"](ids=tf.constant([[4, 3]])) is not None
     with pytest.raises(ValueError, match="cannot be run by another process"):
-        export._run("saved_model_runner", [tmp_path], [["encode", {"ids": [[4, 3]]}]])
+        parity.ask("saved_model_runner", [tmp_path], [["encode", {"ids": [[4, 3]]}]])
 
 
 def test_manifest_says_what_was_written(version, translator, tiny_run):
@@ -322,7 +322,7 @@ def test_without_text_there_is_no_text(tiny_run, tmp_path):
     warmup = (version / "assets.extra" / "tf_serving_warmup_requests").read_bytes()
     assert b"translate_ids" in warmup and b"serving_default" not in warmup
     assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
-    (found,) = export._run("saved_model_runner", [version], [["translate_ids", {"ids": [[50] * 90], "lengths": [90]}]])
+    (found,) = parity.ask("saved_model_runner", [version], [["translate_ids", {"ids": [[50] * 90], "lengths": [90]}]])
     assert found["lengths"][0] <= 20
     assert json.loads((version / "manifest.json").read_text())["decoding"]["max_length"] == 20
 

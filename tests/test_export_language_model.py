@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tfformer import export, saved_model_writer
+from tfformer import export, parity, saved_model_writer
 from tfformer.generator import Generator
 
 TEXTS = ["three four", "", "seven", "one two three", "  ", "two two two"]
@@ -27,7 +27,7 @@ def answers(version, generator):
     ids = {"ids": [row + [5] * (longest - len(row)) for row in pieces], "lengths": list(map(len, pieces))}
     requests = [["serving_default", {"text": TEXTS}], ["continue_ids", ids], ["score", {"text": TEXTS}]]
     requests += [["serving_default", {"text": [text]}] for text in TEXTS]
-    return export._run("saved_model_runner", [version, "tensorflow_text"], requests)
+    return parity.ask("saved_model_runner", [version, "tensorflow_text"], requests)
 
 
 def test_continuations_are_the_generators_own_alone_and_together(answers, generator):
@@ -69,7 +69,7 @@ def test_without_text_only_ids_are_continued(counting_run, tmp_path):
     version = export.saved_model(counting_run, tmp_path, with_text=False, max_length=6)
     assert list(saved_model_writer.signatures(version)) == ["continue_ids"]
     request = ["continue_ids", {"ids": [[5] * 9, [5] * 9], "lengths": [9, 0]}]
-    (found,) = export._run("saved_model_runner", [version], [request])
+    (found,) = parity.ask("saved_model_runner", [version], [request])
     assert found["lengths"][0] == 6 and max(found["lengths"]) <= 6 and found["ids"][0][:5] == [5] * 5
 
 

@@ -18,7 +18,7 @@ from flatbuffers import number_types
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from tfformer import export, litert_metadata, litert_quantizer, litert_writer
+from tfformer import export, litert_metadata, litert_quantizer, litert_writer, parity
 from tfformer.cli import main
 from tfformer.data import read_pairs
 from tfformer.translator import Translator
@@ -135,7 +135,7 @@ def test_the_client_asks_for_a_beam_that_is_there(int8):
 
 
 def answers(folder, requests):
-    return export._run("litert_runner", [folder / "model.tflite"], requests)
+    return parity.ask("litert_runner", [folder / "model.tflite"], requests)
 
 
 def test_what_stands_past_the_length_does_not_matter(static, dynamic):
@@ -271,7 +271,7 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
 def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
     folder = export.tflite(tiny_run, tmp_path, with_text=True, samples=SENTENCES[:40])
     requests = [["translate_text", {"text": [sentence]}] for sentence in SENTENCES[:40]]
-    found = export._run("litert_runner", [folder / "model.tflite", "tensorflow_text"], requests)
+    found = parity.ask("litert_runner", [folder / "model.tflite", "tensorflow_text"], requests)
     assert [answer["translation"][0] for answer in found] == own(translator, 1)[:40]
 
 
@@ -286,7 +286,7 @@ def test_text_of_random_pieces_is_read_otherwise_and_refused(tiny_run, tmp_path)
 def test_a_tokenizer_that_reads_otherwise_is_refused():
     found = {"translate": (1, [("a", 0.0), ("b", 0.0)]), "translate_text": (1, [("a", 0.0), ("c", 0.0)])}
     with pytest.raises(ValueError, match=r"1 of 2 samples come out otherwise with TF Text.*leave out --text"):
-        export._check_text(found)
+        parity.check_text(found)
 
 
 @pytest.mark.parametrize(

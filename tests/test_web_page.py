@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tfformer import export, web_page
+from tfformer import export, parity, web_page
 from tfformer.data import read_pairs
 from tfformer.special_ids import END_ID
 from tfformer.translator import Translator
@@ -39,8 +39,8 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     found = browse(page, [*SENTENCES, "", "The dog " * 60])
     assert found["state"] == "Ready."
     translator = Translator.load(tiny_run)
-    requests = export._litert_requests("translate", translator, SENTENCES, static=True)
-    answers = export._run("litert_runner", [page / "model" / "model.tflite"], requests)
+    requests = parity.litert_requests("translate", translator, SENTENCES, static=True)
+    answers = parity.ask("litert_runner", [page / "model" / "model.tflite"], requests)
     expected = [answer["ids"][0][: answer["lengths"][0]] for answer in answers]
     *translations, blank, long = found["translations"]
     assert [translation["ids"] for translation in translations] == expected

@@ -10,15 +10,13 @@ import itertools
 import json
 import math
 import random
-import subprocess
 import sys
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import tfformer
-from tfformer import ctranslate2_writer, litert_writer, saved_model_writer, web_page
+from tfformer import ctranslate2_writer, litert_writer, parity, saved_model_writer, web_page
 from tfformer.checkpoints import Model, RunDirectory, Tokenizers
 from tfformer.config import DecodingConfig
 from tfformer.data import read_pairs
@@ -33,10 +31,7 @@ from tfformer.translator import EXTRA_LENGTH, Translator
 DTYPES = ("float32", "bfloat16")
 SAMPLES = 32
 VALIDATION = 1_000  # sentence pairs that quantisation is measured on
-SCORE_TOLERANCE = 1e-3  # of the score, or in nats below 1; a sum over 60 tokens in another order differs by about 1e-5
 MANIFEST = "manifest.json"
-
-Found = dict[str, tuple[int, list[tuple[str, float]]]]  # who translated -> its beam size, translations and scores
 
 
 def saved_model(
@@ -63,10 +58,10 @@ def saved_model(
     with temporary_folder(Path(output)) as folder:
         saved_model_writer.write(folder, _with_model(own, _cast(own.model, dtype)), with_text)
         samples = samples or _sample_sentences(own)
-        parity = _parity(own, samples, _run_saved_model(folder, own, samples, with_text))
+        measured = parity.compare(own, samples, parity.run_saved_model(folder, own, samples, with_text))
         if dtype == "float32":
-            _check_parity(parity)
-        manifest = {"dtype": dtype, "signatures": saved_model_writer.signatures(folder), "parity": parity}
+            parity.check(measured)
+        manifest = {"dtype": dtype, "signatures": saved_model_writer.signatures(folder), "parity": measured}
         _complete(folder, own, {"format": "saved_model"} | manifest)
         return publish(folder, Path(output))
 
@@ -91,9 +86,9 @@ def ctranslate2(
     with temporary_folder(Path(output)) as folder:
         ctranslate2_writer.write(folder, translator.model, translator.tokenizers, translator.max_length)
         samples = samples or _sample_sentences(translator)
-        parity = _parity(translator, samples, _run_ctranslate2(folder, translator, samples))
-        _check_parity(parity)
-        _complete(folder, translator, {"format": "ctranslate2", "dtype": "float32", "parity": parity})
+        measured = parity.compare(translator, samples, parity.run_ctranslate2(folder, translator, samples))
+        parity.check(measured)
+        _complete(folder, translator, {"format": "ctranslate2", "dtype": "float32", "parity": measured})
         return publish(folder, Path(output))
 
 
@@ -157,10 +152,10 @@ def _write_litert(
     """Fill the empty `folder` with the model, what belongs to it and what was found when it was read back."""
     file, samples = folder / "model.tflite", samples or _sample_sentences(translator)
     litert_writer.write(file, translator, quantize, static, with_text)
-    parity = _parity(translator, samples, _run_litert(file, translator, samples, static, with_text))
-    described = {"format": "tflite", "quantize": quantize, "static": static, "parity": parity}
+    measured = parity.compare(translator, samples, parity.run_litert(file, translator, samples, static, with_text))
+    described = {"format": "tflite", "quantize": quantize, "static": static, "parity": measured}
     if quantize == "none":
-        _check_parity(parity)
+        parity.check(measured)
     else:
         described["bleu"] = _bleu(run, translator, file, static)
     described["languages"] = RunDirectory.open(run).config().data.languages
@@ -275,104 +270,6 @@ def _sample_sentences(own: Translator | Generator) -> list[str]:
     return [sentence for sentence in tokenizer.decode(rows) if sentence]
 
 
-def _run(program: str, arguments: Sequence[str | Path], requests: list) -> list:
-    """The answers of the program `<program>.py` beside this file, in a new process that has not imported tfformer."""
-    code = (Path(__file__).parent / f"{program}.py").read_text(encoding="utf-8")
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, encoding="utf-8", errors="replace")
-    if done.returncode:
-        reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        raise ValueError(f"what was written cannot be run by another process, so it is not kept: {reason}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def _run_saved_model(folder: Path, own: Translator | Generator, samples: Sequence[str], with_text: bool) -> Found:
-    pieces = own.tokenizers.source.encode(samples)
-    longest = max(map(len, pieces))
-    padded = [row + [END_ID] * (longest - len(row)) for row in pieces]  # past its length a row may hold anything
-    ids, text = {"ids": padded, "lengths": list(map(len, pieces))}, {"text": samples}
-    if isinstance(own, Generator):
-        read, requests = _continuations, {"continue_ids": ids, "serving_default": text, "score": text}
-    else:
-        pairs = {"source": samples, "target": samples}  # any text has a probability as a translation
-        over_text = {"serving_default": text, "translate_beam": text, "score": pairs}
-        read, requests = _translations, {"translate_ids": ids} | over_text
-    modules = ["tensorflow_text"] if with_text else []
-    asked = list(requests.items()) if with_text else list(requests.items())[:1]
-    return read(own, samples, *_run("saved_model_runner", [folder.resolve(), *modules], asked))
-
-
-def _continuations(generator: Generator, samples: Sequence[str], by_ids: dict, *by_text: dict) -> Found:
-    found = {"continue_ids": (1, list(zip(generator.tokenizer.decode(by_ids["ids"]), by_ids["score"], strict=True)))}
-    if by_text:
-        greedy, scored = by_text
-        found["serving_default"] = (1, list(zip(greedy["generated_text"], greedy["score"], strict=True)))
-        found["score"] = (1, list(zip(samples, scored["log_prob"], strict=True)))
-    return found
-
-
-def _translations(translator: Translator, samples: Sequence[str], by_ids: dict, *by_text: dict) -> Found:
-    target = translator.tokenizers.target
-    found = {"translate_ids": (1, list(zip(target.decode(by_ids["ids"]), by_ids["score"], strict=True)))}
-    if by_text:
-        greedy, beam, scored = by_text
-        best = [(texts[0], scores[0]) for texts, scores in zip(beam["translations"], beam["scores"], strict=True)]
-        found["serving_default"] = (1, list(zip(greedy["translation"], greedy["score"], strict=True)))
-        found["translate_beam"] = (translator.decoding.beam_size, best)
-        found["score"] = (1, list(zip(samples, scored["log_prob"], strict=True)))
-    return found
-
-
-def _run_litert(file: Path, translator: Translator, samples: Sequence[str], static: bool, with_text: bool) -> Found:
-    target, beam_size = translator.tokenizers.target, translator.decoding.beam_size
-    found = {"translate": (1, list(zip(*_litert_greedy(file, translator, samples, static), strict=True)))}
-    if beam_size > 1:
-        answers = _run(
-            "litert_runner", [file.resolve()], _litert_requests("translate_beam", translator, samples, static)
-        )
-        texts = target.decode([answer["ids"][0][0] for answer in answers])
-        found["translate_beam"] = (beam_size, list(zip(texts, [a["scores"][0][0] for a in answers], strict=True)))
-    if with_text:
-        requests = [["translate_text", {"text": [sentence]}] for sentence in samples]
-        answers = _run("litert_runner", [file.resolve(), "tensorflow_text"], requests)
-        found["translate_text"] = (1, [(answer["translation"][0], answer["score"][0]) for answer in answers])
-        _check_text(found)
-    return found
-
-
-def _check_text(found: Found) -> None:
-    (_, by_ids), (_, by_text) = found["translate"], found["translate_text"]
-    other = sum(text != its_text for (text, _), (its_text, _) in zip(by_ids, by_text, strict=True))
-    if other:
-        raise ValueError(
-            f"{other} of {len(by_ids)} samples come out otherwise with TF Text's tokenizer than by SentencePiece, as "
-            "they do with some vocabularies; leave out --text and use the tokenizer beside the model"
-        )
-
-
-def _litert_greedy(
-    file: Path, translator: Translator, sentences: Sequence[str], static: bool
-) -> tuple[list[str], list[float]]:
-    requests = _litert_requests("translate", translator, sentences, static)
-    answers = _run("litert_runner", [file.resolve()], requests)
-    texts = translator.tokenizers.target.decode([answer["ids"][0] for answer in answers])
-    return texts, [answer["score"][0] for answer in answers]
-
-
-def _litert_requests(signature: str, translator: Translator, sentences: Sequence[str], static: bool) -> list:
-    """One for each sentence; of a static file the narrowest signature that it fits in."""
-    longest, requests = translator.max_length, []
-    for pieces in translator.tokenizers.source.encode(sentences):
-        lengths = [len(pieces)]
-        if static:
-            width = next((width for width in litert_writer.widths(longest) if len(pieces) < width), longest)
-            pieces = [*pieces, *[END_ID] * width][:width]  # past its length a row may hold anything
-            requests.append([litert_writer.name(signature, width, longest), {"ids": [pieces], "lengths": lengths}])
-        else:
-            requests.append([signature, {"ids": [pieces or [END_ID]], "lengths": lengths}])
-    return requests
-
-
 def _validation_text(run: str | Path) -> tuple[list[str], list[str]]:
     """Up to `VALIDATION` sources and their references; OSError where the run's validation text cannot be read."""
     data = RunDirectory.open(run).config().data
@@ -391,8 +288,8 @@ def _validation_text(run: str | Path) -> tuple[list[str], list[str]]:
 def _bleu(run: str | Path, translator: Translator, file: Path, static: bool) -> dict:
     """What quantisation costs: greedy BLEU of the run and of the file on up to `VALIDATION` pairs."""
     sources, references = _validation_text(run)
-    own = scores([text for text, _ in _own_texts(translator, "translate", sources, beam_size=1)], references)
-    its = scores(_litert_greedy(file, translator, sources, static)[0], references)
+    own = scores([text for text, _ in parity.own_texts(translator, "translate", sources, beam_size=1)], references)
+    its = scores(parity.litert_greedy(file, translator, sources, static)[0], references)
     return {
         "sentences": len(sources),
         "run": own["bleu"],
@@ -400,66 +297,3 @@ def _bleu(run: str | Path, translator: Translator, file: Path, static: bool) -> 
         "loss": own["bleu"] - its["bleu"],
         "signature": own["signature"],
     }
-
-
-def _run_ctranslate2(folder: Path, translator: Translator, samples: Sequence[str]) -> Found:
-    source, target = translator.tokenizers.source, translator.tokenizers.target
-    number_of = {piece: number for number, piece in enumerate(target.pieces(range(target.vocab_size)))}
-    rows = [row[: translator.max_length - 1] for row in source.encode(samples)]
-    limits = [min(len(row) + 1 + EXTRA_LENGTH, translator.max_length) for row in rows]
-
-    def best(beam_size: int) -> list[tuple[str, float]]:
-        requests = [[source.pieces(row), beam_size, limit] for row, limit in zip(rows, limits, strict=True)]
-        answers = _run("ctranslate2_runner", [folder.resolve()], requests)
-        texts = target.decode([[number_of[piece] for piece in pieces] for pieces, _ in answers])
-        return [(text, score) for text, (_, score) in zip(texts, answers, strict=True)]
-
-    beam_size = translator.decoding.beam_size
-    return {"greedy": (1, best(1)), "beam": (beam_size, best(beam_size))}
-
-
-def _parity(own: Translator | Generator, samples: Sequence[str], found: Found) -> dict[str, dict]:
-    """How many of the samples have the run's own translation, and the largest difference of their scores."""
-    parity = {}
-    for name, (beam_size, translations) in found.items():
-        pairs = zip(_own_texts(own, name, samples, beam_size), translations, strict=True)
-        differences = [
-            abs(score - its_score) / max(1.0, abs(score))
-            for (text, score), (its_text, its_score) in pairs
-            if text == its_text
-        ]
-        parity[name] = {
-            "beam_size": beam_size,
-            "sentences": len(translations),
-            "identical": len(differences),
-            "largest_score_difference": max(differences, default=0.0),
-        }
-    return parity
-
-
-def _own_texts(
-    own: Translator | Generator, name: str, samples: Sequence[str], beam_size: int
-) -> Sequence[tuple[str, float]]:
-    """What the signature of this name should give."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that some samples are cut: they are meant to be
-        if name == "score":
-            return list(zip(samples, _own_log_probs(own, samples), strict=True))
-        if isinstance(own, Translator):
-            return [translations[0] for translations in own.n_best(samples, beam_size)]
-        return own.complete(samples)
-
-
-def _own_log_probs(own: Translator | Generator, samples: Sequence[str]) -> Sequence[float]:
-    if isinstance(own, Translator):
-        return [found.log_prob for found in own.score(samples, samples)]
-    return own.log_prob(samples)
-
-
-def _check_parity(parity: dict[str, dict]) -> None:
-    for name, measured in parity.items():
-        if measured["identical"] < measured["sentences"] or measured["largest_score_difference"] > SCORE_TOLERANCE:
-            raise ValueError(
-                f"{name} gave the run's translation for {measured['identical']} of {measured['sentences']} samples, "
-                f"with scores up to {measured['largest_score_difference']:.2g} apart; what was written is not kept"
-            )

@@ -21,6 +21,7 @@ from tfformer.translator import Translator, search, source_ids
 
 QUANTIZATIONS = ("none", "int8", "float16")
 FIRST_WIDTH = 16
+BLANK = "\u2581"  # the piece of a blank alone
 TENSORS = {  # what the file says of its own inputs and outputs
     "ids": "SentencePiece ids of a sentence; a translation ends with the end token, 3",
     "lengths": "how many ids of each row count",
@@ -179,15 +180,23 @@ def _over_text(translator: Translator) -> Callable:
         for tokenizer in (translator.tokenizers.source, translator.tokenizers.target)
     )
 
+    pieces_of_target = translator.tokenizers.target.pieces(range(translator.tokenizers.target.vocab_size))
+    blank = pieces_of_target.index(BLANK) if BLANK in pieces_of_target else -1
+
     def translate(text: tf.Tensor) -> dict[str, tf.Tensor]:
         pieces = source.tokenize(text).values[tf.newaxis]
         found = _search(translator, pieces, tf.shape(pieces)[1:], beam_size=1)
         ids = found.ids[0, 0]
-        text_length = tf.reduce_sum(tf.cast(tf.cumsum(tf.cast(ids == END_ID, tf.int32)) == 0, tf.int32))
-        kept = tf.minimum(text_length, found.lengths[0, 0])
-        return {"translation": target.detokenize(ids[tf.newaxis, :kept]), "score": found.scores[:, 0]}
+        blanks = _leading(ids == blank)  # SentencePiece leaves them out of a text, TF Text does not
+        kept = tf.maximum(blanks, tf.minimum(_leading(ids != END_ID), found.lengths[0, 0]))
+        return {"translation": target.detokenize(ids[tf.newaxis, blanks:kept]), "score": found.scores[:, 0]}
 
     return tf.function(translate, input_signature=[tf.TensorSpec((1,), tf.string, "text")])
+
+
+def _leading(holds: tf.Tensor) -> tf.Tensor:
+    """How many of the first (T,) hold."""
+    return tf.reduce_sum(tf.cast(tf.cumsum(tf.cast(tf.logical_not(holds), tf.int32)) == 0, tf.int32))
 
 
 def _search(translator: Translator, pieces: tf.Tensor, lengths: tf.Tensor, beam_size: int):

@@ -69,30 +69,31 @@ def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
     }
 
 
-def write_work(folder: Path, options: argparse.Namespace) -> int:
-    """The batches and the shape that all engines train, as files; returns the number of real target tokens."""
-    import numpy as np
-
+def real_batches(options: argparse.Namespace) -> list[tuple]:
+    """The first batches of a shuffled epoch of the corpus, as `Batches.batch` gives them."""
     from tfformer import tokenizers
-    from tfformer.config import PRESETS
     from tfformer.data import Batches, encode_text, read_pairs
 
     pairs = list(read_pairs(options.data))
     vocabulary = tokenizers.Tokenizer(tokenizers.train((s for pair in pairs for s in pair), options.vocab_size))
-    batches = Batches(encode_text(pairs, (vocabulary, vocabulary), 128), options.batch_tokens, seed=1)
-    arrays, tokens = {}, 0
-    for number in range(options.batches):
-        inputs, labels, weights = batches.batch(number)
-        arrays |= {
-            f"source_{number}": inputs["source"],
-            f"target_{number}": inputs["target"],
-            f"labels_{number}": labels,
-        }
-        tokens += int(weights.sum())
+    batches = Batches(encode_text(pairs, (vocabulary, vocabulary), max_length=128), options.batch_tokens, seed=1)
+    return [batches.batch(number) for number in range(options.batches)]
+
+
+def write_work(folder: Path, options: argparse.Namespace) -> int:
+    """The batches and the shape that all engines train, as files; returns the number of real target tokens."""
+    import numpy as np
+
+    from tfformer.config import PRESETS
+
+    batches, arrays = real_batches(options), {}
+    for number, (inputs, labels, _) in enumerate(batches):
+        named = {"source": inputs["source"], "target": inputs["target"], "labels": labels}
+        arrays |= {f"{name}_{number}": ids for name, ids in named.items()}
     np.savez(folder / "batches.npz", **arrays)
     shape = {"dropout": 0.3} | PRESETS[options.preset] | {"vocab_size": options.vocab_size, "label_smoothing": 0.1}
     (folder / "shape.json").write_text(json.dumps(shape), encoding="utf-8")
-    return tokens
+    return int(sum(weights.sum() for *_, weights in batches))
 
 
 class Engine:

@@ -1,0 +1,126 @@
+"""Where does the time of a training step go, and how far is it from the time of its matrix products alone?
+
+Trains real batches of a corpus under TensorFlow's profiler, adds up the time of every operation, and measures how fast
+this machine multiplies two large matrices: no step can be faster than its products at that speed.
+"""
+
+import argparse
+import collections
+import glob
+import statistics
+import tempfile
+import time
+
+KINDS = {  # of operations, by a part of their names; the first that fits
+    "matrix products": ("MatMul",),
+    "softmax": ("Softmax",),
+    "random numbers": ("Random",),
+    "conversions": ("Cast",),
+    "sums, means, maxima": ("Sum", "Mean", "Max", "BiasAddGrad", "SquaredDifference"),
+    "transpositions, copies": ("Transpose", "Pack", "Unpack", "Concat", "Tile", "BroadcastTo", "Gather", "OneHot"),
+    "element by element": ("",),
+}
+NOT_OPERATIONS = ("Executor", "KernelAndDevice", "EagerLocalExecute")
+ROUNDS = 3
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="files of a corpus")
+    parser.add_argument("--preset", default="tiny", help="tiny, small, base or big")
+    parser.add_argument("--vocab-size", type=int, default=4000)
+    parser.add_argument("--batch-tokens", type=int, default=4096)
+    parser.add_argument("--batches", type=int, default=8, help="of an epoch's batches, so many are trained")
+    parser.add_argument("--optimizer", default="adam", help="adam or muon")
+    parser.add_argument("--dtype", default="mixed_bfloat16", help="float32 or mixed_bfloat16")
+
+
+def measure(options: argparse.Namespace) -> dict:
+    import keras
+    import tensorflow as tf
+    from benchmarks.train import real_batches
+
+    from tfformer import SmoothedCrossEntropy, Transformer
+    from tfformer.config import PRESETS
+
+    shape = {"dropout": 0.3, "norm": "pre"} | PRESETS[options.preset]
+    model = Transformer(options.vocab_size, options.vocab_size, tie_embeddings="all", dtype=options.dtype, **shape)
+    optimizer = {"adam": keras.optimizers.Adam, "muon": keras.optimizers.Muon}[options.optimizer](1e-3)
+    model.compile(optimizer, SmoothedCrossEntropy(0.1), jit_compile=False)
+    batches = real_batches(options)
+    for _ in range(2):
+        train(model, batches)
+    seconds = statistics.median(train(model, batches) for _ in range(ROUNDS)) / len(batches)
+    with tempfile.TemporaryDirectory() as folder:
+        tf.profiler.experimental.start(folder)
+        train(model, batches)
+        tf.profiler.experimental.stop()
+        milliseconds = {kind: spent / len(batches) for kind, spent in by_kind(folder).items()}
+    whole = sum(milliseconds.values())
+    for kind, spent in sorted(milliseconds.items(), key=lambda item: -item[1]):
+        print(f"{kind:24} {spent:7.1f} ms of threads' time a step, {spent / whole:6.1%}")
+    floor = products(model, batches) / len(batches) / multiplications_per_second(model.compute_dtype)
+    print(f"a step: {seconds:.3f} s; its matrix products at the speed of two large matrices: {floor:.3f} s")
+    return {
+        "seconds": round(seconds, 4),
+        "floor_seconds": round(floor, 4),
+        "shares": {kind: round(spent / whole, 3) for kind, spent in milliseconds.items()},
+    }
+
+
+def train(model, batches: list) -> float:
+    """Seconds for one update by each batch."""
+    start = time.perf_counter()
+    for batch in batches:
+        model.train_on_batch(*batch)
+    return time.perf_counter() - start
+
+
+def by_kind(folder: str) -> dict[str, float]:
+    """Milliseconds of every kind of operation, over all threads, from what the profiler wrote into the folder."""
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    [path] = glob.glob(f"{folder}/**/*.xplane.pb", recursive=True)
+    space = xplane_pb2.XSpace()
+    with open(path, "rb") as stream:
+        space.ParseFromString(stream.read())
+    found = collections.Counter()
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                place, colon, operation = plane.event_metadata[event.metadata_id].name.rpartition(":")
+                if "CPU" in plane.name and colon and not place.startswith(NOT_OPERATIONS):
+                    kind = next(kind for kind, parts in KINDS.items() if any(part in operation for part in parts))
+                    found[kind] += event.duration_ps / 1e9
+    return dict(found)
+
+
+def products(model, batches: list) -> float:
+    """Multiplications (each with its addition) in the products of forward and backward pass, by their shapes."""
+    d_model = model.decoder.config["d_model"]
+    crossed = sum(layer.cross_attention.key_value.kernel.shape[1] for layer in model.decoder.layers) * d_model
+    encoder, decoder = (
+        sum(int(weight.shape.num_elements()) for weight in stack.weights if len(weight.shape) == 2)
+        for stack in (model.encoder, model.decoder)
+    )
+    vocabulary = d_model * model.vocab_sizes["target_vocab_size"]
+    total = 0
+    for inputs, *_ in batches:
+        (rows, source), target = inputs["source"].shape, inputs["target"].shape[1]
+        total += rows * source * (encoder + crossed) + rows * target * (decoder - crossed + vocabulary)
+        total += len(model.encoder.layers) * 2 * rows * source * source * d_model
+        total += len(model.decoder.layers) * 2 * rows * target * (target + source) * d_model
+    return 3 * total  # the backward pass multiplies for the inputs and for the weights
+
+
+def multiplications_per_second(dtype: str) -> float:
+    """Of the product of two large matrices, the best of ten."""
+    import tensorflow as tf
+
+    size = 2048
+    left, right = (tf.cast(tf.random.normal((size, size)), dtype) for _ in range(2))
+    multiply, best = tf.function(tf.matmul), float("inf")
+    for _ in range(10):
+        start = time.perf_counter()
+        multiply(left, right).numpy()
+        best = min(best, time.perf_counter() - start)
+    return size**3 / best
