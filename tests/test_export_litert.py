@@ -276,11 +276,11 @@ def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
 
 
 @pytest.mark.slow
-def test_text_of_random_pieces_is_read_otherwise_and_refused(tiny_run, tmp_path):
-    """TF Text's tokenizer is not SentencePiece's: the default samples, unlike sentences, have one that shows it."""
-    with pytest.raises(ValueError, match=r"\d+ of 32 samples come out otherwise with TF Text"):
-        export.tflite(tiny_run, tmp_path / "models", with_text=True)
-    assert not list((tmp_path / "models").glob("*"))
+def test_text_of_random_pieces_comes_out_as_by_ids(tiny_run, tmp_path):
+    """Some of their translations begin with blanks alone, which TF Text by itself would write."""
+    manifest = json.loads((export.tflite(tiny_run, tmp_path, with_text=True) / "manifest.json").read_text())
+    found = manifest["parity"]["translate_text"]
+    assert found["identical"] == found["sentences"] >= 30
 
 
 def test_a_tokenizer_that_reads_otherwise_is_refused():
