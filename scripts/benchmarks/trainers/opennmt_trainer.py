@@ -33,7 +33,7 @@ def build(shape: dict) -> tuple[process.Step, process.Count]:
             "".join(f"{word}\n" for word in words), encoding="utf-8"
         )  # it adds a place for the unknown
         files = {"source_vocabulary": str(vocabulary), "target_vocabulary": str(vocabulary)}
-        model.initialize(files, params={"label_smoothing": shape["label_smoothing"]})
+        model.initialize(files, params={"label_smoothing": shape["label_smoothing"], "average_loss_in_time": True})
         optimizer = tf.keras.optimizers.legacy.Adam(1e-3, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
         ids = tf.TensorSpec((None, None), tf.int32)
 
@@ -43,10 +43,10 @@ def build(shape: dict) -> tuple[process.Step, process.Count]:
             features = {"ids": source, "length": tf.math.count_nonzero(source, 1, dtype=tf.int32)}
             with tf.GradientTape() as tape:
                 outputs, _ = model(features, {"ids": target, "ids_out": labels} | lengths, training=True)
-                loss, _, tokens = model.compute_loss(outputs, {"ids_out": labels} | lengths, training=True)
+                loss, tokens = model.compute_loss(outputs, {"ids_out": labels} | lengths, training=True)[:2]
                 loss /= tf.cast(tokens, loss.dtype)
             weights = model.trainable_weights
-            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))  # noqa: B905  AutoGraph's zip has no strict
             return loss
 
         model.create_variables(optimizer=optimizer)
