@@ -253,7 +253,7 @@ def _normalize_with_short_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
 
 @register
 class Dropout(keras.layers.Dropout):
-    """Keras' layer with half its random numbers: each of 32 bits decides for two of the inputs.
+    """Keras' layer at half the random numbers: 16 bits, half of a random word, decide for each input.
 
     So the rate is a multiple of 2^-16, and what is kept is scaled by just that.
     """
