@@ -61,6 +61,21 @@ def test_padding_sends_back_no_gradient_and_real_tokens_do():
     np.testing.assert_array_equal(gradient > 0, WEIGHTS == 1)
 
 
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_the_gradient_is_the_softmax_less_the_smoothed_target(smoothing):
+    logits = tf.Variable(LOGITS)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(SmoothedCrossEntropy(smoothing, reduction="none")(LABELS, logits) * WEIGHTS)
+    softmax = np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True)
+    target = (1 - smoothing) * np.eye(7)[LABELS] + smoothing / 7
+    np.testing.assert_allclose(tape.gradient(loss, logits), WEIGHTS[..., None] * (softmax - target), atol=1e-6)
+
+
+def test_a_label_without_any_probability_costs_how_far_below_the_best_it_is():
+    logits = np.array([[[0.0, 300.0, -50.0]]], np.float32)  # e^-300 is 0 in float32
+    np.testing.assert_allclose(SmoothedCrossEntropy(0.0)([[0]], logits), 300, rtol=1e-6)
+
+
 def test_uniform_logits_cost_the_logarithm_of_the_vocabulary_size():
     loss = SmoothedCrossEntropy(0.1)(LABELS, np.zeros((2, 5, 7), np.float32))
     np.testing.assert_allclose(loss, np.log(7), rtol=1e-6)

@@ -342,6 +342,9 @@ def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings(corpus):
     assert optimizer.ema_momentum**3 == pytest.approx(0.99)  # Keras averages at each of the three steps
     decayed = training._optimizer(config_for(corpus, optimizer="adamw", weight_decay=0.1))
     assert isinstance(decayed, keras.optimizers.AdamW) and decayed.weight_decay == 0.1
+    muon = training._optimizer(config_for(corpus, optimizer="muon", weight_decay=0.1, clip_norm=0.5))
+    assert (muon.weight_decay, muon.adam_weight_decay, muon.global_clipnorm) == (0.1, 0.1, 0.5)
+    assert (muon.adam_beta_1, muon.adam_beta_2, muon.epsilon) == (0.9, 0.98, 1e-9)
 
 
 def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_the_rest_to_adam(corpus):

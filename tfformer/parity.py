@@ -69,7 +69,7 @@ def run_ctranslate2(folder: Path, translator: Translator, samples: Sequence[str]
 
 def compare(own: Translator | Generator, samples: Sequence[str], found: Found) -> dict[str, dict]:
     """How many of the samples have the run's own translation, and the largest difference of their scores."""
-    parity = {}
+    measured = {}
     for name, (beam_size, translations) in found.items():
         pairs = zip(own_texts(own, name, samples, beam_size), translations, strict=True)
         differences = [
@@ -77,13 +77,13 @@ def compare(own: Translator | Generator, samples: Sequence[str], found: Found) -
             for (text, score), (its_text, its_score) in pairs
             if text == its_text
         ]
-        parity[name] = {
+        measured[name] = {
             "beam_size": beam_size,
             "sentences": len(translations),
             "identical": len(differences),
             "largest_score_difference": max(differences, default=0.0),
         }
-    return parity
+    return measured
 
 
 def check(parity: dict[str, dict]) -> None:

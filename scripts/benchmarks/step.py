@@ -11,6 +11,8 @@ import statistics
 import tempfile
 import time
 
+from benchmarks.train import add_work, real_batches
+
 KINDS = {  # of operations, by a part of their names; the first that fits
     "matrix products": ("MatMul",),
     "softmax": ("Softmax",),
@@ -25,11 +27,7 @@ ROUNDS = 3
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="files of a corpus")
-    parser.add_argument("--preset", default="tiny", help="tiny, small, base or big")
-    parser.add_argument("--vocab-size", type=int, default=4000)
-    parser.add_argument("--batch-tokens", type=int, default=4096)
-    parser.add_argument("--batches", type=int, default=8, help="of an epoch's batches, so many are trained")
+    add_work(parser)
     parser.add_argument("--optimizer", default="adam", help="adam or muon")
     parser.add_argument("--dtype", default="mixed_bfloat16", help="float32 or mixed_bfloat16")
 
@@ -37,7 +35,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def measure(options: argparse.Namespace) -> dict:
     import keras
     import tensorflow as tf
-    from benchmarks.train import real_batches
 
     from tfformer import SmoothedCrossEntropy, Transformer
     from tfformer.config import PRESETS

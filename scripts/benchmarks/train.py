@@ -14,7 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-THREADS = 2
+from benchmarks.trainers.process import THREADS
+
 TRAINERS = Path(__file__).with_name("trainers")
 OURS = {  # name -> its script, and what the script is told
     "tfformer float32": ("keras_trainer.py", "tfformer", "float32"),
@@ -33,14 +34,19 @@ PEERS = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    add_work(parser)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--environments", default="", help="the folder that trainers/environments.sh has filled")
+
+
+def add_work(parser: argparse.ArgumentParser) -> None:
+    """What is trained; see `real_batches`."""
     parser.add_argument("--data", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="files of a corpus")
     parser.add_argument("--preset", default="tiny", help="tiny, small, base or big")
     parser.add_argument("--vocab-size", type=int, default=4000)
     parser.add_argument("--batch-tokens", type=int, default=4096)
-    parser.add_argument("--batches", type=int, default=8, help="of an epoch's batches, so many are trained in a turn")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
-    parser.add_argument("--environments", default="", help="the folder that trainers/environments.sh has filled")
+    parser.add_argument("--batches", type=int, default=8, help="of an epoch's batches, so many are trained")
 
 
 def measure(options: argparse.Namespace) -> dict:

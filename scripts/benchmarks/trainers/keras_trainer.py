@@ -3,9 +3,8 @@
 import process
 import tensorflow as tf
 
-THREADS = 2
-tf.config.threading.set_intra_op_parallelism_threads(THREADS)
-tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+tf.config.threading.set_intra_op_parallelism_threads(process.THREADS)
+tf.config.threading.set_inter_op_parallelism_threads(process.THREADS)
 
 import keras  # noqa: E402
 

@@ -7,9 +7,8 @@ import opennmt
 import process
 import tensorflow as tf
 
-THREADS = 2
-tf.config.threading.set_intra_op_parallelism_threads(THREADS)
-tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+tf.config.threading.set_intra_op_parallelism_threads(process.THREADS)
+tf.config.threading.set_inter_op_parallelism_threads(process.THREADS)
 
 
 def build(shape: dict) -> tuple[process.Step, process.Count]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+THREADS = 2  # of every engine
+
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray]  # source (B, S), target and labels (B, T) int32; 0 is padding
 Step = Callable[[Batch], float]  # one update of the weights; returns the loss before it
 Count = Callable[[], int]  # the model's parameters, once it has been trained

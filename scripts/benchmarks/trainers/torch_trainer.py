@@ -6,8 +6,6 @@ import process
 import torch
 from torch import nn
 
-THREADS = 2
-
 
 class Translation(nn.Module):
     """Tied embeddings and the paper's positions around torch.nn.Transformer."""
@@ -34,7 +32,7 @@ class Translation(nn.Module):
 
 
 def build(shape: dict, dtype: str) -> tuple[process.Step, process.Count]:
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(process.THREADS)
     smoothing, shape = shape["label_smoothing"], {k: v for k, v in shape.items() if k != "label_smoothing"}
     model = Translation(**shape).train()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, betas=(0.9, 0.98), eps=1e-9, fused=True)
