@@ -394,6 +394,23 @@ def test_any_plan_covers_all_pairs_within_the_budget(seed):
     assert all(start < stop and (stop - start) * longer[start] <= budget for start, stop in plan)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_a_plan_of_so_many_steps_has_them_with_no_larger_batches_than_that_takes(seed):
+    random = np.random.default_rng(seed)
+    longer = np.sort(random.integers(1, 30, random.integers(5, 200)))[::-1]
+    budget, steps = int(longer[0]) + int(random.integers(0, 100)), int(random.integers(1, len(longer) + 1))
+    plan = data.plan_steps(longer, budget, steps)
+    assert [row for start, stop in plan for row in range(start, stop)] == list(range(len(longer)))
+    assert len(plan) == steps and all(start < stop for start, stop in plan)
+    least = next(tokens for tokens in itertools.count(budget) if len(data.plan_batches(longer, tokens)) <= steps)
+    assert all((stop - start) * longer[start] <= least for start, stop in plan)
+
+
+def test_more_steps_than_rows_are_refused():
+    with refusal("3 rows cannot make 4 batches; give more text or fewer steps"):
+        data.plan_steps(np.array([3, 2, 1]), 10, 4)
+
+
 def test_padding_is_what_counting_it_says_and_less_than_in_a_plain_sort(pairs):
     batches = Batches(pairs, 512)
     padding = positions = 0
@@ -493,3 +510,52 @@ def test_training_dataset_says_what_it_drops(tokenizer):
         UserWarning, match="^1 sentence pairs kept .* 1 dropped for an empty side, 1 for a side of more than"
     ):
         data.training_dataset([("ab", "cd"), ("", "cd"), ("ab" * 100, "cd")], tokenizer, max_length=16)
+
+
+# Random cuts
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """400 pairs of the letters of the tokenizer, each pair unlike every other; some do not fit into 20 tokens."""
+    dice = random.Random(7)
+    return [tuple("".join(dice.choices("ab cd", k=dice.randint(20, 40))) for _ in range(2)) for _ in range(400)]
+
+
+def texts_of(epoch, tokenizer):
+    return sorted(tuple(tokenizer.decode(row)) for batch in epoch for row in rows_of(batch))
+
+
+def test_random_cuts_keep_the_rows_and_the_length(rows, tokenizer):
+    usual = data.encode_text(rows, [tokenizer, tokenizer], 20)
+    drawn = data.sampled_texts(rows, [tokenizer, tokenizer], 20, alpha=0.1, seed=1)(0)
+    assert 0 < usual.dropped_long < len(rows)
+    assert (drawn.kept, drawn.dropped_long) == (usual.kept, usual.dropped_long)
+    for one, other in zip(drawn.sides, usual.sides, strict=True):
+        assert tokenizer.decode(list(one)) == tokenizer.decode(list(other))
+        assert one.lengths.max() == 20 and one.lengths.mean() > 1.01 * other.lengths.mean()
+
+
+def test_every_epoch_cuts_every_pair_anew_in_as_many_batches(rows, tokenizer):
+    vocabularies = [tokenizer, tokenizer]
+    text = data.encode_text(rows, vocabularies, 24)
+
+    def batches(seed):
+        return Batches(text, 200, seed, data.sampled_texts(rows, vocabularies, 24, 0.3, seed))
+
+    epochs = [epoch_of(batches(1), epoch) for epoch in range(4)]
+    expected = texts_of(epoch_of(Batches(text, 200)), tokenizer)
+    assert all(texts_of(epoch, tokenizer) == expected for epoch in epochs)
+    cuts = [sorted(itertools.chain.from_iterable(as_lists(epoch))) for epoch in epochs]
+    assert all(one != other for one, other in itertools.combinations(cuts, 2))
+    assert as_lists(epoch_of(batches(1), 3)) == as_lists(epochs[3]) != as_lists(epoch_of(batches(2), 3))
+
+
+def test_the_dataset_for_fit_cuts_each_pass_anew(rows, tokenizer):
+    dataset = data.training_dataset(rows, tokenizer, batch_tokens=200, sampling_alpha=0.3)
+    first, second = (list(dataset.as_numpy_iterator()) for _ in range(2))
+    assert len(first) == len(second) == dataset.cardinality()
+    assert texts_of(first, tokenizer) == texts_of(second, tokenizer)
+    assert sorted(itertools.chain.from_iterable(as_lists(first))) != sorted(
+        itertools.chain.from_iterable(as_lists(second))
+    )

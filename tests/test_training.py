@@ -1,5 +1,6 @@
 """Training a small counting language: what is learned, kept, resumed, stopped and refused."""
 
+import dataclasses
 import json
 import random
 from pathlib import Path
@@ -13,6 +14,7 @@ from tfformer import training, validation
 from tfformer.checkpoints import RunDirectory, new_model
 from tfformer.config import Config
 from tfformer.generator import Generator
+from tfformer.losses import RDropCrossEntropy
 from tfformer.training import TrainingDiverged, train
 from tfformer.translator import Translator
 
@@ -67,7 +69,9 @@ def whole(corpus, tmp_path_factory) -> Path:
 
 
 def full_config(corpus: Path, **values) -> Config:
-    return config_for(corpus, **{"epochs": 3, "ema_momentum": 0.9, "accumulate_steps": 2, "clip_norm": 1.0} | values)
+    stateful = {"epochs": 3, "ema_momentum": 0.9, "accumulate_steps": 2, "clip_norm": 1.0, "r_drop": 2.0}
+    config = config_for(corpus, **stateful | values)
+    return dataclasses.replace(config, data=dataclasses.replace(config.data, sampling_alpha=0.3))
 
 
 class Kill(BaseException):
@@ -384,6 +388,15 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
         train(config_for(corpus, epochs=1, **values), tmp_path / str(expected), report=silent)
         [epoch] = RunDirectory(tmp_path / str(expected)).history()
         assert epoch["learning_rate"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_r_drop_sees_each_row_twice(corpus):
+    config = config_for(corpus, label_smoothing=0.2, r_drop=3.0)
+    loss = training._compiled_model(config, training._train_tokenizers(config)).loss
+    assert (type(loss), loss.alpha, loss.label_smoothing) == (RDropCrossEntropy, 3.0, 0.2)
+    inputs, labels = training._twice({"source": np.array([[4, 5], [6, 7]])}, np.array([[8], [9]]))
+    assert inputs["source"].numpy().tolist() == [[4, 5], [6, 7], [4, 5], [6, 7]]
+    assert labels.numpy().tolist() == [[8], [9], [8], [9]]
 
 
 @pytest.mark.parametrize("schedule", [{"schedule": "inverse_sqrt"}, {"schedule": "linear", "total_steps": 50}])

@@ -37,6 +37,7 @@ LIMITS = {
     "tokenizer.character_coverage": (0.98, 1),
     "data.max_length": (2, BILLION),
     "data.batch_tokens": (2, BILLION),
+    "data.sampling_alpha": (0, 100),
     "training.epochs": (1, BILLION),
     "training.epoch_steps": (1, BILLION),
     "training.max_minutes": (1e-6, BILLION),
@@ -47,6 +48,7 @@ LIMITS = {
     "training.warmup_steps": (1, BILLION),
     "training.total_steps": (2, BILLION),
     "training.label_smoothing": (0, ALMOST_ONE),
+    "training.r_drop": (0, 1000),
     "training.clip_norm": (1e-9, BILLION),
     "training.accumulate_steps": (1, BILLION),
     "training.ema_momentum": (0, ALMOST_ONE),
@@ -99,6 +101,7 @@ class DataConfig:
     `train` and `valid` are each a pair of text files, one TSV file, `tfds:NAME` or `phrasebook:SPLIT`; for a language
     model one text file in place of the pair, and one of `languages`. Paths are relative to `folder`, `languages` choose
     the sides of a TFDS data set. `max_length` counts tokens with the end token, `batch_tokens` the tokens of one side.
+    With `sampling_alpha` each epoch cuts the training text anew at random, see `Tokenizer.sample`.
     """
 
     train: str | list[str] = ""
@@ -107,6 +110,7 @@ class DataConfig:
     languages: list[str] | None = None
     max_length: int = 128
     batch_tokens: int = 4096
+    sampling_alpha: float | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,8 @@ class TrainingConfig:
     An epoch's end is where a run can be resumed from: give `epoch_steps` where a pass takes hours.
     `patience` and `plateau_patience` count validations without a better BLEU, or with no fewer bits per byte.
     `learning_rate` is the highest one (inverse_sqrt, linear) or the first one (plateau); the schedule `warmup` has the
-    paper's, times `learning_rate_scale`. The schedule `linear` ends at 0 after `total_steps`.
+    paper's, times `learning_rate_scale`. The schedule `linear` ends at 0 after `total_steps`. `r_drop` is the alpha of
+    `RDropCrossEntropy`: each row goes twice through the model, so a step takes twice the time.
     """
 
     epochs: int = 20
@@ -131,6 +136,7 @@ class TrainingConfig:
     warmup_steps: int = 4000
     total_steps: int | None = None
     label_smoothing: float = 0.1
+    r_drop: float = 0.0
     clip_norm: float | None = None
     accumulate_steps: int = 1
     ema_momentum: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 import gzip
@@ -11,7 +12,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from tfformer.tokenizers import Tokenizer
 
 SentencePair = tuple[str, str]
 Sides = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
+Cut = Callable[[Tokenizer, Sequence[str]], list[list[int]]]  # how sentences become ids
 
 CHUNK = 10_000  # sentences or pairs encoded at a time, so that memory holds their text only
 
@@ -302,6 +304,7 @@ def encode_text(
     tokenizers: Sequence[Tokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
+    cut: Cut = lambda tokenizer, sentences: tokenizer.encode(sentences),
 ) -> EncodedText:
     """Tokenizes each side and drops the rows with an empty side or with more than `max_length` ids, END_ID included.
 
@@ -309,7 +312,7 @@ def encode_text(
     """
     parts, rows_done = [], 0
     for chunk in _chunks(rows):
-        parts.append(_encode_chunk(chunk, tokenizers, max_length))
+        parts.append(_encode_chunk(chunk, tokenizers, max_length, cut))
         on_progress(rows_done := rows_done + len(chunk))
     encoded = EncodedText(
         sides=tuple(IdRows.join([part.sides[side] for part in parts]) for side in range(len(tokenizers))),
@@ -327,8 +330,8 @@ def _chunks(rows: Iterable[Sides]) -> Iterator[list[Sides]]:
     return iter(lambda: list(itertools.islice(rows, CHUNK)), [])
 
 
-def _encode_chunk(chunk: list[Sides], tokenizers: Sequence[Tokenizer], max_length: int) -> EncodedText:
-    sides = [tokenizer.encode(side) for tokenizer, side in zip(tokenizers, zip(*chunk, strict=True), strict=True)]
+def _encode_chunk(chunk: list[Sides], tokenizers: Sequence[Tokenizer], max_length: int, cut: Cut) -> EncodedText:
+    sides = [cut(tokenizer, side) for tokenizer, side in zip(tokenizers, zip(*chunk, strict=True), strict=True)]
     full = [[[*ids, END_ID] for ids in row] for row in zip(*sides, strict=True) if all(row)]
     kept = [row for row in full if max(map(len, row)) <= max_length]
     return EncodedText(
@@ -337,6 +340,29 @@ def _encode_chunk(chunk: list[Sides], tokenizers: Sequence[Tokenizer], max_lengt
         dropped_empty=len(chunk) - len(full),
         dropped_long=len(full) - len(kept),
     )
+
+
+def random_cut(alpha: float, max_length: int, seed: Sequence[int]) -> Cut:
+    """Cuts sentences at random, by `Tokenizer.sample`; one that would not fit into `max_length` ids is cut as usual.
+
+    So the same rows are dropped as with the usual cuts.
+    """
+    random = np.random.default_rng(seed)
+
+    def cut(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[list[int]]:
+        usual = tokenizer.encode(sentences)
+        drawn = tokenizer.sample(sentences, alpha, seed=int(random.integers(2**32)))
+        pairs = zip(drawn, usual, strict=True)
+        return [one if max(len(one), len(other)) < max_length else other for one, other in pairs]
+
+    return cut
+
+
+def sampled_texts(
+    rows: Sequence[Sides], tokenizers: Sequence[Tokenizer], max_length: int, alpha: float, seed: int
+) -> Callable[[int], EncodedText]:
+    """The text of epoch 0, 1, ..., cut at random in another way each time (subword regularisation, Kudo 2018)."""
+    return lambda epoch: encode_text(rows, tokenizers, max_length, cut=random_cut(alpha, max_length, [seed, epoch]))
 
 
 # Ids to batches
@@ -372,32 +398,62 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
     return list(itertools.pairwise(bounds))
 
 
+def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> list[tuple[int, int]]:
+    """As `plan_batches`, but in exactly `steps` batches: with no more tokens a batch than that takes, or halved ones.
+
+    Raises ValueError where there are fewer rows than steps.
+    """
+    rows = len(longer_lengths)
+    if rows < steps:
+        raise ValueError(f"{rows:,} rows cannot make {steps:,} batches; give more text or fewer steps")
+    budgets = range(batch_tokens, rows * int(longer_lengths[0]) + batch_tokens)
+    enough = bisect.bisect_left(budgets, -steps, key=lambda tokens: -len(plan_batches(longer_lengths, tokens)))
+    plan = plan_batches(longer_lengths, budgets[enough])
+    while len(plan) < steps:
+        start, stop = most = max(plan, key=lambda bounds: bounds[1] - bounds[0])
+        middle = (start + stop) // 2
+        plan[plan.index(most) : plan.index(most) + 1] = [(start, middle), (middle, stop)]
+    return plan
+
+
+class Epoch(NamedTuple):
+    """One pass over the text: as it is cut into tokens this time, its rows in their order, its batches in theirs."""
+
+    text: EncodedText
+    order: np.ndarray  # (rows,)
+    plan: np.ndarray  # (steps, 2): each batch as (start, stop) in `order`
+
+
 class Batches:
     """Batches of rows of like lengths; batch `step` follows from the text, `batch_tokens`, `seed` and `step` alone.
 
-    So a training run resumes at any step without a state. Every epoch holds each row once, in as many batches of the
-    same shapes; which of the equally long rows share a batch, and the order of batches, change with the epoch.
+    So a training run resumes at any step without a state. Every epoch holds each row once, in as many batches; which of
+    the equally long rows share a batch, and the order of batches, change with the epoch. `sampled` gives the text of an
+    epoch, where it is cut anew each time: then a batch may need a few tokens more than `batch_tokens`.
     Raises what `plan_batches` raises.
     """
 
-    def __init__(self, text: EncodedText, batch_tokens: int, seed: int = 0):
-        longer = np.maximum(text.source.lengths, text.target.lengths)
+    def __init__(
+        self,
+        text: EncodedText,
+        batch_tokens: int,
+        seed: int = 0,
+        sampled: Callable[[int], EncodedText] | None = None,
+    ):
         self.text = text
+        self.batch_tokens = batch_tokens
         self.seed = seed
-        self._plan = plan_batches(np.sort(longer)[::-1], batch_tokens)
+        self._text_of = sampled or (lambda epoch: text)
         self._epoch = functools.lru_cache(maxsize=2)(self._shuffle)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return len(self._plan)
+        self.steps_per_epoch = len(plan_batches(_longer(self._text_of(0)), batch_tokens))
 
     @functools.cached_property
     def padding_share(self) -> float:
-        """The share of padding among all positions of all sides, the same in each epoch."""
-        order = snake_order(self.text.source.lengths, self.text.target.lengths, ties=np.zeros(self.text.kept))
-        starts, stops = np.array(self._plan).T
-        longest = [np.maximum.reduceat(rows.lengths[order], starts) for rows in self.text.sides]
-        return 1 - sum(len(rows.ids) for rows in self.text.sides) / float(sum(longest) @ (stops - starts))
+        """The share of padding among all positions of all sides in the first epoch; in the others about the same."""
+        text, order, plan = self._epoch(0)
+        starts, stops = np.sort(plan, axis=0).T
+        longest = [np.maximum.reduceat(rows.lengths[order], starts) for rows in text.sides]
+        return 1 - sum(len(rows.ids) for rows in text.sides) / float(sum(longest) @ (stops - starts))
 
     def report(self) -> str:
         return f"{self.steps_per_epoch:,} batches an epoch, {self.padding_share:.1%} padding"
@@ -409,9 +465,9 @@ class Batches:
         Text with one side has no source: `target` takes the place of the dictionary.
         """
         epoch, place = divmod(step, self.steps_per_epoch)
-        order, plan = self._epoch(epoch)
+        text, order, plan = self._epoch(epoch)
         rows = order[slice(*plan[place])]
-        *sources, labels = (side.padded(rows) for side in self.text.sides)
+        *sources, labels = (side.padded(rows) for side in text.sides)
         is_real = labels != PAD_ID
         previous = np.pad(labels[:, :-1], [(0, 0), (1, 0)], constant_values=START_ID)
         target = np.where(is_real, previous, PAD_ID)
@@ -444,12 +500,17 @@ class Batches:
         dataset = tf.data.Dataset.from_generator(generator, output_signature=(inputs, ids, weights))
         return dataset.prefetch(2).with_options(options)
 
-    def _shuffle(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """The epoch's rows in their order, (rows,), and its batches as (start, stop) in theirs, (steps, 2)."""
+    def _shuffle(self, epoch: int) -> Epoch:
         random = np.random.default_rng([self.seed, epoch])
-        ties = random.random(self.text.kept)
-        order = snake_order(self.text.source.lengths, self.text.target.lengths, ties)
-        return order, random.permutation(self._plan)
+        text = self._text_of(epoch)
+        order = snake_order(text.source.lengths, text.target.lengths, ties=random.random(text.kept))
+        plan = plan_steps(_longer(text), self.batch_tokens, self.steps_per_epoch)
+        return Epoch(text, order, random.permutation(plan))
+
+
+def _longer(text: EncodedText) -> np.ndarray:
+    """The lengths of the rows' longer sides, downwards."""
+    return np.sort(np.maximum(text.source.lengths, text.target.lengths))[::-1]
 
 
 def training_dataset(
@@ -460,13 +521,19 @@ def training_dataset(
     batch_tokens: int = 4096,
     max_length: int = 128,
     seed: int = 0,
+    sampling_alpha: float | None = None,
 ):
     """Sentence pairs -> a `tf.data.Dataset` for `model.fit(dataset, epochs=...)`; each pass is shuffled anew.
 
-    Elements are those of `Batches.batch`; both sides share `tokenizer` unless the target has its own. Warns where pairs
-    are dropped; raises what `encode_text` and `Batches` raise.
+    Elements are those of `Batches.batch`; both sides share `tokenizer` unless the target has its own. With
+    `sampling_alpha`, each pass cuts the sentences anew at random (`Tokenizer.sample`). Warns where pairs are dropped;
+    raises what `encode_text` and `Batches` raise.
     """
-    encoded = encode_text(pairs, (tokenizer, target_tokenizer or tokenizer), max_length)
+    vocabularies, sampled = (tokenizer, target_tokenizer or tokenizer), None
+    if sampling_alpha is not None:
+        pairs = list(pairs)
+        sampled = sampled_texts(pairs, vocabularies, max_length, sampling_alpha, seed)
+    encoded = encode_text(pairs, vocabularies, max_length)
     if encoded.dropped_empty or encoded.dropped_long:
         warnings.warn(encoded.report(), stacklevel=2)
-    return Batches(encoded, batch_tokens, seed).dataset_of_epochs()
+    return Batches(encoded, batch_tokens, seed, sampled).dataset_of_epochs()

@@ -28,6 +28,26 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         return super().get_config() | {"label_smoothing": self.label_smoothing}
 
 
+@keras.saving.register_keras_serializable(package="tfformer")
+class RDropCrossEntropy(SmoothedCrossEntropy):
+    """Smoothed cross-entropy, plus what two passes with different dropout disagree on (R-Drop, Liang et al. 2021).
+
+    The second half of the batch repeats the first: labels (2B, T), logits (2B, T, V). Per token (equation 4, halved as
+    both passes count): the mean cross-entropy of the two + alpha / 4 (KL(p, q) + KL(q, p)).
+    """
+
+    def __init__(self, alpha: float, label_smoothing: float = 0.0, **kwargs):
+        super().__init__(label_smoothing, **kwargs)
+        self.alpha = alpha
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        disagreement = symmetric_divergence(*tf.split(tf.cast(y_pred, tf.float32), 2))
+        return super().call(y_true, y_pred) + self.alpha / 4 * tf.tile(disagreement, [2, 1])
+
+    def get_config(self) -> dict:
+        return super().get_config() | {"alpha": self.alpha}
+
+
 def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: float) -> tf.Tensor:
     """Labels (B, T) int32, logits (B, T, V) float32 -> (B, T) nats: logsumexp(z) - t . z for the smoothed target t.
 
@@ -49,3 +69,21 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
         return log_sum_exp - (1.0 - smoothing) * at_label - smoothing * tf.reduce_mean(logits, -1), gradient
 
     return measure(logits)
+
+
+@tf.custom_gradient
+def symmetric_divergence(one: tf.Tensor, other: tf.Tensor):
+    """Logits y, z (B, T, V) of p and q -> KL(p, q) + KL(q, p) = (p - q) . (y - z), (B, T) nats.
+
+    The two normalisers cancel, so that the gradient for y is p (y - z - p . (y - z)) + p - q, and for z likewise.
+    """
+    p, q, difference = tf.nn.softmax(one), tf.nn.softmax(other), one - other
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        def of(own: tf.Tensor, sign: int) -> tf.Tensor:
+            mean = tf.reduce_sum(own * difference, -1, keepdims=True)
+            return upstream[..., tf.newaxis] * sign * (own * (difference - mean) + p - q)
+
+        return of(p, 1), of(q, -1)
+
+    return tf.reduce_sum((p - q) * difference, -1), gradient

@@ -102,7 +102,18 @@ class Tokenizer:
         """B sentences -> B lists of ids; raises ValueError where a sentence is not Unicode text."""
         if isinstance(sentences, str):
             raise ValueError(f"encode takes a list of sentences, not the text {sentences[:40]!r}; write encode([text])")
-        return self._processor.encode([_utf8(number, sentence) for number, sentence in enumerate(sentences, start=1)])
+        return self._processor.encode(_all_utf8(sentences))
+
+    def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
+        """As `encode`, but each sentence cut in a random way; the same seed gives the same ids.
+
+        Of a unigram model, in proportion to probability ** alpha (Kudo 2018, section 3.2); of BPE, with each merge left
+        out with probability alpha (BPE-dropout, Provilkov et al. 2020).
+        """
+        sentencepiece.set_random_generator_seed(seed)  # for threads that begin: one thread, begun here, takes it
+        return self._processor.encode(
+            _all_utf8(sentences), enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
+        )
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """B rows of ids -> B sentences; a row ends at its first end id. Raises ValueError for an id out of range."""
@@ -176,6 +187,10 @@ def _watched(sentences: Iterable[str], failures: list) -> Iterator[bytes]:
     except (Exception, KeyboardInterrupt) as error:
         failures.append(error)
         raise
+
+
+def _all_utf8(sentences: Sequence[str]) -> list[bytes]:
+    return [_utf8(number, sentence) for number, sentence in enumerate(sentences, start=1)]
 
 
 def _utf8(number: int, sentence: str) -> bytes:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from tfformer import tokenizers
 from tfformer.checkpoints import Model, RunDirectory, Tokenizers, new_model
-from tfformer.config import Config
-from tfformer.data import Batches, Sides, encode_text, read_pairs, read_sentences
-from tfformer.losses import SmoothedCrossEntropy
+from tfformer.config import Config, TrainingConfig
+from tfformer.data import Batches, Sides, encode_text, read_pairs, read_sentences, sampled_texts
+from tfformer.losses import RDropCrossEntropy, SmoothedCrossEntropy
 from tfformer.schedules import LinearSchedule, WarmupSchedule
 from tfformer.tokenizers import Tokenizer
 from tfformer.validation import Validation, best_epoch, is_validated, validations_since_best
@@ -197,9 +198,14 @@ def _batches(config: Config, role: str, rows, vocabularies: Tokenizers, report: 
         if sys.stdout.isatty():
             print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
 
+    data, seed, sampled = config.data, config.training.seed, None
     sides = {"encoder-decoder": [vocabularies.source, vocabularies.target], "decoder": [vocabularies.target]}
-    encoded = encode_text(rows, sides[config.model.architecture], config.data.max_length, on_progress)
-    batches = Batches(encoded, config.data.batch_tokens, config.training.seed)
+    tokenizers = sides[config.model.architecture]
+    if role == "train" and data.sampling_alpha is not None:
+        rows = list(rows)
+        sampled = sampled_texts(rows, tokenizers, data.max_length, data.sampling_alpha, seed)
+    encoded = encode_text(rows, tokenizers, data.max_length, on_progress)
+    batches = Batches(encoded, data.batch_tokens, seed, sampled)
     report(f"{role}: {encoded.report()}; {batches.report()}")
     return batches
 
@@ -209,11 +215,22 @@ def _compiled_model(config: Config, vocabularies: Tokenizers) -> Model:
     model = new_model(config.model, vocabularies, settings.dtype)
     model.compile(
         optimizer=_optimizer(config),
-        loss=SmoothedCrossEntropy(settings.label_smoothing),
+        loss=_loss(settings),
         jit_compile=settings.jit_compile,
     )
     model.optimizer.build(model.trainable_variables)
     return model
+
+
+def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
+    if settings.r_drop:
+        return RDropCrossEntropy(settings.r_drop, settings.label_smoothing)
+    return SmoothedCrossEntropy(settings.label_smoothing)
+
+
+def _twice(*batch: object) -> tuple:
+    """A batch whose second half repeats the first, as R-Drop's loss takes it."""
+    return keras.tree.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch)
 
 
 def _optimizer(config: Config) -> keras.optimizers.Optimizer:
@@ -264,8 +281,9 @@ def _fit(model: Model, run: RunDirectory, config: Config, text: Text, history: l
         keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
         Progress(run, config, history, guard),
     ]
+    dataset = text.train.dataset(first_step)
     model.fit(
-        text.train.dataset(first_step),
+        dataset.map(_twice) if config.training.r_drop else dataset,
         steps_per_epoch=config.training.epoch_steps or text.train.steps_per_epoch,
         initial_epoch=len(history),
         epochs=config.training.epochs,
