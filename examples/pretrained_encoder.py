@@ -19,7 +19,7 @@ import json
 from pathlib import Path
 
 from tfformer.config import Config
-from tfformer.data import read_lines
+from tfformer.reading import read_lines
 
 STACK = {"num_layers": 2, "d_model": 128, "num_heads": 4, "d_ff": 256, "norm": "pre"}
 

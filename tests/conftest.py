@@ -10,7 +10,7 @@ import pytest
 def tiny_run(tmp_path_factory) -> Path:
     """The run directory of a finished training on 2,000 sentences of the phrasebook. To be read, never changed."""
     from tfformer.config import Config
-    from tfformer.data import read_pairs
+    from tfformer.reading import read_pairs
     from tfformer.training import train
 
     folder = tmp_path_factory.mktemp("tiny_run")

@@ -19,7 +19,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from tfformer import export, parity, saved_model_writer
 from tfformer.cli import main
-from tfformer.data import read_pairs
+from tfformer.reading import read_pairs
 from tfformer.special_ids import END_ID, START_ID
 from tfformer.translator import Translator
 

@@ -11,7 +11,7 @@ import pytest
 
 from tfformer import Transformer, ctranslate2_writer, export
 from tfformer.cli import main
-from tfformer.data import read_pairs
+from tfformer.reading import read_pairs
 from tfformer.special_ids import END_ID, START_ID
 from tfformer.translator import Translator
 

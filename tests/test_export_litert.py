@@ -20,7 +20,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from tfformer import export, litert_metadata, litert_quantizer, litert_writer, parity
 from tfformer.cli import main
-from tfformer.data import read_pairs
+from tfformer.reading import read_pairs
 from tfformer.translator import Translator
 
 pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'")

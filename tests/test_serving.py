@@ -37,7 +37,7 @@ from tensorflow_serving.config import model_server_config_pb2
 from tfformer import batching, served_model, serving, serving_grpc
 from tfformer.batching import Batches
 from tfformer.cli import main
-from tfformer.data import read_pairs
+from tfformer.reading import read_pairs
 from tfformer.served_model import Refused
 from tfformer.translator import Translator
 

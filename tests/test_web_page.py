@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tfformer import export, parity, web_page
-from tfformer.data import read_pairs
+from tfformer.reading import read_pairs
 from tfformer.special_ids import END_ID
 from tfformer.translator import Translator
 

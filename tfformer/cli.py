@@ -310,8 +310,8 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _evaluate_translation(options: argparse.Namespace) -> tuple[str, dict]:
-    from tfformer.data import read_pairs
     from tfformer.evaluation import scores
+    from tfformer.reading import read_pairs
     from tfformer.translator import Translator
 
     sources, references = map(list, zip(*read_pairs([options.source, options.reference]), strict=True))
@@ -323,8 +323,8 @@ def _evaluate_translation(options: argparse.Namespace) -> tuple[str, dict]:
 
 
 def _evaluate_language_model(options: argparse.Namespace) -> tuple[str, dict]:
-    from tfformer.data import read_sentences
     from tfformer.generator import Generator
+    from tfformer.reading import read_sentences
 
     sentences = [sentence for (sentence,) in read_sentences(options.source)]
     bits = Generator.load(options.run).bits_per_byte(sentences)
@@ -334,7 +334,7 @@ def _evaluate_language_model(options: argparse.Namespace) -> tuple[str, dict]:
 
 def _score(options: argparse.Namespace) -> None:
     import_tensorflow()
-    from tfformer.data import read_pairs
+    from tfformer.reading import read_pairs
     from tfformer.translator import Translator
 
     translator, pairs, tokens, log_prob = Translator.load(options.run), 0, 0, 0.0
@@ -380,7 +380,7 @@ def _inspect(options: argparse.Namespace) -> None:
 def _export(options: argparse.Namespace) -> None:
     import_tensorflow()
     from tfformer import export
-    from tfformer.data import read_lines
+    from tfformer.reading import read_lines
 
     names = ("max_length", "beam_size", "length_penalty", "dtype", "with_text", "quantize", "static")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
@@ -431,7 +431,7 @@ def _in_chunks(items: Iterable, work: Callable[[list], list], sides: int = 1) ->
 
 
 def _input_lines(path: str | None) -> Iterator[str]:
-    from tfformer.data import lines, read_lines
+    from tfformer.reading import lines, read_lines
 
     return read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
 

@@ -19,11 +19,11 @@ import tfformer
 from tfformer import ctranslate2_writer, litert_writer, parity, saved_model_writer, web_page
 from tfformer.checkpoints import Model, RunDirectory, Tokenizers
 from tfformer.config import DecodingConfig
-from tfformer.data import read_pairs
 from tfformer.evaluation import scores
 from tfformer.files import publish, temporary_folder, write_text
 from tfformer.generator import Generator
 from tfformer.model_card import model_card
+from tfformer.reading import read_pairs
 from tfformer.special_ids import END_ID
 from tfformer.tokenizers import Tokenizer
 from tfformer.translator import EXTRA_LENGTH, Translator

@@ -16,8 +16,9 @@ import tensorflow as tf
 from tfformer import tokenizers
 from tfformer.checkpoints import Model, RunDirectory, Tokenizers, new_model
 from tfformer.config import Config, TrainingConfig
-from tfformer.data import Batches, Sides, encode_text, read_pairs, read_sentences, sampled_texts
+from tfformer.data import Batches, encode_text, sampled_texts
 from tfformer.losses import RDropCrossEntropy, SmoothedCrossEntropy
+from tfformer.reading import Sides, read_pairs, read_sentences
 from tfformer.schedules import LinearSchedule, WarmupSchedule
 from tfformer.tokenizers import Tokenizer
 from tfformer.validation import Validation, best_epoch, is_validated, validations_since_best

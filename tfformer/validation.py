@@ -9,9 +9,10 @@ import tensorflow as tf
 from tfformer import evaluation
 from tfformer.checkpoints import Model, RunDirectory, Tokenizers
 from tfformer.config import Config
-from tfformer.data import Batches, Sides
+from tfformer.data import Batches
 from tfformer.generator import Generator
 from tfformer.losses import SmoothedCrossEntropy
+from tfformer.reading import Sides
 from tfformer.translator import Translator
 
 SAMPLES = 4  # texts shown after each validation

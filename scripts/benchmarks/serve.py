@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict:
-    from tfformer.data import read_lines
+    from tfformer.reading import read_lines
     from tfformer.translator import Translator
 
     sentences = list(islice(read_lines(options.source), 200))

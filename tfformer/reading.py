@@ -1,0 +1,196 @@
+"""Sentences and pairs of them from text files, TSV, TFDS or the phrasebook. Knows no ids."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+SentencePair = tuple[str, str]
+Sides = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
+
+
+def read_pairs(
+    source: str | Path | Sequence[str | Path],
+    folder: str | Path = ".",
+    languages: tuple[str, str] | None = None,
+    split: str = "train",
+) -> Iterator[SentencePair]:
+    """The (source, target) sentences of a data source, one of four forms; file paths are relative to `folder`.
+
+    - `[train.en, train.de]`: two text files, line by line; `.gz` too.
+    - `train.tsv`: one file of source, tab, target lines; `.tsv.gz` too.
+    - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets; `languages` are the keys of source and target, by
+      default the dataset's own order; `split` is for a NAME without one.
+    - `phrasebook:SPLIT`: the sentences that come with the package.
+
+    Raises ValueError for another form, for sides that do not match and for text no tokenizer should see.
+    """
+    name = str(source)
+    if not isinstance(source, str | Path) and len(source) == 2:
+        pairs = _aligned_pairs(*(Path(folder, path) for path in source))
+    elif name.startswith("tfds:"):
+        pairs = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=2)
+    elif name.startswith("phrasebook:"):
+        pairs = _phrasebook_pairs(name.removeprefix("phrasebook:"))
+    elif name.endswith((".tsv", ".tsv.gz")):
+        pairs = _tsv_pairs(Path(folder, name))
+    else:
+        raise ValueError(
+            f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], FILE.tsv, "
+            "tfds:NAME@SPLIT or phrasebook:SPLIT"
+        )
+    return _at_least_one(pairs, source, "sentence pair")
+
+
+def read_sentences(
+    source: str | Path, folder: str | Path = ".", languages: tuple[str] | None = None, split: str = "train"
+) -> Iterator[tuple[str]]:
+    """The sentences (sentence,) of a data source, for a language model: as `read_pairs`, but of one side.
+
+    - `train.txt`: a text file, line by line; `.gz` too.
+    - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets; `languages` holds the key of the text.
+    - `phrasebook:SPLIT`: the sentences that come with the package; `languages` is [en] or [de].
+    """
+    name = str(source)
+    if not isinstance(source, str | Path) or name.endswith((".tsv", ".tsv.gz")):
+        raise ValueError(
+            f"data source {source!r} has two sides, but a language model reads one text; give FILE, tfds:NAME@SPLIT or "
+            "phrasebook:SPLIT"
+        )
+    if name.startswith("tfds:"):
+        rows = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=1)
+    elif name.startswith("phrasebook:"):
+        rows = _phrasebook_sentences(name.removeprefix("phrasebook:"), languages)
+    else:
+        rows = ((line,) for line in read_lines(Path(folder, name)))
+    return _at_least_one(rows, source, "sentence")
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a text file, unpacked if it ends in `.gz`; raises FileNotFoundError or what `lines` raises."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file; correct the path or fetch the data first")
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        try:
+            yield from lines(stream, str(path))
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path}: not a whole gzip file; fetch or compress it again ({error})") from error
+
+
+def lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """The lines of a UTF-8 stream, ended by a newline alone (never by U+2028 and the like), without "\\r\\n" or "\\n".
+
+    Raises ValueError, with `name` and the line's number, for bytes that are not UTF-8 and for NUL.
+    """
+    for number, line in enumerate(stream, start=1):
+        yield _text(line.removesuffix(b"\n").removesuffix(b"\r"), f"{name}, line {number}")
+
+
+def _text(line: bytes, place: str) -> str:
+    if b"\0" in line:
+        raise ValueError(f"{place}: holds a NUL byte, which no text has; save the file as UTF-8 text")
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{place}: byte {error.start + 1}, {line[error.start]:#04x}, is not UTF-8; convert the text to UTF-8"
+        ) from error
+
+
+def _at_least_one(rows: Iterator[Sides], source: object, what: str) -> Iterator[Sides]:
+    first = next(rows, None)
+    if first is None:
+        raise ValueError(f"data source {source!r} is empty; give at least one {what}")
+    yield first
+    yield from rows
+
+
+def _aligned_pairs(source_path: Path, target_path: Path) -> Iterator[SentencePair]:
+    source_count = target_count = 0
+    for source, target in itertools.zip_longest(read_lines(source_path), read_lines(target_path)):
+        source_count += source is not None
+        target_count += target is not None
+        if source_count == target_count:
+            yield source, target
+    if source_count != target_count:
+        raise ValueError(
+            f"{source_path} has {source_count:,} lines and {target_path} {target_count:,}, but line n of one must "
+            "translate line n of the other; give two files of the same length"
+        )
+
+
+def _tsv_pairs(path: Path) -> Iterator[SentencePair]:
+    for number, line in enumerate(read_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise ValueError(
+                f"{path}, line {number}: {len(columns)} columns, but a line must have 2, source and target; "
+                "put exactly one tab between them"
+            )
+        yield columns[0], columns[1]
+
+
+def _tfds_rows(name: str, languages: tuple[str, ...] | None, split: str, sides: int) -> Iterator[Sides]:
+    name, _, own_split = name.partition("@")
+    tfds, builder = _tfds_builder(name)
+    keys = _tfds_languages(builder.info, languages, sides)
+    _prepare(name, builder)
+    try:
+        dataset = builder.as_dataset(split=own_split or split)
+    except ValueError as error:
+        raise ValueError(
+            f"TFDS dataset {name!r} has no split {own_split or split!r}; give one of {', '.join(builder.info.splits)}"
+        ) from error
+    for number, row in enumerate(tfds.as_numpy(dataset), start=1):
+        place = f"tfds:{name}, row {number}"
+        yield tuple(_text(row[key], place) for key in keys)
+
+
+def _tfds_builder(name: str):
+    try:
+        import tensorflow_datasets as tfds
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"data source 'tfds:{name}' needs TensorFlow Datasets; pip install 'tfformer[tfds]'"
+        ) from error
+    try:
+        return tfds, tfds.builder(name)
+    except ValueError as error:
+        raise ValueError(
+            f"TensorFlow Datasets knows no {name!r}; choose one from https://www.tensorflow.org/datasets/catalog"
+        ) from error
+
+
+def _prepare(name: str, builder) -> None:
+    """Fetch the data set, if it is not here already; TFDS has errors of its own for what can go wrong."""
+    try:
+        builder.download_and_prepare()
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise OSError(f"TFDS cannot fetch {name!r} ({reason}); check network and disk, and try again") from error
+
+
+def _tfds_languages(info, languages: tuple[str, ...] | None, sides: int) -> tuple[str, ...]:
+    chosen, known, count = languages or info.supervised_keys, list(info.features), {1: "one", 2: "two"}[sides]
+    if chosen is None:
+        raise ValueError(f"TFDS dataset {info.name!r} names no source and target; give languages, {count} of {known}")
+    if len(chosen) != sides or not set(chosen) <= set(known):
+        raise ValueError(f"languages {list(chosen)} do not fit TFDS dataset {info.name!r}; give {count} of {known}")
+    return tuple(chosen)
+
+
+def _phrasebook_pairs(split: str) -> Iterator[SentencePair]:
+    from tfformer import phrasebook
+
+    return ((pair.source, pair.target) for pair in phrasebook.pairs(split))
+
+
+def _phrasebook_sentences(split: str, languages: tuple[str] | None) -> Iterator[tuple[str]]:
+    if languages not in (("en",), ("de",)):
+        raise ValueError(f"languages {list(languages or [])} do not choose a side of the phrasebook; give [en] or [de]")
+    return ((pair[languages == ("de",)],) for pair in _phrasebook_pairs(split))
