@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import sacrebleu
 
-from tfformer import cli, phrasebook, tokenizers
+from tfformer import arguments, cli, phrasebook, tokenizers
 from tfformer.checkpoints import RunDirectory
 from tfformer.cli import main
 from tfformer.generator import Generator
@@ -44,12 +44,12 @@ def test_help_shows_examples_without_importing_tensorflow():
 
 
 def test_every_verb_shows_examples_of_itself(capsys):
-    (verbs,) = (action.choices for action in cli._parser()._actions if isinstance(action.choices, dict))
+    (verbs,) = (action.choices for action in arguments.parser()._actions if isinstance(action.choices, dict))
     for name, parser in verbs.items():
         shown = parser.format_help().split("examples:\n")[1].splitlines()
-        commands = [line for line in shown if line in cli.EXAMPLES]
+        commands = [line for line in shown if line in arguments.EXAMPLES]
         assert commands and all(f"tfformer {name}" in line for line in commands)
-    assert cli._examples(cli.EXAMPLES) in cli._parser().format_help()
+    assert arguments.examples(arguments.EXAMPLES) in arguments.parser().format_help()
 
 
 def test_recipes_lists_every_file_with_its_first_line(capsys):

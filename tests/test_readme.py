@@ -14,7 +14,7 @@ import tensorflow as tf
 import yaml
 
 import tfformer
-from tfformer import cli, phrasebook
+from tfformer import arguments, cli, phrasebook
 from tfformer.config import Config
 
 ROOT = Path(__file__).parent.parent
@@ -77,7 +77,7 @@ def test_the_other_commands_are_ones_that_the_command_line_knows():
     others = [command for text in texts for command in commands(text)]
     assert len(others) == 15
     for command in others:
-        assert cli._parser().parse_args(command).verb
+        assert arguments.parser().parse_args(command).verb
 
 
 @pytest.mark.slow
