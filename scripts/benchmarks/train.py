@@ -2,7 +2,8 @@
 
 Every engine has a process and two threads of its own (OpenNMT-tf and PyTorch an environment of their own, made by
 trainers/environments.sh) and trains the same shape on the same batches of a real corpus. In each round all engines
-train, one after the other, while the others wait. Adam, label smoothing, dropout and tied embeddings for all.
+train, one after the other, while the others wait. Adam, label smoothing, dropout and tied embeddings for all; each has
+the loss of its own framework.
 """
 
 import argparse
@@ -24,6 +25,7 @@ OURS = {  # name -> its script, and what the script is told
 PEERS = {
     "keras-hub float32": ("keras_trainer.py", "keras-hub", "float32"),
     "keras-hub bfloat16": ("keras_trainer.py", "keras-hub", "mixed_bfloat16"),
+    "keras-hub bfloat16, our loss": ("keras_trainer.py", "keras-hub", "mixed_bfloat16", "our_loss"),
     "keras-hub float32 XLA": ("keras_trainer.py", "keras-hub", "float32", "jit_compile"),
     "tutorial float32": ("keras_trainer.py", "tutorial", "float32"),
     "tutorial bfloat16": ("keras_trainer.py", "tutorial", "mixed_bfloat16"),
@@ -60,7 +62,7 @@ def measure(options: argparse.Namespace) -> dict:
         about = {name: engine.stop() for name, engine in engines.items()}
     for name, found in speeds.items():
         figures = f"{about[name]['peak_memory_megabytes']:6} MB, first step {about[name]['first_step_seconds']:6.1f} s"
-        print(f"{name:24} {statistics.median(found):8.1f} target tokens/s, {figures}", flush=True)
+        print(f"{name:29} {statistics.median(found):8.1f} target tokens/s, {figures}", flush=True)
     return {"preset": options.preset, "target_tokens": tokens, "engines": about, "tokens_per_second": speeds} | {
         "ratios": _ratios(speeds)
     }
@@ -122,7 +124,7 @@ class Engine:
             env=os.environ | {"OMP_NUM_THREADS": str(THREADS), "TF_CPP_MIN_LOG_LEVEL": "3"},
         )
         self._about = self._answer()
-        print(f"{name:24} {self._about}", flush=True)
+        print(f"{name:29} {self._about}", flush=True)
 
     def turn(self) -> dict:
         """Train every batch once."""

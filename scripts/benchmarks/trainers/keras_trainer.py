@@ -1,5 +1,7 @@
 """Trains tfformer, keras-hub's layers, or Keras' own attention put together as TensorFlow's tutorial does it."""
 
+from collections.abc import Callable
+
 import process
 import tensorflow as tf
 
@@ -19,7 +21,9 @@ def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.St
     smoothing, shape = shape["label_smoothing"], {k: v for k, v in shape.items() if k != "label_smoothing"}
     model = {"tfformer": ours, "keras-hub": keras_hub_model, "tutorial": tutorial_model}[engine](**shape)
     optimizer = keras.optimizers.Adam(1e-3, **PAPER)
-    model.compile(optimizer, SmoothedCrossEntropy(smoothing), jit_compile="jit_compile" in flags)
+    is_ours = engine == "tfformer" or "our_loss" in flags
+    loss = SmoothedCrossEntropy(smoothing) if is_ours else keras_loss(shape["vocab_size"], smoothing)
+    model.compile(optimizer, loss, jit_compile="jit_compile" in flags)
 
     def step(batch: process.Batch) -> float:
         source, target, labels = batch
@@ -28,6 +32,16 @@ def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.St
         )
 
     return step, model.count_params
+
+
+def keras_loss(vocab_size: int, smoothing: float) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """Keras' own cross-entropy with label smoothing."""
+
+    def measure(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+        targets = tf.one_hot(tf.cast(labels, tf.int32), vocab_size)
+        return keras.losses.categorical_crossentropy(targets, logits, from_logits=True, label_smoothing=smoothing)
+
+    return measure
 
 
 def ours(vocab_size: int, **shape) -> keras.Model:
