@@ -16,7 +16,7 @@ setup(
     python_requires=">=3.11",
     packages=["tfformer"],
     package_data={"tfformer": ["recipes/*.yaml", "attention.html", "serve.html"]},
-    install_requires=[*TENSORFLOW, "sentencepiece>=0.2.1", "sacrebleu>=2.5", "PyYAML>=6", "tensorboard>=2.20"],
+    install_requires=[*TENSORFLOW, "sentencepiece>=0.2.3", "sacrebleu>=2.5", "PyYAML>=6", "tensorboard>=2.20"],
     extras_require={
         "tfds": ["tensorflow-datasets>=4.9.9", "importlib_resources"],  # which its translation data sets import
         "plot": ["matplotlib>=3.11"],

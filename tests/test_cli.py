@@ -45,6 +45,7 @@ def test_help_shows_examples_without_importing_tensorflow():
 
 def test_every_verb_shows_examples_of_itself(capsys):
     (verbs,) = (action.choices for action in arguments.parser()._actions if isinstance(action.choices, dict))
+    assert verbs.keys() == cli.VERBS.keys()
     for name, parser in verbs.items():
         shown = parser.format_help().split("examples:\n")[1].splitlines()
         commands = [line for line in shown if line in arguments.EXAMPLES]

@@ -82,6 +82,12 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"model": {"num_decoder_layers": 0}}, r"model.num_decoder_layers=0 must be from 1 to 1000"),
         ({"training": {"ema_momentum": 1.5}}, r"training.ema_momentum=1.5 must be from 0 to 1"),
         ({"training": {"patience": 0}}, r"training.patience=0 must be from 1"),
+        ({"data": {"sampling_alpha": 1.5}}, r"data.sampling_alpha=1.5 must be from 0 to 1"),
+        ({"training": {"r_drop": -1}}, r"training.r_drop=-1.0 must be from 0 to 1000"),
+        (
+            {"training": {"r_drop": 5}, "model": {"dropout": 0}},
+            r"training.r_drop=5.0 compares two passes with different dropout; set model.dropout above 0",
+        ),
         ({"training": {"weight_decay": 0.1}}, r"training.weight_decay=0.1 needs training.optimizer=adamw or muon"),
         ({"training": {"learning_rate": 0.1}}, r"training.learning_rate=0.1 goes with training.schedule=inverse_sqrt"),
         ({"decoding": {"length_penalty": -1}}, r"decoding.length_penalty=-1.0 must be from 0 to 100"),

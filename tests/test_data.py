@@ -236,7 +236,8 @@ def test_two_iterators_over_one_dataset_do_not_disturb_each_other(pairs):
 
 def test_a_pair_that_fits_into_no_batch_is_refused():
     message = (
-        "^batch_tokens is 7, but one sentence has 8 tokens and must fit; raise batch_tokens, or encode with max_le"
+        "^batch_tokens is 7, but one sentence has 8 tokens and must fit; raise batch_tokens, "
+        "or encode with max_length=7$"
     )
     with pytest.raises(ValueError, match=message):
         Batches(encode([("5", "7"), ("5", "7 7 7 7 7 7 7")]), 7)

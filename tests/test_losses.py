@@ -157,6 +157,13 @@ def test_r_drop_is_the_mean_cross_entropy_of_two_passes_and_half_their_mean_dive
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
 
+def test_r_drop_refuses_a_negative_alpha_and_a_batch_without_halves():
+    with pytest.raises(ValueError, match=r"^alpha=-1 must be at least 0$"):
+        RDropCrossEntropy(-1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="needs each row twice, in both halves of the batch"):
+        RDropCrossEntropy(1.0)(LABELS[:1], LOGITS[:1])
+
+
 def test_r_drop_survives_serialising():
     loss = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(RDropCrossEntropy(2.5, 0.3)))
     assert (type(loss), loss.alpha, loss.label_smoothing) == (RDropCrossEntropy, 2.5, 0.3)

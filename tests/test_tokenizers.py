@@ -224,6 +224,8 @@ def test_bpe_without_any_merge_is_characters_and_with_all_is_encode():
 def test_the_seed_decides_the_sample_and_the_text_stays_the_same(tokenizer):
     drawn, again, other = (tokenizer.sample(SENTENCES, 0.3, seed) for seed in (1, 1, 2))
     assert drawn == again != other
+    one, same = (tokenizer.sample(SENTENCES[:1], 0.3, seed=5) for _ in range(2))
+    assert one == same
     assert tokenizer.decode(drawn) == tokenizer.decode(other) == tokenizer.decode(tokenizer.encode(SENTENCES))
 
 

@@ -106,6 +106,17 @@ def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus
 
 
 @pytest.mark.slow
+def test_a_run_resumed_within_a_pass_has_the_losses_of_an_uninterrupted_one(corpus, tmp_path):
+    """Epochs that are a step shorter end within a pass over the text, whose random cuts must come again."""
+    steps = training.Text.read(full_config(corpus), None, silent).train.steps_per_epoch - 1
+    config = full_config(corpus, epoch_steps=steps, epochs=3)
+    train(config, tmp_path / "whole", report=silent)
+    train(full_config(corpus, epoch_steps=steps, epochs=1), tmp_path / "run", report=silent)
+    train(config, tmp_path / "run", resume=True, report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=1e-6)
+
+
+@pytest.mark.slow
 def test_the_seed_decides_the_run(corpus, whole, tmp_path):
     train(full_config(corpus), tmp_path / "same", report=silent)
     train(full_config(corpus, seed=2, epochs=1), tmp_path / "other", report=silent)
@@ -390,13 +401,22 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
         assert epoch["learning_rate"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_r_drop_sees_each_row_twice(corpus):
-    config = config_for(corpus, label_smoothing=0.2, r_drop=3.0)
-    loss = training._compiled_model(config, training._train_tokenizers(config)).loss
-    assert (type(loss), loss.alpha, loss.label_smoothing) == (RDropCrossEntropy, 3.0, 0.2)
-    inputs, labels = training._twice({"source": np.array([[4, 5], [6, 7]])}, np.array([[8], [9]]))
-    assert inputs["source"].numpy().tolist() == [[4, 5], [6, 7], [4, 5], [6, 7]]
-    assert labels.numpy().tolist() == [[8], [9], [8], [9]]
+@pytest.mark.parametrize("r_drop", [0.0, 3.0])
+def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
+    given = {}
+    monkeypatch.setattr(keras.Model, "fit", lambda model, dataset, **_: given.update(loss=model.loss, dataset=dataset))
+    config = config_for(corpus, label_smoothing=0.2, r_drop=r_drop)
+    text = training.Text.read(config, None, silent)
+    model = training._compiled_model(config, text.tokenizers)
+    training._fit(model, RunDirectory(tmp_path / "run"), config, text, [], silent)
+    inputs, labels, weights = next(given["dataset"].as_numpy_iterator())
+    rows, times = text.train.batch(0), 2 if r_drop else 1
+    for found, alone in zip(
+        (inputs["source"], inputs["target"], labels, weights), (*rows[0].values(), *rows[1:]), strict=True
+    ):
+        np.testing.assert_array_equal(found, np.concatenate([alone] * times))
+    assert isinstance(given["loss"], RDropCrossEntropy) == bool(r_drop)
+    assert (getattr(given["loss"], "alpha", 0.0), given["loss"].label_smoothing) == (r_drop, 0.2)
 
 
 @pytest.mark.parametrize("schedule", [{"schedule": "inverse_sqrt"}, {"schedule": "linear", "total_steps": 50}])

@@ -21,6 +21,7 @@ _HOME = {
     "LinearSchedule": "schedules",
     "MultiHeadAttention": "layers",
     "PositionalEncoding": "layers",
+    "RDropCrossEntropy": "losses",
     "SmoothedCrossEntropy": "losses",
     "TokenEmbedding": "layers",
     "Tokenizer": "tokenizers",

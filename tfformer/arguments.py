@@ -1,7 +1,9 @@
 """What may be typed: the verbs, their options, examples. Knows nothing of what they do."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+AddVerb = Callable[[str, str], argparse.ArgumentParser]  # name, description -> the verb, for its options
 
 EXAMPLES = """\
   tfformer recipes
@@ -60,6 +62,13 @@ def parser() -> argparse.ArgumentParser:
         added.set_defaults(verb=name)
         return added
 
+    for add in (_add_training, _add_writing, _add_scoring, _add_looking, _add_shipping):
+        add(verb)
+    return everything
+
+
+def _add_training(verb: AddVerb) -> None:
+    """What makes a run."""
     verb("recipes", "list the built-in recipes")
 
     train = verb("train", "train on parallel text, or on text alone, as a recipe says")
@@ -71,6 +80,13 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("--resume", action="store_true", help="go on with the interrupted run in DIR")
     train.add_argument("--init-from", metavar="RUN", help="start from this run's vocabulary and weights")
 
+    corpus = verb("corpus", "write the built-in parallel corpus as text files")
+    corpus.add_argument("name", choices=["phrasebook"])
+    corpus.add_argument("--output", required=True, metavar="DIR", help="gets {train,valid,test}.{en,de}")
+
+
+def _add_writing(verb: AddVerb) -> None:
+    """What writes text."""
     translate = verb("translate", "translate one sentence a line")
     translate.add_argument("run", metavar="RUN", help="a run directory")
     translate.add_argument("--input", metavar="F", help="a text file; standard input if left out")
@@ -92,10 +108,9 @@ def parser() -> argparse.ArgumentParser:
     generate.add_argument("--scores", action="store_true", help="print log-probability after the prefix, tab, text")
     generate.add_argument("--output", metavar="F", help="a new file; standard output if left out")
 
-    corpus = verb("corpus", "write the built-in parallel corpus as text files")
-    corpus.add_argument("name", choices=["phrasebook"])
-    corpus.add_argument("--output", required=True, metavar="DIR", help="gets {train,valid,test}.{en,de}")
 
+def _add_scoring(verb: AddVerb) -> None:
+    """What measures a run or a text."""
     evaluate = verb("evaluate", "score a run on a text: BLEU and chrF, or bits per byte; the last line is JSON")
     evaluate.add_argument("run", metavar="RUN", help="a run directory")
     evaluate.add_argument("--source", required=True, metavar="F", help="the text to translate, or a language model's")
@@ -112,6 +127,9 @@ def parser() -> argparse.ArgumentParser:
     score.add_argument("--per-token", action="store_true", help="add each token and its log-probability")
     score.add_argument("--output", metavar="F", help="a new file for the lines; standard output if left out")
 
+
+def _add_looking(verb: AddVerb) -> None:
+    """What shows how a run works."""
     attention = verb("attention", "draw what the heads look at while they translate a sentence")
     attention.add_argument("run", metavar="RUN", help="a run directory")
     attention.add_argument("sentence", metavar="SENTENCE", help="the source sentence")
@@ -126,6 +144,9 @@ def parser() -> argparse.ArgumentParser:
     looks.add_argument("run", metavar="RUN", help="a run directory; it may still be training")
     looks.add_argument("--output", metavar="DIR", help="gets the pictures; none are drawn if left out")
 
+
+def _add_shipping(verb: AddVerb) -> None:
+    """What brings a run to others."""
     export = verb("export", "write a finished run for other software to run, and check that it translates the same")
     export.add_argument("run", metavar="RUN", help="a run directory")
     export.add_argument("--format", required=True, choices=["saved_model", "ctranslate2", "tflite", "web"])
@@ -155,9 +176,8 @@ def parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, default=8501, metavar="P", help="of REST and the page; 8501 if left out")
     serve.add_argument("--grpc-port", type=int, metavar="P", help="of gRPC; none if left out")
     serve.add_argument("--name", metavar="NAME", help="what clients call the model; the folder's name if left out")
-    return everything
 
 
-def _add_search(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--beam-size", type=int, metavar="N", help="1 is greedy; the run's own if left out")
-    parser.add_argument("--length-penalty", type=float, metavar="A", help="alpha of Wu et al. 2016; 0 is none")
+def _add_search(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--beam-size", type=int, metavar="N", help="1 is greedy; the run's own if left out")
+    verb.add_argument("--length-penalty", type=float, metavar="A", help="alpha of Wu et al. 2016; 0 is none")

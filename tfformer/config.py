@@ -37,7 +37,7 @@ LIMITS = {
     "tokenizer.character_coverage": (0.98, 1),
     "data.max_length": (2, BILLION),
     "data.batch_tokens": (2, BILLION),
-    "data.sampling_alpha": (0, 100),
+    "data.sampling_alpha": (0, 1),
     "training.epochs": (1, BILLION),
     "training.epoch_steps": (1, BILLION),
     "training.max_minutes": (1e-6, BILLION),
@@ -101,7 +101,7 @@ class DataConfig:
     `train` and `valid` are each a pair of text files, one TSV file, `tfds:NAME` or `phrasebook:SPLIT`; for a language
     model one text file in place of the pair, and one of `languages`. Paths are relative to `folder`, `languages` choose
     the sides of a TFDS data set. `max_length` counts tokens with the end token, `batch_tokens` the tokens of one side.
-    With `sampling_alpha` each epoch cuts the training text anew at random, see `Tokenizer.sample`.
+    With `sampling_alpha` each pass over the training text cuts it anew at random, see `Tokenizer.sample`.
     """
 
     train: str | list[str] = ""
@@ -121,7 +121,7 @@ class TrainingConfig:
     `patience` and `plateau_patience` count validations without a better BLEU, or with no fewer bits per byte.
     `learning_rate` is the highest one (inverse_sqrt, linear) or the first one (plateau); the schedule `warmup` has the
     paper's, times `learning_rate_scale`. The schedule `linear` ends at 0 after `total_steps`. `r_drop` is the alpha of
-    `RDropCrossEntropy`: each row goes twice through the model, so a step takes twice the time.
+    `RDropCrossEntropy`: each row goes twice through the model, so a step takes twice the time and memory.
     """
 
     epochs: int = 20
@@ -215,6 +215,12 @@ class Config:
                 tokenizer.shared,
                 has_source or tokenizer.shared,
                 "needs two languages; with model.architecture=decoder there is one vocabulary",
+            ),
+            (
+                "training.r_drop",
+                training.r_drop,
+                not training.r_drop or model.dropout > 0,
+                "compares two passes with different dropout; set model.dropout above 0",
             ),
             (
                 "training.learning_rate",

@@ -161,7 +161,7 @@ def random_cut(alpha: float, max_length: int, seed: Sequence[int]) -> Cut:
 
     def cut(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[list[int]]:
         usual = tokenizer.encode(sentences)
-        drawn = tokenizer.sample(sentences, alpha, seed=int(random.integers(2**32)))
+        drawn = tokenizer.sample(sentences, alpha, seed=int(random.integers(2**32 - 1)))
         pairs = zip(drawn, usual, strict=True)
         return [one if max(len(one), len(other)) < max_length else other for one, other in pairs]
 
@@ -171,7 +171,10 @@ def random_cut(alpha: float, max_length: int, seed: Sequence[int]) -> Cut:
 def sampled_texts(
     rows: Sequence[Sides], tokenizers: Sequence[Tokenizer], max_length: int, alpha: float, seed: int
 ) -> Callable[[int], EncodedText]:
-    """The text of epoch 0, 1, ..., cut at random in another way each time (subword regularisation, Kudo 2018)."""
+    """The text of pass 0, 1, ..., cut at random in another way each time (subword regularisation, Kudo 2018).
+
+    Each pass takes the time of encoding the text twice, by one processor.
+    """
     return lambda epoch: encode_text(rows, tokenizers, max_length, cut=random_cut(alpha, max_length, [seed, epoch]))
 
 
@@ -253,7 +256,7 @@ class Batches:
         self.text = text
         self.batch_tokens = batch_tokens
         self.seed = seed
-        self._text_of = sampled or (lambda epoch: text)
+        self._text_of = functools.lru_cache(maxsize=1)(sampled) if sampled else lambda epoch: text
         self._epoch = functools.lru_cache(maxsize=2)(self._shuffle)
         self.steps_per_epoch = len(plan_batches(_longer(self._text_of(0)), batch_tokens))
 

@@ -38,9 +38,13 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
 
     def __init__(self, alpha: float, label_smoothing: float = 0.0, **kwargs):
         super().__init__(label_smoothing, **kwargs)
+        if alpha < 0.0:
+            raise ValueError(f"alpha={alpha} must be at least 0")
         self.alpha = alpha
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        rows = tf.shape(y_pred)[0]
+        tf.debugging.assert_equal(rows % 2, 0, "R-Drop needs each row twice, in both halves of the batch; repeat them")
         disagreement = symmetric_divergence(*tf.split(tf.cast(y_pred, tf.float32), 2))
         return super().call(y_true, y_pred) + self.alpha / 4 * tf.tile(disagreement, [2, 1])
 

@@ -60,8 +60,8 @@ def draw_training(history: Sequence[dict], path: Path) -> None:
     """Loss, what the validation measured and learning rate over the steps, one below the other."""
     figure = empty_figure((8, 9), layout="constrained")
     loss, score, rate = figure.subplots(3, sharex=True, height_ratios=(3, 3, 2))
-    open_axes(loss, ylabel="smoothed loss (nats per token)")
-    _curve(loss, history, "loss", "training, with dropout", BLUE)
+    open_axes(loss, ylabel="loss (nats per token)")
+    _curve(loss, history, "loss", "training, with dropout and whatever else regularises it", BLUE)
     _curve(loss, history, "val_loss", "validation", ORANGE)
     open_axes(score, ylabel="validation")
     _curve(score, history, "val_bleu", "BLEU", BLUE)

@@ -7,6 +7,7 @@ import hashlib
 import io
 import itertools
 import re
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 MODEL_TYPES = ("unigram", "bpe")
 MAX_MODEL_BYTES = 64 * 1024 * 1024  # thirteen times the largest published vocabularies (250,000 pieces, about 5 MB)
+SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process
 TRAINING_THREADS = 4  # the model's bytes depend on this number, so it never follows the machine
 
 
@@ -107,13 +109,14 @@ class Tokenizer:
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """As `encode`, but each sentence cut in a random way; the same seed gives the same ids.
 
-        Of a unigram model, in proportion to probability ** alpha (Kudo 2018, section 3.2); of BPE, with each merge left
-        out with probability alpha (BPE-dropout, Provilkov et al. 2020).
+        Of a unigram model in proportion to probability ** alpha (Kudo 2018, section 3.3): the smaller, the more random.
+        Of BPE with each merge left out with probability alpha (BPE-dropout, Provilkov et al. 2020).
+        `seed` is below 2^32 - 1.
         """
-        sentencepiece.set_random_generator_seed(seed)  # for threads that begin: one thread, begun here, takes it
-        return self._processor.encode(
-            _all_utf8(sentences), enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
-        )
+        settings = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
+        with SAMPLING:
+            sentencepiece.set_random_generator_seed(seed)  # for threads that begin: the one begun here takes it
+            return self._processor.encode(_all_utf8(sentences), **settings)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """B rows of ids -> B sentences; a row ends at its first end id. Raises ValueError for an id out of range."""

@@ -201,11 +201,11 @@ def _batches(config: Config, role: str, rows, vocabularies: Tokenizers, report: 
 
     data, seed, sampled = config.data, config.training.seed, None
     sides = {"encoder-decoder": [vocabularies.source, vocabularies.target], "decoder": [vocabularies.target]}
-    tokenizers = sides[config.model.architecture]
+    side_tokenizers = sides[config.model.architecture]
     if role == "train" and data.sampling_alpha is not None:
         rows = list(rows)
-        sampled = sampled_texts(rows, tokenizers, data.max_length, data.sampling_alpha, seed)
-    encoded = encode_text(rows, tokenizers, data.max_length, on_progress)
+        sampled = sampled_texts(rows, side_tokenizers, data.max_length, data.sampling_alpha, seed)
+    encoded = encode_text(rows, side_tokenizers, data.max_length, on_progress)
     batches = Batches(encoded, data.batch_tokens, seed, sampled)
     report(f"{role}: {encoded.report()}; {batches.report()}")
     return batches
@@ -229,9 +229,12 @@ def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
     return SmoothedCrossEntropy(settings.label_smoothing)
 
 
-def _twice(*batch: object) -> tuple:
-    """A batch whose second half repeats the first, as R-Drop's loss takes it."""
-    return keras.tree.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch)
+def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.data.Dataset:
+    """The batches from `first_step` on; for R-Drop's loss each with a second half that repeats the first."""
+    dataset = batches.dataset(first_step)
+    if not settings.r_drop:
+        return dataset
+    return dataset.map(lambda *batch: tf.nest.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch))
 
 
 def _optimizer(config: Config) -> keras.optimizers.Optimizer:
@@ -282,9 +285,8 @@ def _fit(model: Model, run: RunDirectory, config: Config, text: Text, history: l
         keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
         Progress(run, config, history, guard),
     ]
-    dataset = text.train.dataset(first_step)
     model.fit(
-        dataset.map(_twice) if config.training.r_drop else dataset,
+        _dataset(text.train, first_step, config.training),
         steps_per_epoch=config.training.epoch_steps or text.train.steps_per_epoch,
         initial_epoch=len(history),
         epochs=config.training.epochs,

@@ -20,8 +20,8 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer  # noqa: E402
 
 from tfformer import Translator  # noqa: E402
 from tfformer.checkpoints import RunDirectory  # noqa: E402
-from tfformer.data import read_lines  # noqa: E402
 from tfformer.evaluation import scores  # noqa: E402
+from tfformer.reading import read_lines  # noqa: E402
 
 TEST = "test_2016_flickr"
 

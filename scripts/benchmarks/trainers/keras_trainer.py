@@ -1,7 +1,5 @@
 """Trains tfformer, keras-hub's layers, or Keras' own attention put together as TensorFlow's tutorial does it."""
 
-from collections.abc import Callable
-
 import process
 import tensorflow as tf
 
@@ -22,7 +20,7 @@ def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.St
     model = {"tfformer": ours, "keras-hub": keras_hub_model, "tutorial": tutorial_model}[engine](**shape)
     optimizer = keras.optimizers.Adam(1e-3, **PAPER)
     is_ours = engine == "tfformer" or "our_loss" in flags
-    loss = SmoothedCrossEntropy(smoothing) if is_ours else keras_loss(shape["vocab_size"], smoothing)
+    loss = SmoothedCrossEntropy(smoothing) if is_ours else KerasCrossEntropy(smoothing)
     model.compile(optimizer, loss, jit_compile="jit_compile" in flags)
 
     def step(batch: process.Batch) -> float:
@@ -34,14 +32,16 @@ def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.St
     return step, model.count_params
 
 
-def keras_loss(vocab_size: int, smoothing: float) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """Keras' own cross-entropy with label smoothing."""
+class KerasCrossEntropy(keras.losses.Loss):
+    """Keras' own cross-entropy with label smoothing, per real token."""
 
-    def measure(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        targets = tf.one_hot(tf.cast(labels, tf.int32), vocab_size)
-        return keras.losses.categorical_crossentropy(targets, logits, from_logits=True, label_smoothing=smoothing)
+    def __init__(self, smoothing: float):
+        super().__init__(reduction="mean_with_sample_weight")
+        self.smoothing = smoothing
 
-    return measure
+    def call(self, labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+        targets = tf.one_hot(tf.cast(labels, tf.int32), tf.shape(logits)[-1])
+        return keras.losses.categorical_crossentropy(targets, logits, from_logits=True, label_smoothing=self.smoothing)
 
 
 def ours(vocab_size: int, **shape) -> keras.Model:
