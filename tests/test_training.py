@@ -362,6 +362,19 @@ def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings(corpus):
     assert (muon.adam_beta_1, muon.adam_beta_2, muon.epsilon) == (0.9, 0.98, 1e-9)
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_weights_decay_in_matrices_alone(corpus, optimizer):
+    """Without a gradient a matrix shrinks by rate times decay; biases and normalisations stay."""
+    values = {"optimizer": optimizer, "weight_decay": 0.1, "schedule": "plateau", "learning_rate": 0.01}
+    model = new_model(config_for(corpus).model, training._train_tokenizers(config_for(corpus)))
+    before = [weight.numpy() for weight in model.trainable_variables]
+    training._optimizer(config_for(corpus, **values)).apply(
+        [tf.zeros_like(weight) for weight in before], model.trainable_variables
+    )
+    for weight, old in zip(model.trainable_variables, before, strict=True):
+        np.testing.assert_allclose(weight.numpy(), old * (1 - 0.001 * (old.ndim == 2)), rtol=1e-6, err_msg=weight.path)
+
+
 def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_the_rest_to_adam(corpus):
     """After one step the change of a matrix has all singular values near one, times 0.2 sqrt(longer side) times rate.
 

@@ -120,8 +120,9 @@ class TrainingConfig:
     An epoch's end is where a run can be resumed from: give `epoch_steps` where a pass takes hours.
     `patience` and `plateau_patience` count validations without a better BLEU, or with no fewer bits per byte.
     `learning_rate` is the highest one (inverse_sqrt, linear) or the first one (plateau); the schedule `warmup` has the
-    paper's, times `learning_rate_scale`. The schedule `linear` ends at 0 after `total_steps`. `r_drop` is the alpha of
-    `RDropCrossEntropy`: each row goes twice through the model, so a step takes twice the time and memory.
+    paper's, times `learning_rate_scale`. The schedule `linear` ends at 0 after `total_steps`. `weight_decay` times the
+    rate is what each step takes off the matrices. `r_drop` is the alpha of `RDropCrossEntropy`: each row goes twice
+    through the model, so a step takes twice the time and memory.
     """
 
     epochs: int = 20

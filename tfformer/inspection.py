@@ -8,9 +8,7 @@ import numpy as np
 
 from tfformer.checkpoints import Model, RunDirectory, Tokenizers, new_model
 from tfformer.layers import TokenEmbedding
-from tfformer.validation import best_epoch, is_validated
-
-QUALITIES = {"val_bleu": "BLEU", "val_bits_per_byte": "bits per byte"}  # what decides which weights are kept
+from tfformer.validation import DECIDING, best_epoch, is_validated
 
 
 class Part(NamedTuple):
@@ -78,7 +76,7 @@ def _progress(run: RunDirectory) -> str:
     text = f"{run.path}: {state}; {last['epoch']} epochs, {last['step']:,} steps, {last['minutes']:.1f} minutes"
     if not is_validated(best):
         return f"{text}; not validated yet"
-    figures = ", ".join(f"{label} {best[name]:.2f}" for name, label in QUALITIES.items() if name in best)
+    figures = ", ".join(f"{label} {best[name]:.2f}" for name, (label, _) in DECIDING.items() if name in best)
     return f"{text}; best validation {figures}, after epoch {best['epoch']}"
 
 

@@ -254,13 +254,16 @@ def _optimizer(config: Config) -> keras.optimizers.Optimizer:
         "use_ema": settings.ema_momentum is not None,
         "ema_momentum": (settings.ema_momentum or 0.0) ** (1 / accumulate),
     }
-    decay = settings.weight_decay
     if settings.optimizer == "muon":
+        decay = settings.weight_decay or None  # to decay by 0 takes as long as by anything
         adam = {"adam_beta_1": 0.9, "adam_beta_2": 0.98, "adam_weight_decay": decay}
-        return keras.optimizers.Muon(weight_decay=decay, **adam, **shared)
-    if settings.optimizer == "adamw":
-        return keras.optimizers.AdamW(beta_1=0.9, beta_2=0.98, weight_decay=decay, **shared)
-    return keras.optimizers.Adam(beta_1=0.9, beta_2=0.98, **shared)
+        optimizer = keras.optimizers.Muon(weight_decay=decay, **adam, **shared)
+    elif settings.optimizer == "adamw":
+        optimizer = keras.optimizers.AdamW(beta_1=0.9, beta_2=0.98, weight_decay=settings.weight_decay, **shared)
+    else:
+        optimizer = keras.optimizers.Adam(beta_1=0.9, beta_2=0.98, **shared)
+    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+    return optimizer
 
 
 def learning_rate(config: Config) -> float | WarmupSchedule | LinearSchedule:

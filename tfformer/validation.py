@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -16,19 +17,28 @@ from tfformer.reading import Sides
 from tfformer.translator import Translator
 
 SAMPLES = 4  # texts shown after each validation
-IS_BETTER = {"val_bleu": 1, "val_bits_per_byte": -1}  # what decides: the more the better, or the less
+
+
+class Deciding(NamedTuple):
+    """A figure that decides which weights are kept."""
+
+    label: str
+    sign: int  # 1 if more is better, -1 if less is
+
+
+DECIDING = {"val_bleu": Deciding("BLEU", 1), "val_bits_per_byte": Deciding("bits per byte", -1)}
 
 Measured = tuple[dict[str, float], list[str]]  # figures by their names in the history, and sample texts
 
 
 def is_validated(epoch: dict) -> bool:
     """Whether a validation stood at the end of this epoch of a history."""
-    return any(name in epoch for name in IS_BETTER)
+    return any(name in epoch for name in DECIDING)
 
 
 def quality(epoch: dict) -> float:
     """The figure that decides which weights are kept, so that more is better; -inf without a validation."""
-    return max((sign * epoch[name] for name, sign in IS_BETTER.items() if name in epoch), default=-math.inf)
+    return max((figure.sign * epoch[name] for name, figure in DECIDING.items() if name in epoch), default=-math.inf)
 
 
 def best_epoch(history: Sequence[dict]) -> dict:
