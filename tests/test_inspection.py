@@ -142,7 +142,7 @@ def test_the_training_ends_in_its_last_figures(tmp_path):
     run_pictures.draw_training(HISTORY, tmp_path / "training.svg")
     texts = texts_of(tmp_path / "training.svg")
     assert {"BLEU: 12.34 at the end", "chrF: 45.67 at the end", "validation: 3.25 at the end"} < texts
-    assert {"training, with dropout: 3.50 at the end", "epoch by epoch: 0.002 at the end"} < texts
+    assert {"training, regularised: 3.50 at the end", "epoch by epoch: 0.002 at the end"} < texts
     assert "Training: 2 epochs, 200 steps, 2 minutes" in texts
 
 

@@ -61,7 +61,7 @@ def draw_training(history: Sequence[dict], path: Path) -> None:
     figure = empty_figure((8, 9), layout="constrained")
     loss, score, rate = figure.subplots(3, sharex=True, height_ratios=(3, 3, 2))
     open_axes(loss, ylabel="loss (nats per token)")
-    _curve(loss, history, "loss", "training, with dropout and whatever else regularises it", BLUE)
+    _curve(loss, history, "loss", "training, regularised", BLUE)
     _curve(loss, history, "val_loss", "validation", ORANGE)
     open_axes(score, ylabel="validation")
     _curve(score, history, "val_bleu", "BLEU", BLUE)
