@@ -187,8 +187,11 @@ def test_an_id_out_of_range_is_named(tokenizer, bad):
 
 
 def test_encode_refuses_what_is_not_a_list_of_texts(tokenizer):
-    with pytest.raises(ValueError, match=r"^encode takes a list of sentences, not the text 'the dog'; write encode\("):
-        tokenizer.encode("the dog")
+    for cut in (tokenizer.encode, lambda sentences: tokenizer.sample(sentences, 0.3, seed=1)):
+        with pytest.raises(
+            ValueError, match=r"^sentences come in a list, but this is the text 'the dog'; write \[text"
+        ):
+            cut("the dog")
     with pytest.raises(ValueError, match=r"^sentence 2 holds '\\udcff', which is no Unicode character; read the text"):
         tokenizer.encode(["the dog", "a\udcff"])
 

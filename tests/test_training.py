@@ -367,6 +367,8 @@ def test_weights_decay_in_matrices_alone(corpus, optimizer):
     """Without a gradient a matrix shrinks by rate times decay; biases and normalisations stay."""
     values = {"optimizer": optimizer, "weight_decay": 0.1, "schedule": "plateau", "learning_rate": 0.01}
     model = new_model(config_for(corpus).model, training._train_tokenizers(config_for(corpus)))
+    for weight in model.trainable_variables:
+        weight.assign(tf.ones_like(weight))  # biases begin with 0, which cannot shrink
     before = [weight.numpy() for weight in model.trainable_variables]
     training._optimizer(config_for(corpus, **values)).apply(
         [tf.zeros_like(weight) for weight in before], model.trainable_variables

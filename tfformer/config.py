@@ -183,9 +183,15 @@ class Config:
             section, key = name.split(".")
             value = getattr(getattr(self, section), key)
             _rule(value is None or low <= value <= high, name, value, f"must be from {low:g} to {high:g}")
+        for name, value, holds, rule in self._rules():
+            _rule(holds, name, value, rule)
+        return self
+
+    def _rules(self) -> tuple[tuple[str, object, bool, str], ...]:
+        """What must hold between values: the name and value that would be wrong, whether it holds, and the rule."""
         model, tokenizer, data, training = self.model, self.tokenizer, self.data, self.training
         has_source = model.architecture == "encoder-decoder"
-        for name, value, holds, rule in (
+        return (
             ("model.d_model", model.d_model, model.d_model % 2 == 0, "must be even"),
             (
                 "model.d_model",
@@ -247,9 +253,7 @@ class Config:
                 training.weight_decay == 0 or training.optimizer != "adam",
                 "needs training.optimizer=adamw or muon",
             ),
-        ):
-            _rule(holds, name, value, rule)
-        return self
+        )
 
 
 def read_recipe(path: Path, overrides: typing.Sequence[str] = ()) -> Config:

@@ -102,8 +102,6 @@ class Tokenizer:
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """B sentences -> B lists of ids; raises ValueError where a sentence is not Unicode text."""
-        if isinstance(sentences, str):
-            raise ValueError(f"encode takes a list of sentences, not the text {sentences[:40]!r}; write encode([text])")
         return self._processor.encode(_all_utf8(sentences))
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
@@ -193,6 +191,8 @@ def _watched(sentences: Iterable[str], failures: list) -> Iterator[bytes]:
 
 
 def _all_utf8(sentences: Sequence[str]) -> list[bytes]:
+    if isinstance(sentences, str):
+        raise ValueError(f"sentences come in a list, but this is the text {sentences[:40]!r}; write [text]")
     return [_utf8(number, sentence) for number, sentence in enumerate(sentences, start=1)]
 
 

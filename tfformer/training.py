@@ -242,7 +242,7 @@ def _optimizer(config: Config) -> keras.optimizers.Optimizer:
 
     Muon's steps have the size of Adam's (Liu et al. 2025, section 2.2), which it leaves the embeddings and vectors to.
     Keras clips, accumulates and averages; where it accumulates, it counts and averages at each of the accumulated
-    steps, and the moving average is told so.
+    steps, and the moving average is told so. Biases and normalisations do not decay.
     """
     settings = config.training
     accumulate = settings.accumulate_steps
