@@ -44,8 +44,12 @@ ALLOWED = {
     "ctranslate2_runner": set(),
     "litert_operations": set(),
     "litert_quantizer": {"litert_operations"},
+    "litert_compactor": {"litert_operations"},
     "litert_metadata": set(),
-    "litert_writer": {"litert_metadata", "litert_operations", "litert_quantizer", "special_ids", "translator"},
+    "litert_writer": {
+        *("litert_compactor", "litert_metadata", "litert_operations", "litert_quantizer", "special_ids"),
+        "translator",
+    },
     "litert_runner": set(),
     "parity": {"generator", "litert_writer", "special_ids", "translator"},
     "model_card": set(),

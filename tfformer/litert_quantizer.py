@@ -12,36 +12,34 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tfformer.litert_operations import BUILTINS, code, number
 
 LARGEST = 127
+Zeros = dict[tuple[flatbuffers.Builder, int], int]
 
 
 class RowScales(schema.QuantizationParametersT):
-    """A scale for each row; several tensors may refer to it and it is written once, as a file's tables may be shared.
+    """A scale for each row. LiteRT wants as many zero points: a file has them once for each number of rows.
 
-    LiteRT wants as many zero points as there are scales: `zeros` is where the file has that many, by their place.
+    `zeros` is where: their place, by the file's builder and their number.
     """
 
-    def __init__(self, scales: np.ndarray, zeros: dict[int, int]):
+    def __init__(self, scales: np.ndarray, zeros: Zeros):
         super().__init__()
         self.scale = scales
         self.zeros = zeros
-        self.packed: int | None = None
 
     def Pack(self, builder: flatbuffers.Builder) -> int:
-        if self.packed is None:
-            scales, rows = builder.CreateNumpyVector(self.scale), len(self.scale)
-            if rows not in self.zeros:
-                self.zeros[rows] = builder.CreateNumpyVector(np.zeros(rows, np.int64))
-            schema.QuantizationParametersStart(builder)
-            schema.QuantizationParametersAddScale(builder, scales)
-            schema.QuantizationParametersAddZeroPoint(builder, self.zeros[rows])
-            self.packed = schema.QuantizationParametersEnd(builder)
-        return self.packed
+        scales, rows = builder.CreateNumpyVector(self.scale), len(self.scale)
+        if (builder, rows) not in self.zeros:
+            self.zeros[builder, rows] = builder.CreateNumpyVector(np.zeros(rows, np.int64))
+        schema.QuantizationParametersStart(builder)
+        schema.QuantizationParametersAddScale(builder, scales)
+        schema.QuantizationParametersAddZeroPoint(builder, self.zeros[builder, rows])
+        return schema.QuantizationParametersEnd(builder)
 
 
 def quantize(model: schema.ModelT) -> None:
     """Change, in place, the float32 matrices that are only multiplied with (as weights) or looked up in by rows."""
     quantized: dict[int, tuple[int, RowScales]] = {}  # buffer -> its int8 buffer, its scales
-    zeros: dict[int, int] = {}
+    zeros: Zeros = {}
     for subgraph in model.subgraphs:
         for index in sorted(_matrices(model, subgraph)):
             tensor = subgraph.tensors[index]
@@ -78,7 +76,7 @@ def _shape(tensor: schema.TensorT) -> list[int]:
     return [] if tensor.shape is None else list(tensor.shape)
 
 
-def _add_rows(model: schema.ModelT, tensor: schema.TensorT, zeros: dict[int, int]) -> tuple[int, RowScales]:
+def _add_rows(model: schema.ModelT, tensor: schema.TensorT, zeros: Zeros) -> tuple[int, RowScales]:
     rows = np.frombuffer(model.buffers[tensor.buffer].data.tobytes(), np.float32).reshape(tensor.shape)
     largest = np.abs(rows).max(axis=1)
     scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / LARGEST

@@ -15,7 +15,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 import tfformer
-from tfformer import litert_metadata, litert_operations, litert_quantizer
+from tfformer import litert_compactor, litert_metadata, litert_operations, litert_quantizer
 from tfformer.special_ids import END_ID
 from tfformer.translator import Translator, search, source_ids
 
@@ -49,8 +49,7 @@ def write(path: Path, translator: Translator, quantize: str, static: bool, with_
     if quantize == "int8":
         litert_quantizer.quantize(model)
     _add_metadata(model)
-    _forget_inner_details(model)
-    _forget_empty_buffers(model)
+    litert_compactor.compact(model)
     path.write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
 
 
@@ -77,34 +76,6 @@ def _add_metadata(model: schema.ModelT) -> None:
     entry = schema.MetadataT()
     entry.name, entry.buffer = litert_metadata.NAME, len(model.buffers) - 1
     model.metadata = [*(model.metadata or []), entry]
-
-
-def _forget_inner_details(model: schema.ModelT) -> None:
-    """Names are for inputs and outputs, quantisation for what has it; in a small file the rest is a tenth."""
-    for subgraph in model.subgraphs:
-        outside = {*map(int, subgraph.inputs), *map(int, subgraph.outputs)}
-        for number, tensor in enumerate(subgraph.tensors):
-            if number not in outside:
-                tensor.name = None
-            if tensor.type != schema.TensorType.INT8:
-                tensor.quantization = None
-
-
-def _forget_empty_buffers(model: schema.ModelT) -> None:
-    """Keep the buffers that something uses; those that hold nothing are all the first one, as the format has it."""
-    users = [*(tensor for subgraph in model.subgraphs for tensor in subgraph.tensors), *model.metadata]
-    kept, places = [model.buffers[0]], {}
-    for user in users:
-        buffer = model.buffers[user.buffer]
-        if buffer.data is None:
-            user.buffer = 0
-        elif user.buffer in places:
-            user.buffer = places[user.buffer]
-        else:
-            places[user.buffer] = len(kept)
-            user.buffer = len(kept)
-            kept.append(buffer)
-    model.buffers = kept
 
 
 def widths(max_length: int) -> list[int]:
