@@ -1,9 +1,11 @@
-"""What several test files share: small trained runs. Knows nothing of what they test."""
+"""What several test files share: small trained runs, a server, a browser. Knows nothing of what they test."""
 
 import itertools
 from pathlib import Path
 
 import pytest
+
+pytest.register_assert_rewrite("browser", "servers")
 
 
 @pytest.fixture(scope="session")
@@ -80,3 +82,27 @@ def counting_run(tmp_path_factory) -> Path:
     }
     train(Config.from_dict(recipe), folder / "run")
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """A server of three versions of a scripted model, of which it takes the newest two."""
+    from servers import save_scripted_model, served
+
+    export = tmp_path_factory.mktemp("models") / "echo"
+    for number in (8, 9, 10):
+        save_scripted_model(export / str(number), f"v{number}")
+    with served(export) as addresses:
+        yield addresses
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A headless Chromium with one page."""
+    from browser import CHROMIUM, Browser
+
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium here; apt-get install chromium")
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()

@@ -264,6 +264,21 @@ def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_p
     assert [content for content in contents if len(content) >= 4096] == [TABLE.tobytes()]
 
 
+def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths):
+    """Zeros (40, 32) and, of the same bytes, (1280,) and whole numbers: each is filled in as what it is, or stays."""
+    graph = two_widths.subgraphs[0]
+    (zeros,) = [
+        t for t in graph.tensors if tuple(t.shape) == (40, 32) and two_widths.buffers[t.buffer].data is not None
+    ]
+    flat, whole = copy.copy(zeros), copy.copy(zeros)
+    flat.shape, whole.type = np.array([1280], np.int32), schema.TensorType.INT32
+    graph.tensors += [flat, whole]
+    litert_compactor._make_constants(two_widths)
+    made = {index for operator in graph.operators[:3] for index in operator.outputs}
+    shapes = [tuple(two_widths.subgraphs[0].tensors[index].shape) for index in made]
+    assert (1280,) in shapes and (40, 32) in shapes and whole.buffer != 0
+
+
 def test_equal_tables_are_written_once(two_widths):
     """A file with the same graph twice has each of its tensors and operators at one place."""
     two_widths.subgraphs[1] = copy.deepcopy(two_widths.subgraphs[0])

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from browser import CHROMIUM
 
 from tfformer import export, parity, web_page
 from tfformer.reading import read_pairs
@@ -15,7 +16,6 @@ from tfformer.special_ids import END_ID
 from tfformer.translator import Translator
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 40)]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MISSING = [name for name, path in (("chromium", CHROMIUM), ("node", shutil.which("node"))) if path is None]
 
 

@@ -4,6 +4,7 @@ Signatures that differ in their widths alone repeat each other: what is equal in
 constant that one operator can make is made when the model runs.
 """
 
+import hashlib
 from typing import Any
 
 import flatbuffers
@@ -13,6 +14,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tfformer.litert_operations import BUILTINS, number
 
 WORTH_AN_OPERATOR = 4096  # bytes of a constant
+Constant = tuple[int, tuple[int, ...]]  # its buffer and shape
 
 
 class Once:
@@ -37,44 +39,47 @@ def compact(model: schema.ModelT) -> None:
 
 
 def _make_constants(model: schema.ModelT) -> None:
-    """Large constants of the signatures: zeros are filled in, and what begins a larger constant is cut from that."""
+    """Large float32 constants: zeros are filled in, and what begins a larger constant is cut from that.
+
+    Only of the signatures: a loop would make its own anew in each step.
+    """
     graphs = [model.subgraphs[signature.subgraphIndex] for signature in model.signatureDefs]
     constants = {
-        tensor.buffer: _values(model, tensor)
+        (tensor.buffer, tuple(tensor.shape)): _values(model, tensor)
         for graph in graphs
         for tensor in graph.tensors
-        if tensor.type == schema.TensorType.FLOAT32 and _is_large(model, tensor)
+        if _is_large(model, tensor)
     }
     for graph in graphs:
         for index, tensor in enumerate(list(graph.tensors)):
-            values = constants.get(tensor.buffer)
-            if values is None:
+            if not _is_large(model, tensor):
                 continue
+            values = constants[tensor.buffer, tuple(tensor.shape)]
             if not values.any():
                 _insert_fill(model, graph, index)
-            elif (larger := _beginning_with(values, constants)) is not None:
-                _insert_slice(model, graph, index, larger, constants[larger].shape)
+            elif larger := _beginning_with(values, constants):
+                _insert_slice(model, graph, index, *larger)
 
 
 def _is_large(model: schema.ModelT, tensor: schema.TensorT) -> bool:
     data = model.buffers[tensor.buffer].data
-    return data is not None and len(data) >= WORTH_AN_OPERATOR
+    return tensor.type == schema.TensorType.FLOAT32 and data is not None and len(data) >= WORTH_AN_OPERATOR
 
 
 def _values(model: schema.ModelT, tensor: schema.TensorT) -> np.ndarray:
     return np.frombuffer(model.buffers[tensor.buffer].data.tobytes(), np.float32).reshape(tensor.shape)
 
 
-def _beginning_with(values: np.ndarray, constants: dict[int, np.ndarray]) -> int | None:
-    """The buffer of the largest constant that has `values` as its first rows, columns, ...; None if none is larger."""
+def _beginning_with(values: np.ndarray, constants: dict[Constant, np.ndarray]) -> Constant | None:
+    """The largest constant that has `values` as its first rows, columns, ...; None if none is larger."""
 
     def begins(constant: np.ndarray) -> bool:
         if constant.ndim != values.ndim or constant.size <= values.size:
             return False
         return np.array_equal(constant[tuple(map(slice, values.shape))], values)
 
-    found = [buffer for buffer, constant in constants.items() if begins(constant)]
-    return max(found, key=lambda buffer: constants[buffer].size, default=None)
+    found = [place for place, constant in constants.items() if begins(constant)]
+    return max(found, key=lambda place: constants[place].size, default=None)
 
 
 def _insert_fill(model: schema.ModelT, graph: schema.SubGraphT, index: int) -> None:
@@ -84,12 +89,14 @@ def _insert_fill(model: schema.ModelT, graph: schema.SubGraphT, index: int) -> N
     _insert(model, graph, index, BUILTINS.FILL, [shape, zero], options)
 
 
-def _insert_slice(model: schema.ModelT, graph: schema.SubGraphT, index: int, larger: int, of: tuple[int, ...]) -> None:
-    whole = _add_tensor(graph, schema.TensorType.FLOAT32, of, larger)
-    begin = _add_constant(model, graph, np.zeros(len(of), np.int32))
+def _insert_slice(
+    model: schema.ModelT, graph: schema.SubGraphT, index: int, buffer: int, shape: tuple[int, ...]
+) -> None:
+    larger = _add_tensor(graph, schema.TensorType.FLOAT32, shape, buffer)
+    begin = _add_constant(model, graph, np.zeros(len(shape), np.int32))
     size = _add_constant(model, graph, np.array(graph.tensors[index].shape, np.int32))
     options = (schema.BuiltinOptions.SliceOptions, schema.SliceOptionsT())
-    _insert(model, graph, index, BUILTINS.SLICE, [whole, begin, size], options)
+    _insert(model, graph, index, BUILTINS.SLICE, [larger, begin, size], options)
 
 
 def _insert(model: schema.ModelT, graph: schema.SubGraphT, output: int, builtin: int, inputs: list, options) -> None:
@@ -131,19 +138,23 @@ def _forget_inner_details(model: schema.ModelT) -> None:
 
 def _share_buffers(model: schema.ModelT) -> None:
     """Keep what something uses, once; what holds nothing is all the first buffer, as the format has it."""
-    kept, places = [model.buffers[0]], {b"": 0}
-    for user in (*(tensor for subgraph in model.subgraphs for tensor in subgraph.tensors), *model.metadata):
+    kept, places = [model.buffers[0]], {_digest(b""): 0}
+    for user in (*(tensor for subgraph in model.subgraphs for tensor in subgraph.tensors), *(model.metadata or [])):
         buffer = model.buffers[user.buffer]
-        content = b"" if buffer.data is None else buffer.data.tobytes()
-        if content not in places:
-            places[content] = len(kept)
+        digest = _digest(b"" if buffer.data is None else buffer.data.tobytes())
+        if digest not in places:
+            places[digest] = len(kept)
             kept.append(buffer)
-        user.buffer = places[content]
+        user.buffer = places[digest]
     model.buffers = kept
 
 
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
 def _share_tables(model: schema.ModelT) -> None:
-    """Let equal tensors, and equal operators, be one table of the file; likewise what these refer to."""
+    """Let equal tensors, equal operators and their equal options be one table of the file."""
     shared: dict[bytes, Once] = {}
 
     def once(table: Any) -> Once | None:
@@ -154,8 +165,6 @@ def _share_tables(model: schema.ModelT) -> None:
         return shared.setdefault(bytes(builder.Output()), Once(table))
 
     for subgraph in model.subgraphs:
-        for tensor in subgraph.tensors:
-            tensor.quantization = once(tensor.quantization)
         for operator in subgraph.operators:
             operator.builtinOptions = once(operator.builtinOptions)
         subgraph.tensors = list(map(once, subgraph.tensors))
