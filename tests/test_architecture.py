@@ -16,6 +16,7 @@ ALLOWED = {
     "config": set(),
     "schedules": set(),
     "losses": set(),
+    "optimizer": {"config", "schedules"},
     "evaluation": set(),
     "phrasebook_lexicon": set(),
     "phrasebook": {"phrasebook_lexicon", "files"},
@@ -64,9 +65,9 @@ ALLOWED = {
     "serving_json": {"served_model"},
     "serving_grpc": {"batching", "served_model"},
     "serving": {"batching", "export", "served_model", "serving_grpc", "serving_json"},
-    "training": {"checkpoints", "config", "data", "losses", "reading", "schedules", "tokenizers", "validation"},
+    "training": {"checkpoints", "config", "data", "losses", "optimizer", "reading", "tokenizers", "validation"},
     "inspection": {"checkpoints", "layers", "validation"},
-    "run_pictures": {"checkpoints", "config", "figures", "layers", "masks", "special_ids", "training"},
+    "run_pictures": {"checkpoints", "config", "figures", "layers", "masks", "optimizer", "special_ids"},
 }
 TOP = {"__init__", "__main__", "cli"}
 

@@ -1,24 +1,83 @@
-"""The attention page in a real browser, with a real mouse."""
+"""The attention page: its file, and what it shows in a real browser to a real mouse."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
 
 import numpy as np
 from browser import Browser
+from made_up_attention import EXAMPLE, made_up_attention
 
-from tfformer.attention_maps import Attention, AttentionMaps
+from tfformer.attention_maps import AttentionMaps
 from tfformer.attention_pictures import draw_page
 
 
-def made_up(kind: str, rows: str, columns: str, layers: int, heads: int) -> AttentionMaps:
-    rows, columns = tuple(rows.split()), tuple(columns.split())
-    random = np.random.default_rng(5)
-    return AttentionMaps(kind, rows, columns, random.dirichlet(np.ones(len(columns)), (layers, heads, len(rows))))
+class Page(HTMLParser):
+    """The elements of a page, and its data."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.elements, self.open, self.data = [], [], ""
+        self.text = path.read_text(encoding="utf-8")
+        self.feed(self.text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in ("meta", "input"):
+            self.open.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == ("script", {"id": "data", "type": "application/json"}):
+            self.data += data
 
 
-def made_up_attention(source: str, target: str, layers: int = 2, heads: int = 2) -> Attention:
-    sides = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-    return Attention(*(made_up(kind, *side, layers, heads) for kind, side in sides.items()))
+def decoded(view: dict, kind: dict) -> np.ndarray:
+    shape = kind["layers"], kind["heads"], len(view["rows"]), len(view["columns"])
+    return np.frombuffer(base64.b64decode(view["weights"]), np.uint8).reshape(shape) / 255
 
 
-FOUND = made_up_attention("▁The ▁a nimal ▁is ▁tired . </s>", "▁Das ▁Ti er ▁ist ▁müde . </s>")
+def test_the_page_holds_every_weight_by_words_and_by_pieces(tmp_path):
+    draw_page(EXAMPLE, tmp_path / "page.html", "cross", "es", 1, 2)
+    page = Page(tmp_path / "page.html")
+    assert not page.open
+    data = json.loads(page.data)
+    assert data["start"] == {"kind": "cross", "layer": 1, "head": 2, "row": 2}
+    for maps in EXAMPLE:
+        kind = data["kinds"][maps.kind]
+        for name, view in {"pieces": maps, "words": maps.words()}.items():
+            assert (tuple(kind[name]["rows"]), tuple(kind[name]["columns"])) == (view.rows, view.columns)
+            np.testing.assert_allclose(decoded(kind[name], kind), view.weights, atol=0.002)
+
+
+def test_the_page_needs_nothing_else(tmp_path):
+    draw_page(EXAMPLE, tmp_path / "page.html")
+    page = Page(tmp_path / "page.html")
+    assert not {tag for tag, _ in page.elements} & {"link", "img", "iframe", "object"}
+    assert not [attributes for _, attributes in page.elements if {"src", "href"} & set(attributes)]
+    assert not re.search(r"https?:|//[a-z]|@import|url\(|fetch\(|import\(", page.text)
+
+
+def test_what_the_user_typed_cannot_become_html(tmp_path):
+    nasty = ["▁<script>alert(1)</script>", "▁{data}", "▁</script><!--", "▁\u2028\"'&amp;\\", "▁שלום"]
+    draw_page(made_up_attention(" ".join(nasty), "x"), tmp_path / "nasty.html")
+    draw_page(EXAMPLE, tmp_path / "plain.html")
+    found, plain = Page(tmp_path / "nasty.html"), Page(tmp_path / "plain.html")
+    assert found.elements == plain.elements and "alert" in found.data
+    assert json.loads(found.data)["kinds"]["encoder"]["pieces"]["rows"] == nasty
+
+
+def test_a_page_of_the_base_model_is_small(tmp_path):
+    words = " ".join(f"▁word{n}" for n in range(31))
+    draw_page(made_up_attention(words, words, layers=6, heads=8), tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size < 500_000
+
+
+# --- In the browser -------------------------------------------------------------------------------------------------
 
 
 def shown(browser: Browser) -> tuple[list[str], list[int]]:
@@ -35,9 +94,9 @@ def assert_shown(browser: Browser, maps: AttentionMaps, layer: int, head: int, r
 
 
 def test_pointing_at_a_word_shows_what_it_looks_at(browser, tmp_path):
-    draw_page(FOUND, tmp_path / "page.html", "encoder", "The", 1, 1)
+    draw_page(EXAMPLE, tmp_path / "page.html", "encoder", "The", 1, 1)
     browser.open((tmp_path / "page.html").as_uri())
-    words = FOUND.encoder.words()
+    words = EXAMPLE.encoder.words()
     for row in (2, 0, 3):
         browser.hover(f"#from button:nth-child({row + 1})")
         assert_shown(browser, words, 1, 1, row)
@@ -47,16 +106,16 @@ def test_pointing_at_a_word_shows_what_it_looks_at(browser, tmp_path):
 
 
 def test_layer_head_kind_and_pieces_are_switched(browser, tmp_path):
-    draw_page(FOUND, tmp_path / "page.html", "encoder", "The", 1, 1)
+    draw_page(EXAMPLE, tmp_path / "page.html", "encoder", "The", 1, 1)
     browser.open((tmp_path / "page.html").as_uri())
     browser.click("#heads button[data-layer='2'][data-head='2']")
-    assert_shown(browser, FOUND.encoder.words(), 2, 2, 0)
+    assert_shown(browser, EXAMPLE.encoder.words(), 2, 2, 0)
     browser.click("#kinds input[value=cross]")
     browser.hover("#from button:nth-child(2)")
-    assert_shown(browser, FOUND.cross.words(), 2, 2, 1)
+    assert_shown(browser, EXAMPLE.cross.words(), 2, 2, 1)
     browser.click("#views input[value=pieces]")
     browser.hover("#from button:nth-child(3)")
-    assert_shown(browser, FOUND.cross, 2, 2, 2)
+    assert_shown(browser, EXAMPLE.cross, 2, 2, 2)
     pressed = browser.evaluate("[...document.querySelectorAll('#heads [aria-pressed=true]')].map((b) => b.title)")
     assert pressed == ["layer 2, head 2"]
 
@@ -72,9 +131,8 @@ def test_what_the_user_typed_is_text(browser, tmp_path):
 
 
 def test_thirty_tokens_of_a_base_model_are_quick_to_open(browser, tmp_path):
-    """Six layers of eight heads: every head has its picture, and the page stays below 500 kB."""
+    """Six layers of eight heads: every head has its picture, and so has each layer's mean."""
     text = " ".join(f"▁word{n}" for n in range(30))
     draw_page(made_up_attention(text, text, layers=6, heads=8), tmp_path / "page.html")
-    assert (tmp_path / "page.html").stat().st_size < 500_000
     browser.open((tmp_path / "page.html").as_uri())
     assert browser.evaluate("document.querySelectorAll('#heads canvas').length") == 6 * (8 + 1)

@@ -9,10 +9,16 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy_layers import (
+    numpy_attention,
+    numpy_decoder_layer,
+    numpy_encoder_layer,
+    numpy_positions,
+    randomized,
+)
 
 from tfformer.layers import (
     DecoderLayer,
-    Dropout,
     EncoderLayer,
     FeedForward,
     KeyValue,
@@ -40,79 +46,8 @@ def same_weights_and_dropout_in_every_run():
     keras.utils.set_random_seed(0)
 
 
-def randomized(layer, seed=1):
-    """The layer with every weight random: zero biases and unit scales would hide what they are added to."""
-    if not layer.built:
-        layer.build(None)
-    rng = np.random.default_rng(seed)
-    layer.set_weights(
-        [rng.normal(scale=0.5, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.5) for w in layer.get_weights()]
-    )
-    return layer
-
-
 def refusal(message):
     return pytest.raises(ValueError, match=f"^{message}$")
-
-
-# The paper in NumPy, in float64
-
-
-def np_positions(positions, d_model, layout="interleaved"):
-    encoding = np.zeros((len(positions), d_model))
-    for i in range(d_model // 2):
-        angle = np.asarray(positions, np.float64) / 10000 ** (2 * i / d_model)
-        sine, cosine = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, d_model // 2 + i)
-        encoding[:, sine], encoding[:, cosine] = np.sin(angle), np.cos(angle)
-    return encoding
-
-
-def np_dense(dense, x):
-    return x @ np.asarray(dense.kernel, np.float64) + (np.asarray(dense.bias) if dense.use_bias else 0)
-
-
-def np_attention(layer, query, memory, mask=None):
-    """Sentence by sentence and head by head: the output and the weights."""
-    q = np_dense(layer.query, query)
-    k, v = np.split(np_dense(layer.key_value, memory), 2, axis=-1)
-    depth = q.shape[-1] // layer.num_heads
-    shape = (len(query), layer.num_heads, query.shape[1], memory.shape[1])
-    allowed = np.broadcast_to(True if mask is None else np.asarray(mask), shape)
-    weights, heads = np.zeros(shape), np.zeros(q.shape)
-    for b, h in np.ndindex(shape[:2]):
-        part = slice(h * depth, (h + 1) * depth)
-        e = np.where(allowed[b, h], np.exp(q[b, :, part] @ k[b, :, part].T / np.sqrt(depth)), 0)
-        weights[b, h] = e / e.sum(axis=-1, keepdims=True)
-        heads[b, :, part] = weights[b, h] @ v[b, :, part]
-    return np_dense(layer.output_projection, heads), weights
-
-
-def np_norm(norm, x):
-    x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + EPSILON)
-    return x * np.asarray(norm.gamma) + np.asarray(norm.beta)
-
-
-def np_feed_forward(layer, x):
-    return np_dense(layer.outer, np.maximum(0, np_dense(layer.inner, x)))
-
-
-def np_residual(residual, x, sublayer):
-    if residual.norm == "post":
-        return np_norm(residual.normalization, x + sublayer(x))
-    return x + sublayer(np_norm(residual.normalization, x))
-
-
-def np_encoder_layer(layer, x, mask):
-    x = np_residual(layer.self_attention_residual, x, lambda h: np_attention(layer.self_attention, h, h, mask)[0])
-    return np_residual(layer.feed_forward_residual, x, lambda h: np_feed_forward(layer.feed_forward, h))
-
-
-def np_decoder_layer(layer, x, memory, mask, memory_mask):
-    x = np_residual(layer.self_attention_residual, x, lambda h: np_attention(layer.self_attention, h, h, mask)[0])
-    x = np_residual(
-        layer.cross_attention_residual, x, lambda h: np_attention(layer.cross_attention, h, memory, memory_mask)[0]
-    )
-    return np_residual(layer.feed_forward_residual, x, lambda h: np_feed_forward(layer.feed_forward, h))
 
 
 # Positions
@@ -123,12 +58,12 @@ def np_decoder_layer(layer, x, memory, mask, memory_mask):
 def test_positions_are_the_papers_sines_and_cosines(layout, first, tolerance):
     layer = PositionalEncoding(16, layout)
     encoding = layer(tf.zeros([1, 60, 16]), first=first)[0]
-    np.testing.assert_allclose(encoding, np_positions(range(first, first + 60), 16, layout), atol=tolerance)
+    np.testing.assert_allclose(encoding, numpy_positions(range(first, first + 60), 16, layout), atol=tolerance)
 
 
 def test_positions_are_added_to_every_sentence():
     encoded = PositionalEncoding(D)(tf.constant(TARGET), first=2)
-    np.testing.assert_allclose(encoded, TARGET + np_positions([2, 3, 4, 5], D), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(encoded, TARGET + numpy_positions([2, 3, 4, 5], D), rtol=1e-5, atol=1e-6)
 
 
 def test_both_layouts_hold_the_same_numbers():
@@ -149,7 +84,7 @@ def test_half_precision_keeps_neighbouring_positions_above_256_apart(policy):
     encoding = layer(tf.zeros([1, 300, 16], layer.compute_dtype), first=256)[0]
     assert encoding.dtype == layer.compute_dtype
     encoding = np.asarray(encoding, np.float32)
-    np.testing.assert_allclose(encoding, np_positions(range(256, 556), 16), atol=2**-8)
+    np.testing.assert_allclose(encoding, numpy_positions(range(256, 556), 16), atol=2**-8)
     assert (np.abs(np.diff(encoding, axis=0)).max(axis=1) > 0.1).all()
 
 
@@ -205,7 +140,7 @@ def test_attention_equals_numpy(use_bias, mask):
     layer = randomized(MultiHeadAttention(D, HEADS, use_bias))
     assert len(layer.weights) == (6 if use_bias else 3)
     output, weights = layer(tf.constant(TARGET), tf.constant(MEMORY), mask, return_weights=True)
-    expected_output, expected_weights = np_attention(layer, TARGET, MEMORY, mask)
+    expected_output, expected_weights = numpy_attention(layer, TARGET, MEMORY, mask)
     np.testing.assert_allclose(weights, expected_weights, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(output, expected_output, rtol=1e-4, atol=1e-5)
 
@@ -307,7 +242,7 @@ def test_an_unknown_activation_is_refused():
 @pytest.mark.parametrize("use_bias", [True, False])
 def test_encoder_layer_equals_numpy(norm, use_bias):
     layer = randomized(EncoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=EPSILON))
-    expected = np_encoder_layer(layer, MEMORY, MEMORY_MASK)
+    expected = numpy_encoder_layer(layer, MEMORY, MEMORY_MASK)
     np.testing.assert_allclose(layer(tf.constant(MEMORY), MEMORY_MASK), expected, rtol=1e-4, atol=1e-4)
 
 
@@ -315,7 +250,7 @@ def test_encoder_layer_equals_numpy(norm, use_bias):
 @pytest.mark.parametrize("use_bias", [True, False])
 def test_decoder_layer_equals_numpy(norm, use_bias):
     layer = randomized(DecoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=EPSILON))
-    expected = np_decoder_layer(layer, TARGET, MEMORY, look_ahead_mask(4), MEMORY_MASK)
+    expected = numpy_decoder_layer(layer, TARGET, MEMORY, look_ahead_mask(4), MEMORY_MASK)
     output = layer(tf.constant(TARGET), tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
     np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
 
@@ -394,83 +329,6 @@ def test_normalisation_and_its_gradients_equal_keras_own(training):
         found.append([output, *tape.gradient(loss, [x, layer.gamma.value, layer.beta.value])])
     for our_value, their_value in zip(*found, strict=True):
         np.testing.assert_allclose(our_value, their_value, rtol=1e-4, atol=1e-5)
-
-
-# Dropout
-
-RATE = 0.25
-
-
-@pytest.mark.parametrize("shape", [(3, 5, 7), (4, 4)])
-def test_dropout_decides_for_every_number_by_itself(shape):
-    """An odd count too; neighbours, which share a random word, agree as often as strangers do."""
-    layer, kept = Dropout(RATE), []
-    for _ in range(4000 // shape[0]):
-        kept.append(np.asarray(layer(tf.ones(shape), training=True)).ravel() > 0)
-    kept = np.array(kept)
-    tolerance = 5 / np.sqrt(len(kept))
-    np.testing.assert_allclose(kept.mean(axis=0), 1 - RATE, atol=tolerance * np.sqrt(RATE * (1 - RATE)))
-    correlation = np.corrcoef(kept.T) - np.eye(kept.shape[1])
-    assert np.abs(correlation).max() < tolerance
-
-
-def test_dropout_of_nearly_everything_is_still_finite():
-    x = tf.Variable(tf.ones([1000]))
-    with tf.GradientTape() as tape:
-        output = Dropout(1 - 1e-9)(x, training=True)
-    assert np.isfinite(output).all() and np.isfinite(tape.gradient(output, x)).all()
-
-
-def test_dropout_zeroes_its_share_of_the_sublayers_output_and_scales_the_rest():
-    residual = Residual(64, dropout=RATE, norm="pre")
-    x, sublayer_output = tf.random.stateless_normal([2, 32, 50, 64], seed=[1, 2])
-    added = np.asarray(residual(x, sublayer_output, training=True) - x)
-    dropped = np.abs(added) < 1e-5
-    np.testing.assert_allclose(added[~dropped], (sublayer_output / (1 - RATE)).numpy()[~dropped], rtol=1e-3, atol=1e-5)
-    share = 4 * np.sqrt(RATE * (1 - RATE) / dropped.size)
-    assert dropped.mean() == pytest.approx(RATE, abs=share)
-    np.testing.assert_allclose(residual(x, sublayer_output, training=False), x + sublayer_output, rtol=1e-6)
-
-
-def test_dropout_preserves_the_scale_in_expectation():
-    residual = Residual(64, dropout=RATE, norm="pre")
-    ones = tf.ones([32, 50, 64])
-    mean = np.mean(residual(0 * ones, ones, training=True))
-    assert mean == pytest.approx(1, abs=4 * np.sqrt(RATE / (1 - RATE) / tf.size(ones).numpy()))
-
-
-def test_post_norm_drops_before_it_adds_and_normalises():
-    """All of a sub-layer dropped leaves LayerNorm(x)."""
-    residual = randomized(Residual(D, dropout=0.999999, epsilon=EPSILON))
-    output = residual(tf.constant(TARGET), tf.ones(TARGET.shape), training=True)
-    np.testing.assert_allclose(output, np_norm(residual.normalization, TARGET.astype(np.float64)), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("sublayer", ["self_attention", "cross_attention", "feed_forward"])
-def test_dropout_falls_on_the_output_of_each_sublayer_and_nowhere_inside(sublayer):
-    """With the other sub-layers silenced, what is added to x is the sub-layer's output over 1 - rate, or nothing."""
-    layer = DecoderLayer(D, HEADS, D_FF, dropout=RATE, norm="pre")
-    layer.build()
-    for name in {"self_attention", "cross_attention", "feed_forward"} - {sublayer}:
-        output = layer.feed_forward.outer if name == "feed_forward" else getattr(layer, name).output_projection
-        output.set_weights([0 * weight for weight in output.get_weights()])
-    x, memory = tf.constant(TARGET), tf.constant(MEMORY)
-    full = np.asarray(layer(x, memory, look_ahead_mask(4), MEMORY_MASK, training=False) - x)
-    added = np.asarray(layer(x, memory, look_ahead_mask(4), MEMORY_MASK, training=True) - x)
-    dropped = np.abs(added) < 1e-6
-    assert 0.1 < dropped.mean() < 0.4
-    np.testing.assert_allclose(added[~dropped], full[~dropped] / (1 - RATE), rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.parametrize("layer_class", [EncoderLayer, DecoderLayer])
-def test_dropout_is_active_in_training_alone(layer_class):
-    layer, without = (randomized(layer_class(D, HEADS, D_FF, dropout=rate)) for rate in (RATE, 0.0))
-    inputs = [tf.constant(TARGET)] + [tf.constant(MEMORY)] * (layer_class is DecoderLayer)
-    expected = without(*inputs)
-    np.testing.assert_array_equal(without(*inputs, training=True), expected)
-    np.testing.assert_array_equal(layer(*inputs), expected)
-    np.testing.assert_array_equal(layer(*inputs, training=False), expected)
-    assert np.abs(layer(*inputs, training=True) - expected).max() > 0.1
 
 
 # What Keras does with layers

@@ -8,10 +8,9 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tfformer import training, validation
-from tfformer.checkpoints import RunDirectory, new_model
+from tfformer.checkpoints import RunDirectory
 from tfformer.config import Config
 from tfformer.generator import Generator
 from tfformer.losses import RDropCrossEntropy
@@ -350,59 +349,6 @@ def test_separate_vocabularies_and_mixed_precision_train_too(corpus, tmp_path):
     assert len(Translator.load(tmp_path / "run").translate(["one two"])) == 1
 
 
-def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings(corpus):
-    optimizer = training._optimizer(config_for(corpus, clip_norm=0.5, accumulate_steps=3, ema_momentum=0.99))
-    assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.98, 1e-9)
-    assert (optimizer.global_clipnorm, optimizer.gradient_accumulation_steps) == (0.5, 3)
-    assert optimizer.ema_momentum**3 == pytest.approx(0.99)  # Keras averages at each of the three steps
-    decayed = training._optimizer(config_for(corpus, optimizer="adamw", weight_decay=0.1))
-    assert isinstance(decayed, keras.optimizers.AdamW) and decayed.weight_decay == 0.1
-    muon = training._optimizer(config_for(corpus, optimizer="muon", weight_decay=0.1, clip_norm=0.5))
-    assert (muon.weight_decay, muon.adam_weight_decay, muon.global_clipnorm) == (0.1, 0.1, 0.5)
-    assert (muon.adam_beta_1, muon.adam_beta_2, muon.epsilon) == (0.9, 0.98, 1e-9)
-
-
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_weights_decay_in_matrices_alone(corpus, optimizer):
-    """Without a gradient a matrix shrinks by rate times decay; biases and normalisations stay."""
-    values = {"optimizer": optimizer, "weight_decay": 0.1, "schedule": "plateau", "learning_rate": 0.01}
-    model = new_model(config_for(corpus).model, training._train_tokenizers(config_for(corpus)))
-    for weight in model.trainable_variables:
-        weight.assign(tf.ones_like(weight))  # biases begin with 0, which cannot shrink
-    before = [weight.numpy() for weight in model.trainable_variables]
-    training._optimizer(config_for(corpus, **values)).apply(
-        [tf.zeros_like(weight) for weight in before], model.trainable_variables
-    )
-    for weight, old in zip(model.trainable_variables, before, strict=True):
-        np.testing.assert_allclose(weight.numpy(), old * (1 - 0.001 * (old.ndim == 2)), rtol=1e-6, err_msg=weight.path)
-
-
-def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_the_rest_to_adam(corpus):
-    """After one step the change of a matrix has all singular values near one, times 0.2 sqrt(longer side) times rate.
-
-    (Liu et al. 2025, equation 4; Jordan et al. 2024 let the singular values lie between 0.7 and 1.2.) Adam's first step
-    has the size of the rate for every number.
-    """
-    config = config_for(corpus, optimizer="muon", schedule="plateau", learning_rate=0.01)
-    optimizer, random = training._optimizer(config), np.random.default_rng(1)
-    matrix = keras.Variable(np.zeros((24, 8), np.float32), name="kernel")
-    vector = keras.Variable(np.zeros(8, np.float32), name="bias")
-    optimizer.apply([tf.constant(random.normal(size=v.shape), tf.float32) for v in (matrix, vector)], [matrix, vector])
-    singular_values = np.linalg.svd(matrix.numpy(), compute_uv=False) / (0.2 * 24**0.5 * 0.01)
-    assert singular_values.min() > 0.6 and singular_values.max() < 1.3
-    np.testing.assert_allclose(np.abs(vector.numpy()), 0.01, rtol=1e-4)
-
-
-def test_muon_takes_the_embeddings_for_no_matrices(corpus):
-    config = config_for(corpus, optimizer="muon")
-    optimizer, model = training._optimizer(config), new_model(config.model, training._train_tokenizers(config))
-    optimizer.build(model.trainable_variables)
-    by_adam = {
-        weight.path.split("/")[-1] for weight in model.trainable_variables if optimizer._should_use_adamw(weight)
-    }
-    assert by_adam == {"embeddings", "bias", "gamma", "beta"}
-
-
 @pytest.mark.slow
 def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus, tmp_path):
     """Inverse square root with its peak at step 20, warmup by equation 3: the rate after the eighth step."""
@@ -432,14 +378,6 @@ def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
         np.testing.assert_array_equal(found, np.concatenate([alone] * times))
     assert isinstance(given["loss"], RDropCrossEntropy) == bool(r_drop)
     assert (getattr(given["loss"], "alpha", 0.0), given["loss"].label_smoothing) == (r_drop, 0.2)
-
-
-@pytest.mark.parametrize("schedule", [{"schedule": "inverse_sqrt"}, {"schedule": "linear", "total_steps": 50}])
-def test_accumulated_steps_count_as_one_for_the_schedule(corpus, schedule):
-    configs = [config_for(corpus, accumulate_steps=steps, **schedule) for steps in (1, 4)]
-    alone, together = map(training.learning_rate, configs)
-    for update in (0, 7, 19, 60):
-        assert float(together(4 * update + 3)) == pytest.approx(float(alone(update)), rel=1e-5)
 
 
 @pytest.mark.slow

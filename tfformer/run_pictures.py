@@ -14,8 +14,8 @@ from tfformer.config import Config
 from tfformer.figures import BLUE, GREEN, GREY, INK, LINE_GREY, ORANGE, PAPER, PINK, empty_figure, open_axes, save
 from tfformer.layers import positional_encoding
 from tfformer.masks import look_ahead_mask, padding_mask
+from tfformer.optimizer import learning_rate
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
-from tfformer.training import learning_rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

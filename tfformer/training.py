@@ -18,8 +18,8 @@ from tfformer.checkpoints import Model, RunDirectory, Tokenizers, new_model
 from tfformer.config import Config, TrainingConfig
 from tfformer.data import Batches, encode_text, sampled_texts
 from tfformer.losses import RDropCrossEntropy, SmoothedCrossEntropy
+from tfformer.optimizer import new_optimizer
 from tfformer.reading import Sides, read_pairs, read_sentences
-from tfformer.schedules import LinearSchedule, WarmupSchedule
 from tfformer.tokenizers import Tokenizer
 from tfformer.validation import Validation, best_epoch, is_validated, validations_since_best
 
@@ -215,7 +215,7 @@ def _compiled_model(config: Config, vocabularies: Tokenizers) -> Model:
     settings = config.training
     model = new_model(config.model, vocabularies, settings.dtype)
     model.compile(
-        optimizer=_optimizer(config),
+        optimizer=new_optimizer(config),
         loss=_loss(settings),
         jit_compile=settings.jit_compile,
     )
@@ -235,48 +235,6 @@ def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.
     if not settings.r_drop:
         return dataset
     return dataset.map(lambda *batch: tf.nest.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch))
-
-
-def _optimizer(config: Config) -> keras.optimizers.Optimizer:
-    """Adam(0.9, 0.98, 1e-9) as in section 5.3, AdamW, or Muon for the matrices within the layers (Jordan et al. 2024).
-
-    Muon's steps have the size of Adam's (Liu et al. 2025, section 2.2), which it leaves the embeddings and vectors to.
-    Keras clips, accumulates and averages; where it accumulates, it counts and averages at each of the accumulated
-    steps, and the moving average is told so. Biases and normalisations do not decay.
-    """
-    settings = config.training
-    accumulate = settings.accumulate_steps
-    shared = {
-        "learning_rate": learning_rate(config),
-        "epsilon": 1e-9,
-        "global_clipnorm": settings.clip_norm,
-        "gradient_accumulation_steps": accumulate if accumulate > 1 else None,
-        "use_ema": settings.ema_momentum is not None,
-        "ema_momentum": (settings.ema_momentum or 0.0) ** (1 / accumulate),
-    }
-    if settings.optimizer == "muon":
-        decay = settings.weight_decay or None  # to decay by 0 takes as long as by anything
-        adam = {"adam_beta_1": 0.9, "adam_beta_2": 0.98, "adam_weight_decay": decay}
-        optimizer = keras.optimizers.Muon(weight_decay=decay, **adam, **shared)
-    elif settings.optimizer == "adamw":
-        optimizer = keras.optimizers.AdamW(beta_1=0.9, beta_2=0.98, weight_decay=settings.weight_decay, **shared)
-    else:
-        optimizer = keras.optimizers.Adam(beta_1=0.9, beta_2=0.98, **shared)
-    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
-    return optimizer
-
-
-def learning_rate(config: Config) -> float | WarmupSchedule | LinearSchedule:
-    """By updates; Keras counts steps, of which `accumulate_steps` make an update."""
-    settings, d_model = config.training, config.model.d_model
-    if settings.schedule == "plateau":
-        return settings.learning_rate
-    warmup_steps = settings.warmup_steps * settings.accumulate_steps
-    if settings.schedule == "linear":
-        return LinearSchedule(settings.learning_rate, warmup_steps, settings.total_steps * settings.accumulate_steps)
-    if settings.schedule == "inverse_sqrt":
-        return WarmupSchedule.with_peak(settings.learning_rate, d_model, warmup_steps)
-    return WarmupSchedule(d_model, warmup_steps, settings.learning_rate_scale * settings.accumulate_steps**0.5)
 
 
 def _fit(model: Model, run: RunDirectory, config: Config, text: Text, history: list[dict], report: Report) -> None:

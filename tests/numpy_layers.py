@@ -1,0 +1,77 @@
+"""The paper's layers in NumPy, in float64, and random weights to compare with."""
+
+import numpy as np
+
+
+def randomized(layer, seed=1):
+    """The layer with every weight random: zero biases and unit scales would hide what they are added to."""
+    if not layer.built:
+        layer.build(None)
+    rng = np.random.default_rng(seed)
+    layer.set_weights(
+        [rng.normal(scale=0.5, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.5) for w in layer.get_weights()]
+    )
+    return layer
+
+
+def numpy_positions(positions, d_model, layout="interleaved"):
+    encoding = np.zeros((len(positions), d_model))
+    for i in range(d_model // 2):
+        angle = np.asarray(positions, np.float64) / 10000 ** (2 * i / d_model)
+        sine, cosine = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, d_model // 2 + i)
+        encoding[:, sine], encoding[:, cosine] = np.sin(angle), np.cos(angle)
+    return encoding
+
+
+def numpy_embedding(layer, ids):
+    """(B, T) -> (B, T, D): scaled, with the positions added."""
+    matrix = np.asarray(layer.embeddings, np.float64)
+    return matrix[ids] * np.sqrt(matrix.shape[1]) + numpy_positions(range(ids.shape[1]), matrix.shape[1])
+
+
+def numpy_dense(layer, x):
+    return x @ np.asarray(layer.kernel, np.float64) + (np.asarray(layer.bias) if layer.use_bias else 0)
+
+
+def numpy_attention(layer, query, memory, mask=None):
+    """Sentence by sentence and head by head: the output and the weights."""
+    q = numpy_dense(layer.query, query)
+    k, v = np.split(numpy_dense(layer.key_value, memory), 2, axis=-1)
+    depth = q.shape[-1] // layer.num_heads
+    shape = (len(query), layer.num_heads, query.shape[1], memory.shape[1])
+    allowed = np.broadcast_to(True if mask is None else np.asarray(mask), shape)
+    weights, heads = np.zeros(shape), np.zeros(q.shape)
+    for b, h in np.ndindex(shape[:2]):
+        part = slice(h * depth, (h + 1) * depth)
+        e = np.where(allowed[b, h], np.exp(q[b, :, part] @ k[b, :, part].T / np.sqrt(depth)), 0)
+        weights[b, h] = e / e.sum(axis=-1, keepdims=True)
+        heads[b, :, part] = weights[b, h] @ v[b, :, part]
+    return numpy_dense(layer.output_projection, heads), weights
+
+
+def numpy_normalization(layer, x):
+    x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + layer.epsilon)
+    return x * np.asarray(layer.gamma) + np.asarray(layer.beta)
+
+
+def numpy_feed_forward(layer, x):
+    return numpy_dense(layer.outer, np.maximum(0, numpy_dense(layer.inner, x)))
+
+
+def numpy_residual(residual, x, sublayer):
+    if residual.norm == "post":
+        return numpy_normalization(residual.normalization, x + sublayer(x))
+    return x + sublayer(numpy_normalization(residual.normalization, x))
+
+
+def numpy_encoder_layer(layer, x, mask):
+    x = numpy_residual(layer.self_attention_residual, x, lambda h: numpy_attention(layer.self_attention, h, h, mask)[0])
+    return numpy_residual(layer.feed_forward_residual, x, lambda h: numpy_feed_forward(layer.feed_forward, h))
+
+
+def numpy_decoder_layer(layer, x, memory, mask, memory_mask):
+    x = numpy_residual(layer.self_attention_residual, x, lambda h: numpy_attention(layer.self_attention, h, h, mask)[0])
+    x = numpy_residual(
+        layer.cross_attention_residual, x, lambda h: numpy_attention(layer.cross_attention, h, memory, memory_mask)[0]
+    )
+    return numpy_residual(layer.feed_forward_residual, x, lambda h: numpy_feed_forward(layer.feed_forward, h))
