@@ -230,7 +230,7 @@ def test_one_side_of_a_source_for_a_language_model(tmp_path):
     assert list(reading.read_sentences("text.en.gz", tmp_path)) == [("A house.",), ("",), ("A tree.",)]
     both = list(reading.read_pairs("phrasebook:valid"))
     for side, language in enumerate(("en", "de")):
-        sentences = list(reading.read_sentences("phrasebook:valid", languages=(language,)))
+        sentences = list(reading.read_sentences("phrasebook:valid", languages=[language]))
         assert sentences == [(pair[side],) for pair in both]
     with refusal(r"languages \['en', 'de'\] do not choose a side of the phrasebook; give \[en\] or \[de\]"):
         reading.read_sentences("phrasebook:valid", languages=("en", "de"))

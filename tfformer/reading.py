@@ -191,6 +191,7 @@ def _phrasebook_pairs(split: str) -> Iterator[SentencePair]:
 
 
 def _phrasebook_sentences(split: str, languages: tuple[str] | None) -> Iterator[tuple[str]]:
-    if languages not in (("en",), ("de",)):
-        raise ValueError(f"languages {list(languages or [])} do not choose a side of the phrasebook; give [en] or [de]")
-    return ((pair[languages == ("de",)],) for pair in _phrasebook_pairs(split))
+    chosen = list(languages or [])
+    if chosen not in (["en"], ["de"]):
+        raise ValueError(f"languages {chosen} do not choose a side of the phrasebook; give [en] or [de]")
+    return ((pair[chosen == ["de"]],) for pair in _phrasebook_pairs(split))
