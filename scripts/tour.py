@@ -3,7 +3,8 @@
 #
 # "I sleep" goes through a Transformer that is small enough to follow by hand: vectors of 4 numbers, 2 heads, one layer
 # on each side. Every step is taken with the layers of this package, and every line names its place in "Attention Is All
-# You Need" (Vaswani et al. 2017). The weights are random and have one decimal, so any product can be checked.
+# You Need" (Vaswani et al. 2017). The weights are random and have one decimal, and each is shown before it is used, so
+# any product can be checked.
 #
 # The same lesson as a script: `python scripts/tour.py`; as a notebook: `docs/tour.ipynb`.
 
@@ -63,7 +64,7 @@ model = Transformer(
 random = np.random.default_rng(3)
 for weight in model.weights:
     if weight.name not in ("gamma", "beta"):  # normalisation begins with a gain of 1 and a bias of 0
-        weight.assign(np.round(random.normal(scale=0.6, size=weight.shape), 1))
+        weight.assign(np.round(random.normal(scale=0.6, size=weight.shape), 1) + 0.0)  # no -0.0
 
 source, target, labels = [WORDS.index("I"), WORDS.index("sleep"), END_ID], [START_ID, 6, 7], [6, 7, END_ID]
 print("source:", words(source), source)
@@ -89,55 +90,80 @@ show("x = E[id] * sqrt(d_model) + PE", "section 3.5", x[0], words(source))
 # %% [markdown]
 # ## Encoder: self-attention
 #
-# Each word asks (query), offers (key) and has something to give (value). A head has its own two columns of each.
+# Each word asks (query), offers (key) and has something to give (value). A head has its own two columns of each. The
+# decoder attends by the same steps, so they are a function: `asking` are the words of x, `answering` those of memory.
+
 
 # %%
+def attend(layer, x, memory, asking, answering, asked="x", answer="x", mask=None):
+    """Equation 1 and section 3.2.2 for one sentence, step by step: x (1, T, D), memory (1, S, D) -> (T, D)."""
+    w_q, w_o = layer.query.kernel.numpy(), layer.output_projection.kernel.numpy()
+    w_k, w_v = np.split(layer.key_value.kernel.numpy(), 2, axis=1)
+    for name, matrix in (("W_Q", w_q), ("W_K", w_k), ("W_V", w_v)):
+        show(name, "section 3.2.2", split_heads(matrix))
+    q, k, v = split_heads(x[0] @ w_q), split_heads(memory[0] @ w_k), split_heads(memory[0] @ w_v)
+    show(f"Q = {asked} W_Q", "section 3.2.2", q, asking)
+    show(f"K = {answer} W_K", "section 3.2.2", k, answering)
+    show(f"V = {answer} W_V", "section 3.2.2", v, answering)
+
+    scores = q @ np.swapaxes(k, 1, 2)
+    show("Q K^T: a row asks, a column answers", "section 3.2.1, eq. 1", scores, asking, answering)
+    scaled = scores / np.sqrt(D_K)
+    show(f"s = Q K^T / sqrt(d_k), d_k = {D_MODEL}/{HEADS} = {D_K}", "section 3.2.1, eq. 1", scaled, asking, answering)
+    if mask is not None:
+        scaled = np.where(mask[0], scaled, -np.inf)
+        show("s, and -inf where the mask has 0", "section 3.2.3", scaled, asking, answering)
+    weights = np.exp(scaled) / np.exp(scaled).sum(axis=-1, keepdims=True)
+    show("softmax(s) = e^s / (sum of e^s in its row)", "section 3.2.1, eq. 1", weights, asking, answering)
+
+    heads = weights @ v
+    show("head = softmax(s) V", "section 3.2.1, eq. 1", heads, asking)
+    concatenated = np.concatenate(heads, axis=-1)
+    show("Concat(head 1, head 2)", "section 3.2.2", concatenated, asking)
+    show("W_O", "section 3.2.2", w_o)
+    attended = concatenated @ w_o
+    show("MultiHead(Q, K, V) = Concat(head 1, head 2) W_O", "section 3.2.2", attended, asking)
+
+    by_the_layer, weights_of_the_layer = layer(x, memory, mask, return_weights=True)
+    np.testing.assert_allclose(by_the_layer[0], attended, atol=1e-5)
+    np.testing.assert_allclose(weights_of_the_layer[0], weights, atol=1e-5)
+    print("\nMultiHeadAttention gives the same numbers.")
+    return attended
+
+
 layer = model.encoder.layers[0]
-attention = layer.self_attention
-key_value = attention.project(x)
-q, k, v = split_heads(attention.query(x)[0]), key_value.key[0], key_value.value[0]
-show("Q = x W_Q", "section 3.2.2", q, words(source))
-show("K = x W_K", "section 3.2.2", k, words(source))
-show("V = x W_V", "section 3.2.2", v, words(source))
-
-scores = q @ np.swapaxes(k, 1, 2)
-show("Q K^T: a row asks, a column answers", "section 3.2.1, eq. 1", scores, words(source), words(source))
-scaled = scores / np.sqrt(D_K)
-show(
-    f"Q K^T / sqrt(d_k), d_k = {D_MODEL}/{HEADS} = {D_K}", "section 3.2.1, eq. 1", scaled, words(source), words(source)
-)
-weights = np.exp(scaled) / np.exp(scaled).sum(axis=-1, keepdims=True)
-show("softmax: the weights, each row sums to 1", "section 3.2.1, eq. 1", weights, words(source), words(source))
-
-heads = weights @ v
-show("head = softmax(Q K^T / sqrt(d_k)) V", "section 3.2.1, eq. 1", heads, words(source))
-concatenated = np.concatenate(heads, axis=-1)
-show("Concat(head 1, head 2)", "section 3.2.2", concatenated, words(source))
-attended = concatenated @ attention.output_projection.kernel.numpy()
-show("MultiHead(Q, K, V) = Concat(head 1, head 2) W_O", "section 3.2.2", attended, words(source))
-
-by_the_layer, weights_of_the_layer = attention(x, x, return_weights=True)
-np.testing.assert_allclose(by_the_layer[0], attended, atol=1e-5)
-np.testing.assert_allclose(weights_of_the_layer[0], weights, atol=1e-5)
-print("\nMultiHeadAttention(x, x) gives the same numbers.")
+attended = attend(layer.self_attention, x, x, words(source), words(source))
 
 # %% [markdown]
 # ## Encoder: residual connection, normalisation, feed-forward
 #
-# What a sub-layer finds is added to what came in; then each row is moved and scaled to mean 0 and variance 1.
+# What a sub-layer finds is added to what came in, r = x + MultiHead(x); then each row of r is moved and scaled to mean
+# 0 and variance 1: LayerNorm(r) = (r - mean of the row) / sqrt(variance of the row) (Ba et al. 2016, eq. 4).
+
 
 # %%
-added = x[0] + attended
-show("x + MultiHead(x)", "section 3.1", added, words(source))
-normalized = layer.self_attention_residual(x, attended[np.newaxis])
-show("LayerNorm(x + MultiHead(x))", "section 3.1; Ba et al. 2016", normalized[0], words(source))
+def add_and_normalize(residual, x, found, sublayer, rows):
+    """x (1, T, D) and what a sub-layer found for it (T, D) -> (1, T, D)."""
+    show(f"r = x + {sublayer}", "section 3.1", x[0] + found, rows)
+    normalized = residual(x, found[np.newaxis])
+    show("LayerNorm(r) = (r - mean) / sqrt(variance), the next x", "section 3.1", normalized[0], rows)
+    return normalized
 
-inner = layer.feed_forward.inner(normalized)
-show("max(0, x W1 + b1)", "section 3.3, eq. 2", inner[0], words(source))
-outer = layer.feed_forward(normalized)
-show("FFN(x) = max(0, x W1 + b1) W2 + b2", "section 3.3, eq. 2", outer[0], words(source))
-memory = layer.feed_forward_residual(normalized, outer)
-show("memory = LayerNorm(x + FFN(x)): what the encoder hands over", "section 3.1", memory[0], words(source))
+
+def feed_forward(layer, x, rows):
+    """Equation 2 for one sentence, step by step: x (1, T, D) -> (T, D)."""
+    for name, matrix in zip(("W1", "b1", "W2", "b2"), layer.get_weights(), strict=True):
+        show(name, "section 3.3, eq. 2", matrix)
+    show("max(0, x W1 + b1)", "section 3.3, eq. 2", layer.inner(x)[0], rows)
+    found = layer(x)[0]
+    show("FFN(x) = max(0, x W1 + b1) W2 + b2", "section 3.3, eq. 2", found, rows)
+    return found
+
+
+x = add_and_normalize(layer.self_attention_residual, x, attended, "MultiHead(x)", words(source))
+found = feed_forward(layer.feed_forward, x, words(source))
+memory = add_and_normalize(layer.feed_forward_residual, x, found, "FFN(x)", words(source))
+print("\nThis last x is the memory, which the encoder hands over.")
 
 np.testing.assert_allclose(model.encode(tf.constant([source]))[0], memory, atol=1e-5)
 print("\nmodel.encode gives the same numbers.")
@@ -150,9 +176,10 @@ print("\nmodel.encode gives the same numbers.")
 
 # %%
 batch = tf.constant([source, [5, END_ID, PAD_ID]])
-show("padding mask of 'I sleep </s>' and 'sleep </s> <pad>'; 1: allowed", "section 3.1", padding_mask(batch)[:, 0, 0])
+show("padding mask of 'I sleep </s>' and 'sleep </s> <pad>': 1 where id != 0", "section 3.2.3",
+     padding_mask(batch)[:, 0, 0])  # fmt: skip
 ahead = look_ahead_mask(len(target))[0, 0]
-show("look-ahead mask; 1: allowed", "section 3.2.3", ahead, words(target), words(target))
+show("look-ahead mask: 1 where column <= row", "section 3.2.3", ahead, words(target), words(target))
 
 # %% [markdown]
 # ## Decoder
@@ -164,26 +191,19 @@ decoder = model.decoder.layers[0]
 y = model.decoder.enter(model.target_embedding(tf.constant([target])))
 show("y = E[id] * sqrt(d_model) + PE", "sections 3.4, 3.5", y[0], words(target))
 
-self_query, self_key_value = split_heads(decoder.self_attention.query(y)[0]), decoder.self_attention.project(y)
-self_scores = np.where(ahead, self_query @ np.swapaxes(self_key_value.key[0], 1, 2) / np.sqrt(D_K), -np.inf)
-show("Q K^T / sqrt(d_k), masked", "section 3.2.3", self_scores, words(target), words(target))
-self_attended, self_weights = decoder.self_attention(y, y, look_ahead_mask(len(target)), return_weights=True)
-show("softmax: nobody looks ahead", "section 3.2.1, eq. 1", self_weights[0], words(target), words(target))
-y = decoder.self_attention_residual(y, self_attended)
-show("LayerNorm(y + MultiHead(y))", "section 3.1", y[0], words(target))
+attended = attend(decoder.self_attention, y, y, words(target), words(target), "y", "y", look_ahead_mask(len(target)))
+y = add_and_normalize(decoder.self_attention_residual, y, attended, "MultiHead(x)", words(target))
 
-cross_attended, cross_weights = decoder.cross_attention(y, memory, return_weights=True)
-show(
-    "cross-attention: a row is a target word, a column a source word",
-    "section 3.2.3",
-    cross_weights[0],
-    words(target),
-    words(source),
-)
-y = decoder.cross_attention_residual(y, cross_attended)
-show("LayerNorm(y + MultiHead(y, memory))", "section 3.1", y[0], words(target))
-y = decoder.feed_forward_residual(y, decoder.feed_forward(y))
-show("LayerNorm(y + FFN(y))", "sections 3.1, 3.3", y[0], words(target))
+# %% [markdown]
+# Now the words of the target ask, by the last x as y, and those of the source answer, by the memory.
+
+# %%
+attended = attend(decoder.cross_attention, y, memory, words(target), words(source), "y", "memory")
+y = add_and_normalize(decoder.cross_attention_residual, y, attended, "MultiHead(x, memory)", words(target))
+
+# %%
+found = feed_forward(decoder.feed_forward, y, words(target))
+y = add_and_normalize(decoder.feed_forward_residual, y, found, "FFN(x)", words(target))
 
 # %% [markdown]
 # ## From vectors to words, and the loss
@@ -194,17 +214,19 @@ show("LayerNorm(y + FFN(y))", "sections 3.1, 3.3", y[0], words(target))
 # %%
 logits = model({"source": tf.constant([source]), "target": tf.constant([target])})
 np.testing.assert_allclose(model.output_embedding.logits(y), logits, atol=1e-5)
-show("logits = y E^T", "section 3.4", logits[0], words(target), WORDS)
+show("logits = x E^T", "section 3.4", logits[0], words(target), WORDS)
 probabilities = tf.nn.softmax(logits)[0]
-show("softmax(logits): a row is P(next word)", "section 3.4", probabilities, words(target), WORDS)
+show("P(next word) = softmax(logits) of a row", "section 3.4", probabilities, words(target), WORDS)
 
 smoothed = (1 - SMOOTHING) * np.eye(len(WORDS))[labels] + SMOOTHING / len(WORDS)
-show("what the model should say: 0.9 one-hot + 0.1 / 8", "section 5.4", smoothed, words(labels), WORDS)
+show("smoothed = 0.9 one-hot + 0.1 / 8: what the model should say", "section 5.4", smoothed, words(labels), WORDS)
 losses = -(smoothed * np.log(probabilities)).sum(axis=-1)
-show("cross-entropy of each word, in nats", "section 5.4", losses, columns=words(labels))
+show(
+    "-(sum of smoothed * log P): the cross-entropy of each word, in nats", "section 5.4", losses, columns=words(labels)
+)
 loss = SmoothedCrossEntropy(SMOOTHING)(tf.constant([labels]), logits)
-show("their mean, as SmoothedCrossEntropy has it: the loss", "section 5.4", loss)
-show("perplexity = e^(mean of -log P(word)), without smoothing", "section 6.1",
+show("loss = their mean, as SmoothedCrossEntropy has it", "section 5.4", loss)
+show("perplexity = e^(mean of -log P(word)), without smoothing", "section 5.4",
      np.exp(-np.mean(np.log(np.asarray(probabilities)[range(3), labels]))))  # fmt: skip
 
 # %% [markdown]
@@ -237,6 +259,7 @@ print(f"\nloss before {before:.2f}, after 600 steps {after:.2f} nats a word (sec
 memory = model.memory(tf.constant([source]))
 
 
+@tf.function
 def next_word(ids, step, cache):
     return model.decode_step(ids, step, cache, memory)
 
@@ -259,11 +282,11 @@ def follow(ids):
     return found
 
 
-print()
+print("\nP(sentence) = product of P(word | the words before it)   (section 3.1, auto-regressive)")
 greedy, beam = search(greedy_search, 1), search(beam_search, 2, 2, 0.0)
 for ids, count in TRANSLATIONS.items():
     steps = follow([*ids, END_ID])
     product = " * ".join(f"{probability:.2f}" for probability in steps)
     print(f"P({' '.join(words([*ids, END_ID]))}) = {product} = {np.prod(steps):.2f}   (in the text: {count} of 10)")
-print(f"greedy search (beam 1) finds  {' '.join(greedy[0][0])}  with probability {greedy[0][1]:.2f}")
+print(f"greedy search (beam 1) finds  {' '.join(greedy[0][0])}  with probability {greedy[0][1]:.2f}   (section 6.1)")
 print(f"beam search   (beam 2) finds  {' '.join(beam[0][0])}  with probability {beam[0][1]:.2f}   (section 6.1)")

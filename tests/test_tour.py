@@ -76,16 +76,17 @@ def heads(x):
 
 def attend(weights, kind, x, memory, allowed=True):
     """Every step of eq. 1 and section 3.2.2, by name."""
-    q, k, v = (
-        heads(part) for part in (x @ weights[f"{kind} Q"], *np.split(memory @ weights[f"{kind} KV"], 2, axis=-1))
-    )
-    scores = q @ k.transpose(0, 2, 1)
-    scaled = np.where(allowed, scores / np.sqrt(2), -np.inf)
-    head = softmax(scaled) @ v
-    concatenated = np.hstack([head[0], head[1]])
-    output = concatenated @ weights[f"{kind} O"]
-    names = ("q", "k", "v", "scores", "scaled", "weights", "head", "concatenated", "output")
-    return dict(zip(names, (q, k, v, scores, scaled, softmax(scaled), head, concatenated, output), strict=True))
+    w_q, w_o = weights[f"{kind} Q"], weights[f"{kind} O"]
+    w_k, w_v = np.split(weights[f"{kind} KV"], 2, axis=-1)
+    found = {"w_q": heads(w_q), "w_k": heads(w_k), "w_v": heads(w_v), "w_o": w_o}
+    found |= {"q": heads(x @ w_q), "k": heads(memory @ w_k), "v": heads(memory @ w_v)}
+    found["scores"] = found["q"] @ found["k"].transpose(0, 2, 1)
+    found["scaled"] = found["scores"] / np.sqrt(2)
+    found["masked"] = np.where(allowed, found["scaled"], -np.inf)
+    found["weights"] = softmax(found["masked"])
+    found["head"] = found["weights"] @ found["v"]
+    found["concatenated"] = np.hstack([found["head"][0], found["head"][1]])
+    return found | {"output": found["concatenated"] @ w_o}
 
 
 def encoding():
@@ -105,53 +106,64 @@ def expected(tour) -> dict[str, list[np.ndarray]]:
     E, encoder, decoder = weights["E"], weights["encoder"], weights["decoder"]
     x = 2 * E[SOURCE] + encoding()
     a = attend(encoder, "self_attention", x, x)
-    normalized = norm(x + a["output"])
-    inner, outer = feed_forward(encoder, normalized)
-    memory = norm(normalized + outer)
+    x2, e = norm(x + a["output"]), {}
+    e["inner"], e["outer"] = feed_forward(encoder, x2)
+    memory = norm(x2 + e["outer"])
     y = 2 * E[TARGET] + encoding()
     b = attend(decoder, "self_attention", y, y, LOOK_AHEAD)
     y2 = norm(y + b["output"])
     c = attend(decoder, "cross_attention", y2, memory)
-    y3 = norm(y2 + c["output"])
-    y4 = norm(y3 + feed_forward(decoder, y3)[1])
+    y3, d = norm(y2 + c["output"]), {}
+    d["inner"], d["outer"] = feed_forward(decoder, y3)
+    y4 = norm(y3 + d["outer"])
     logits = y4 @ E.T
     p = softmax(logits)
     smoothed = np.full((3, 8), 0.1 / 8)
     smoothed[range(3), LABELS] += 0.9
     losses = -(smoothed * np.log(p)).sum(axis=-1)
+
+    def of_each_attention(name):
+        return [attention[name] for attention in (a, b, c)]
+
     return {
         "E, the embedding of each word": [E],
         "E[id] * sqrt(4)": [2 * E[SOURCE]],
         "PE: sin(pos), cos(pos), sin(pos/100), cos(pos/100)": [encoding()],
         "x = E[id] * sqrt(d_model) + PE": [x],
+        "W_Q": of_each_attention("w_q"),
+        "W_K": of_each_attention("w_k"),
+        "W_V": of_each_attention("w_v"),
         "Q = x W_Q": [a["q"]],
         "K = x W_K": [a["k"]],
         "V = x W_V": [a["v"]],
-        "Q K^T: a row asks, a column answers": [a["scores"]],
-        "Q K^T / sqrt(d_k), d_k = 4/2 = 2": [a["scaled"]],
-        "softmax: the weights, each row sums to 1": [a["weights"]],
-        "head = softmax(Q K^T / sqrt(d_k)) V": [a["head"]],
-        "Concat(head 1, head 2)": [a["concatenated"]],
-        "MultiHead(Q, K, V) = Concat(head 1, head 2) W_O": [a["output"]],
-        "x + MultiHead(x)": [x + a["output"]],
-        "LayerNorm(x + MultiHead(x))": [normalized],
-        "max(0, x W1 + b1)": [inner],
-        "FFN(x) = max(0, x W1 + b1) W2 + b2": [outer],
-        "memory = LayerNorm(x + FFN(x)): what the encoder hands over": [memory],
-        "padding mask of 'I sleep </s>' and 'sleep </s> <pad>'; 1: allowed": [[[1, 1, 1], [1, 1, 0]]],
-        "look-ahead mask; 1: allowed": [LOOK_AHEAD],
+        "Q = y W_Q": [b["q"], c["q"]],
+        "K = y W_K": [b["k"]],
+        "V = y W_V": [b["v"]],
+        "K = memory W_K": [c["k"]],
+        "V = memory W_V": [c["v"]],
+        "Q K^T: a row asks, a column answers": of_each_attention("scores"),
+        "s = Q K^T / sqrt(d_k), d_k = 4/2 = 2": of_each_attention("scaled"),
+        "s, and -inf where the mask has 0": [b["masked"]],
+        "softmax(s) = e^s / (sum of e^s in its row)": of_each_attention("weights"),
+        "head = softmax(s) V": of_each_attention("head"),
+        "Concat(head 1, head 2)": of_each_attention("concatenated"),
+        "W_O": of_each_attention("w_o"),
+        "MultiHead(Q, K, V) = Concat(head 1, head 2) W_O": of_each_attention("output"),
+        "r = x + MultiHead(x)": [x + a["output"], y + b["output"]],
+        "r = x + MultiHead(x, memory)": [y2 + c["output"]],
+        "r = x + FFN(x)": [x2 + e["outer"], y3 + d["outer"]],
+        "LayerNorm(r) = (r - mean) / sqrt(variance), the next x": [x2, memory, y2, y3, y4],
+        **{name: [encoder[name], decoder[name]] for name in ("W1", "b1", "W2", "b2")},
+        "max(0, x W1 + b1)": [e["inner"], d["inner"]],
+        "FFN(x) = max(0, x W1 + b1) W2 + b2": [e["outer"], d["outer"]],
+        "padding mask of 'I sleep </s>' and 'sleep </s> <pad>': 1 where id != 0": [[[1, 1, 1], [1, 1, 0]]],
+        "look-ahead mask: 1 where column <= row": [LOOK_AHEAD],
         "y = E[id] * sqrt(d_model) + PE": [y],
-        "Q K^T / sqrt(d_k), masked": [b["scaled"]],
-        "softmax: nobody looks ahead": [b["weights"]],
-        "LayerNorm(y + MultiHead(y))": [y2],
-        "cross-attention: a row is a target word, a column a source word": [c["weights"]],
-        "LayerNorm(y + MultiHead(y, memory))": [y3],
-        "LayerNorm(y + FFN(y))": [y4],
-        "logits = y E^T": [logits],
-        "softmax(logits): a row is P(next word)": [p],
-        "what the model should say: 0.9 one-hot + 0.1 / 8": [smoothed],
-        "cross-entropy of each word, in nats": [losses],
-        "their mean, as SmoothedCrossEntropy has it: the loss": [losses.mean()],
+        "logits = x E^T": [logits],
+        "P(next word) = softmax(logits) of a row": [p],
+        "smoothed = 0.9 one-hot + 0.1 / 8: what the model should say": [smoothed],
+        "-(sum of smoothed * log P): the cross-entropy of each word, in nats": [losses],
+        "loss = their mean, as SmoothedCrossEntropy has it": [losses.mean()],
         "perplexity = e^(mean of -log P(word)), without smoothing": [np.prod(p[range(3), LABELS]) ** (-1 / 3)],
     }
 
@@ -159,6 +171,7 @@ def expected(tour) -> dict[str, list[np.ndarray]]:
 def test_every_printed_figure_is_numpys(printed, expected):
     assert printed.keys() == expected.keys()
     for name, arrays in expected.items():
+        assert len(printed[name]) == len(arrays), name
         for shown, computed in zip(printed[name], arrays, strict=True):
             np.testing.assert_allclose(shown, computed, atol=0.0051, err_msg=name)
 
