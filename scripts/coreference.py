@@ -2,8 +2,9 @@
 """How a phrasebook run resolves "it": scripts/coreference.py RUN
 
 Translates the held-out coreference sentences and counts the German pronouns that are right; looks on the validation
-sentences for the attention head that resolves "it" and measures it on the held-out ones; draws that head's view of the
-two most famous of them into RUN/it.png and RUN/it_wide.png. The last line is JSON.
+sentences for the attention head that resolves the pronoun, in the encoder "it", in cross-attention its translation, and
+measures it on the held-out ones; draws that head's view of the two most famous of them into RUN/it.png and
+RUN/it_wide.png. The last line is JSON.
 """
 
 import json
@@ -39,17 +40,18 @@ def main(run: str) -> None:
     right = [pronoun_of(text) == pronoun_of(pair.target) for text, pair in zip(translations, held_out, strict=True)]
 
     found = find_coreference_head(translator, coreference_pairs("valid"))
-    chosen = next(score for score in found if score.kind == "encoder")
     measured = {(s.kind, s.layer, s.head): s for s in find_coreference_head(translator, held_out)}
-    score = measured[chosen.kind, chosen.layer, chosen.head]
+    best = measured[found[0].kind, found[0].layer, found[0].head]
     print(f'Heads that look from "it" (cross: from er, sie or es) at its noun, {len(held_out)} held-out sentences:')
     print_head_scores([measured[s.kind, s.layer, s.head] for s in found[:6]])
 
     for name, sentence in FAMOUS.items():
-        picture = Path(run) / name
-        draw_word(attention(translator, sentence).encoder.words(), "it", picture, score.layer, score.head)
-        print(f"{sentence}\n{translator.translate([sentence])[0]}\n{picture}")
-    print(json.dumps({"pronouns_right": sum(right) / len(right), "sentences": len(right), "head": score._asdict()}))
+        [translation], picture = translator.translate([sentence]), Path(run) / name
+        maps = getattr(attention(translator, sentence, translation), best.kind).words()
+        word = "it" if best.kind == "encoder" else pronoun_of(translation)
+        draw_word(maps, word, picture, best.layer, best.head)
+        print(f"{sentence}\n{translation}\n{picture}")
+    print(json.dumps({"pronouns_right": sum(right) / len(right), "sentences": len(right), "head": best._asdict()}))
 
 
 if __name__ == "__main__":

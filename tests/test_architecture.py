@@ -66,7 +66,7 @@ ALLOWED = {
     "serving_grpc": {"batching", "served_model"},
     "serving": {"batching", "export", "served_model", "serving_grpc", "serving_json"},
     "training": {"checkpoints", "config", "data", "losses", "optimizer", "reading", "tokenizers", "validation"},
-    "inspection": {"checkpoints", "layers", "validation"},
+    "inspection": {"checkpoints", "config", "layers", "validation"},
     "run_pictures": {"checkpoints", "config", "figures", "layers", "masks", "optimizer", "special_ids"},
 }
 TOP = {"__init__", "__main__", "cli"}

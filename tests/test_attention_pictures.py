@@ -152,7 +152,13 @@ def test_the_verb_draws_once(tiny_run, tmp_path, capsys):
     assert output.read_bytes() == drawn
 
 
-def test_the_verb_refuses_in_one_line(tiny_run, tmp_path, capsys):
-    assert main(["attention", str(tiny_run), "The cat.", "--head", "9", "--output", str(tmp_path / "f.html")]) == 2
-    message = "tfformer: head=9 does not exist; encoder self-attention has the heads 1 to 2 and 'mean'\n"
-    assert capsys.readouterr().err.endswith(message)
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (["--head", "9"], "head=9 does not exist; encoder self-attention has the heads 1 to 2 and 'mean'"),
+        (["--layer", "first"], "layer='first' does not exist; encoder self-attention has the layers 1 to 1"),
+    ],
+)
+def test_the_verb_refuses_in_one_line(tiny_run, tmp_path, capsys, choice, message):
+    assert main(["attention", str(tiny_run), "The cat.", *choice, "--output", str(tmp_path / "f.html")]) == 2
+    assert capsys.readouterr().err.endswith(f"tfformer: {message}\n")

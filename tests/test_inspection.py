@@ -102,6 +102,14 @@ def test_the_verb_draws_four_whole_pictures_and_overwrites_none(tiny_run, tmp_pa
     assert (folder / "positions.png").stat().st_mtime_ns == before
 
 
+def test_a_language_model_has_one_vocabulary_and_only_the_look_ahead_mask(counting_run, tmp_path, capsys, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(run_pictures, "_draw_mask", lambda ax, title, *_: drawn.append(title))
+    assert main(["inspect", str(counting_run), "--output", str(tmp_path / "pictures")]) == 0
+    assert "Vocabulary\n  29 pieces\n" in capsys.readouterr().out
+    assert drawn == ["Decoder: look-ahead mask"]
+
+
 def test_a_file_is_no_folder_for_pictures(tiny_run, tmp_path, capsys):
     (tmp_path / "notes").write_text("mine")
     assert main(["inspect", str(tiny_run), "--output", str(tmp_path / "notes")]) == 2

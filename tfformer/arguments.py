@@ -136,7 +136,7 @@ def _add_looking(verb: AddVerb) -> None:
     attention.add_argument("--target", metavar="SENTENCE", help="its translation; the model's own if left out")
     attention.add_argument("--kind", choices=["encoder", "decoder", "cross"], default="encoder")
     attention.add_argument("--word", metavar="WORD", help="the word whose attention is drawn; heat maps if left out")
-    attention.add_argument("--layer", type=int, metavar="L", help="counted from 1")
+    attention.add_argument("--layer", metavar="L", help="counted from 1")
     attention.add_argument("--head", metavar="H", help="counted from 1, or mean; all heads if left out")
     attention.add_argument("--output", required=True, metavar="F", help="a new .png, .svg or .html (a page to explore)")
 

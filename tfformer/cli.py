@@ -201,9 +201,9 @@ def _attention(options: argparse.Namespace) -> None:
     from tfformer.translator import Translator
 
     _check_new(options.output)
-    head = int(options.head) if (options.head or "").isdecimal() else options.head
+    layer, head = (int(text) if text and text.isdecimal() else text for text in (options.layer, options.head))
     found = attention(Translator.load(options.run), options.sentence, options.target)
-    draw(found, options.output, options.kind, options.word, options.layer, head)
+    draw(found, options.output, options.kind, options.word, layer, head)
 
 
 def _inspect(options: argparse.Namespace) -> None:

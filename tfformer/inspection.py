@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from tfformer.checkpoints import Model, RunDirectory, Tokenizers, new_model
+from tfformer.config import Config
 from tfformer.layers import TokenEmbedding
 from tfformer.validation import DECIDING, best_epoch, is_validated
 
@@ -28,7 +29,7 @@ def describe(run: RunDirectory) -> str:
     """Everything that `tfformer inspect` prints; the run may be unfinished."""
     tokenizers = run.tokenizers()
     model = new_model(run.config().model, tokenizers)
-    parts = (_progress(run), _recipe(run), _vocabulary(tokenizers), _layers(model), _files(run))
+    parts = (_progress(run), _recipe(run), _vocabulary(run.config(), tokenizers), _layers(model), _files(run))
     return "\n\n".join(parts)
 
 
@@ -87,7 +88,9 @@ def _recipe(run: RunDirectory) -> str:
     return f"Recipe\n{_indented(text)}"
 
 
-def _vocabulary(tokenizers: Tokenizers) -> str:
+def _vocabulary(config: Config, tokenizers: Tokenizers) -> str:
+    if config.model.architecture == "decoder":
+        return f"Vocabulary\n  {tokenizers.target.vocab_size:,} pieces"
     if tokenizers.shared:
         return f"Vocabulary\n  {tokenizers.source.vocab_size:,} pieces, shared by source and target"
     return (

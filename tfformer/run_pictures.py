@@ -49,7 +49,7 @@ def draw(run: RunDirectory, folder: str | Path) -> Iterator[Path]:
     yield rate
     draw_positions(config.data.max_length, config.model.d_model, config.model.position_layout, positions)
     yield positions
-    draw_masks(masks)
+    draw_masks(masks, config.model.architecture)
     yield masks
 
 
@@ -168,21 +168,23 @@ def _draw_likeness(ax: Axes, encoding: np.ndarray) -> None:
 # --- Masks ----------------------------------------------------------------------------------------------------------
 
 
-def draw_masks(path: Path) -> None:
-    """Who may attend to whom in a padded sentence of six places and its translation: from `masks.py` itself."""
+def draw_masks(path: Path, architecture: str = "encoder-decoder") -> None:
+    """Who may attend to whom in a padded sentence of six places and its translation: from `masks.py` itself.
+
+    A language model, `architecture` "decoder", has the look-ahead mask alone.
+    """
     real = {"</s>": END_ID, "<pad>": PAD_ID, "<s>": START_ID}
     source = tf.constant([[real.get(token, END_ID + 1) for token in SOURCE]])
     queries = len(SOURCE)
     padding = np.broadcast_to(padding_mask(source)[0, 0], (queries, queries))
     ahead = look_ahead_mask(len(TARGET))[0, 0].numpy()
     memory = np.broadcast_to(padding_mask(source)[0, 0], (len(TARGET), queries))
-    panels = (
-        ("Encoder: padding mask", padding, SOURCE, SOURCE),
-        ("Decoder: look-ahead mask", ahead, TARGET, TARGET),
-        ("Cross-attention: padding mask", memory, TARGET, SOURCE),
-    )
-    figure = empty_figure((13.5, 5), layout="constrained")
-    for ax, panel in zip(figure.subplots(1, 3), panels, strict=True):
+    panels = [("Decoder: look-ahead mask", ahead, TARGET, TARGET)]
+    if architecture == "encoder-decoder":
+        panels.insert(0, ("Encoder: padding mask", padding, SOURCE, SOURCE))
+        panels.append(("Cross-attention: padding mask", memory, TARGET, SOURCE))
+    figure = empty_figure((4.5 * len(panels), 5), layout="constrained")
+    for ax, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _draw_mask(ax, *panel)
     figure.suptitle("Masks: a blue place may be attended to", fontsize=15, fontweight="bold", color=INK)
     save(figure, path)
