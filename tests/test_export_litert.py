@@ -113,6 +113,7 @@ def copied(dynamic, tmp_path):
         (lambda folder: (folder / "tokenizer.model").write_bytes(b"x"), "tokenizer.model is not the file that was"),
         (lambda folder: (folder / "manifest.json").unlink(), "manifest.json cannot be read"),
         (lambda folder: (folder / "manifest.json").write_text("[1, 2]"), "does not describe a LiteRT model"),
+        (lambda folder: (folder / "manifest.json").write_text('{"format": "tflite"}'), "does not describe a LiteRT"),
         (
             lambda folder: (folder / "manifest.json").write_text('{"format": "saved_model"}'),
             "export with --format tflite",

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -52,12 +53,19 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     assert found["shown"]["memory"].endswith(" MB") and int(found["shown"]["speed"]) > 0
 
 
+def other_letters(path):
+    """A foreign file of the same size."""
+    path.write_bytes(path.read_bytes()[::-1])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "spoil, message",
     [
         (lambda model: (model / "model.tflite").write_bytes(b"TFL3"), "model.tflite is not the file that was exported"),
+        (lambda model: other_letters(model / "tokenizer.model"), "tokenizer.model is not the file that was exported"),
         (lambda model: (model / "tokenizer.model").unlink(), "tokenizer.model is missing (404)"),
+        (lambda model: (model / "manifest.json").write_text("null"), "export with --format web"),
         (lambda model: (model / "manifest.json").write_text('{"format": "saved_model"}'), "export with --format web"),
     ],
 )
@@ -106,13 +114,16 @@ def test_a_page_older_than_its_sources_is_built_again(tmp_path, monkeypatch, cha
     assert (tmp_path / "commands").read_text() == "ci\nrun\n" * 2
 
 
-def test_a_page_is_copied_with_a_version_of_its_own(tmp_path):
-    built = tmp_path / "dist"
+def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_path):
+    built, versions = tmp_path / "dist", []
     built.mkdir()
     shutil.copy(web_page.SOURCES / "src" / "service_worker.js", built)
-    folder = tmp_path / "page"
-    folder.mkdir()
-    model = web_page.write(built, folder)
-    assert model.is_dir() and model.parent == folder
-    web_page.set_version(folder, "0123456789abcdef0123")
-    assert 'const VERSION = "0123456789abcdef";' in (folder / "service_worker.js").read_text()
+    for number, (script, weights) in enumerate((("a", "b"), ("a", "b"), ("c", "b"), ("a", "c"))):
+        (built / "page.js").write_text(script)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        model = web_page.write(built, folder)
+        (model / "model.tflite").write_text(weights)
+        web_page.set_version(folder)
+        versions += re.findall(r'const VERSION = "([0-9a-f]{16})";', (folder / "service_worker.js").read_text())
+    assert len(versions) == 4 and versions[0] == versions[1] and len(set(versions)) == 3

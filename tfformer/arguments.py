@@ -160,7 +160,11 @@ def _add_shipping(verb: AddVerb) -> None:
     export.add_argument(
         "--text", dest="with_text", action="store_const", const=True, help="tflite: a signature over text too"
     )
-    export.add_argument("--quantize", choices=["none", "int8", "float16"], help="tflite: the weights; none if left out")
+    export.add_argument(
+        "--quantize",
+        choices=["none", "int8", "float16"],
+        help="tflite, web: the weights; if left out none, and int8 for web",
+    )
     shapes = export.add_mutually_exclusive_group()
     shapes.add_argument(
         "--static", action="store_const", const=True, help="tflite: one sentence, fixed shapes (browsers, NPUs)"

@@ -136,7 +136,7 @@ def web(
     with temporary_folder(Path(output)) as folder:
         model = web_page.write(page, folder)
         _write_litert(model, run, translator, quantize, static=True, with_text=False, samples=samples)
-        web_page.set_version(folder, _digest(model / MANIFEST))
+        web_page.set_version(folder)
         return publish(folder, Path(output))
 
 

@@ -40,8 +40,10 @@ def _usage(manifest: dict) -> list[str]:
     lines = [
         f"`ids` are what SentencePiece's `encode` gives with {tokenizers}, without start and end token; of each row "
         "the first `lengths` count, whatever stands behind them. The result's `ids` end with the end token (3), which "
-        "`lengths` counts; behind it stand zeros. `score` is a log-probability in nats.",
+        "`lengths` counts, unless they reach the limit; behind it stand zeros. `score` is a log-probability in nats.",
     ]
+    if "translate_text" in manifest["signatures"]:
+        lines += ["", "`translate_text` needs TF Text's operators in the runtime."]
     if manifest["static"]:
         lines += [
             "",

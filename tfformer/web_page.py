@@ -1,5 +1,6 @@
 """The page that translates in the browser: finds its bundle, or has it built, and lays it out. Knows no model."""
 
+import hashlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -45,7 +46,11 @@ def write(page: Path, folder: Path) -> Path:
     return folder / "model"
 
 
-def set_version(folder: Path, version: str) -> None:
-    """A browser that has kept the page takes the new files when these bytes have changed."""
+def set_version(folder: Path) -> None:
+    """A browser that has kept the page takes the new files when the version has changed: it is their digest."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(folder)}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
     path = folder / SERVICE_WORKER
-    path.write_text(path.read_text(encoding="utf-8").replace(VERSION, f'VERSION = "{version[:16]}"'), encoding="utf-8")
+    text = path.read_text(encoding="utf-8").replace(VERSION, f'VERSION = "{digest.hexdigest()[:16]}"')
+    path.write_text(text, encoding="utf-8")

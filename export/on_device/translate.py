@@ -74,7 +74,8 @@ class Translator:
             manifest = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ValueError(f"{path} cannot be read ({error}); give the folder that the export wrote") from None
-        if not isinstance(manifest, dict) or manifest.get("format") != "tflite":
+        parts = ("tokenizers", "signatures", "decoding", "files", "digests")
+        if not isinstance(manifest, dict) or manifest.get("format") != "tflite" or not all(map(manifest.get, parts)):
             raise ValueError(f"{path} does not describe a LiteRT model; export with --format tflite")
         return manifest
 

@@ -22,8 +22,11 @@ async function start() {
     timer = setTimeout(show, DEBOUNCE_MS);
   });
   copy.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(translation.textContent);
-    say("Copied.");
+    const copied = navigator.clipboard?.writeText(translation.textContent) ?? Promise.reject();
+    await copied.then(
+      () => say("Copied."),
+      () => say("The browser does not let this page copy; it needs https or localhost.", true),
+    );
   });
 }
 
@@ -55,6 +58,7 @@ function onState({ error, loaded, model }) {
   byId("target-language").textContent = to ?? "Translation";
   byId("model").textContent = `${model.quantize === "none" ? "float32" : model.quantize}, ${megabytes(model.bytes)}`;
   byId("memory").textContent = megabytes(model.memory);
+  navigator.serviceWorker?.controller?.postMessage("ready");
   say("Ready.");
   if (source.value) show();
 }
@@ -75,7 +79,10 @@ async function show() {
   for (const line of new Set(lines)) {
     if (!known.has(line)) {
       const found = await translate(line, request);
-      if (found.error) return say(found.error, true);
+      if (found.error) {
+        translation.setAttribute("aria-busy", "false");
+        return say(found.error, true);
+      }
       known.set(line, found);
       if (request !== requests) return; // something newer has been typed
       tell(found);

@@ -1,5 +1,5 @@
 // Keeps every file of this page, so that it works without a network once it has been loaded.
-const VERSION = "VERSION"; // the export writes another one for each model, and then the browser takes the new files
+const VERSION = "VERSION"; // the export writes that of its files, and when it changes the browser takes the new ones
 
 const PAGE = ["./", "page.css", "page.js", "worker.js", "icon.svg", "manifest.webmanifest"];
 const FRESH = { cache: "reload" }; // the browser's own cache may still have a file of the version before
@@ -11,27 +11,34 @@ self.addEventListener("install", (event) => {
   self.skipWaiting();
 });
 
-self.addEventListener("activate", (event) => {
-  event.waitUntil(
-    (async () => {
-      await self.clients.claim(); // first, since the page waits for it
-      const old = (await caches.keys()).filter((name) => name.startsWith("translate-") && name !== cacheName);
-      await Promise.all(old.map((name) => caches.delete(name)));
-    })(),
-  );
-});
+self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
+
+// The page says that it is ready: all files of this version are here, and those of others may go.
+self.addEventListener("message", (event) => event.waitUntil(forgetOthers()));
 
 self.addEventListener("fetch", (event) => {
   if (event.request.method === "GET" && event.request.url.startsWith(self.registration.scope)) {
-    event.respondWith(fromCache(event.request));
+    event.respondWith(answer(event));
   }
 });
 
-async function fromCache(request) {
+/** The file that was kept, or else the server's, which is kept beside; without a network that of an older version. */
+async function answer(event) {
   const cache = await caches.open(cacheName);
-  const kept = await cache.match(request, { ignoreSearch: true });
+  const kept = await cache.match(event.request, { ignoreSearch: true });
   if (kept) return kept;
-  const response = await fetch(new Request(request, FRESH));
-  if (response.ok) await cache.put(request, response.clone());
-  return response;
+  try {
+    const response = await fetch(new Request(event.request, FRESH));
+    if (response.ok) event.waitUntil(cache.put(event.request, response.clone()).catch(() => {})); // no room: not kept
+    return response;
+  } catch (error) {
+    const older = await caches.match(event.request, { ignoreSearch: true });
+    if (older) return older;
+    throw error;
+  }
+}
+
+async function forgetOthers() {
+  const others = (await caches.keys()).filter((name) => name.startsWith("translate-") && name !== cacheName);
+  await Promise.all(others.map((name) => caches.delete(name)));
 }

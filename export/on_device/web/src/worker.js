@@ -37,8 +37,10 @@ async function readManifest() {
   const path = `${FOLDER}manifest.json`;
   const response = await fetch(path).catch(() => ({ ok: false, status: "no network" }));
   if (!response.ok) throw new Error(`${path} is missing (${response.status}); serve the whole exported folder`);
-  const manifest = await response.json().catch(() => ({}));
-  if (manifest.format !== "tflite" || !manifest.static) {
+  const manifest = await response.json().catch(() => null);
+  const parts = ["tokenizers", "files", "digests", "signatures", "decoding"];
+  if (manifest?.format !== "tflite" || !manifest.static || !parts.every((name) => manifest[name])) {
+    await forget(path);
     throw new Error(`${path} does not describe a static LiteRT model; export with --format web`);
   }
   return manifest;
@@ -46,7 +48,7 @@ async function readManifest() {
 
 /** The file's bytes, which must be those that were exported; tells the page how much of the model is there. */
 async function file(manifest, name) {
-  const response = await fetch(FOLDER + name);
+  const response = await fetch(FOLDER + name).catch(() => ({ ok: false, status: "no network" }));
   if (!response.ok) throw new Error(`${FOLDER}${name} is missing (${response.status}); serve the whole exported folder`);
   const size = manifest.files[name];
   const parts = [];
@@ -60,9 +62,16 @@ async function file(manifest, name) {
   }
   const bytes = new Uint8Array(await new Blob(parts).arrayBuffer());
   if (bytes.length !== size || !(await isExported(bytes, manifest.digests[name]))) {
+    await forget(FOLDER + name);
     throw new Error(`${FOLDER}${name} is not the file that was exported (${bytes.length} bytes, exported ${size}); copy it again`);
   }
   return bytes;
+}
+
+/** What the service worker keeps of this file is not what the page needs: the next visit asks the server again. */
+async function forget(path) {
+  if (!self.caches) return;
+  for (const name of await caches.keys()) await (await caches.open(name)).delete(path);
 }
 
 /** Whether the SHA-256 is that of the manifest; a page over plain http cannot compute one and goes by the size. */
@@ -106,7 +115,7 @@ async function translate({ model, source, target, widths, longest }, line) {
   return { text, ids: found, tokens: length, seconds, cut: kept < pieces.length, memory: memory() };
 }
 
-/** All that the model, its scratch space and the program occupy. */
+/** What LiteRT occupies: the model, its scratch space and the runtime. SentencePiece's is not in it. */
 function memory() {
   return getGlobalLiteRt().liteRtWasm.HEAPU8.length;
 }
