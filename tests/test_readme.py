@@ -39,6 +39,20 @@ def commands(text: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
+def test_the_recipe_of_a_language_model_trains(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recipe = block_with("yaml", "architecture: decoder")
+    for printed, smaller in (("num_layers: 6", "num_layers: 1"), ("8000", "300"), ("epochs: 20", "epochs: 1")):
+        assert printed in recipe
+        recipe = recipe.replace(printed, smaller)
+    Path("lm.yaml").write_text(recipe)
+    for name, count in (("text.en", 200), ("valid.en", 8)):
+        Path(name).write_text("".join(pair.source + "\n" for pair in phrasebook.pairs("train")[:count]))
+    assert cli.main(["train", "lm.yaml", "--run-dir", "lm"]) == 0
+    assert json.loads(Path("lm", "result.json").read_text())["val_bits_per_byte"] > 0
+
+
+@pytest.mark.slow
 def test_the_walk_through_on_own_text(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     recipe = block_with("yaml", "preset: small")

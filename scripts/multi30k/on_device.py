@@ -1,0 +1,69 @@
+#!/usr/bin/env python
+"""Measure what a Multi30k run's LiteRT files are and do: scripts/multi30k/on_device.py RUN DATA
+
+The float32 files, greedy and with five beams, must give the run's own translations of the first 200 test sentences, or
+their export fails. Then of each kind of file the size, and how fast export/on_device/translate.py translates the whole
+test set with it (two threads, one sentence after the other, the start of the program included) and its BLEU. The last
+line is JSON. Needs: pip install -e '.[litert]'
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tfformer.cli import import_tensorflow
+
+import_tensorflow()
+
+from tfformer import export  # noqa: E402
+from tfformer.checkpoints import RunDirectory  # noqa: E402
+from tfformer.evaluation import scores  # noqa: E402
+from tfformer.reading import read_lines  # noqa: E402
+
+TEST, CHECKED = "test_2016_flickr", 200
+TRANSLATE = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
+
+
+def main(run: str, data: str) -> None:
+    directory, found = RunDirectory.open(run), {}
+    sentences, references = (
+        list(read_lines(Path(data, f"{TEST}.{name}.gz"))) for name in directory.config().data.languages
+    )
+    for static in (False, True):
+        shapes = "static" if static else "dynamic"
+        with tempfile.TemporaryDirectory() as folder:
+            export.tflite(run, folder, static=static, beam_size=5, samples=sentences[:CHECKED])
+        print(
+            f"float32, {shapes}: {CHECKED} of {CHECKED} sentences as the run translates them, greedy and with 5 beams"
+        )
+        for quantize in ("none", "float16", "int8"):
+            with tempfile.TemporaryDirectory() as folder:
+                version = export.tflite(run, folder, quantize=quantize, static=static)
+                measured = measure(version, directory, sentences, references)
+            print(f"{quantize}, {shapes}: {measured}", flush=True)
+            found[f"{quantize} {shapes}"] = measured
+    print(json.dumps(found))
+
+
+def measure(version: Path, run: RunDirectory, sentences: list[str], references: list[str]) -> dict[str, float]:
+    """The size of the file in bytes, target tokens a second, sacreBLEU 13a."""
+    command, text = [sys.executable, TRANSLATE, version, "--threads", "2"], "".join(f"{line}\n" for line in sentences)
+    start = time.perf_counter()
+    done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=True)
+    seconds = time.perf_counter() - start
+    translations = done.stdout.splitlines()
+    tokens = sum(len(ids) + 1 for ids in run.tokenizers().target.encode(translations))
+    return {
+        "bytes": (version / "model.tflite").stat().st_size,
+        "tokens_per_second": round(tokens / seconds),
+        "bleu": round(scores(translations, references)["bleu"], 2),
+    }
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
