@@ -173,7 +173,7 @@ def sampled_texts(
 ) -> Callable[[int], EncodedText]:
     """The text of pass 0, 1, ..., cut at random in another way each time (subword regularisation, Kudo 2018).
 
-    Each pass takes the time of encoding the text twice, by one processor.
+    Each pass takes the time of encoding the text twice, by one processor. In another process it is cut in other ways.
     """
     return lambda epoch: encode_text(rows, tokenizers, max_length, cut=random_cut(alpha, max_length, [seed, epoch]))
 

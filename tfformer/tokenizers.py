@@ -105,11 +105,11 @@ class Tokenizer:
         return self._processor.encode(_all_utf8(sentences))
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """As `encode`, but each sentence cut in a random way; the same seed gives the same ids.
+        """As `encode`, but each sentence cut in a random way; in one process the same seed gives the same ids.
 
         Of a unigram model in proportion to probability ** alpha (Kudo 2018, section 3.3): the smaller, the more random.
         Of BPE with each merge left out with probability alpha (BPE-dropout, Provilkov et al. 2020).
-        `seed` is below 2^32 - 1.
+        `seed` is below 2^32 - 1. SentencePiece 0.2.3 mixes in something of the process: in another one the ids differ.
         """
         settings = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
         with SAMPLING:
