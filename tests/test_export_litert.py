@@ -326,12 +326,14 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
     assert sorted(manifest["digests"]) == sorted(manifest["files"]) == ["model.tflite", "tokenizer.model"]
     card = (dynamic / "README.md").read_text()
     assert manifest["digests"]["model.tflite"] in card and "`translate_beam`" in card
+    assert "TF Text" not in card
     assert list(dynamic.parent.iterdir()) == [dynamic]
 
 
 @pytest.mark.slow
 def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
     folder = export.tflite(tiny_run, tmp_path, with_text=True, samples=SENTENCES[:40])
+    assert "`translate_text` needs TF Text's operators" in (folder / "README.md").read_text()
     requests = [["translate_text", {"text": [sentence]}] for sentence in SENTENCES[:40]]
     found = parity.ask("litert_runner", [folder / "model.tflite", "tensorflow_text"], requests)
     assert [answer["translation"][0] for answer in found] == own(translator, 1)[:40]

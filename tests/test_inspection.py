@@ -190,7 +190,7 @@ def test_positions_name_the_wavelengths_of_the_formula(tmp_path, layout):
 def test_the_masks_are_those_of_the_paper(tmp_path, monkeypatch):
     drawn = {}
     monkeypatch.setattr(run_pictures, "_draw_mask", lambda ax, title, mask, *_: drawn.update({title: np.array(mask)}))
-    run_pictures.draw_masks(tmp_path / "masks.svg")
+    run_pictures.draw_masks(tmp_path / "masks.svg", "encoder-decoder")
     padding, ahead, memory = drawn.values()
     np.testing.assert_array_equal(padding, [[1, 1, 1, 1, 0, 0]] * 6)
     np.testing.assert_array_equal(ahead, np.tri(6))

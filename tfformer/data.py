@@ -242,7 +242,8 @@ class Batches:
 
     So a training run resumes at any step without a state. Every epoch holds each row once, in as many batches; which of
     the equally long rows share a batch, and the order of batches, change with the epoch. `sampled` gives the text of an
-    epoch, where it is cut anew each time: then a batch may need a few tokens more than `batch_tokens`.
+    epoch, where it is cut anew each time: then a batch may need a few tokens more than `batch_tokens`, and another
+    process has other cuts.
     Raises what `plan_batches` raises.
     """
 

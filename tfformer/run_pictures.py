@@ -168,7 +168,7 @@ def _draw_likeness(ax: Axes, encoding: np.ndarray) -> None:
 # --- Masks ----------------------------------------------------------------------------------------------------------
 
 
-def draw_masks(path: Path, architecture: str = "encoder-decoder") -> None:
+def draw_masks(path: Path, architecture: str) -> None:
     """Who may attend to whom in a padded sentence of six places and its translation: from `masks.py` itself.
 
     A language model, `architecture` "decoder", has the look-ahead mask alone.

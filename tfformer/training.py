@@ -42,9 +42,10 @@ def train(
 ) -> dict:
     """Train as `config` says, and return what the run's result.json then holds.
 
-    `resume` goes on with an interrupted run, with the losses that it would have had. `init_from` starts from another
-    run's vocabulary and best weights; where that is a language model and this is not, they are the source's. Raises
-    ValueError, FileNotFoundError or FileExistsError for what a person can put right, before anything is written.
+    `resume` goes on with an interrupted run, with the losses that it would have had (`data.sampling_alpha` draws other
+    cuts in another process). `init_from` starts from another run's vocabulary and best weights; where that is a
+    language model and this is not, they are the source's. Raises ValueError, FileNotFoundError or FileExistsError for
+    what a person can put right, before anything is written.
     """
     run, origin = _open_runs(config, run_dir, resume, init_from)
     if origin and not _gives_encoder(origin, config):
