@@ -3,79 +3,58 @@
 
 Measures both on the held-out text in bits per byte; both see the same pieces of the same training text. Then draws 200
 sentences from the run, in two ways, and counts those that the phrasebook's grammar writes. The last line is JSON.
+Needs: pip install -e '.[lm]'
 """
 
+import functools
 import json
-import math
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tfformer.cli import import_tensorflow
 
 import_tensorflow()
 
+from nltk.lm import KneserNeyInterpolated  # noqa: E402
+from nltk.util import everygrams, ngrams  # noqa: E402
+
 from tfformer import Generator, phrasebook  # noqa: E402
 from tfformer.special_ids import END_ID, START_ID  # noqa: E402
 
 ORDER, SAMPLES = 5, 200
+DISCOUNT = 0.75  # what Kneser and Ney take off each count
 WAYS = {"as_it_is": {}, "cautious": {"temperature": 0.7, "top_p": 0.9}}  # of drawing, for `Generator.sample`
 
 
-class KneserNey:
-    """An n-gram model over ids, smoothed by interpolated Kneser-Ney (Chen and Goodman 1999, sections 2.7 and 4.1.6).
+class KneserNey(KneserNeyInterpolated):
+    """NLTK's, which counts anew at each question; a text asks the same ones often."""
 
-    The longest contexts count how often a token follows, shorter ones in how many contexts that are longer by one; each
-    length has one discount, n1 / (n1 + 2 n2).
-    """
+    unmasked_score = functools.cache(KneserNeyInterpolated.unmasked_score)
 
-    def __init__(self, rows: Iterable[Sequence[int]], order: int, vocab_size: int):
-        self.order = order
-        self.vocab_size = vocab_size
-        self.followers = [defaultdict(Counter) for _ in range(order)]  # by the length of the context
-        for row in rows:
-            for context, token in self._positions(row):
-                self.followers[-1][context][token] += 1
-        for longer, shorter in zip(self.followers[:0:-1], self.followers[-2::-1], strict=True):
-            for context, tokens in longer.items():
-                for token in tokens:
-                    shorter[context[1:]][token] += 1
-        self.discounts = [self._discount(followers) for followers in self.followers]
 
-    def log_prob(self, row: Sequence[int]) -> float:
-        """log p of ids that end in the end token, in nats."""
-        return sum(math.log(self.probability(context, token)) for context, token in self._positions(row))
+def pieces(generator: Generator, sentences: Sequence[str]) -> list[list[str]]:
+    """With a context before the first piece, to the end token."""
+    tokenizer, context = generator.tokenizer, [START_ID] * (ORDER - 1)
+    return [tokenizer.pieces([*context, *row, END_ID]) for row in tokenizer.encode(sentences)]
 
-    def probability(self, context: tuple[int, ...], token: int) -> float:
-        """p(token | context), where the context has up to order - 1 ids."""
-        shorter = self.probability(context[1:], token) if context else 1 / self.vocab_size
-        tokens = self.followers[len(context)].get(context)
-        if not tokens:
-            return shorter
-        discount, total = self.discounts[len(context)], tokens.total()
-        return (max(tokens[token] - discount, 0) + discount * len(tokens) * shorter) / total
 
-    def _positions(self, row: Sequence[int]) -> Iterable[tuple[tuple[int, ...], int]]:
-        padded = (START_ID,) * (self.order - 1) + tuple(row)
-        for place, token in enumerate(row):
-            yield padded[place : place + self.order - 1], token
-
-    @staticmethod
-    def _discount(followers: dict[tuple, Counter]) -> float:
-        of_count = Counter(count for tokens in followers.values() for count in tokens.values())
-        return of_count[1] / (of_count[1] + 2 * of_count[2]) if of_count[1] else 0.5
+def n_gram_bits(train: list[list[str]], held_out: list[list[str]]) -> float:
+    """-log2 p of all held-out rows together."""
+    model = KneserNey(ORDER, discount=DISCOUNT)
+    model.fit((everygrams(row, max_len=ORDER) for row in train), {piece for row in train for piece in row})
+    bits = 0.0
+    for number, row in enumerate(held_out, start=1):
+        bits -= sum(model.logscore(gram[-1], gram[:-1]) for gram in ngrams(row, ORDER))
+        print(f"\r{ORDER}-gram: {number} of {len(held_out)} sentences", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return bits
 
 
 def main(run: str) -> None:
     generator = Generator.load(run)
     train, held_out = ([pair.source for pair in phrasebook.pairs(split)] for split in ("train", "test"))
-
-    def ids(sentences: Sequence[str]) -> list[list[int]]:
-        return [[*row, END_ID] for row in generator.tokenizer.encode(sentences)]
-
-    kneser_ney = KneserNey(ids(train), ORDER, generator.tokenizer.vocab_size)
     size = sum(len(sentence.encode()) + 1 for sentence in held_out)
-    n_gram = -sum(map(kneser_ney.log_prob, ids(held_out))) / math.log(2) / size
+    n_gram = n_gram_bits(pieces(generator, train), pieces(generator, held_out)) / size
     own = generator.bits_per_byte(held_out)
     print(f"bits per byte on {len(held_out)} held-out sentences: {own:.4f}, {ORDER}-gram {n_gram:.4f}")
 

@@ -136,3 +136,24 @@ def test_thirty_tokens_of_a_base_model_are_quick_to_open(browser, tmp_path):
     draw_page(made_up_attention(text, text, layers=6, heads=8), tmp_path / "page.html")
     browser.open((tmp_path / "page.html").as_uri())
     assert browser.evaluate("document.querySelectorAll('#heads canvas').length") == 6 * (8 + 1)
+
+
+def places(browser: Browser, side: str) -> list[float]:
+    """How far from the left each word begins, on the side that looks ("from") or is looked at ("to")."""
+    return browser.evaluate(
+        f"[...document.querySelectorAll('#{side} > *')].map((word) => word.getBoundingClientRect().left)"
+    )
+
+
+def test_text_from_right_to_left_is_laid_out_and_walked_from_the_right(browser, tmp_path):
+    attention = made_up_attention("▁החיה ▁לא ▁עייפה", "▁it ▁is")
+    draw_page(attention, tmp_path / "page.html", "cross", "it", 1, 1)
+    browser.open((tmp_path / "page.html").as_uri())
+    assert (np.diff(places(browser, "from")) > 0).all()
+    assert (np.diff(places(browser, "to")) < 0).all()
+    browser.click("#kinds input[value=encoder]")
+    browser.click("#from button:nth-child(1)")
+    browser.press("ArrowLeft", 37)
+    assert_shown(browser, attention.encoder.words(), 1, 1, 1)
+    browser.press("ArrowRight", 39)
+    assert_shown(browser, attention.encoder.words(), 1, 1, 0)

@@ -1,7 +1,6 @@
 """The examples run and show what they say; so does the measurement of the language model."""
 
 import gzip
-import importlib.util
 import json
 import subprocess
 import sys
@@ -44,21 +43,6 @@ def test_both_arms_of_the_pretrained_encoder_are_trained_and_compared(tmp_path):
     assert list(results) == ["from nothing", "from the language model"]
     assert np.isfinite([result["val_loss"] for result in results.values()]).all()
     assert [line.split(":")[0] for line in printed[-3:-1]] == list(results)
-
-
-def test_the_n_gram_model_is_a_distribution_and_follows_kneser_and_ney():
-    """Worked by hand: of the pairs 4 are seen once and 1 twice, of the tokens 3 follow one token and 1 follows two."""
-    spec = importlib.util.spec_from_file_location("phrasebook_lm", ROOT / "scripts" / "phrasebook_lm.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    model = module.KneserNey([[4, 5, 3], [4, 6, 3]], order=2, vocab_size=7)
-    assert model.discounts == [pytest.approx(3 / 5), pytest.approx(4 / 6)]
-    alone = (1 - 3 / 5) / 5 + 3 / 5 * 4 / 5 / 7
-    assert model.probability((), 5) == pytest.approx(alone)
-    assert model.probability((4,), 5) == pytest.approx((1 - 4 / 6) / 2 + 4 / 6 * alone)
-    for context in ((), (2,), (4,), (5,), (6,), (1,)):
-        assert sum(model.probability(context, token) for token in range(7)) == pytest.approx(1)
-    assert model.log_prob([4, 3]) == pytest.approx(np.log(model.probability((2,), 4) * model.probability((4,), 3)))
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 from tfformer import export, litert_compactor, litert_metadata, litert_quantizer, litert_writer, parity
 from tfformer.cli import main
 from tfformer.reading import read_pairs
+from tfformer.special_ids import END_ID
 from tfformer.translator import Translator
 
 pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'")
@@ -159,6 +160,30 @@ def test_every_shape_of_a_static_file_is_fixed(static):
 def test_a_static_file_has_each_search_in_each_width(static):
     names = {f"{search}{width}" for search in ("translate", "translate_beam") for width in ("", "_16", "_32")}
     assert set(litert_writer.signatures(static / "model.tflite")) == names
+
+
+def test_the_compiled_model_api_translates_as_the_run_does(static, translator):
+    """The program imports nothing but LiteRT and NumPy: beside TensorFlow their libraries could not be told apart."""
+    program = (
+        "import json, sys\n"
+        "import numpy as np\n"
+        "from ai_edge_litert.compiled_model import CompiledModel\n"
+        "model, name = CompiledModel.from_file(sys.argv[1]), 'translate_16'\n"
+        "inputs = {key: model.create_input_buffer_by_name(name, key) for key in ('ids', 'lengths')}\n"
+        "outputs = {key: model.create_output_buffer_by_name(name, key) for key in ('ids', 'lengths', 'score')}\n"
+        "for row in json.load(sys.stdin):\n"
+        "    inputs['ids'].write(np.array([row + [0] * (16 - len(row))], np.int32))\n"
+        "    inputs['lengths'].write(np.array([len(row)], np.int32))\n"
+        "    model.run_by_name(name, inputs, outputs)\n"
+        "    print(outputs['ids'].read(outputs['lengths'].read(1, np.int32)[0], np.int32).tolist())\n"
+    )
+    encoded = dict(zip(SENTENCES, translator.tokenizers.source.encode(SENTENCES), strict=True))
+    short = {sentence: row for sentence, row in encoded.items() if 0 < len(row) < 16}
+    command = [sys.executable, "-c", program, str(static / "model.tflite")]
+    done = subprocess.run(command, input=json.dumps(list(short.values())), capture_output=True, text=True, check=True)
+    found = [[i for i in json.loads(line) if i != END_ID] for line in done.stdout.splitlines()]
+    assert len(short) > 20
+    assert translator.tokenizers.target.decode(found) == translator.translate(list(short), 1)
 
 
 def test_only_builtin_operators(dynamic, static, int8):
