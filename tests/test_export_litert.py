@@ -22,7 +22,6 @@ from tensorflow.lite.tools import flatbuffer_utils
 from tfformer import export, litert_compactor, litert_metadata, litert_quantizer, litert_writer, parity
 from tfformer.cli import main
 from tfformer.reading import read_pairs
-from tfformer.special_ids import END_ID
 from tfformer.translator import Translator
 
 pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'")
@@ -82,6 +81,19 @@ def test_a_static_file_translates_as_the_run_does(static, translator):
     assert client(static, "--beam")[0] == own(translator, 3)
 
 
+def test_a_compiled_model_translates_as_the_run_does_and_keeps_its_weights(static, translator, tmp_path):
+    """The second time from the packed weights that the first has written; a damaged file of them is made anew."""
+    cache = tmp_path / "cache"
+    assert client(static, "--weight-cache", cache)[0] == own(translator, 1)
+    (packed,) = cache.iterdir()
+    written = packed.read_bytes()
+    assert len(written) > 4 * 0.5 * translator.model.count_params()
+    assert client(static, "--weight-cache", cache, "--beam")[0] == own(translator, 3)
+    packed.write_bytes(written[:1000])
+    assert client(static, "--weight-cache", cache, text=["The dog."])[0] == translator.translate(["The dog."], 1)
+    assert list(cache.iterdir()) == [packed] and packed.read_bytes() == written
+
+
 def test_the_client_brings_no_tensorflow(dynamic):
     code = (
         f"import sys; sys.path.insert(0, {str(CLIENT.parent)!r}); import translate\n"
@@ -133,6 +145,14 @@ def test_the_client_names_a_line_that_is_no_text(dynamic):
     assert done.returncode == 2 and b"line 2 is not UTF-8" in done.stderr and b"Traceback" not in done.stderr
 
 
+def test_packed_weights_need_a_static_file(dynamic, tmp_path):
+    assert client(dynamic, "--weight-cache", tmp_path / "cache")[1:] == (
+        [f"translate.py: --weight-cache needs fixed shapes, which {dynamic} has not; export with --static"],
+        2,
+    )
+    assert not (tmp_path / "cache").exists()
+
+
 def test_the_client_asks_for_a_beam_that_is_there(int8):
     assert "has no beam search" in client(int8, "--beam")[1][0]
 
@@ -160,30 +180,6 @@ def test_every_shape_of_a_static_file_is_fixed(static):
 def test_a_static_file_has_each_search_in_each_width(static):
     names = {f"{search}{width}" for search in ("translate", "translate_beam") for width in ("", "_16", "_32")}
     assert set(litert_writer.signatures(static / "model.tflite")) == names
-
-
-def test_the_compiled_model_api_translates_as_the_run_does(static, translator):
-    """The program imports nothing but LiteRT and NumPy: beside TensorFlow their libraries could not be told apart."""
-    program = (
-        "import json, sys\n"
-        "import numpy as np\n"
-        "from ai_edge_litert.compiled_model import CompiledModel\n"
-        "model, name = CompiledModel.from_file(sys.argv[1]), 'translate_16'\n"
-        "inputs = {key: model.create_input_buffer_by_name(name, key) for key in ('ids', 'lengths')}\n"
-        "outputs = {key: model.create_output_buffer_by_name(name, key) for key in ('ids', 'lengths', 'score')}\n"
-        "for row in json.load(sys.stdin):\n"
-        "    inputs['ids'].write(np.array([row + [0] * (16 - len(row))], np.int32))\n"
-        "    inputs['lengths'].write(np.array([len(row)], np.int32))\n"
-        "    model.run_by_name(name, inputs, outputs)\n"
-        "    print(outputs['ids'].read(outputs['lengths'].read(1, np.int32)[0], np.int32).tolist())\n"
-    )
-    encoded = dict(zip(SENTENCES, translator.tokenizers.source.encode(SENTENCES), strict=True))
-    short = {sentence: row for sentence, row in encoded.items() if 0 < len(row) < 16}
-    command = [sys.executable, "-c", program, str(static / "model.tflite")]
-    done = subprocess.run(command, input=json.dumps(list(short.values())), capture_output=True, text=True, check=True)
-    found = [[i for i in json.loads(line) if i != END_ID] for line in done.stdout.splitlines()]
-    assert len(short) > 20
-    assert translator.tokenizers.target.decode(found) == translator.translate(list(short), 1)
 
 
 def test_only_builtin_operators(dynamic, static, int8):

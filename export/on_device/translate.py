@@ -11,18 +11,24 @@ import argparse
 import hashlib
 import itertools
 import json
+import math
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 END_ID = 3
 FILE = "model.tflite"
 
+Runner = Callable[..., dict]  # ids (B, S) and lengths (B,) by name -> the outputs of a signature by name
+
 
 class Translator:
     """A model with its tokenizers, checked against their manifest: each file must be the one that was exported."""
 
-    def __init__(self, folder: str | Path, threads: int = 1, beam: bool = False):
+    def __init__(
+        self, folder: str | Path, threads: int = 1, beam: bool = False, weight_cache: str | Path | None = None
+    ):
         self._folder = Path(folder)
         self._manifest = self._read_manifest()
         tokenizers = sorted(self._manifest["tokenizers"])  # source before target, or one for both
@@ -31,7 +37,8 @@ class Translator:
         if self._signature not in self._manifest["signatures"]:
             raise ValueError(f"{self._folder} has no beam search; export it again with --beam-size")
         self.max_length = self._manifest["decoding"]["max_length"]
-        self._runners, self._interpreter = {}, self._load(threads)
+        self._new_runner = self._load(threads, weight_cache)
+        self._runners = {}
 
     def pieces(self, sentence: str) -> list[int]:
         return self._source.encode(sentence)
@@ -51,7 +58,7 @@ class Translator:
         for number, row in enumerate(rows):
             ids[number, : len(row)] = row[:width]
         if name not in self._runners:
-            self._runners[name] = self._interpreter.get_signature_runner(name)
+            self._runners[name] = self._new_runner(name)
         found = self._runners[name](ids=ids, lengths=np.array([len(row) for row in rows], np.int32))["ids"]
         best = found[:, 0] if self._signature == "translate_beam" else found
         return self._target.decode([list(itertools.takewhile(lambda i: i != END_ID, row)) for row in best.tolist()])
@@ -98,11 +105,50 @@ class Translator:
 
         return sentencepiece.SentencePieceProcessor(model_proto=self._checked(name))
 
-    def _load(self, threads: int):
-        from ai_edge_litert.interpreter import Interpreter
-
+    def _load(self, threads: int, weight_cache: str | Path | None) -> Callable[[str], Runner]:
+        """The name of a signature -> what runs it."""
         self._checked(FILE)
-        return Interpreter(model_path=str(self._folder / FILE), num_threads=threads)
+        file = self._folder / FILE
+        if weight_cache is None:
+            from ai_edge_litert.interpreter import Interpreter
+
+            return Interpreter(model_path=str(file), num_threads=threads).get_signature_runner
+        if not self._manifest["static"]:
+            raise ValueError(f"--weight-cache needs fixed shapes, which {self._folder} has not; export with --static")
+        return compiled(file, threads, Path(weight_cache) / f"{self._manifest['digests'][FILE]}.xnnpack")
+
+
+def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
+    """LiteRT's `CompiledModel`. The weights as this processor wants them are read from `packed`, written if missing.
+
+    An interpreter packs them at each start, for each signature anew, and keeps them beside those of the file.
+    """
+    import numpy as np
+    from ai_edge_litert.compiled_model import CompiledModel, CpuOptions, HardwareAccelerator, Options
+
+    packed.parent.mkdir(parents=True, exist_ok=True)
+    path = packed if packed.exists() else packed.with_suffix(f".{os.getpid()}")
+    cpu_options = CpuOptions(num_threads=threads, xnnpack_weight_cache_path=str(path))
+    model = CompiledModel.from_file(str(file), options=Options(HardwareAccelerator.CPU, cpu_options=cpu_options))
+    path.replace(packed)
+
+    def array(buffer, shape: list[int], dtype: str, **others) -> np.ndarray:
+        return buffer.read(math.prod(shape), np.dtype(dtype)).reshape(shape)
+
+    def runner(name: str) -> Runner:
+        inputs = {key: model.create_input_buffer_by_name(name, key) for key in ("ids", "lengths")}
+        details = model.get_output_tensor_details(name)
+        outputs = {key: model.create_output_buffer_by_name(name, key) for key in details}
+
+        def run(**arrays: np.ndarray) -> dict[str, np.ndarray]:
+            for key, values in arrays.items():
+                inputs[key].write(values)
+            model.run_by_name(name, inputs, outputs)
+            return {key: array(outputs[key], **details[key]) for key in details}
+
+        return run
+
+    return runner
 
 
 def sentences(lines: Iterable[bytes]) -> Iterator[str]:
@@ -119,10 +165,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="sentences at a time (a dynamic model)")
     parser.add_argument("--beam", action="store_true", help="beam search, if the export has it")
+    cache = "keep the weights packed in this folder: less memory, sooner ready (a static model)"
+    parser.add_argument("--weight-cache", metavar="DIR", help=cache)
     options = parser.parse_args()
     if min(options.threads, options.batch_size) < 1:
         raise ValueError("--threads and --batch-size must be at least 1")
-    translator = Translator(options.folder, options.threads, options.beam)
+    translator = Translator(options.folder, options.threads, options.beam, options.weight_cache)
     sys.stdout.reconfigure(encoding="utf-8")
     lines, most = enumerate(sentences(sys.stdin.buffer), start=1), translator.max_length - 1
     while batch := list(itertools.islice(lines, options.batch_size)):
