@@ -1,11 +1,14 @@
 """The page in a real browser: the tokens of Python's LiteRT, offline once loaded; and what it takes to build it."""
 
+import functools
 import itertools
 import json
 import os
 import re
 import shutil
 import subprocess
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -127,3 +130,58 @@ def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_
         web_page.set_version(folder)
         versions += re.findall(r'const VERSION = "([0-9a-f]{16})";', (folder / "service_worker.js").read_text())
     assert len(versions) == 4 and versions[0] == versions[1] and len(set(versions)) == 3
+
+
+# --- A visit after another ------------------------------------------------------------------------------------------
+
+STATE = "document.getElementById('state').textContent"
+
+
+@pytest.fixture
+def served(page, tmp_path):
+    """A copy of the page's folder, and the address at which it is served."""
+    folder = Path(shutil.copytree(page, tmp_path / "served"))
+    handler = functools.partial(QuietHandler, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.mark.slow
+def test_a_damaged_file_that_was_kept_is_asked_for_again(browser, served):
+    folder, address = served
+    tokenizer = folder / "model" / "tokenizer.model"
+    exported = tokenizer.read_bytes()
+    other_letters(tokenizer)
+    browser.open(address)
+    browser.until(f"{STATE}.includes('tokenizer.model is not the file that was exported')", True)
+    tokenizer.write_bytes(exported)
+    browser.open(address)
+    browser.until(STATE, "Ready.")
+
+
+@pytest.mark.slow
+def test_a_new_export_takes_the_place_of_the_one_before(browser, served):
+    folder, address = served
+    names = "(caches.keys().then((names) => { window.names = names.join(); }), window.names)"
+    worker, version = folder / "service_worker.js", "of the next export"
+    (former,) = re.findall(r'const VERSION = "(\w+)"', worker.read_text())
+    browser.open(address)
+    browser.until(STATE, "Ready.")
+    browser.until(names, f"translate-{former}")
+    index = folder / "index.html"
+    index.write_text(re.sub("<title>.*?</title>", "<title>The next one</title>", index.read_text()))
+    worker.write_text(worker.read_text().replace(former, version))
+    browser.open(address)  # by the version before, while the next one is taken
+    browser.until(f"(caches.has('translate-{version}').then((is) => {{ window.is = is; }}), window.is)", True)
+    browser.open("about:blank")
+    browser.open(address)
+    browser.until("document.title", "The next one")
+    browser.until(STATE, "Ready.")
+    browser.until(names, f"translate-{version}")
