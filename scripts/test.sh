@@ -2,7 +2,7 @@
 # Make the environment and pass the tests. Arguments go to pytest: scripts/test.sh -m "not slow" is the fast suite.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source scripts/environment.sh "[tfds,plot,ctranslate2,litert,serve,lm,test]"
+source scripts/environment.sh "[tfds,plot,ctranslate2,litert,serve,test]"
 export TF_CPP_MIN_LOG_LEVEL=3
 ruff check .
 python -m pytest "$@"

@@ -56,9 +56,9 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def until(self, expression: str, value) -> None:
+    def until(self, expression: str, value, seconds: float = 20) -> None:
         """Wait for the expression to have that value; it must be free of errors meanwhile."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + seconds
         while (found := self.evaluate(expression)) != value:
             assert time.monotonic() < end, (expression, found)
             time.sleep(0.05)

@@ -135,17 +135,11 @@ def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_
 # --- A visit after another ------------------------------------------------------------------------------------------
 
 STATE = "document.getElementById('state').textContent"
-
-
-@pytest.fixture
-def served(page, tmp_path):
-    """A copy of the page's folder, and the address at which it is served."""
-    folder = Path(shutil.copytree(page, tmp_path / "served"))
-    handler = functools.partial(QuietHandler, directory=folder)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever).start()
-        yield folder, f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+VERSIONS = "(caches.keys().then((names) => { window.versions = names.join(); }), window.versions)"
+UPDATED = (
+    "(navigator.serviceWorker.getRegistration().then(({ installing, waiting, active }) => "
+    "{ window.updated = !installing && !waiting && active.state; }), window.updated)"
+)
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -153,35 +147,48 @@ class QuietHandler(SimpleHTTPRequestHandler):
         pass
 
 
+@pytest.fixture
+def served_page(page, tmp_path):
+    """A copy of the page's folder, and the address at which it is served."""
+    folder = Path(shutil.copytree(page, tmp_path / "served"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
 @pytest.mark.slow
-def test_a_damaged_file_that_was_kept_is_asked_for_again(browser, served):
-    folder, address = served
+def test_a_damaged_file_that_was_kept_is_asked_for_again(browser, served_page):
+    folder, address = served_page
     tokenizer = folder / "model" / "tokenizer.model"
     exported = tokenizer.read_bytes()
     other_letters(tokenizer)
     browser.open(address)
-    browser.until(f"{STATE}.includes('tokenizer.model is not the file that was exported')", True)
+    browser.until(f"{STATE}.includes('tokenizer.model is not the file that was exported')", True, seconds=120)
     tokenizer.write_bytes(exported)
     browser.open(address)
-    browser.until(STATE, "Ready.")
+    browser.until(STATE, "Ready.", seconds=120)
 
 
 @pytest.mark.slow
-def test_a_new_export_takes_the_place_of_the_one_before(browser, served):
-    folder, address = served
-    names = "(caches.keys().then((names) => { window.names = names.join(); }), window.names)"
-    worker, version = folder / "service_worker.js", "of the next export"
-    (former,) = re.findall(r'const VERSION = "(\w+)"', worker.read_text())
+def test_a_new_export_takes_the_place_of_the_one_before(browser, served_page):
+    """The visit that finds it still has the page before, whole; the next one has the new page, and nothing else."""
+    folder, address = served_page
+    index, worker, version = folder / "index.html", folder / "service_worker.js", "of the next export"
+    (former,) = re.findall(r'const VERSION = "(\w+)"', worker.read_text(encoding="utf-8"))
     browser.open(address)
-    browser.until(STATE, "Ready.")
-    browser.until(names, f"translate-{former}")
-    index = folder / "index.html"
-    index.write_text(re.sub("<title>.*?</title>", "<title>The next one</title>", index.read_text()))
-    worker.write_text(worker.read_text().replace(former, version))
-    browser.open(address)  # by the version before, while the next one is taken
-    browser.until(f"(caches.has('translate-{version}').then((is) => {{ window.is = is; }}), window.is)", True)
+    browser.until(STATE, "Ready.", seconds=120)
+    browser.until(VERSIONS, f"translate-{former}")
+    text = re.sub("<title>.*?</title>", "<title>The next one</title>", index.read_text(encoding="utf-8"))
+    index.write_text(text, encoding="utf-8")
+    worker.write_text(worker.read_text(encoding="utf-8").replace(former, version), encoding="utf-8")
+    browser.open(address)
+    assert browser.evaluate("document.title") != "The next one"
+    browser.until(STATE, "Ready.", seconds=120)
+    browser.until(f"{VERSIONS}?.includes({version!r})", True)
+    browser.until(UPDATED, "activated")
     browser.open("about:blank")
     browser.open(address)
-    browser.until("document.title", "The next one")
-    browser.until(STATE, "Ready.")
-    browser.until(names, f"translate-{version}")
+    assert browser.evaluate("document.title") == "The next one"
+    browser.until(STATE, "Ready.", seconds=120)
+    browser.until(VERSIONS, f"translate-{version}")

@@ -12,15 +12,16 @@ import hashlib
 import itertools
 import json
 import math
-import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 END_ID = 3
 FILE = "model.tflite"
 
-Runner = Callable[..., dict]  # ids (B, S) and lengths (B,) by name -> the outputs of a signature by name
+Runner = Callable[..., dict]  # by name: ids (B, S) and lengths (B,), int32 -> the outputs of a signature
 
 
 class Translator:
@@ -115,40 +116,48 @@ class Translator:
             return Interpreter(model_path=str(file), num_threads=threads).get_signature_runner
         if not self._manifest["static"]:
             raise ValueError(f"--weight-cache needs fixed shapes, which {self._folder} has not; export with --static")
-        return compiled(file, threads, Path(weight_cache) / f"{self._manifest['digests'][FILE]}.xnnpack")
+        return compiled(file, threads, Path(weight_cache))
 
 
-def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
-    """LiteRT's `CompiledModel`. The weights as this processor wants them are read from `packed`, written if missing.
+def compiled(file: Path, threads: int, folder: Path) -> Callable[[str], Runner]:
+    """Runs a static file by LiteRT's `CompiledModel`, with weights that lie in `folder` as this machine's processor
+    wants them.
 
-    An interpreter packs them at each start, for each signature anew, and keeps them beside those of the file.
+    An interpreter packs them at each start, for each signature anew, and keeps them in memory beside those of the file.
     """
-    import numpy as np
-    from ai_edge_litert.compiled_model import CompiledModel, CpuOptions, HardwareAccelerator, Options
-
-    packed.parent.mkdir(parents=True, exist_ok=True)
-    path = packed if packed.exists() else packed.with_suffix(f".{os.getpid()}")
-    cpu_options = CpuOptions(num_threads=threads, xnnpack_weight_cache_path=str(path))
-    model = CompiledModel.from_file(str(file), options=Options(HardwareAccelerator.CPU, cpu_options=cpu_options))
-    path.replace(packed)
-
-    def array(buffer, shape: list[int], dtype: str, **others) -> np.ndarray:
-        return buffer.read(math.prod(shape), np.dtype(dtype)).reshape(shape)
+    packed = folder / f"{hashlib.sha256(file.read_bytes()).hexdigest()}-{version('ai-edge-litert')}.xnnpack"
+    if not packed.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as new:
+            _compiled_model(file, threads, Path(new) / packed.name)  # loading a model packs its weights
+            (Path(new) / packed.name).replace(packed)
+    model = _compiled_model(file, threads, packed)
 
     def runner(name: str) -> Runner:
         inputs = {key: model.create_input_buffer_by_name(name, key) for key in ("ids", "lengths")}
         details = model.get_output_tensor_details(name)
         outputs = {key: model.create_output_buffer_by_name(name, key) for key in details}
 
-        def run(**arrays: np.ndarray) -> dict[str, np.ndarray]:
+        def run(**arrays) -> dict:
             for key, values in arrays.items():
                 inputs[key].write(values)
             model.run_by_name(name, inputs, outputs)
-            return {key: array(outputs[key], **details[key]) for key in details}
+            shapes = {key: details[key]["shape"] for key in outputs}
+            return {
+                key: buffer.read(math.prod(shapes[key]), details[key]["dtype"]).reshape(shapes[key])
+                for key, buffer in outputs.items()
+            }
 
         return run
 
     return runner
+
+
+def _compiled_model(file: Path, threads: int, packed: Path):
+    from ai_edge_litert.compiled_model import CompiledModel, CpuOptions, HardwareAccelerator, Options
+
+    cpu_options = CpuOptions(num_threads=threads, xnnpack_weight_cache_path=str(packed))
+    return CompiledModel.from_file(str(file), options=Options(HardwareAccelerator.CPU, cpu_options=cpu_options))
 
 
 def sentences(lines: Iterable[bytes]) -> Iterator[str]:
@@ -165,7 +174,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="sentences at a time (a dynamic model)")
     parser.add_argument("--beam", action="store_true", help="beam search, if the export has it")
-    cache = "keep the weights packed in this folder: less memory, sooner ready (a static model)"
+    cache = "a folder for packed weights, which make later starts quicker and smaller (a static model)"
     parser.add_argument("--weight-cache", metavar="DIR", help=cache)
     options = parser.parse_args()
     if min(options.threads, options.batch_size) < 1:

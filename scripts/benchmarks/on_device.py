@@ -2,8 +2,8 @@
 
 No sentence may end before its limit (the end token has a bias of -1e9), and the limit is the length of the source, so
 that a sentence of 8 tokens is one of 8 in both languages. A cold start is a new process, from its command to its first
-translation: the median of several, so that weights which the first has kept are there. Peak memory is that of a process
-that has translated one batch, again and again: each engine has a new process for each batch size.
+translation; the first one, which may keep packed weights for the others, does not count. Peak memory is that of a
+process that has translated one batch, again and again: each engine has a new process for each batch size.
 
 `EXTRA_LENGTH = 0` leaves out the room that an exported file has for 50 tokens more than the source: the caches of the
 dynamic file are as small as the tokens that are forced, those of the static one as its signature's width.
@@ -46,8 +46,8 @@ def measure(options: argparse.Namespace) -> dict:
         _run("write", folder, options.preset, options.vocab_size)
         found = {engine: {} for engine in ENGINES}
         for engine in ENGINES:
-            starts = [_run("start", folder, engine, options.vocab_size, 1, 1) for _ in range(options.rounds)]
-            found[engine]["cold_start_seconds"] = statistics.median(start["wall_seconds"] for start in starts)
+            starts = [_run("start", folder, engine, options.vocab_size, 1, 1) for _ in range(options.rounds + 1)]
+            found[engine]["cold_start_seconds"] = statistics.median(start["wall_seconds"] for start in starts[1:])
         for batch in options.batches:
             engines = [engine for engine in ENGINES if batch == 1 or "static" not in engine]
             for engine in engines:
@@ -147,21 +147,26 @@ def _sentences(vocab_size: int, count: int, tokens: int) -> list[list[int]]:
 def _load(folder: Path, engine: str) -> Decode:
     if engine == PEER:
         return _ctranslate2(folder / "ctranslate2")
-    return _litert(folder / ("static.tflite" if "static" in engine else "int8.tflite"), kept=engine == KEPT)
+    file = folder / ("static.tflite" if "static" in engine else "int8.tflite")
+    return _litert(file, _compiled(file) if engine == KEPT else _interpreted(file))
 
 
-def _litert(file: Path, kept: bool) -> Decode:
+def _interpreted(file: Path) -> Callable[[str], Callable]:
+    from ai_edge_litert.interpreter import Interpreter
+
+    return Interpreter(model_path=str(file), num_threads=THREADS).get_signature_runner
+
+
+def _compiled(file: Path) -> Callable[[str], Callable]:
+    sys.path.insert(0, str(CLIENT))
+    from translate import compiled
+
+    return compiled(file, THREADS, file.parent / "packed")
+
+
+def _litert(file: Path, new_runner: Callable[[str], Callable]) -> Decode:
     import numpy as np
 
-    if kept:
-        sys.path.insert(0, str(CLIENT))
-        from translate import compiled
-
-        new_runner = compiled(file, THREADS, file.with_suffix(".xnnpack"))
-    else:
-        from ai_edge_litert.interpreter import Interpreter
-
-        new_runner = Interpreter(model_path=str(file), num_threads=THREADS).get_signature_runner
     runners = {}
 
     def decode(rows: list[list[int]]) -> int:

@@ -39,6 +39,7 @@ async function answer(event) {
 }
 
 async function forgetOthers() {
+  if (self.registration.installing || self.registration.waiting) return; // a newer version is coming: not its files
   const others = (await caches.keys()).filter((name) => name.startsWith("translate-") && name !== cacheName);
   await Promise.all(others.map((name) => caches.delete(name)));
 }

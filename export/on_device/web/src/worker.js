@@ -71,7 +71,12 @@ async function file(manifest, name) {
 /** What the service worker keeps of this file is not what the page needs: the next visit asks the server again. */
 async function forget(path) {
   if (!self.caches) return;
-  for (const name of await caches.keys()) await (await caches.open(name)).delete(path);
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const names = await caches.keys();
+    const deleted = await Promise.all(names.map(async (name) => (await caches.open(name)).delete(path)));
+    if (deleted.includes(true)) return;
+    await new Promise((resolve) => setTimeout(resolve, 100)); // it may be keeping the file just now
+  }
 }
 
 /** Whether the SHA-256 is that of the manifest; a page over plain http cannot compute one and goes by the size. */
