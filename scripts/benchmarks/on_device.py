@@ -3,7 +3,9 @@
 No sentence may end before its limit (the end token has a bias of -1e9), and the limit is the length of the source, so
 that a sentence of 8 tokens is one of 8 in both languages. A cold start is a new process, from its command to its first
 translation; the first one, which may keep packed weights for the others, does not count. Peak memory is that of a
-process that has translated one batch, again and again: each engine has a new process for each batch size.
+process that has translated one batch, again and again: each engine has a new process for each batch size. `private` is
+what it holds at the end without pages of files, which the system may drop and read again, and of which it counts more
+or fewer by how it happens to hold the files.
 
 `EXTRA_LENGTH = 0` leaves out the room that an exported file has for 50 tokens more than the source: the caches of the
 dynamic file are as small as the tokens that are forced, those of the static one as its signature's width.
@@ -54,6 +56,7 @@ def measure(options: argparse.Namespace) -> dict:
                 run = _run("speed", folder, engine, options.vocab_size, batch, options.rounds)
                 found[engine][f"tokens_per_second_batch_{batch}"] = run["tokens_per_second"]
                 found[engine][f"peak_megabytes_batch_{batch}"] = run["peak_megabytes"]
+                found[engine][f"private_megabytes_batch_{batch}"] = run["private_megabytes"]
         short = _run("lengths", folder, "litert int8 static", options.vocab_size, 1, options.rounds)
         sizes = {path.name: round(path.stat().st_size / 1e6, 1) for path in folder.glob("*.tflite")}
         print(json.dumps(found, indent=2))
@@ -117,13 +120,23 @@ def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) ->
     decode, rows = _load(Path(folder), engine), _sentences(int(vocab_size), int(batch), TOKENS)
     seconds = _seconds(decode, rows, int(rounds))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"tokens_per_second": round(int(batch) * TOKENS / seconds, 1), "peak_megabytes": round(peak)}
+    return {
+        "tokens_per_second": round(int(batch) * TOKENS / seconds, 1),
+        "peak_megabytes": round(peak),
+        "private_megabytes": round(_private_kilobytes() / 1024),
+    }
 
 
 def lengths(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
     decode = _load(Path(folder), engine)
     short, long = (_seconds(decode, _sentences(int(vocab_size), 1, n), 3 * int(rounds), n) for n in (8, 32))
     return {"ratio": round(short / long, 2)}
+
+
+def _private_kilobytes() -> int:
+    """Of this process, after its work; Linux counts them."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines["RssAnon"].split()[0])
 
 
 def _seconds(decode: Decode, rows: list[list[int]], rounds: int, tokens: int = TOKENS) -> float:
