@@ -153,6 +153,13 @@ def test_packed_weights_need_a_static_file(dynamic, tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
+def test_packed_weights_need_a_folder(static, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    message = f"translate.py: --weight-cache {tmp_path / 'cache'} cannot be made (File exists); name a folder"
+    assert client(static, "--weight-cache", tmp_path / "cache")[1:] == ([message], 2)
+    assert (tmp_path / "cache").read_text() == "a file"
+
+
 def test_the_client_asks_for_a_beam_that_is_there(int8):
     assert "has no beam search" in client(int8, "--beam")[1][0]
 

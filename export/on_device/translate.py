@@ -116,6 +116,11 @@ class Translator:
             return Interpreter(model_path=str(file), num_threads=threads).get_signature_runner
         if not self._manifest["static"]:
             raise ValueError(f"--weight-cache needs fixed shapes, which {self._folder} has not; export with --static")
+        try:
+            Path(weight_cache).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"cannot be made ({error.strerror}); name a folder"
+            raise ValueError(f"--weight-cache {weight_cache} {reason}") from None
         return compiled(file, threads, Path(weight_cache))
 
 
@@ -127,7 +132,6 @@ def compiled(file: Path, threads: int, folder: Path) -> Callable[[str], Runner]:
     """
     packed = folder / f"{hashlib.sha256(file.read_bytes()).hexdigest()}-{version('ai-edge-litert')}.xnnpack"
     if not packed.exists():
-        folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as new:
             _compiled_model(file, threads, Path(new) / packed.name)  # loading a model packs its weights
             (Path(new) / packed.name).replace(packed)
