@@ -167,7 +167,7 @@ def _add_shipping(verb: AddVerb) -> None:
     )
     shapes = export.add_mutually_exclusive_group()
     shapes.add_argument(
-        "--static", action="store_const", const=True, help="tflite: one sentence, fixed shapes (browsers, NPUs)"
+        "--static", action="store_const", const=True, help="tflite: one sentence, fixed shapes (for CompiledModel)"
     )
     shapes.add_argument(
         "--dynamic", dest="static", action="store_const", const=False, help="tflite: any batch and length, the default"

@@ -121,18 +121,18 @@ class Translator:
         except OSError as error:
             reason = f"cannot be made ({error.strerror}); name a folder"
             raise ValueError(f"--weight-cache {weight_cache} {reason}") from None
-        return compiled(file, threads, Path(weight_cache))
+        name = f"{self._manifest['digests'][FILE]}-{version('ai-edge-litert')}.xnnpack"
+        return compiled(file, threads, Path(weight_cache) / name)
 
 
-def compiled(file: Path, threads: int, folder: Path) -> Callable[[str], Runner]:
-    """Runs a static file by LiteRT's `CompiledModel`, with weights that lie in `folder` as this machine's processor
-    wants them.
+def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
+    """Runs a static file by LiteRT's `CompiledModel`, with the weights as this machine's processor wants them, which
+    the file `packed` keeps; it is written if it is missing.
 
     An interpreter packs them at each start, for each signature anew, and keeps them in memory beside those of the file.
     """
-    packed = folder / f"{hashlib.sha256(file.read_bytes()).hexdigest()}-{version('ai-edge-litert')}.xnnpack"
     if not packed.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as new:
+        with tempfile.TemporaryDirectory(dir=packed.parent) as new:
             _compiled_model(file, threads, Path(new) / packed.name)  # loading a model packs its weights
             (Path(new) / packed.name).replace(packed)
     model = _compiled_model(file, threads, packed)
@@ -141,12 +141,12 @@ def compiled(file: Path, threads: int, folder: Path) -> Callable[[str], Runner]:
         inputs = {key: model.create_input_buffer_by_name(name, key) for key in ("ids", "lengths")}
         details = model.get_output_tensor_details(name)
         outputs = {key: model.create_output_buffer_by_name(name, key) for key in details}
+        shapes = {key: details[key]["shape"] for key in details}
 
         def run(**arrays) -> dict:
             for key, values in arrays.items():
                 inputs[key].write(values)
             model.run_by_name(name, inputs, outputs)
-            shapes = {key: details[key]["shape"] for key in outputs}
             return {
                 key: buffer.read(math.prod(shapes[key]), details[key]["dtype"]).reshape(shapes[key])
                 for key, buffer in outputs.items()

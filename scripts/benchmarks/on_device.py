@@ -174,7 +174,7 @@ def _compiled(file: Path) -> Callable[[str], Callable]:
     sys.path.insert(0, str(CLIENT))
     from translate import compiled
 
-    return compiled(file, THREADS, file.parent)
+    return compiled(file, THREADS, file.with_suffix(".xnnpack"))
 
 
 def _litert(file: Path, new_runner: Callable[[str], Callable]) -> Decode:
