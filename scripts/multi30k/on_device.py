@@ -3,11 +3,13 @@
 
 The float32 files, greedy and with five beams, must give the run's own translations of the first 200 test sentences, or
 their export fails. Then of each kind of file the size, and how fast export/on_device/translate.py translates the whole
-test set with it (two threads, one sentence after the other, the start of the program included) and its BLEU. The last
-line is JSON. Needs: pip install -e '.[litert]'
+test set with it (two threads, one sentence after the other, the start of the program included) and its BLEU. Then how
+many of the 200 sentences the exported page translates in headless Chromium as Python does with the same file, token for
+token. The last line is JSON. Needs: pip install -e '.[litert]', chromium and Node.js 20 or newer
 """
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,10 +20,11 @@ from tfformer.cli import import_tensorflow
 
 import_tensorflow()
 
-from tfformer import export  # noqa: E402
+from tfformer import export, parity, web_page  # noqa: E402
 from tfformer.checkpoints import RunDirectory  # noqa: E402
 from tfformer.evaluation import scores  # noqa: E402
 from tfformer.reading import read_lines  # noqa: E402
+from tfformer.translator import Translator  # noqa: E402
 
 TEST, CHECKED = "test_2016_flickr", 200
 TRANSLATE = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
@@ -45,6 +48,10 @@ def main(run: str, data: str) -> None:
                 measured = measure(version, directory, sentences, references)
             print(f"{quantize}, {shapes}: {measured}", flush=True)
             found[f"{quantize} {shapes}"] = measured
+    for quantize in ("none", "int8"):
+        same = same_in_chromium(run, quantize, sentences[:CHECKED])
+        print(f"{quantize}, in Chromium: {same} of {CHECKED} sentences as Python translates them", flush=True)
+        found[f"{quantize} in Chromium"] = {"same": same, "of": CHECKED}
     print(json.dumps(found))
 
 
@@ -61,6 +68,18 @@ def measure(version: Path, run: RunDirectory, sentences: list[str], references: 
         "tokens_per_second": round(tokens / seconds),
         "bleu": round(scores(translations, references)["bleu"], 2),
     }
+
+
+def same_in_chromium(run: str, quantize: str, sentences: list[str]) -> int:
+    """How many translations of the page and of LiteRT in Python are the same tokens."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = export.web(run, folder, quantize=quantize)
+        command = ["node", web_page.SOURCES / "test" / "browser.mjs", page, shutil.which("chromium")]
+        done = subprocess.run(command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", check=True)
+        requests = parity.litert_requests("translate", Translator.load(run), sentences, static=True)
+        answers = parity.ask("litert_runner", [page / "model" / "model.tflite"], requests)
+    tokens = [answer["ids"][0][: answer["lengths"][0]] for answer in answers]
+    return sum(a["ids"] == b for a, b in zip(json.loads(done.stdout)["translations"], tokens, strict=True))
 
 
 if __name__ == "__main__":
