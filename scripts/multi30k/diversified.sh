@@ -33,5 +33,5 @@ if [ ! -f "$folder/final/config.json" ]; then
   (gzip -dc "$data/train.de.gz"; cat "$corpus/forward.de"; gzip -dc "$data/train.de.gz") > "$corpus/train.de"
 fi
 bash scripts/multi30k/run.sh "$data" "$folder/final" multi30k-en-de \
-  --set "data.train=['$corpus/train.en','$corpus/train.de']" training.epoch_steps=134 training.epochs=104 \
-  training.total_steps=13936 "$@"
+  --set "data.train=['$corpus/train.en','$corpus/train.de']" model.d_model=192 model.d_ff=384 \
+  training.learning_rate=0.008 training.epoch_steps=134 training.epochs=54 training.total_steps=7236 "$@"
