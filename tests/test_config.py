@@ -50,7 +50,7 @@ def test_builtin_recipes_are_valid_and_begin_with_a_description(name):
     path = find_recipe(name)
     config = read_recipe(path)
     assert config.data.train and path.read_text().startswith("# ")
-    if config.training.schedule == "linear":  # it ends with the last epoch
+    if config.training.schedule == "linear":  # its steps are those of whole epochs
         assert config.training.total_steps % config.training.epochs == 0
 
 
