@@ -32,7 +32,7 @@ TRANSLATE = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
 
 def main(run: str, data: str) -> None:
     if missing := [program for program in ("chromium", "node") if not shutil.which(program)]:
-        sys.exit(f"{' and '.join(missing)} missing; install what is, the exported page is tried in a browser")
+        sys.exit(f"install {' and '.join(missing)}: the exported page is tried in a browser")
     directory, found = RunDirectory.open(run), {}
     sentences, references = (
         list(read_lines(Path(data, f"{TEST}.{name}.gz"))) for name in directory.config().data.languages
