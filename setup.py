@@ -25,7 +25,7 @@ setup(
         "serve": ["aiohttp>=3.12", "tensorflow-serving-api>=2.21,<2.22"],
         "bench": ["ctranslate2>=4.6", "keras-nlp>=0.32", "ai-edge-litert>=2.3", "aiohttp>=3.12", "nltk>=3.9"],
         "multi30k": ["sacremoses>=0.1.1"],
-        "test": ["pytest>=8", "ruff>=0.14", "keras-nlp>=0.32", "nltk>=3.9"],
+        "test": ["pytest>=8", "pytest-xdist>=3.8", "ruff>=0.14", "keras-nlp>=0.32", "nltk>=3.9"],
     },
     entry_points={"console_scripts": ["tfformer = tfformer.cli:main"]},
 )
