@@ -53,7 +53,8 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     assert long["cut"] and long["ids"] and (END_ID in long["ids"] or len(long["ids"]) == translator.max_length)
     assert found["typed"] == found["offline"] == translations[0]["text"]
     assert found["origins"] == ["own"] and found["fitsAPhone"]
-    assert found["shown"]["memory"].endswith(" MB") and int(found["shown"]["speed"]) > 0
+    assert found["shown"]["model"].startswith("float16, ") and found["shown"]["memory"].endswith(" MB")
+    assert int(found["shown"]["speed"]) > 0
 
 
 def other_letters(path):

@@ -163,7 +163,7 @@ def _add_shipping(verb: AddVerb) -> None:
     export.add_argument(
         "--quantize",
         choices=["none", "int8", "float16"],
-        help="tflite, web: the weights; if left out none, and int8 for web",
+        help="tflite, web: the weights; if left out none, and float16 for web",
     )
     shapes = export.add_mutually_exclusive_group()
     shapes.add_argument(

@@ -121,7 +121,7 @@ def web(
     run: str | Path,
     output: str | Path,
     *,
-    quantize: str = "int8",
+    quantize: str = "float16",
     max_length: int | None = None,
     samples: Sequence[str] | None = None,
 ) -> Path:

@@ -5,7 +5,7 @@ The float32 files, greedy and with five beams, must give the run's own translati
 their export fails. Then of each kind of file the size, and how fast export/on_device/translate.py translates the whole
 test set with it (two threads, one sentence after the other, the start of the program included) and its BLEU. Then how
 many of the 200 sentences the exported page translates in headless Chromium as Python does with the same file, token for
-token. The last line is JSON. Needs: pip install -e '.[litert]', chromium and Node.js 20 or newer
+token, and how fast. The last line is JSON. Needs: pip install -e '.[litert]', chromium and Node.js 20 or newer
 """
 
 import json
@@ -23,6 +23,7 @@ import_tensorflow()
 from tfformer import export, parity, web_page  # noqa: E402
 from tfformer.checkpoints import RunDirectory  # noqa: E402
 from tfformer.evaluation import scores  # noqa: E402
+from tfformer.litert_writer import QUANTIZATIONS  # noqa: E402
 from tfformer.reading import read_lines  # noqa: E402
 from tfformer.translator import Translator  # noqa: E402
 
@@ -44,16 +45,16 @@ def main(run: str, data: str) -> None:
         print(
             f"float32, {shapes}: {CHECKED} of {CHECKED} sentences as the run translates them, greedy and with 5 beams"
         )
-        for quantize in ("none", "float16", "int8"):
+        for quantize in QUANTIZATIONS:
             with tempfile.TemporaryDirectory() as folder:
                 version = export.tflite(run, folder, quantize=quantize, static=static)
                 measured = measure(version, directory, sentences, references)
             print(f"{quantize}, {shapes}: {measured}", flush=True)
             found[f"{quantize} {shapes}"] = measured
-    for quantize in ("none", "int8"):
-        same = same_in_chromium(run, quantize, sentences[:CHECKED])
-        print(f"{quantize}, in Chromium: {same} of {CHECKED} sentences as Python translates them", flush=True)
-        found[f"{quantize} in Chromium"] = {"same": same, "of": CHECKED}
+    for quantize in QUANTIZATIONS:
+        measured = in_chromium(run, quantize, sentences[:CHECKED])
+        print(f"{quantize}, in Chromium: {measured}", flush=True)
+        found[f"{quantize} in Chromium"] = measured
     print(json.dumps(found))
 
 
@@ -72,16 +73,18 @@ def measure(version: Path, run: RunDirectory, sentences: list[str], references: 
     }
 
 
-def same_in_chromium(run: str, quantize: str, sentences: list[str]) -> int:
-    """How many translations of the page and of LiteRT in Python are the same tokens."""
+def in_chromium(run: str, quantize: str, sentences: list[str]) -> dict[str, int]:
+    """How many translations of the page are LiteRT's in Python, token for token; the page's target tokens a second."""
     with tempfile.TemporaryDirectory() as folder:
         page = export.web(run, folder, quantize=quantize)
         command = ["node", web_page.SOURCES / "test" / "browser.mjs", page, shutil.which("chromium")]
         done = subprocess.run(command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", check=True)
         requests = parity.litert_requests("translate", Translator.load(run), sentences, static=True)
         answers = parity.ask("litert_runner", [page / "model" / "model.tflite"], requests)
-    tokens = [answer["ids"][0][: answer["lengths"][0]] for answer in answers]
-    return sum(a["ids"] == b for a, b in zip(json.loads(done.stdout)["translations"], tokens, strict=True))
+    expected, found = (answer["ids"][0][: answer["lengths"][0]] for answer in answers), json.loads(done.stdout)
+    same = sum(page["ids"] == python for page, python in zip(found["translations"], expected, strict=True))
+    tokens, seconds = (sum(page[name] for page in found["translations"]) for name in ("tokens", "seconds"))
+    return {"same": same, "of": len(sentences), "tokens_per_second": round(tokens / seconds)}
 
 
 if __name__ == "__main__":
