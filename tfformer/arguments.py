@@ -21,6 +21,7 @@ EXAMPLES = """\
   tfformer generate runs/lm --prefix "The animal" --count 5 --seed 1
   tfformer export runs/mine --format saved_model --output models/mine
   tfformer export runs/mine --format tflite --quantize int8 --output models/mine-litert
+  tfformer export runs/mine --format web --output site
   tfformer serve runs/mine --port 8501
 """.splitlines()
 
@@ -152,7 +153,7 @@ def _add_shipping(verb: AddVerb) -> None:
     export.add_argument("--format", required=True, choices=["saved_model", "ctranslate2", "tflite", "web"])
     export.add_argument("--output", required=True, metavar="DIR", help="gets a folder named by the next free number")
     export.add_argument("--max-length", type=int, metavar="N", help="tokens in a sentence; the run's own if left out")
-    _add_search(export)
+    _add_search(export, "1 is greedy; the run's own if left out, but none beside greedy in a tflite file")
     export.add_argument("--dtype", choices=["float32", "bfloat16"], help="of the weights; float32 if left out")
     export.add_argument(
         "--no-text", dest="with_text", action="store_const", const=False, help="token ids only: nothing of TF Text"
@@ -182,6 +183,6 @@ def _add_shipping(verb: AddVerb) -> None:
     serve.add_argument("--name", metavar="NAME", help="what clients call the model; the folder's name if left out")
 
 
-def _add_search(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--beam-size", type=int, metavar="N", help="1 is greedy; the run's own if left out")
+def _add_search(verb: argparse.ArgumentParser, beam_size: str = "1 is greedy; the run's own if left out") -> None:
+    verb.add_argument("--beam-size", type=int, metavar="N", help=beam_size)
     verb.add_argument("--length-penalty", type=float, metavar="A", help="alpha of Wu et al. 2016; 0 is none")

@@ -5,7 +5,7 @@ The float32 files, greedy and with five beams, must give the run's own translati
 their export fails. Then of each kind of file the size, and how fast export/on_device/translate.py translates the whole
 test set with it (two threads, one sentence after the other, the start of the program included) and its BLEU. Then how
 many of the 200 sentences the exported page translates in headless Chromium as Python does with the same file, token for
-token, and how fast. The last line is JSON. Needs: pip install -e '.[litert]', chromium and Node.js 20 or newer
+token, and how fast. The last line is JSON. Needs: pip install -e '.[litert]', chromium, Node.js 20 or newer and npm
 """
 
 import json
@@ -32,7 +32,7 @@ TRANSLATE = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
 
 
 def main(run: str, data: str) -> None:
-    if missing := [program for program in ("chromium", "node") if not shutil.which(program)]:
+    if missing := [program for program in ("chromium", "node", "npm") if not shutil.which(program)]:
         sys.exit(f"install {' and '.join(missing)}: the exported page is tried in a browser")
     directory, found = RunDirectory.open(run), {}
     sentences, references = (
@@ -81,10 +81,13 @@ def in_chromium(run: str, quantize: str, sentences: list[str]) -> dict[str, int]
         done = subprocess.run(command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", check=True)
         requests = parity.litert_requests("translate", Translator.load(run), sentences, static=True)
         answers = parity.ask("litert_runner", [page / "model" / "model.tflite"], requests)
-    expected, found = (answer["ids"][0][: answer["lengths"][0]] for answer in answers), json.loads(done.stdout)
-    same = sum(page["ids"] == python for page, python in zip(found["translations"], expected, strict=True))
-    tokens, seconds = (sum(page[name] for page in found["translations"]) for name in ("tokens", "seconds"))
-    return {"same": same, "of": len(sentences), "tokens_per_second": round(tokens / seconds)}
+    found = json.loads(done.stdout)
+    if "translations" not in found:
+        sys.exit(f"{quantize}, in Chromium: {found['state']}")
+    expected = [answer["ids"][0][: answer["lengths"][0]] for answer in answers]
+    ids, tokens, seconds = zip(*((t["ids"], t["tokens"], t["seconds"]) for t in found["translations"]), strict=True)
+    same = sum(map(list.__eq__, expected, ids))
+    return {"same": same, "of": len(sentences), "tokens_per_second": round(sum(tokens) / sum(seconds))}
 
 
 if __name__ == "__main__":
