@@ -153,7 +153,7 @@ def _add_shipping(verb: AddVerb) -> None:
     export.add_argument("--format", required=True, choices=["saved_model", "ctranslate2", "tflite", "web"])
     export.add_argument("--output", required=True, metavar="DIR", help="gets a folder named by the next free number")
     export.add_argument("--max-length", type=int, metavar="N", help="tokens in a sentence; the run's own if left out")
-    _add_search(export, "1 is greedy; the run's own if left out, but none beside greedy in a tflite file")
+    _add_search(export, "1 is greedy; if left out the run's own, in tflite greedy alone")
     export.add_argument("--dtype", choices=["float32", "bfloat16"], help="of the weights; float32 if left out")
     export.add_argument(
         "--no-text", dest="with_text", action="store_const", const=False, help="token ids only: nothing of TF Text"
