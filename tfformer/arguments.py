@@ -150,10 +150,15 @@ def _add_shipping(verb: AddVerb) -> None:
     """What brings a run to others."""
     export = verb("export", "write a finished run for other software to run, and check that it translates the same")
     export.add_argument("run", metavar="RUN", help="a run directory")
-    export.add_argument("--format", required=True, choices=["saved_model", "ctranslate2", "tflite", "web"])
+    export.add_argument(
+        "--format",
+        required=True,
+        choices=["saved_model", "ctranslate2", "tflite", "web"],
+        help="tflite has a beam search only where --beam-size is given, web never",
+    )
     export.add_argument("--output", required=True, metavar="DIR", help="gets a folder named by the next free number")
     export.add_argument("--max-length", type=int, metavar="N", help="tokens in a sentence; the run's own if left out")
-    _add_search(export, "1 is greedy; if left out the run's own, in tflite greedy alone")
+    _add_search(export)
     export.add_argument("--dtype", choices=["float32", "bfloat16"], help="of the weights; float32 if left out")
     export.add_argument(
         "--no-text", dest="with_text", action="store_const", const=False, help="token ids only: nothing of TF Text"
@@ -183,6 +188,6 @@ def _add_shipping(verb: AddVerb) -> None:
     serve.add_argument("--name", metavar="NAME", help="what clients call the model; the folder's name if left out")
 
 
-def _add_search(verb: argparse.ArgumentParser, beam_size: str = "1 is greedy; the run's own if left out") -> None:
-    verb.add_argument("--beam-size", type=int, metavar="N", help=beam_size)
+def _add_search(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--beam-size", type=int, metavar="N", help="1 is greedy; the run's own if left out")
     verb.add_argument("--length-penalty", type=float, metavar="A", help="alpha of Wu et al. 2016; 0 is none")

@@ -289,7 +289,8 @@ def _bleu(run: str | Path, translator: Translator, file: Path, static: bool) -> 
     """What quantisation costs: greedy BLEU of the run and of the file on up to `VALIDATION` pairs."""
     sources, references = _validation_text(run)
     own = scores([text for text, _ in parity.own_texts(translator, "translate", sources, beam_size=1)], references)
-    its = scores(parity.litert_greedy(file, translator, sources, static)[0], references)
+    ids, _ = parity.litert_greedy(file, translator, sources, static)
+    its = scores(translator.tokenizers.target.decode(ids), references)
     return {
         "sentences": len(sources),
         "run": own["bleu"],

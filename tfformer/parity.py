@@ -37,7 +37,8 @@ def run_saved_model(folder: Path, own: Translator | Generator, samples: Sequence
 def run_litert(file: Path, translator: Translator, samples: Sequence[str], static: bool, with_text: bool) -> Found:
     """What every signature of the LiteRT file makes of the samples, sentence by sentence."""
     target, beam_size = translator.tokenizers.target, translator.decoding.beam_size
-    found = {"translate": (1, list(zip(*litert_greedy(file, translator, samples, static), strict=True)))}
+    ids, scores = litert_greedy(file, translator, samples, static)
+    found = {"translate": (1, list(zip(target.decode(ids), scores, strict=True)))}
     if beam_size > 1:
         answers = ask("litert_runner", [file.resolve()], litert_requests("translate_beam", translator, samples, static))
         texts = target.decode([answer["ids"][0][0] for answer in answers])
@@ -97,12 +98,11 @@ def check(parity: dict[str, dict]) -> None:
 
 def litert_greedy(
     file: Path, translator: Translator, sentences: Sequence[str], static: bool
-) -> tuple[list[str], list[float]]:
-    """The file's greedy translations of the sentences, and their scores."""
+) -> tuple[list[list[int]], list[float]]:
+    """The ids of the file's greedy translations of the sentences, with their end tokens, and their scores."""
     requests = litert_requests("translate", translator, sentences, static)
     answers = ask("litert_runner", [file.resolve()], requests)
-    texts = translator.tokenizers.target.decode([answer["ids"][0] for answer in answers])
-    return texts, [answer["score"][0] for answer in answers]
+    return [answer["ids"][0][: answer["lengths"][0]] for answer in answers], [answer["score"][0] for answer in answers]
 
 
 def ask(program: str, arguments: Sequence[str | Path], requests: list) -> list:

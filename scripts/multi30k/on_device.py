@@ -79,12 +79,11 @@ def in_chromium(run: str, quantize: str, sentences: list[str]) -> dict[str, int]
         page = export.web(run, folder, quantize=quantize)
         command = ["node", web_page.SOURCES / "test" / "browser.mjs", page, shutil.which("chromium")]
         done = subprocess.run(command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", check=True)
-        requests = parity.litert_requests("translate", Translator.load(run), sentences, static=True)
-        answers = parity.ask("litert_runner", [page / "model" / "model.tflite"], requests)
+        model, translator = page / "model" / "model.tflite", Translator.load(run)
+        expected, _ = parity.litert_greedy(model, translator, sentences, static=True)
     found = json.loads(done.stdout)
     if "translations" not in found:
         sys.exit(f"{quantize}, in Chromium: {found['state']}")
-    expected = [answer["ids"][0][: answer["lengths"][0]] for answer in answers]
     ids, tokens, seconds = zip(*((t["ids"], t["tokens"], t["seconds"]) for t in found["translations"]), strict=True)
     same = sum(map(list.__eq__, expected, ids))
     return {"same": same, "of": len(sentences), "tokens_per_second": round(sum(tokens) / sum(seconds))}
