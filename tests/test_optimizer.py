@@ -60,6 +60,32 @@ def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_th
     np.testing.assert_allclose(np.abs(vector.numpy()), 0.01, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.1)])
+def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(dtype, tolerance):
+    """Over four steps, for several matrices of two shapes, one of them wide, and vectors between them."""
+    config = recipe(optimizer="muon", weight_decay=0.1, schedule="plateau", learning_rate=0.01, dtype=dtype)
+    ours = new_optimizer(config)
+    settings = {name: value for name, value in ours.get_config().items() if name != "matmul_dtype"}
+    theirs = keras.optimizers.Muon.from_config(settings)
+    random, shapes = np.random.default_rng(1), [(24, 8), (8,), (8, 24), (24, 8), (8, 24), (24, 8)]
+    weights = [random.normal(size=shape).astype(np.float32) for shape in shapes]
+    one, other = ([keras.Variable(weight) for weight in weights] for _ in range(2))
+    for _ in range(4):
+        gradients = [tf.constant(random.normal(size=shape), tf.float32) for shape in shapes]
+        ours.apply(gradients, one)
+        theirs.apply(gradients, other)
+    for weight, ours_then, theirs_then in zip(weights, one, other, strict=True):
+        way = theirs_then.numpy() - weight
+        assert np.linalg.norm(ours_then.numpy() - weight - way) < tolerance * np.linalg.norm(way)
+
+
+def test_a_saved_muon_is_loaded_as_it_was():
+    muon = new_optimizer(recipe(optimizer="muon", dtype="mixed_bfloat16", weight_decay=0.1))
+    loaded = keras.optimizers.deserialize(keras.optimizers.serialize(muon))
+    assert type(loaded) is type(muon) and loaded.get_config() == muon.get_config()
+    assert loaded.matmul_dtype == "bfloat16"
+
+
 def test_muon_takes_the_embeddings_for_no_matrices():
     optimizer, model = new_optimizer(recipe(optimizer="muon")), small_model()
     optimizer.build(model.trainable_variables)
