@@ -90,6 +90,7 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             {"training": {"r_drop": 5}, "model": {"dropout": 0}},
             r"training.r_drop=5.0 compares two passes with different dropout; set model.dropout above 0",
         ),
+        ({"training": {"shards": 2, "r_drop": 1}}, r"training.shards=2 must be 1 with training.r_drop"),
         ({"training": {"weight_decay": 0.1}}, r"training.weight_decay=0.1 needs training.optimizer=adamw or muon"),
         ({"training": {"learning_rate": 0.1}}, r"training.learning_rate=0.1 goes with training.schedule=inverse_sqrt"),
         ({"decoding": {"length_penalty": -1}}, r"decoding.length_penalty=-1.0 must be from 0 to 100"),

@@ -51,6 +51,7 @@ LIMITS = {
     "training.r_drop": (0, 1000),
     "training.clip_norm": (1e-9, BILLION),
     "training.accumulate_steps": (1, BILLION),
+    "training.shards": (1, 1000),
     "training.ema_momentum": (0, ALMOST_ONE),
     "training.validate_every": (1, BILLION),
     "training.patience": (1, BILLION),
@@ -122,7 +123,8 @@ class TrainingConfig:
     `learning_rate` is the highest one (inverse_sqrt, linear) or the first one (plateau); the schedule `warmup` has the
     paper's, times `learning_rate_scale`. The schedule `linear` ends at 0 after `total_steps`. `weight_decay` times the
     rate is what each step takes off the matrices. `r_drop` is the alpha of `RDropCrossEntropy`: each row goes twice
-    through the model, so a step takes twice the time and memory.
+    through the model, so a step takes twice the time and memory. Each batch is learned in `shards` at once, each by
+    one thread; give as many as there are cores.
     """
 
     epochs: int = 20
@@ -140,6 +142,7 @@ class TrainingConfig:
     r_drop: float = 0.0
     clip_norm: float | None = None
     accumulate_steps: int = 1
+    shards: int = 1
     ema_momentum: float | None = None
     validate_every: int = 1
     patience: int | None = None
@@ -228,6 +231,12 @@ class Config:
                 training.r_drop,
                 not training.r_drop or model.dropout > 0,
                 "compares two passes with different dropout; set model.dropout above 0",
+            ),
+            (
+                "training.shards",
+                training.shards,
+                training.shards == 1 or not training.r_drop,
+                "must be 1 with training.r_drop, which compares both halves of a batch",
             ),
             (
                 "training.learning_rate",

@@ -8,12 +8,13 @@ import tensorflow as tf
 
 from tfformer.layers import KeyValue, TokenEmbedding, register, require
 from tfformer.masks import look_ahead_mask
+from tfformer.sharding import ShardedModel
 from tfformer.special_ids import END_ID, START_ID
 from tfformer.transformer import TIES, Encoder
 
 
 @register
-class LanguageModel(keras.Model):
+class LanguageModel(ShardedModel):
     """p(x_1 ... x_T) = p(x_1) p(x_2 | x_1) ... p(x_T | x_1 ... x_{T-1}), where x_T is the end token.
 
     Each factor is p(x_t | x_1 ... x_{t-1}) = Cat(softmax(f_t(x_1 ... x_{t-1}))): a neural autoregressive distribution

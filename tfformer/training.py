@@ -1,5 +1,6 @@
 """From a recipe to a run directory: text, vocabulary, compile, `model.fit`, validation, resume. Knows no search."""
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -50,6 +51,9 @@ def train(
     run, origin = _open_runs(config, run_dir, resume, init_from)
     if origin and not _gives_encoder(origin, config):
         config = dataclasses.replace(config, tokenizer=origin.config().tokenizer)
+    if config.training.shards > 1:
+        with contextlib.suppress(RuntimeError):  # TensorFlow runs already, with threads that the shards then share
+            tf.config.threading.set_intra_op_parallelism_threads(1)
     keras.utils.set_random_seed(config.training.seed)
     text = Text.read(config, origin, report)
     model = _compiled_model(config, text.tokenizers)
@@ -220,6 +224,7 @@ def _compiled_model(config: Config, vocabularies: Tokenizers) -> Model:
         loss=_loss(settings),
         jit_compile=settings.jit_compile,
     )
+    model.shards = settings.shards
     model.optimizer.build(model.trainable_variables)
     return model
 

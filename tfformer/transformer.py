@@ -21,6 +21,7 @@ from tfformer.layers import (
     require,
 )
 from tfformer.masks import look_ahead_mask, padding_mask
+from tfformer.sharding import ShardedModel
 
 TIES = ("none", "output", "all")
 
@@ -151,7 +152,7 @@ class Decoder(_Stack):
 
 
 @register
-class Transformer(keras.Model):
+class Transformer(ShardedModel):
     """The encoder-decoder model for translation; id 0 is padding.
 
     `tie_embeddings`: "none"; "output": the output projection is the transposed target embedding; "all": source, target
