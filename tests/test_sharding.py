@@ -33,7 +33,7 @@ def trained(make, rows: int, shards: int) -> tuple[list[dict], list[np.ndarray]]
     keras.utils.set_random_seed(1)
     model = make()
     model.compile(
-        keras.optimizers.SGD(0.5), tfformer.SmoothedCrossEntropy(0.1), weighted_metrics=["accuracy"], jit_compile=False
+        keras.optimizers.SGD(0.5), tfformer.SmoothedCrossEntropy(0.1), weighted_metrics=["accuracy"], run_eagerly=True
     )
     model.shards = shards
     reports = []
@@ -80,7 +80,7 @@ def test_shards_without_sample_weights_are_refused():
 
 
 def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
-    """Half precision scales the loss against underflow, and the optimizer takes the scale off the gradients again."""
+    """In the graph. Half precision scales the loss against underflow; the optimizer takes it off the gradients again."""
     reports = []
     for optimizer in (keras.optimizers.SGD(0.5), keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.5))):
         keras.utils.set_random_seed(1)

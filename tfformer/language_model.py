@@ -3,7 +3,6 @@
 Shape letters: B batch, T positions, V vocabulary, R rows being continued.
 """
 
-import keras
 import tensorflow as tf
 
 from tfformer.layers import KeyValue, TokenEmbedding, register, require

@@ -41,7 +41,7 @@ def new_optimizer(config: Config) -> keras.optimizers.Optimizer:
 class Muon(keras.optimizers.Muon):
     """Keras' optimizer; matrices of one shape are made orthogonal together, by products in `matmul_dtype`.
 
-    They are many small products otherwise. Jordan et al. 2024 multiply in bfloat16 as well: the iteration stays stable.
+    One by one they would be many small products. Jordan et al. 2024 multiply in bfloat16 too: the iteration bears it.
     """
 
     def __init__(self, matmul_dtype: str = "float32", **kwargs):

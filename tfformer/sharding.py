@@ -5,12 +5,13 @@ import tensorflow as tf
 
 
 class ShardedModel(keras.Model):
-    """A `keras.Model` whose training step may cut a batch into `shards` of as many rows, and learn them at once.
+    """A `keras.Model` whose training step may cut a batch into `shards` of equally many rows, and learn them at once.
 
-    TensorFlow runs what does not wait for one another in parallel. So two shards keep two cores busy, each with its own
-    chain of operations, where one chain would split every small operation between them and wait for both halves: this
-    pays off with one thread for an operation (`tf.config.threading.set_intra_op_parallelism_threads(1)`). The update is
-    that of the whole batch, for a loss that is a mean by sample weights, as `SmoothedCrossEntropy` is.
+    TensorFlow runs side by side what does not wait for one another. So two shards keep two cores busy, each with a
+    chain of operations of its own, where a single chain splits every small operation between the cores and waits for
+    both halves. It pays with one thread for each operation: `tf.config.threading.set_intra_op_parallelism_threads(1)`.
+    The update is that of the whole batch, for a loss that is a mean by sample weights: `SmoothedCrossEntropy`, but not
+    `RDropCrossEntropy`, which compares rows.
     """
 
     shards: int = 1
@@ -19,14 +20,15 @@ class ShardedModel(keras.Model):
         """Keras' step, by the sum of the shards' gradients. ValueError without sample weights."""
         if self.shards == 1:
             return super().train_step(data)
-        batch = keras.utils.unpack_x_y_sample_weight(data)
-        if batch[2] is None:
-            raise ValueError(f"shards={self.shards} average their losses by sample weights; give fit a weight per token")
-        total = tf.reduce_sum(batch[2])
+        batch = _, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
+        if weights is None:
+            raise ValueError(f"shards={self.shards} average their losses by sample weights; give one for each token")
+        total = tf.reduce_sum(weights)
         learned = [self._learn(_shard(batch, n, self.shards), total) for n in range(self.shards)]
         losses, gradients = zip(*learned, strict=True)
-        self.optimizer.apply_gradients(zip(map(tf.add_n, zip(*gradients, strict=True)), self.trainable_weights))
-        self._loss_tracker.update_state(tf.add_n(losses), sample_weight=tf.shape(batch[1])[0])
+        sums = [tf.add_n(of_weight) for of_weight in zip(*gradients, strict=True)]
+        self.optimizer.apply_gradients(zip(sums, self.trainable_weights, strict=True))
+        self._loss_tracker.update_state(tf.add_n(losses), sample_weight=tf.shape(labels)[0])
         return self.get_metrics_result()
 
     def _learn(self, shard: tuple, total: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:

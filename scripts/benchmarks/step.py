@@ -30,19 +30,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_work(parser)
     parser.add_argument("--optimizer", default="adam", help="adam or muon")
     parser.add_argument("--dtype", default="mixed_bfloat16", help="float32 or mixed_bfloat16")
+    parser.add_argument("--shards", type=int, default=1, help="of a batch, learned at once, each by one thread")
 
 
 def measure(options: argparse.Namespace) -> dict:
-    import keras
     import tensorflow as tf
 
+    if options.shards > 1:
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+
     from tfformer import SmoothedCrossEntropy, Transformer
-    from tfformer.config import PRESETS
+    from tfformer.config import PRESETS, Config
+    from tfformer.optimizer import new_optimizer
 
     shape = {"dropout": 0.3, "norm": "pre"} | PRESETS[options.preset]
     model = Transformer(options.vocab_size, options.vocab_size, tie_embeddings="all", dtype=options.dtype, **shape)
-    optimizer = {"adam": keras.optimizers.Adam, "muon": keras.optimizers.Muon}[options.optimizer](1e-3)
+    rate = {"schedule": "plateau", "learning_rate": 1e-3}
+    training = {"optimizer": options.optimizer, "dtype": options.dtype, "shards": options.shards}
+    optimizer = new_optimizer(Config.from_dict({"training": training | rate}))
     model.compile(optimizer, SmoothedCrossEntropy(0.1), jit_compile=False)
+    model.shards = options.shards
     batches = real_batches(options)
     for _ in range(2):
         train(model, batches)
