@@ -80,7 +80,7 @@ def test_shards_without_sample_weights_are_refused():
 
 
 def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
-    """In the graph. Half precision scales the loss against underflow; the optimizer takes it off the gradients again."""
+    """In the graph: half precision scales the loss against underflow, and the optimizer scales the gradients back."""
     reports = []
     for optimizer in (keras.optimizers.SGD(0.5), keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.5))):
         keras.utils.set_random_seed(1)
