@@ -14,6 +14,7 @@ from tfformer.checkpoints import RunDirectory
 from tfformer.config import Config
 from tfformer.generator import Generator
 from tfformer.losses import RDropCrossEntropy
+from tfformer.sharding import ShardedModel
 from tfformer.training import TrainingDiverged, train
 from tfformer.translator import Translator
 
@@ -121,6 +122,17 @@ def test_the_seed_decides_the_run(corpus, whole, tmp_path):
     train(full_config(corpus, seed=2, epochs=1), tmp_path / "other", report=silent)
     np.testing.assert_allclose(losses(tmp_path / "same"), losses(whole), rtol=1e-6)
     assert not np.allclose(losses(tmp_path / "other"), losses(whole)[:1], rtol=1e-6)
+
+
+def test_a_recipes_shards_are_learned_and_give_the_losses_of_whole_batches(corpus, tmp_path, monkeypatch):
+    learned, learn = [], ShardedModel._learn
+    monkeypatch.setattr(ShardedModel, "_learn", lambda *arguments: learned.append(1) or learn(*arguments))
+    for shards in (1, 2):
+        config = config_for(corpus, epochs=1, shards=shards)
+        config = dataclasses.replace(config, model=dataclasses.replace(config.model, dropout=0.0))
+        train(config, tmp_path / str(shards), report=silent)
+        assert bool(learned) == (shards > 1)
+    np.testing.assert_allclose(losses(tmp_path / "2"), losses(tmp_path / "1"), rtol=1e-4)
 
 
 def test_a_run_directory_holds_what_its_contract_says(whole):

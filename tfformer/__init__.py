@@ -52,5 +52,5 @@ def __dir__() -> list[str]:
 
 
 if "keras" in sys.modules:
-    for _module in ("transformer", "language_model", "losses", "schedules"):
+    for _module in ("transformer", "language_model", "losses", "schedules", "optimizer"):
         importlib.import_module(f"tfformer.{_module}")

@@ -28,7 +28,7 @@ def new_optimizer(config: Config) -> keras.optimizers.Optimizer:
         decay = settings.weight_decay or None  # to decay by 0 takes as long as by anything
         adam = {"adam_beta_1": 0.9, "adam_beta_2": 0.98, "adam_weight_decay": decay}
         matmul_dtype = "bfloat16" if settings.dtype == "mixed_bfloat16" else "float32"
-        optimizer = Muon(matmul_dtype, weight_decay=decay, **adam, **shared)
+        optimizer = Muon(matmul_dtype=matmul_dtype, weight_decay=decay, **adam, **shared)
     elif settings.optimizer == "adamw":
         optimizer = keras.optimizers.AdamW(beta_1=0.9, beta_2=0.98, weight_decay=settings.weight_decay, **shared)
     else:
@@ -44,8 +44,8 @@ class Muon(keras.optimizers.Muon):
     One by one they would be many small products. Jordan et al. 2024 multiply in bfloat16 too: the iteration bears it.
     """
 
-    def __init__(self, matmul_dtype: str = "float32", **kwargs):
-        super().__init__(**kwargs)
+    def __init__(self, *args, matmul_dtype: str = "float32", **kwargs):
+        super().__init__(*args, **kwargs)
         self.matmul_dtype = matmul_dtype
 
     def _backend_update_step(self, gradients: list, variables: list, learning_rate: tf.Tensor) -> None:
@@ -63,10 +63,10 @@ class Muon(keras.optimizers.Muon):
                 self.assign_sub(variable, self.lr_adjust(learning_rate * direction))
 
     def _look_ahead(self, gradient: tf.Tensor, variable: keras.Variable) -> tf.Tensor:
-        """Add the gradient to the momentum, and return where Nesterov's goes next: g + mu m of m = mu m + g."""
+        """Add the gradient to the momentum, m = mu m + g, and return the direction: m, or Nesterov's g + mu m."""
         momentum = self.momentums[self._get_variable_index(variable)]
         self.assign(momentum, self.momentum * momentum + gradient)
-        return gradient + self.momentum * momentum
+        return gradient + self.momentum * momentum if self.nesterov else tf.convert_to_tensor(momentum)
 
     def get_config(self) -> dict:
         return super().get_config() | {"matmul_dtype": self.matmul_dtype}

@@ -46,8 +46,8 @@ def measure(options: argparse.Namespace) -> dict:
     shape = {"dropout": 0.3, "norm": "pre"} | PRESETS[options.preset]
     model = Transformer(options.vocab_size, options.vocab_size, tie_embeddings="all", dtype=options.dtype, **shape)
     rate = {"schedule": "plateau", "learning_rate": 1e-3}
-    training = {"optimizer": options.optimizer, "dtype": options.dtype, "shards": options.shards}
-    optimizer = new_optimizer(Config.from_dict({"training": training | rate}))
+    training = {"optimizer": options.optimizer, "dtype": options.dtype} | rate
+    optimizer = new_optimizer(Config.from_dict({"training": training}))
     model.compile(optimizer, SmoothedCrossEntropy(0.1), jit_compile=False)
     model.shards = options.shards
     batches = real_batches(options)
