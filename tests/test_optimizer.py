@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfformer.config import Config
-from tfformer.optimizer import learning_rate, new_optimizer
+from tfformer.optimizer import Muon, learning_rate, new_optimizer
 from tfformer.transformer import Transformer
 
 
@@ -60,13 +60,16 @@ def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_th
     np.testing.assert_allclose(np.abs(vector.numpy()), 0.01, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.1)])
-def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(dtype, tolerance):
+@pytest.mark.parametrize(
+    ("dtype", "nesterov", "tolerance"),
+    [("float32", True, 1e-5), ("float32", False, 1e-5), ("mixed_bfloat16", True, 0.1)],
+)
+def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(dtype, nesterov, tolerance):
     """Over four steps, for several matrices of two shapes, one of them wide, and vectors between them."""
     config = recipe(optimizer="muon", weight_decay=0.1, schedule="plateau", learning_rate=0.01, dtype=dtype)
-    ours = new_optimizer(config)
-    settings = {name: value for name, value in ours.get_config().items() if name != "matmul_dtype"}
-    theirs = keras.optimizers.Muon.from_config(settings)
+    settings = new_optimizer(config).get_config() | {"nesterov": nesterov}
+    ours = Muon.from_config(settings)
+    theirs = keras.optimizers.Muon.from_config({name: settings[name] for name in settings if name != "matmul_dtype"})
     random, shapes = np.random.default_rng(1), [(24, 8), (8,), (8, 24), (24, 8), (8, 24), (24, 8)]
     weights = [random.normal(size=shape).astype(np.float32) for shape in shapes]
     one, other = ([keras.Variable(weight) for weight in weights] for _ in range(2))
