@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Data diversification (Nguyen et al. 2020), from the data to the scores:
 #   scripts/multi30k/diversified.sh DATA FOLDER [--set KEY=VALUE ...]
-# A translator of each direction translates the training text; a third one learns from the real pairs and from both sets
-# of pairs that are half translated: all by the recipe of the hour, but for what is set below. DATA is what run.sh takes.
+# A translator of each direction translates the training text; of five translations the two closest to the real one are
+# kept (see closest.py). A third one learns from the real pairs and from both sets of pairs that are half translated, all
+# of them twice: by the recipe of the hour, but for what is set below. DATA is what run.sh takes.
 # FOLDER gets the runs forward, backward and final, and corpus, the text between them. A run that was interrupted is
 # resumed, what is there is used.
 set -euo pipefail
@@ -23,15 +24,20 @@ teach_and_translate() { # RUN SOURCE TARGET [--set ...]
     "data.valid=[val.$source.gz,val.$target.gz]" "data.languages=[$source,$target]" model.dropout=0.2 \
     training.weight_decay=0.05 training.epochs=20 training.total_steps=2680 training.warmup_steps=300 "$@" \
     $([ ! -f "$run/config.json" ] || echo --resume)
-  [ -f "$translations" ] || tfformer translate "$run" --input "$data/train.$source.gz" --output "$translations"
+  [ -f "$translations.5" ] ||
+    tfformer translate "$run" --input "$data/train.$source.gz" --n-best 5 --output "$translations.5"
+  [ -f "$translations" ] ||
+    python scripts/multi30k/closest.py "$translations.5" "$data/train.$target.gz" 2 "$translations"
 }
 
 teach_and_translate forward en de "$@"
 teach_and_translate backward de en "$@"
 if [ ! -f "$folder/final/config.json" ]; then
-  (gzip -dc "$data/train.en.gz" "$data/train.en.gz"; cat "$corpus/backward.en") > "$corpus/train.en"
-  (gzip -dc "$data/train.de.gz"; cat "$corpus/forward.de"; gzip -dc "$data/train.de.gz") > "$corpus/train.de"
+  english="$data/train.en.gz" german="$data/train.de.gz"
+  (gzip -dc "$english" "$english" "$english" "$english"; cat "$corpus/backward.en") > "$corpus/train.en"
+  (gzip -dc "$german" "$german"; cat "$corpus/forward.de"; gzip -dc "$german" "$german") > "$corpus/train.de"
 fi
 bash scripts/multi30k/run.sh "$data" "$folder/final" multi30k-en-de \
-  --set "data.train=['$corpus/train.en','$corpus/train.de']" model.d_model=192 model.d_ff=384 \
-  training.learning_rate=0.008 training.epoch_steps=134 training.epochs=54 training.total_steps=7236 "$@"
+  --set "data.train=['$corpus/train.en','$corpus/train.de']" model.d_model=256 model.d_ff=512 \
+  model.num_decoder_layers=2 model.use_bias=false training.learning_rate=0.007 training.epoch_steps=134 \
+  training.epochs=42 training.total_steps=5628 training.validate_every=6 "$@"

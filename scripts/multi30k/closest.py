@@ -1,0 +1,43 @@
+#!/usr/bin/env python
+"""Keep the translations that are closest to the references: closest.py TRANSLATIONS REFERENCES KEPT OUTPUT
+
+Sequence-level interpolation (Kim and Rush 2016, section 3.3): of a beam's translations the one of the highest sentence
+BLEU is still what the translator would say, and nearer to what is right than its first. TRANSLATIONS holds the beams,
+the same number of lines for each line of REFERENCES. OUTPUT is as many times as long as REFERENCES as are KEPT: the
+closest of every sentence, then the second closest of every sentence, and so on. Equal translations count once.
+"""
+
+import sys
+from pathlib import Path
+
+from sacrebleu.metrics import BLEU
+from tqdm import tqdm
+
+from tfformer.files import whole_file
+from tfformer.reading import read_lines
+
+
+def main(translations: str, references: str, kept: int, output: str) -> None:
+    found, wanted = list(read_lines(Path(translations))), list(read_lines(Path(references)))
+    beam_size, rest = divmod(len(found), len(wanted))
+    if rest or beam_size < kept:
+        sys.exit(f"{translations} has {len(found):,} lines: {kept} or more for each of {len(wanted):,} are needed")
+    bleu = BLEU(effective_order=True)
+    chosen = [
+        closest(bleu, found[beam_size * index :][:beam_size], reference, kept)
+        for index, reference in enumerate(tqdm(wanted, desc=Path(output).name, unit=" sentences"))
+    ]
+    with whole_file(Path(output)) as temporary:
+        temporary.write_text("".join(f"{line}\n" for lines in zip(*chosen, strict=True) for line in lines), "utf-8")
+
+
+def closest(bleu: BLEU, beam: list[str], reference: str, kept: int) -> list[str]:
+    """The best of a beam, best first; where it has fewer different ones, the last of them fills up."""
+    ranked = sorted(dict.fromkeys(beam), key=lambda text: -bleu.sentence_score(text, [reference]).score)
+    return (ranked + [ranked[-1]] * kept)[:kept]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
