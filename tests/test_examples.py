@@ -1,4 +1,4 @@
-"""The examples run and show what they say; so does the measurement of the language model."""
+"""The examples run and show what they say; so do the scripts that measure or choose text."""
 
 import gzip
 import importlib.util
@@ -57,6 +57,18 @@ def test_the_n_gram_model_counts_contexts_to_the_end_token():
     for _ in range(4):
         p = 1 / 4 + 3 / 4 * p
     assert module.n_gram_bits(rows, rows * 3) == pytest.approx(-3 * 2 * np.log2(p))
+
+
+def test_of_each_beam_the_closest_to_the_reference_are_kept_and_equal_ones_count_once(tmp_path):
+    dog, shorter, cat = "Ein Hund läuft im Schnee .", "Ein Hund im Schnee .", "Eine Katze schläft ."
+    beams, references, kept = (tmp_path / name for name in ("beams", "references", "kept"))
+    beams.write_text("\n".join([shorter, cat, dog, cat, cat, ""]) + "\n", "utf-8")
+    references.write_text(f"{dog}\n{cat}\n", "utf-8")
+    output_of("scripts/multi30k/closest.py", beams, references, 2, kept)
+    assert kept.read_text("utf-8").splitlines() == [dog, cat, shorter, ""]
+    beams.write_text("\n".join([cat] * 4) + "\n", "utf-8")
+    output_of("scripts/multi30k/closest.py", beams, references, 2, kept)
+    assert kept.read_text("utf-8").splitlines() == [cat] * 4
 
 
 @pytest.mark.slow
