@@ -18,20 +18,19 @@ from tfformer.reading import read_lines
 
 
 def main(translations: str, references: str, kept: int, output: str) -> None:
-    found, wanted = list(read_lines(Path(translations))), list(read_lines(Path(references)))
-    beam_size, rest = divmod(len(found), len(wanted))
-    if rest or beam_size < kept:
+    found, wanted = list(read_lines(translations)), list(read_lines(references))
+    beam_size = len(found) // (len(wanted) or 1)
+    if beam_size < kept or beam_size * len(wanted) != len(found):
         sys.exit(f"{translations} has {len(found):,} lines: {kept} or more for each of {len(wanted):,} are needed")
+    beams = zip(*(found[rank::beam_size] for rank in range(beam_size)), strict=True)
+    progress = tqdm(wanted, desc=Path(output).name, unit=" sentences")
     bleu = BLEU(effective_order=True)
-    chosen = [
-        closest(bleu, found[beam_size * index :][:beam_size], reference, kept)
-        for index, reference in enumerate(tqdm(wanted, desc=Path(output).name, unit=" sentences"))
-    ]
+    chosen = [closest(bleu, beam, reference, kept) for beam, reference in zip(beams, progress, strict=True)]
     with whole_file(Path(output)) as temporary:
         temporary.write_text("".join(f"{line}\n" for lines in zip(*chosen, strict=True) for line in lines), "utf-8")
 
 
-def closest(bleu: BLEU, beam: list[str], reference: str, kept: int) -> list[str]:
+def closest(bleu: BLEU, beam: tuple[str, ...], reference: str, kept: int) -> list[str]:
     """The best of a beam, best first; where it has fewer different ones, the last of them fills up."""
     ranked = sorted(dict.fromkeys(beam), key=lambda text: -bleu.sentence_score(text, [reference]).score)
     return (ranked + [ranked[-1]] * kept)[:kept]
