@@ -16,22 +16,30 @@ export TF_CPP_MIN_LOG_LEVEL=3
 corpus="$folder/corpus"
 mkdir -p "$corpus"
 
-teach_and_translate() { # RUN SOURCE TARGET [--set ...]
-  local run="$folder/$1" source="$2" target="$3" translations="$corpus/$1.$3"
+teach() { # RUN SOURCE TARGET [--set ...]
+  local run="$folder/$1" source="$2" target="$3"
   shift 3
   [ -f "$run/result.json" ] || tfformer train multi30k-en-de --run-dir "$run" --set \
     "data.folder=$data" "data.train=[train.$source.gz,train.$target.gz]" \
     "data.valid=[val.$source.gz,val.$target.gz]" "data.languages=[$source,$target]" model.dropout=0.2 \
-    training.weight_decay=0.05 training.epochs=20 training.total_steps=2680 training.warmup_steps=300 "$@" \
-    $([ ! -f "$run/config.json" ] || echo --resume)
+    model.use_bias=false training.weight_decay=0.05 training.epochs=20 training.total_steps=2680 \
+    training.warmup_steps=300 "$@" $([ ! -f "$run/config.json" ] || echo --resume)
+}
+
+translate() { # RUN SOURCE TARGET
+  local source="$2" target="$3" translations="$corpus/$1.$3"
   [ -f "$translations.5" ] ||
-    tfformer translate "$run" --input "$data/train.$source.gz" --n-best 5 --output "$translations.5"
+    tfformer translate "$folder/$1" --input "$data/train.$source.gz" --n-best 5 --output "$translations.5"
   [ -f "$translations" ] ||
     python scripts/multi30k/closest.py "$translations.5" "$data/train.$target.gz" 2 "$translations"
 }
 
-teach_and_translate forward en de "$@"
-teach_and_translate backward de en "$@"
+teach forward en de "$@"
+teach backward de en "$@"
+translate forward en de & # one translation keeps one core busy, not two
+forward=$!
+translate backward de en
+wait "$forward"
 if [ ! -f "$folder/final/config.json" ]; then
   english="$data/train.en.gz" german="$data/train.de.gz"
   (gzip -dc "$english" "$english" "$english" "$english"; cat "$corpus/backward.en") > "$corpus/train.en"
@@ -40,4 +48,4 @@ fi
 bash scripts/multi30k/run.sh "$data" "$folder/final" multi30k-en-de \
   --set "data.train=['$corpus/train.en','$corpus/train.de']" model.d_model=256 model.d_ff=512 \
   model.num_decoder_layers=2 model.use_bias=false training.learning_rate=0.007 training.epoch_steps=134 \
-  training.epochs=42 training.total_steps=5628 training.validate_every=6 "$@"
+  training.epochs=40 training.total_steps=5360 training.validate_every=6 "$@"
