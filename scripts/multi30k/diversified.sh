@@ -48,4 +48,4 @@ fi
 bash scripts/multi30k/run.sh "$data" "$folder/final" multi30k-en-de \
   --set "data.train=['$corpus/train.en','$corpus/train.de']" model.d_model=256 model.d_ff=512 \
   model.num_decoder_layers=2 model.use_bias=false training.learning_rate=0.007 training.epoch_steps=134 \
-  training.epochs=38 training.total_steps=5092 training.validate_every=8 "$@"
+  training.epochs=42 training.total_steps=5628 training.validate_every=6 "$@"
