@@ -36,10 +36,8 @@ translate() { # RUN SOURCE TARGET
 
 teach forward en de "$@"
 teach backward de en "$@"
-translate forward en de & # one translation keeps one core busy, not two
-forward=$!
-translate backward de en
-wait "$forward"
+# Side by side, as one translation keeps one core busy. Nothing goes through the pipe; it ends both on an interruption.
+translate forward en de >&2 | translate backward de en
 if [ ! -f "$folder/final/config.json" ]; then
   english="$data/train.en.gz" german="$data/train.de.gz"
   (gzip -dc "$english" "$english" "$english" "$english"; cat "$corpus/backward.en") > "$corpus/train.en"
