@@ -268,6 +268,24 @@ def test_cached_decoding_of_several_beams_to_a_row_of_memory_equals_uncached(nor
         np.testing.assert_allclose(logits, expected[:, step], rtol=1e-4, atol=1e-5)
 
 
+@each_norm
+def test_a_cache_of_no_fixed_length_grows_where_it_is_too_short(norm):
+    """Eleven positions through a cache that begins with two: it doubles three times and loses nothing."""
+    model, target = small(norm=norm), np.random.default_rng(6).integers(1, 13, size=(3, 11)).astype(np.int32)
+
+    @tf.function(input_signature=[tf.TensorSpec((), tf.int32)])
+    def cached(room):
+        memory, cache, found = model.memory(SOURCE), model.decoder.empty_cache(3, room), []
+        for step in range(11):
+            logits, cache = model.decode_step(tf.constant(target[:, step]), step, cache, memory)
+            found.append(logits)
+        return tf.stack(found, axis=1), [tf.shape(tensor)[2] for tensor in tf.nest.flatten(cache)]
+
+    logits, lengths = cached(2)
+    assert [int(length) for length in lengths] == [16] * 4
+    np.testing.assert_allclose(logits, model({"source": SOURCE, "target": target}), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_beam_search_with_a_cache_equals_one_that_recomputes_every_prefix(beam_size):
     model, limits, longest = small(seed=4), tf.constant([6, 3, 5]), 6

@@ -2,12 +2,16 @@
 
 import shutil
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tfformer import phrasebook
+from tfformer.decoding import Hypotheses
 from tfformer.special_ids import END_ID, START_ID
-from tfformer.translator import Translator
+from tfformer.transformer import Transformer
+from tfformer.translator import Translator, search
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +31,23 @@ def test_a_reloaded_run_translates_identically(translator, tiny_run, sentences):
 def test_the_runs_own_search_is_used_unless_told_otherwise(translator, sentences):
     assert translator.n_best(sentences) == translator.n_best(sentences, beam_size=3, length_penalty=1.0)
     assert translator.n_best(sentences) != translator.n_best(sentences, beam_size=3, length_penalty=0.0)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_long_translation_is_the_same_by_a_cache_that_grows(beam_size):
+    """A source of no fixed width has a cache of 16 positions, then 32, then 64; one of fixed width has room for all."""
+    keras.utils.set_random_seed(3)
+    model = Transformer(13, 13, num_layers=2, d_model=16, num_heads=2, d_ff=24)
+    source = tf.constant([[5, 6, 7, END_ID], [8, END_ID, 0, 0]])
+
+    def found(source: tf.Tensor) -> Hypotheses:
+        return search(model, source, 100, beam_size, 1.0)
+
+    grown = tf.function(found, input_signature=[tf.TensorSpec((None, None), tf.int32)])(source)
+    fixed = found(source)
+    assert tf.reduce_max(fixed.lengths) > 32
+    np.testing.assert_array_equal(grown.ids, fixed.ids)
+    np.testing.assert_allclose(grown.scores, fixed.scores, rtol=1e-5)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

@@ -24,6 +24,7 @@ from tfformer.masks import look_ahead_mask, padding_mask
 from tfformer.sharding import ShardedModel
 
 TIES = ("none", "output", "all")
+FIRST_ROOM = 16  # positions with which a cache that may grow begins
 
 
 class Memory(NamedTuple):
@@ -97,9 +98,11 @@ class _Stack(keras.layers.Layer):
     ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
         """Positions first, first + 1, ... (R, T, D), which see the cache before them -> (R, T, D) and the new cache.
 
+        A cache whose length is no plain number in the graph grows where it is too short.
         `memories`: what else the layers look up, each with one element for each layer.
         """
         x = self.enter(embeddings, first)
+        cache = _with_room(cache, first + tf.shape(x)[1])
         mask = look_ahead_mask(tf.shape(x)[1], tf.shape(cache[0].key)[2], first)
         written = []
         for layer, layer_cache, *memory in zip(self.layers, cache, *memories, strict=True):
@@ -109,6 +112,17 @@ class _Stack(keras.layers.Layer):
 
     def get_config(self) -> dict:
         return super().get_config() | self.config
+
+
+def _with_room(cache: tuple[KeyValue, ...], length: tf.Tensor) -> tuple[KeyValue, ...]:
+    """`cache`, or twice as much where `length` positions do not fit. One of a fixed shape stays as it is."""
+    if cache[0].key.shape[2] is not None:
+        return cache
+    room = tf.shape(cache[0].key)[2]
+    padding = ((0, 0), (0, 0), (0, room), (0, 0))
+    return tf.cond(
+        length <= room, lambda: cache, lambda: tf.nest.map_structure(lambda tensor: tf.pad(tensor, padding), cache)
+    )
 
 
 @register

@@ -16,7 +16,7 @@ from tfformer.data import IdRows, like_length_batches
 from tfformer.decoding import LOWEST, Hypotheses, StepFn, beam_search, check_sampling, greedy_search, sample
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 from tfformer.tokenizers import Tokenizer
-from tfformer.transformer import Transformer
+from tfformer.transformer import FIRST_ROOM, Transformer
 
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
 EXTRA_LENGTH = 50  # a translation may have this many tokens more than its source (Vaswani et al. 2017, section 6.1)
@@ -109,14 +109,15 @@ def _steps(
 ) -> tuple[StepFn, Any, tf.Tensor, int | tf.Tensor]:
     """What every search needs: the step function, an empty cache, each sentence's limit (B,) and room for the longest.
 
-    Where the source's width is a plain number so is the room: every shape in the graph is then fixed.
+    Where the source's width is a plain number so is the room: every shape in the graph is then fixed. Otherwise the
+    cache begins short and grows, as few translations come near their limit.
     """
     memory = model.memory(source)
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)
     limits = tf.where(lengths > 0, tf.minimum(lengths + EXTRA_LENGTH, max_length), 0)
     width = source.shape[1]
     room = min(width + EXTRA_LENGTH, max_length) if width else tf.maximum(tf.reduce_max(limits), 1)  # never empty
-    cache = model.decoder.empty_cache(tf.size(limits) * beam_size, room)
+    cache = model.decoder.empty_cache(tf.size(limits) * beam_size, room if width else tf.minimum(room, FIRST_ROOM))
 
     def step_fn(ids, step, cache):
         return model.decode_step(ids, step, cache, memory)
