@@ -17,7 +17,6 @@ from tfformer.data import IdRows, like_length_batches
 from tfformer.decoding import LOWEST, Hypotheses, check_sampling, greedy_search, sample
 from tfformer.language_model import LanguageModel
 from tfformer.special_ids import END_ID, START_ID
-from tfformer.transformer import FIRST_ROOM
 from tfformer.translator import encode_cut
 
 
@@ -39,7 +38,7 @@ def continue_prefixes(
     """
     rows, longest = tf.unstack(tf.shape(prefixes))
     together = tf.reduce_min(lengths) - 1
-    cache = model.stack.empty_cache(rows, tf.minimum(together + FIRST_ROOM, max_length))
+    cache = model.stack.empty_cache(rows, together + 1)  # grows with what is found
     _, cache = model.step(prefixes[:, :together], 0, cache)
 
     def step_fn(ids, step, cache):

@@ -24,7 +24,6 @@ from tfformer.masks import look_ahead_mask, padding_mask
 from tfformer.sharding import ShardedModel
 
 TIES = ("none", "output", "all")
-FIRST_ROOM = 16  # positions with which a cache that may grow begins
 
 
 class Memory(NamedTuple):
@@ -98,7 +97,7 @@ class _Stack(keras.layers.Layer):
     ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
         """Positions first, first + 1, ... (R, T, D), which see the cache before them -> (R, T, D) and the new cache.
 
-        A cache whose length is no plain number in the graph grows where it is too short.
+        A cache that is too short grows, but for one whose length is fixed in a graph.
         `memories`: what else the layers look up, each with one element for each layer.
         """
         x = self.enter(embeddings, first)
@@ -115,8 +114,8 @@ class _Stack(keras.layers.Layer):
 
 
 def _with_room(cache: tuple[KeyValue, ...], length: tf.Tensor) -> tuple[KeyValue, ...]:
-    """`cache`, or twice as much where `length` positions do not fit. One of a fixed shape stays as it is."""
-    if cache[0].key.shape[2] is not None:
+    """`cache`, or twice as much where `length` positions do not fit. In a graph one of a fixed shape stays as it is."""
+    if cache[0].key.shape[2] is not None and not tf.executing_eagerly():
         return cache
     room = tf.shape(cache[0].key)[2]
     padding = ((0, 0), (0, 0), (0, room), (0, 0))

@@ -16,10 +16,11 @@ from tfformer.data import IdRows, like_length_batches
 from tfformer.decoding import LOWEST, Hypotheses, StepFn, beam_search, check_sampling, greedy_search, sample
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 from tfformer.tokenizers import Tokenizer
-from tfformer.transformer import FIRST_ROOM, Transformer
+from tfformer.transformer import Transformer
 
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
 EXTRA_LENGTH = 50  # a translation may have this many tokens more than its source (Vaswani et al. 2017, section 6.1)
+FIRST_ROOM = 16  # positions with which a cache that may grow begins
 
 
 class Translation(NamedTuple):
