@@ -65,6 +65,7 @@ def test_manifest_and_signatures_are_those_of_the_contract(version):
     }
 
 
+@pytest.mark.slow
 def test_without_text_only_ids_are_continued(counting_run, tmp_path):
     version = export.saved_model(counting_run, tmp_path, with_text=False, max_length=6)
     assert list(saved_model_writer.signatures(version)) == ["continue_ids"]

@@ -124,6 +124,7 @@ def test_the_seed_decides_the_run(corpus, whole, tmp_path):
     assert not np.allclose(losses(tmp_path / "other"), losses(whole)[:1], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_recipes_shards_are_learned_and_give_the_losses_of_whole_batches(corpus, tmp_path, monkeypatch):
     learned, learn = [], ShardedModel._learn
     monkeypatch.setattr(ShardedModel, "_learn", lambda *arguments: learned.append(1) or learn(*arguments))

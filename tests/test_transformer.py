@@ -271,19 +271,19 @@ def test_cached_decoding_of_several_beams_to_a_row_of_memory_equals_uncached(nor
 @each_norm
 @pytest.mark.parametrize("in_graph", [False, True])
 def test_a_cache_that_is_too_short_grows(norm, in_graph):
-    """Eleven positions through a cache that begins with two: it doubles three times and loses nothing."""
-    model, target = small(norm=norm), np.random.default_rng(6).integers(1, 13, size=(3, 11)).astype(np.int32)
+    """Five positions through a cache that begins with one: it doubles three times and loses nothing."""
+    model, target = small(norm=norm), np.random.default_rng(6).integers(1, 13, size=(3, 5)).astype(np.int32)
 
     def cached(room):
         memory, cache, found = model.memory(SOURCE), model.decoder.empty_cache(3, room), []
-        for step in range(11):
+        for step in range(5):
             logits, cache = model.decode_step(tf.constant(target[:, step]), step, cache, memory)
             found.append(logits)
         return tf.stack(found, axis=1), [tf.shape(tensor)[2] for tensor in tf.nest.flatten(cache)]
 
     length = tf.TensorSpec((), tf.int32)
-    logits, lengths = (tf.function(cached, input_signature=[length]) if in_graph else cached)(tf.constant(2))
-    assert [int(length) for length in lengths] == [16] * 4
+    logits, lengths = (tf.function(cached, input_signature=[length]) if in_graph else cached)(tf.constant(1))
+    assert [int(length) for length in lengths] == [8] * 4
     np.testing.assert_allclose(logits, model({"source": SOURCE, "target": target}), rtol=1e-4, atol=1e-5)
 
 

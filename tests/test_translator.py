@@ -44,7 +44,7 @@ def test_a_long_translation_is_the_same_by_a_cache_that_grows(beam_size):
         return search(model, source, 100, beam_size, 1.0)
 
     grown = tf.function(found, input_signature=[tf.TensorSpec((None, None), tf.int32)])(source)
-    fixed = found(source)
+    fixed = tf.function(found)(source)
     assert tf.reduce_max(fixed.lengths) > 32
     np.testing.assert_array_equal(grown.ids, fixed.ids)
     np.testing.assert_allclose(grown.scores, fixed.scores, rtol=1e-5)
