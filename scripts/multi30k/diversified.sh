@@ -22,8 +22,8 @@ teach() { # RUN SOURCE TARGET [--set ...]
   [ -f "$run/result.json" ] || tfformer train multi30k-en-de --run-dir "$run" --set \
     "data.folder=$data" "data.train=[train.$source.gz,train.$target.gz]" \
     "data.valid=[val.$source.gz,val.$target.gz]" "data.languages=[$source,$target]" model.dropout=0.2 \
-    model.use_bias=false training.weight_decay=0.05 training.epochs=20 training.total_steps=2680 \
-    training.warmup_steps=300 "$@" $([ ! -f "$run/config.json" ] || echo --resume)
+    training.weight_decay=0.05 training.epochs=20 training.total_steps=2680 training.warmup_steps=300 \
+    "$@" $([ ! -f "$run/config.json" ] || echo --resume)
 }
 
 translate() { # RUN SOURCE TARGET
