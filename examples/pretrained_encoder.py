@@ -19,7 +19,7 @@ import json
 from pathlib import Path
 
 from tfformer.config import Config
-from tfformer.reading import read_lines
+from tfformer.data.sources import read_lines
 
 STACK = {"num_layers": 2, "d_model": 128, "num_heads": 4, "d_ff": 256, "norm": "pre"}
 
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=2000, metavar="N", help="of each language")
     options = parser.parse_args()
 
-    from tfformer.training import train
+    from tfformer.training.train import train
 
     options.output.mkdir(parents=True)
     train(language_model(options), options.output / "lm")

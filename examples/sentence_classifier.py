@@ -10,8 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 import tfformer
-from tfformer import phrasebook, tokenizers
-from tfformer.data import IdRows
+from tfformer import phrasebook
+from tfformer.data import tokenizers
+from tfformer.data.batches import IdRows
 
 
 class SentenceClassifier(keras.Model):

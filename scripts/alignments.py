@@ -8,12 +8,12 @@ against the grammar's own alignment. The last line is JSON.
 import json
 import sys
 
-from tfformer.cli import import_tensorflow
+from tfformer.cli.verbs import import_tensorflow
 
 import_tensorflow()
 
 from tfformer import Translator, phrasebook  # noqa: E402
-from tfformer.alignment import alignment_error_rate, alignments, pharaoh  # noqa: E402
+from tfformer.explain.alignment import alignment_error_rate, alignments, pharaoh  # noqa: E402
 
 SENTENCES = 50
 

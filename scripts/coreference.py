@@ -11,13 +11,13 @@ import json
 import sys
 from pathlib import Path
 
-from tfformer.cli import import_tensorflow
+from tfformer.cli.verbs import import_tensorflow
 
 import_tensorflow()
 
 from tfformer import Translator, attention, phrasebook  # noqa: E402
-from tfformer.attention_maps import find_coreference_head, print_head_scores  # noqa: E402
-from tfformer.attention_pictures import draw_word  # noqa: E402
+from tfformer.explain.attention import find_coreference_head, print_head_scores  # noqa: E402
+from tfformer.explain.attention_pictures import draw_word  # noqa: E402
 
 FAMOUS = {
     "it.png": "The animal didn't cross the street because it was too tired.",

@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tfformer.cli import import_tensorflow
+from tfformer.cli.verbs import import_tensorflow
 
 import_tensorflow()
 

@@ -9,7 +9,7 @@
 # The same lesson as a script: `python scripts/tour.py`; as a notebook: `docs/tour.ipynb`.
 
 # %%
-from tfformer.cli import import_tensorflow
+from tfformer.cli.verbs import import_tensorflow
 
 import_tensorflow()  # without the lines that it prints of itself
 
@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfformer import SmoothedCrossEntropy, Transformer, look_ahead_mask, padding_mask
-from tfformer.decoding import beam_search, greedy_search
-from tfformer.layers import positional_encoding
+from tfformer.inference.search import beam_search, greedy_search
+from tfformer.model.layers import positional_encoding
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 WORDS = ["<pad>", "<unk>", "<s>", "</s>", "I", "sleep", "ich", "schlafe"]

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("browser", "servers")
+pytest.register_assert_rewrite("support.browser", "support.servers")
 
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory) -> Path:
     """The run directory of a finished training on 2,000 sentences of the phrasebook. To be read, never changed."""
     from tfformer.config import Config
-    from tfformer.reading import read_pairs
-    from tfformer.training import train
+    from tfformer.data.sources import read_pairs
+    from tfformer.training.train import train
 
     folder = tmp_path_factory.mktemp("tiny_run")
     for split, count in (("train", 2000), ("valid", 50)):
@@ -54,7 +54,7 @@ def counting_run(tmp_path_factory) -> Path:
     Its training and validation text lie beside it. To be read, never changed.
     """
     from tfformer.config import Config
-    from tfformer.training import train
+    from tfformer.training.train import train
 
     folder = tmp_path_factory.mktemp("counting")
     lines = [" ".join(NUMBERS[first : first + count]) for count in (2, 3, 4) for first in range(11 - count)]
@@ -87,7 +87,7 @@ def counting_run(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """A server of three versions of a scripted model, of which it takes the newest two."""
-    from servers import save_scripted_model, served
+    from support.servers import save_scripted_model, served
 
     export = tmp_path_factory.mktemp("models") / "echo"
     for number in (8, 9, 10):
@@ -99,7 +99,7 @@ def server(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     """A headless Chromium with one page."""
-    from browser import CHROMIUM, Browser
+    from support.browser import CHROMIUM, Browser
 
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here; apt-get install chromium")

@@ -18,8 +18,8 @@ def test_the_defaults_are_the_papers_base_model():
 
 
 def test_model_section_names_exactly_the_arguments_of_the_models():
-    from tfformer.language_model import LanguageModel
-    from tfformer.transformer import Transformer
+    from tfformer.model.language_model import LanguageModel
+    from tfformer.model.transformer import Transformer
 
     known = {field.name for field in dataclasses.fields(ModelConfig)} - {"architecture"}
     arguments = set(inspect.signature(Transformer.__init__).parameters)

@@ -7,33 +7,33 @@ layers are imported too, which registers them: `.keras` files load without `cust
 import importlib
 import sys
 
-__version__ = "0.1.0"
+from tfformer.version import __version__ as __version__
 
 _HOME = {
     "Config": "config",
-    "Decoder": "transformer",
-    "DecoderLayer": "layers",
-    "Encoder": "transformer",
-    "EncoderLayer": "layers",
-    "FeedForward": "layers",
-    "Generator": "generator",
-    "LanguageModel": "language_model",
-    "LinearSchedule": "schedules",
-    "MultiHeadAttention": "layers",
-    "PositionalEncoding": "layers",
-    "RDropCrossEntropy": "losses",
-    "SmoothedCrossEntropy": "losses",
-    "TokenEmbedding": "layers",
-    "Tokenizer": "tokenizers",
-    "Transformer": "transformer",
-    "Translator": "translator",
-    "WarmupSchedule": "schedules",
-    "alignments": "alignment",
-    "attention": "attention_maps",
-    "look_ahead_mask": "masks",
-    "padding_mask": "masks",
-    "train": "training",
-    "training_dataset": "data",
+    "Decoder": "model.transformer",
+    "DecoderLayer": "model.layers",
+    "Encoder": "model.transformer",
+    "EncoderLayer": "model.layers",
+    "FeedForward": "model.layers",
+    "Generator": "inference.generator",
+    "LanguageModel": "model.language_model",
+    "LinearSchedule": "training.schedules",
+    "MultiHeadAttention": "model.layers",
+    "PositionalEncoding": "model.layers",
+    "RDropCrossEntropy": "model.losses",
+    "SmoothedCrossEntropy": "model.losses",
+    "TokenEmbedding": "model.layers",
+    "Tokenizer": "data.tokenizers",
+    "Transformer": "model.transformer",
+    "Translator": "inference.translator",
+    "WarmupSchedule": "training.schedules",
+    "alignments": "explain.alignment",
+    "attention": "explain.attention",
+    "look_ahead_mask": "model.masks",
+    "padding_mask": "model.masks",
+    "train": "training.train",
+    "training_dataset": "data.batches",
 }
 
 __all__ = sorted(_HOME)
@@ -52,5 +52,8 @@ def __dir__() -> list[str]:
 
 
 if "keras" in sys.modules:
-    for _module in ("transformer", "language_model", "losses", "schedules", "optimizer"):
+    for _module in (
+        *("model.transformer", "model.language_model", "model.losses"),
+        *("training.schedules", "training.optimizer"),
+    ):
         importlib.import_module(f"tfformer.{_module}")

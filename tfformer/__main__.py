@@ -2,7 +2,7 @@
 
 import sys
 
-from tfformer.cli import main
+from tfformer.cli.verbs import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -173,12 +173,13 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     """The random model as SavedModels and for CTranslate2, one folder each."""
     import numpy as np
 
-    from tfformer import Transformer, ctranslate2_writer, saved_model_writer
-    from tfformer.checkpoints import Tokenizers
+    from tfformer import Transformer
     from tfformer.config import PRESETS, DecodingConfig
+    from tfformer.data.tokenizers import Tokenizer
+    from tfformer.export import ctranslate2_writer, saved_model_writer
+    from tfformer.inference.translator import Translator
+    from tfformer.run_directory import Tokenizers
     from tfformer.special_ids import END_ID
-    from tfformer.tokenizers import Tokenizer
-    from tfformer.translator import Translator
 
     tokenizer = Tokenizer(vocabulary(vocab_size))
     shape = PRESETS[preset] | {"tie_embeddings": "all", "output_bias": True}

@@ -22,7 +22,7 @@ def measure(options: argparse.Namespace) -> dict:
 
     from tfformer import Transformer
     from tfformer.config import PRESETS
-    from tfformer.decoding import greedy_search
+    from tfformer.inference.search import greedy_search
     from tfformer.special_ids import END_ID
 
     model = Transformer(options.vocab_size, options.vocab_size, **PRESETS[options.preset])

@@ -93,10 +93,13 @@ def _run(task: str, *arguments: object) -> dict:
 def write(folder: str, preset: str, vocab_size: str) -> dict:
     import numpy as np
 
-    from tfformer import Transformer, ctranslate2_writer, litert_writer, translator
-    from tfformer.checkpoints import Tokenizers
+    from tfformer import Transformer
     from tfformer.config import PRESETS, DecodingConfig
-    from tfformer.tokenizers import Tokenizer
+    from tfformer.data.tokenizers import Tokenizer
+    from tfformer.export import ctranslate2_writer
+    from tfformer.export.litert import writer as litert_writer
+    from tfformer.inference import translator
+    from tfformer.run_directory import Tokenizers
 
     translator.EXTRA_LENGTH = 0
     shape = PRESETS[preset] | {"tie_embeddings": "all", "output_bias": True}

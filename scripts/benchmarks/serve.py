@@ -24,8 +24,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict:
-    from tfformer.reading import read_lines
-    from tfformer.translator import Translator
+    from tfformer.data.sources import read_lines
+    from tfformer.inference.translator import Translator
 
     sentences = list(islice(read_lines(options.source), 200))
     expected = dict(zip(sentences, Translator.load(options.run).translate(sentences, beam_size=1), strict=True))

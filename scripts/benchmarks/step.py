@@ -41,7 +41,7 @@ def measure(options: argparse.Namespace) -> dict:
 
     from tfformer import SmoothedCrossEntropy, Transformer
     from tfformer.config import PRESETS, Config
-    from tfformer.optimizer import new_optimizer
+    from tfformer.training.optimizer import new_optimizer
 
     shape = {"dropout": 0.3, "norm": "pre"} | PRESETS[options.preset]
     model = Transformer(options.vocab_size, options.vocab_size, tie_embeddings="all", dtype=options.dtype, **shape)

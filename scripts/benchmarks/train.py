@@ -79,9 +79,9 @@ def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
 
 def real_batches(options: argparse.Namespace) -> list[tuple]:
     """The first batches of a shuffled epoch of the corpus, as `Batches.batch` gives them."""
-    from tfformer import tokenizers
-    from tfformer.data import Batches, encode_text
-    from tfformer.reading import read_pairs
+    from tfformer.data import tokenizers
+    from tfformer.data.batches import Batches, encode_text
+    from tfformer.data.sources import read_pairs
 
     pairs = list(read_pairs(options.data))
     vocabulary = tokenizers.Tokenizer(tokenizers.train((s for pair in pairs for s in pair), options.vocab_size))

@@ -13,8 +13,8 @@ from pathlib import Path
 from sacrebleu.metrics import BLEU
 from tqdm import tqdm
 
+from tfformer.data.sources import read_lines
 from tfformer.files import whole_file
-from tfformer.reading import read_lines
 
 
 def main(translations: str, references: str, kept: int, output: str) -> None:

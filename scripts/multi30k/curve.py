@@ -6,8 +6,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from tfformer.checkpoints import RunDirectory
 from tfformer.files import whole_file
+from tfformer.run_directory import RunDirectory
 
 
 def main(run: str, picture: str) -> None:

@@ -16,16 +16,17 @@ import tempfile
 import time
 from pathlib import Path
 
-from tfformer.cli import import_tensorflow
+from tfformer.cli.verbs import import_tensorflow
 
 import_tensorflow()
 
-from tfformer import export, parity, web_page  # noqa: E402
-from tfformer.checkpoints import RunDirectory  # noqa: E402
-from tfformer.evaluation import scores  # noqa: E402
-from tfformer.litert_writer import QUANTIZATIONS  # noqa: E402
-from tfformer.reading import read_lines  # noqa: E402
-from tfformer.translator import Translator  # noqa: E402
+from tfformer.data.sources import read_lines  # noqa: E402
+from tfformer.export import formats as export  # noqa: E402
+from tfformer.export import parity, web_page  # noqa: E402
+from tfformer.export.litert.writer import QUANTIZATIONS  # noqa: E402
+from tfformer.inference.evaluation import scores  # noqa: E402
+from tfformer.inference.translator import Translator  # noqa: E402
+from tfformer.run_directory import RunDirectory  # noqa: E402
 
 TEST, CHECKED = "test_2016_flickr", 200
 TRANSLATE = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tfformer.cli import import_tensorflow
+from tfformer.cli.verbs import import_tensorflow
 
 import_tensorflow()
 
@@ -19,9 +19,9 @@ import sacrebleu  # noqa: E402
 from sacremoses import MosesPunctNormalizer, MosesTokenizer  # noqa: E402
 
 from tfformer import Translator  # noqa: E402
-from tfformer.checkpoints import RunDirectory  # noqa: E402
-from tfformer.evaluation import scores  # noqa: E402
-from tfformer.reading import read_lines  # noqa: E402
+from tfformer.data.sources import read_lines  # noqa: E402
+from tfformer.inference.evaluation import scores  # noqa: E402
+from tfformer.run_directory import RunDirectory  # noqa: E402
 
 TEST = "test_2016_flickr"
 

@@ -1,0 +1,373 @@
+"""The command line as a person meets it: what it prints, how it ends, what it leaves alone."""
+
+import gzip
+import io
+import json
+import math
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import sacrebleu
+
+from tfformer import phrasebook
+from tfformer.cli import arguments
+from tfformer.cli import verbs as cli
+from tfformer.cli.verbs import main
+from tfformer.data import tokenizers
+from tfformer.inference.generator import Generator
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import RunDirectory
+
+
+def refused(arguments: list, capsys) -> str:
+    """Run a verb that must end with exit code 2 and one line; returns the line."""
+    assert main([str(argument) for argument in arguments]) == 2
+    captured = capsys.readouterr()
+    errors = [line for line in captured.err.splitlines() if not line.startswith("warning: ")]
+    assert len(errors) == 1 and errors[0].startswith("tfformer: "), captured.err
+    return errors[0]
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[str]:
+    return [pair.source for pair in phrasebook.pairs("test")[:9]]
+
+
+def test_help_shows_examples_without_importing_tensorflow():
+    code = (
+        "import sys, tfformer.cli.verbs as cli\n"
+        "try: cli.main(['--help'])\n"
+        "finally: assert not {'tensorflow', 'keras', 'numpy', 'yaml'} & set(sys.modules)\n"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "tfformer train phrasebook --run-dir" in printed.stdout
+
+
+def test_every_verb_shows_examples_of_itself(capsys):
+    (verbs,) = (action.choices for action in arguments.parser()._actions if isinstance(action.choices, dict))
+    assert verbs.keys() == cli.VERBS.keys()
+    for name, parser in verbs.items():
+        shown = parser.format_help().split("examples:\n")[1].splitlines()
+        commands = [line for line in shown if line in arguments.EXAMPLES]
+        assert commands and all(f"tfformer {name}" in line for line in commands)
+    assert arguments.examples(arguments.EXAMPLES) in arguments.parser().format_help()
+
+
+def test_recipes_lists_every_file_with_its_first_line(capsys):
+    assert main(["recipes"]) == 0
+    printed = capsys.readouterr().out
+    assert "phrasebook " in printed and "multi30k-en-de " in printed and "English to German" in printed
+
+
+def test_translate_keeps_order_and_blank_lines(tiny_run, sentences, tmp_path, capsys):
+    source, output = tmp_path / "in.en", tmp_path / "out.de"
+    source.write_text("\n".join([sentences[0], "", *sentences[1:], "   "]) + "\n", encoding="utf-8")
+    assert main(["translate", str(tiny_run), "--input", str(source), "--output", str(output)]) == 0
+    expected = Translator.load(tiny_run).translate(sentences)
+    assert output.read_text(encoding="utf-8").split("\n") == [expected[0], "", *expected[1:], "", ""]
+
+
+def test_translate_reads_standard_input_in_chunks(tiny_run, sentences, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "CHUNK", 2)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO("\n".join(sentences[:5]).encode())))
+    assert main(["translate", str(tiny_run), "--beam-size", "1"]) == 0
+    assert capsys.readouterr().out.splitlines() == Translator.load(tiny_run).translate(sentences[:5], beam_size=1)
+
+
+def test_n_best_with_scores_prints_the_translators_own(tiny_run, sentences, tmp_path, capsys):
+    source = tmp_path / "in.en.gz"
+    source.write_bytes(gzip.compress((sentences[0] + "\n").encode()))
+    arguments = ["--n-best", "3", "--scores", "--length-penalty", "0"]
+    assert main(["translate", str(tiny_run), "--input", str(source), *arguments]) == 0
+    expected = Translator.load(tiny_run).n_best([sentences[0]], beam_size=3, length_penalty=0.0)[0][:3]
+    assert capsys.readouterr().out.splitlines() == [f"{t.score:.4f}\t{t.text}" for t in expected]
+
+
+def test_sentences_that_are_too_long_are_cut_and_counted_once_for_the_file(tiny_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "CHUNK", 2)
+    source = tmp_path / "in.en"
+    source.write_text(("the animal " * 500 + "\nThe animal is tired.\n") * 2)
+    assert main(["translate", str(tiny_run), "--input", str(source)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("warning: ") == 1
+    assert "warning: 2 of 4 sentences had more than 39 tokens, the model's most, and were cut" in captured.err
+    assert len(captured.out.splitlines()) == 4
+
+
+def test_n_best_prints_k_lines_for_every_sentence(tiny_run, tmp_path, capsys):
+    source = tmp_path / "in.en"
+    source.write_text("\nThe animal is tired.\n")
+    assert main(["translate", str(tiny_run), "--input", str(source), "--n-best", "2"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == ["", ""] and len(printed) == 4
+
+
+@pytest.mark.slow
+def test_a_reader_who_has_enough_ends_the_program_quietly(tiny_run, tmp_path):
+    source = tmp_path / "in.en"
+    source.write_text("The animal is tired.\n" * 3000)
+    command = f"{sys.executable} -m tfformer translate {tiny_run} --input {source} --beam-size 1 | head -1"
+    printed = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert len(printed.stdout.splitlines()) == 1 and printed.stderr == ""
+
+
+def test_an_interrupted_verb_says_so_in_one_line(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tfformer.config.builtin_recipes", interrupted)
+    assert main(["recipes"]) == 130
+    assert capsys.readouterr().err == "tfformer: interrupted\n"
+
+
+def test_tensorflows_own_errors_are_one_line(tiny_run, tmp_path, monkeypatch, capsys):
+    import tensorflow as tf
+
+    def too_much(*arguments):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when\nallocating")
+
+    monkeypatch.setattr(Translator, "n_best", too_much)
+    (tmp_path / "in.en").write_text("Hello.\n")
+    assert "OOM when allocating" in refused(["translate", tiny_run, "--input", tmp_path / "in.en"], capsys)
+
+
+def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(tiny_run, tmp_path, capsys):
+    pairs = phrasebook.pairs("test")[:20]
+    (tmp_path / "t.en").write_text("".join(pair.source + "\n" for pair in pairs))
+    (tmp_path / "t.de").write_text("".join(pair.target + "\n" for pair in pairs))
+    files = ["--source", str(tmp_path / "t.en"), "--reference", str(tmp_path / "t.de")]
+    assert main(["evaluate", str(tiny_run), *files, "--beam-size", "2"]) == 0
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    translations = Translator.load(tiny_run).translate([pair.source for pair in pairs], beam_size=2)
+    references = [[pair.target for pair in pairs]]
+    assert result["bleu"] == pytest.approx(sacrebleu.corpus_bleu(translations, references).score)
+    assert result["chrf"] == pytest.approx(sacrebleu.corpus_chrf(translations, references).score)
+    assert result["sentences"] == 20 and result["seconds"] > 0 and "tok:13a" in result["signature"]
+    assert main(["evaluate", str(tiny_run), *files, "--json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.fixture
+def pair_files(tmp_path) -> list[str]:
+    """Three pairs, of which the second has no source."""
+    (tmp_path / "s.en").write_text("The animal is tired.\n\nThe cat sleeps.\n")
+    (tmp_path / "t.de").write_text("Das Tier ist müde.\nHallo.\nDie Katze schläft.\n", encoding="utf-8")
+    return ["--source", str(tmp_path / "s.en"), "--target", str(tmp_path / "t.de")]
+
+
+def test_score_prints_a_line_a_pair_and_a_summary(tiny_run, pair_files, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "CHUNK", 2)
+    assert main(["score", str(tiny_run), *pair_files, "--per-token"]) == 0
+    captured = capsys.readouterr()
+    rows = [line.split("\t") for line in captured.out.split("\n")[:-1]]
+    assert rows[1] == ["0.0000", "0", "nan", "", ""]
+    for log_prob, count, perplexity, tokens, log_probs in (rows[0], rows[2]):
+        each = [float(number) for number in log_probs.split(" ")]
+        assert len(tokens.split(" ")) == len(each) == int(count) and tokens.endswith(" </s>")
+        assert float(log_prob) == pytest.approx(sum(each), abs=1e-3)
+        assert float(perplexity) == pytest.approx(math.exp(-sum(each) / len(each)), rel=1e-3)
+    assert "".join(rows[0][3].split(" ")[:-1]) == "▁Das▁Tier▁ist▁müde."
+    summary = json.loads(captured.err)
+    log_prob, tokens = (sum(float(row[column]) for row in rows) for column in (0, 1))
+    assert (summary["pairs"], summary["tokens"]) == (3, tokens)
+    assert summary["log_prob"] == pytest.approx(log_prob, abs=1e-3)
+    assert summary["perplexity"] == pytest.approx(math.exp(-log_prob / tokens), rel=1e-3)
+
+
+def test_score_can_be_pasted_beside_the_text(tiny_run, pair_files, tmp_path, capsys):
+    """Lines into a file: as many as pairs, and the summary alone is printed."""
+    assert main(["score", str(tiny_run), *pair_files, "--output", str(tmp_path / "scores.tsv")]) == 0
+    lines = (tmp_path / "scores.tsv").read_text().splitlines()
+    assert [len(line.split("\t")) for line in lines] == [3, 3, 3]
+    assert json.loads(capsys.readouterr().out)["pairs"] == 3
+    assert "scores.tsv exists already" in refused(
+        ["score", tiny_run, *pair_files, "--output", tmp_path / "scores.tsv"], capsys
+    )
+
+
+def test_score_counts_what_is_cut_on_both_sides(tiny_run, tmp_path, capsys):
+    (tmp_path / "s.en").write_text("the animal " * 500 + "\nYes.\n")
+    (tmp_path / "t.de").write_text("das Tier " * 500 + "\nJa.\n")
+    assert main(["score", str(tiny_run), "--source", str(tmp_path / "s.en"), "--target", str(tmp_path / "t.de")]) == 0
+    assert "warning: 2 of 4 sentences had more than 39 tokens" in capsys.readouterr().err
+
+
+def test_score_refuses_files_that_are_no_pairs(tiny_run, pair_files, tmp_path, capsys):
+    (tmp_path / "t.de").write_text("Das Tier.\n")
+    arguments = ["score", tiny_run, *pair_files, "--output", tmp_path / "scores.tsv"]
+    assert "s.en has 3 lines and" in refused(arguments, capsys)
+    (tmp_path / "s.en").write_text("")
+    (tmp_path / "t.de").write_text("")
+    assert "is empty; give at least one sentence pair" in refused(arguments, capsys)
+    assert not (tmp_path / "scores.tsv").exists()
+
+
+def test_corpus_writes_six_files_and_never_overwrites(tmp_path, capsys):
+    assert main(["corpus", "phrasebook", "--output", str(tmp_path / "c")]) == 0
+    english = (tmp_path / "c" / "test.en").read_text(encoding="utf-8").splitlines()
+    assert english == [pair.source for pair in phrasebook.pairs("test")]
+    assert "exist" in refused(["corpus", "phrasebook", "--output", tmp_path / "c"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"good\n\xff\xfe\n", "line 2: byte 1, 0xff, is not UTF-8"),
+        (b"good\na\0b\n", "line 2: holds a NUL byte"),
+    ],
+)
+def test_translate_refuses_broken_text_and_writes_nothing(tiny_run, tmp_path, capsys, content, message):
+    source, output = tmp_path / "in.en", tmp_path / "out.de"
+    source.write_bytes(content)
+    assert message in refused(["translate", tiny_run, "--input", source, "--output", output], capsys)
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_translate_never_overwrites(tiny_run, tmp_path, capsys):
+    (tmp_path / "in.en").write_text("Hello.\n")
+    (tmp_path / "out.de").write_text("mine")
+    arguments = ["translate", tiny_run, "--input", tmp_path / "in.en", "--output", tmp_path / "out.de"]
+    assert "out.de exists already; choose another --output" in refused(arguments, capsys)
+    assert (tmp_path / "out.de").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--beam-size", "0"], "beam_size=0 must be at least 1"),
+        (["--n-best", "0"], "--n-best 0 must be at least 1"),
+        (["--input", "/nowhere/in.en"], "/nowhere/in.en: there is no such file"),
+    ],
+)
+def test_translate_refuses_settings_that_make_no_sense(tiny_run, tmp_path, capsys, arguments, message):
+    (tmp_path / "in.en").write_text("Hello.\n")
+    assert message in refused(["translate", tiny_run, "--input", tmp_path / "in.en", *arguments], capsys)
+
+
+def test_a_folder_that_is_no_run(tmp_path, capsys):
+    assert "is not a run directory: it has no config.json" in refused(["translate", tmp_path], capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        (
+            "best.weights.h5",
+            lambda content: content[: len(content) // 2],
+            "best.weights.h5 is damaged or not of this model",
+        ),
+        ("config.json", lambda content: content[:40], "config.json is damaged"),
+        ("config.json", lambda content: content.replace(b'"norm"', b'"nurm"'), "has an unknown key 'nurm'; known are"),
+        ("tokenizer.model", lambda content: content[: len(content) // 2], "tokenizer.model: not a SentencePiece model"),
+    ],
+)
+def test_a_damaged_run_is_named(tiny_run, tmp_path, capsys, name, damage, message):
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run)
+    (run / name).write_bytes(damage((run / name).read_bytes()))
+    assert message in refused(["translate", run], capsys)
+
+
+def test_a_foreign_vocabulary_is_noticed(tiny_run, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run)
+    (run / "tokenizer.model").write_bytes(tokenizers.train(["a b c d e f g"] * 50, 12))
+    assert "is not the vocabulary that" in refused(["translate", run], capsys)
+
+
+def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run)
+    config = json.dumps(RunDirectory(run).config().to_dict())  # JSON is YAML
+    (run / "resume.npz").write_bytes((run / "resume.npz").read_bytes()[:1000])
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text(config)
+    assert "resume.npz is damaged" in refused(["train", recipe, "--run-dir", run, "--resume"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope"], "recipe 'nope' is neither a file nor built in"),
+        (
+            ["phrasebook", "--set", "training.epoch=3"],
+            "section 'training' has an unknown key 'epoch'; known are epochs",
+        ),
+        (
+            ["phrasebook", "--set", "tokenizer.vocab_size=900000"],
+            "vocab_size 900000 is larger than these sentences support",
+        ),
+        (["phrasebook", "--set", "data.train=phrasebook:dev"], "unknown split 'dev'"),
+        (["phrasebook", "--resume"], "is not a run directory"),
+        (["phrasebook", "--init-from", "/nowhere"], "/nowhere is not a run directory"),
+    ],
+)
+def test_train_refuses_and_writes_nothing(tmp_path, capsys, arguments, message):
+    assert message in refused(["train", *arguments, "--run-dir", tmp_path / "run"], capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_generate_prints_the_generators_own_texts(counting_run, tmp_path, capsys):
+    generator, output = Generator.load(counting_run), tmp_path / "texts"
+    assert main(["generate", str(counting_run), "--prefix", "two three", "--greedy"]) == 0
+    assert capsys.readouterr().out == generator.complete(["two three"])[0].text + "\n"
+    settings = ["--count", "3", "--seed", "7", "--temperature", "1.5", "--top-k", "9", "--top-p", "0.9"]
+    assert main(["generate", str(counting_run), *settings, "--scores", "--output", str(output)]) == 0
+    expected = generator.sample([""] * 3, seed=7, temperature=1.5, top_k=9, top_p=0.9)
+    assert output.read_text() == "".join(f"{score:.4f}\t{text}\n" for text, score in expected)
+
+
+def test_evaluate_gives_a_language_models_bits_per_byte(counting_run, capsys):
+    text = counting_run.parent / "valid.txt"
+    assert main(["evaluate", str(counting_run), "--source", str(text)]) == 0
+    line, result = capsys.readouterr().out.splitlines()
+    expected = Generator.load(counting_run).bits_per_byte(text.read_text().splitlines())
+    assert json.loads(result) == {"bits_per_byte": pytest.approx(expected), "sentences": 24}
+    assert line == f"{expected:.4f} bits per byte on 24 sentences"
+
+
+def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, capsys):
+    text = counting_run.parent / "valid.txt"
+    assert "holds a language model, for `tfformer generate`" in refused(["translate", counting_run], capsys)
+    assert "holds a translation model, for `tfformer translate`" in refused(["generate", tiny_run], capsys)
+    for verb in (
+        ["attention", counting_run, "one", "--output", tmp_path / "f.png"],
+        ["score", counting_run, "--source", text, "--target", text],
+    ):
+        assert "holds a language model, for `tfformer generate`" in refused(verb, capsys)
+    both = ["--source", text, "--reference", text]
+    assert "is a language model and takes no --reference" in refused(["evaluate", counting_run, *both], capsys)
+    assert "needs a --reference" in refused(["evaluate", tiny_run, "--source", text], capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--count", "0"], "--count 0 must be at least 1"),
+        (["--seed", "-1"], "--seed -1 must be from 0 to 2147483646"),
+        (["--temperature", "0"], "temperature=0.0 must be above 0"),
+    ],
+)
+def test_generate_refuses_settings_that_make_no_sense(counting_run, capsys, arguments, message):
+    assert message in refused(["generate", counting_run, *arguments], capsys)
+
+
+@pytest.mark.parametrize(
+    ("english", "german", "message"),
+    [
+        (b"a\nb\n", b"a\n", "has 2 lines and"),
+        (b"", b"", "is empty; give at least one sentence pair"),
+        (b"a\n\xff\n", b"a\nb\n", "train.en, line 2: byte 1, 0xff, is not UTF-8"),
+        (b"a\nb\0\n", b"a\nb\n", "train.en, line 2: holds a NUL byte"),
+    ],
+)
+def test_train_refuses_broken_files(tmp_path, capsys, english, german, message):
+    (tmp_path / "train.en").write_bytes(english)
+    (tmp_path / "train.de").write_bytes(german)
+    settings = [f"data.folder={tmp_path}", "data.train=[train.en, train.de]", "data.valid=[train.en, train.de]"]
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    assert message in refused(["train", "phrasebook", "--run-dir", tmp_path / "run", *arguments], capsys)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,244 @@
+"""Sources against files written by hand."""
+
+import gzip
+import io
+import sys
+
+import pytest
+
+from tfformer.data import sources as reading
+
+PAIRS = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("dogs see cats", "Hunde sehen Katzen")]
+
+
+def refusal(message, error=ValueError):
+    """`pytest.raises` for an error whose whole message, a regular expression, is on one line."""
+    return pytest.raises(error, match=f"^{message}$")
+
+
+def write_sides(folder, pairs, suffix=""):
+    write = gzip.compress if suffix else bytes
+    for side, name in enumerate(("train.en", "train.de")):
+        text = "".join(f"{pair[side]}\n" for pair in pairs).encode()
+        (folder / f"{name}{suffix}").write_bytes(write(text))
+    return [f"train.en{suffix}", f"train.de{suffix}"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_two_files_are_read_line_by_line(tmp_path, suffix):
+    paths = write_sides(tmp_path, PAIRS, suffix)
+    assert list(reading.read_pairs(paths, tmp_path)) == PAIRS
+    assert list(reading.read_pairs([str(tmp_path / path) for path in paths])) == PAIRS
+
+
+@pytest.mark.parametrize("name", ["train.tsv", "train.tsv.gz"])
+def test_tsv_is_read_line_by_line(tmp_path, name):
+    write = gzip.compress if name.endswith(".gz") else bytes
+    (tmp_path / name).write_bytes(write("".join(f"{source}\t{target}\n" for source, target in PAIRS).encode()))
+    assert list(reading.read_pairs(name, tmp_path)) == PAIRS
+    assert list(reading.read_pairs(tmp_path / name)) == PAIRS
+
+
+def test_only_a_newline_ends_a_line():
+    text = "one\u2028still one\x85\x0b\x0c\x1c\rstill\r\ntwo\n\n four\r"
+    assert list(reading.lines(io.BytesIO(text.encode()), "standard input")) == [
+        "one\u2028still one\x85\x0b\x0c\x1c\rstill",
+        "two",
+        "",
+        " four",
+    ]
+    assert list(reading.lines(io.BytesIO(b""), "standard input")) == []
+
+
+@pytest.mark.parametrize("name", ["text", "text.gz"])
+def test_read_lines_keeps_every_line(tmp_path, name):
+    (tmp_path / name).write_bytes((gzip.compress if name.endswith(".gz") else bytes)("é\n\nß".encode()))
+    assert list(reading.read_lines(tmp_path / name)) == ["é", "", "ß"]
+
+
+def test_text_that_no_tokenizer_should_see_is_named_by_line():
+    with refusal("standard input, line 2: byte 4, 0xe9, is not UTF-8; convert the text to UTF-8"):
+        list(reading.lines(io.BytesIO(b"fine\ncaf\xe9\n"), "standard input"))
+    with refusal("standard input, line 3: holds a NUL byte, which no text has; save the file as UTF-8 text"):
+        list(reading.lines(io.BytesIO(b"fine\n\na\0b\n"), "standard input"))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with refusal(".*train.en: there is no such file; correct the path or fetch the data first", FileNotFoundError):
+        list(reading.read_pairs(["train.en", "train.de"], tmp_path))
+
+
+DAMAGES = {
+    "cut short": lambda packed: packed[:-9],
+    "not packed": lambda packed: b"plain text\n",
+    "scrambled": lambda packed: packed[:10] + b"\xff" * 20 + packed[30:],
+    "wrong checksum": lambda packed: packed[:-8] + bytes(8),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_broken_gzip_file_is_named(tmp_path, damage):
+    path = tmp_path / "text.gz"
+    path.write_bytes(damage(gzip.compress("".join(f"line {i}\n" for i in range(100)).encode())))
+    with refusal(r".*text.gz: not a whole gzip file; fetch or compress it again \(.*\)"):
+        list(reading.read_lines(path))
+
+
+@pytest.mark.parametrize("source_count, target_count", [(3, 5), (5, 3), (0, 2)])
+def test_files_of_different_length_are_refused_with_both_counts(tmp_path, source_count, target_count):
+    (tmp_path / "train.en").write_text("a dog\n" * source_count)
+    (tmp_path / "train.de").write_text("ein Hund\n" * target_count)
+    with refusal(
+        f".*train.en has {source_count} lines and .*train.de {target_count}, but line n of one must translate line n "
+        "of the other; give two files of the same length"
+    ):
+        for pair in reading.read_pairs(["train.en", "train.de"], tmp_path):
+            assert pair == ("a dog", "ein Hund")
+
+
+def test_empty_sources_are_refused(tmp_path):
+    for name in ("train.en", "train.de", "train.tsv"):
+        (tmp_path / name).write_bytes(b"")
+    with refusal(r"data source \['train.en', 'train.de'\] is empty; give at least one sentence pair"):
+        list(reading.read_pairs(["train.en", "train.de"], tmp_path))
+    with refusal("data source 'train.tsv' is empty; give at least one sentence pair"):
+        list(reading.read_pairs("train.tsv", tmp_path))
+
+
+@pytest.mark.parametrize("line, columns", [("a dog", 1), ("", 1), ("a\tb\tc", 3)])
+def test_a_tsv_line_without_two_columns_is_named(tmp_path, line, columns):
+    (tmp_path / "train.tsv").write_text(f"a dog\tein Hund\n{line}\n")
+    with refusal(
+        f".*train.tsv, line 2: {columns} columns, but a line must have 2, source and target; "
+        "put exactly one tab between them"
+    ):
+        list(reading.read_pairs("train.tsv", tmp_path))
+
+
+@pytest.mark.parametrize("source", ["train.txt", "", ["train.en"], ["a", "b", "c"], [], "phrasebook"])
+def test_a_source_of_no_known_form_is_refused(source):
+    with pytest.raises(ValueError) as error:
+        reading.read_pairs(source)
+    assert str(error.value) == (
+        f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], FILE.tsv, "
+        "tfds:NAME@SPLIT or phrasebook:SPLIT"
+    )
+
+
+def test_the_phrasebook_is_a_source():
+    from tfformer import phrasebook
+
+    pairs = list(reading.read_pairs("phrasebook:valid"))
+    assert pairs == [(pair.source, pair.target) for pair in phrasebook.pairs("valid")] and len(pairs) > 1
+    with pytest.raises(ValueError, match="tomorrow"):
+        list(reading.read_pairs("phrasebook:tomorrow"))
+
+
+# TensorFlow Datasets
+
+
+@pytest.fixture(scope="module")
+def tfds_folder(tmp_path_factory):
+    """Two datasets prepared by TFDS itself: `tiny_translation` knows its source side, `tiny_sides` does not."""
+    import tensorflow_datasets as tfds
+
+    class Tiny(tfds.core.GeneratorBasedBuilder):
+        VERSION = tfds.core.Version("1.0.0")
+
+        def _split_generators(self, dl_manager):
+            return {"train": self._generate_examples(PAIRS), "validation": self._generate_examples(PAIRS[:1])}
+
+        def _generate_examples(self, pairs):
+            yield from ((i, {"en": source, "de": target}) for i, (source, target) in enumerate(pairs))
+
+    class TinyTranslation(Tiny):
+        def _info(self):
+            features = tfds.features.Translation(("de", "en"))
+            return tfds.core.DatasetInfo(builder=self, features=features, supervised_keys=("en", "de"))
+
+    class TinySides(Tiny):
+        def _info(self):
+            text = tfds.features.Text()
+            return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict({"de": text, "en": text}))
+
+        def _generate_examples(self, pairs):
+            yield 0, {"en": b"not \xff text", "de": "kein Text"}
+
+    folder = tmp_path_factory.mktemp("tfds")
+    for builder in (TinyTranslation, TinySides):
+        builder(data_dir=folder).download_and_prepare()
+    return folder
+
+
+@pytest.fixture
+def tfds(tfds_folder, monkeypatch):
+    import tensorflow_datasets as tfds
+
+    monkeypatch.setattr(tfds.core.constants, "DATA_DIR", str(tfds_folder))
+
+
+def test_tfds_gives_the_sides_and_the_split_asked_for(tfds):
+    reversed_pairs = [(target, source) for source, target in PAIRS]
+    assert sorted(reading.read_pairs("tfds:tiny_translation")) == sorted(PAIRS)
+    assert sorted(reading.read_pairs("tfds:tiny_translation", languages=("de", "en"))) == sorted(reversed_pairs)
+    assert list(reading.read_pairs("tfds:tiny_translation", split="validation")) == PAIRS[:1]
+    assert list(reading.read_pairs("tfds:tiny_translation@validation", languages=["en", "de"])) == PAIRS[:1]
+    assert len(list(reading.read_pairs("tfds:tiny_translation@train[:2]"))) == 2
+    assert list(reading.read_pairs("tfds:tiny_translation")) == list(reading.read_pairs("tfds:tiny_translation"))
+
+
+def test_tfds_errors_name_what_there_is(tfds):
+    with refusal("TFDS dataset 'tiny_translation' has no split 'test'; give one of train, validation"):
+        list(reading.read_pairs("tfds:tiny_translation@test"))
+    with refusal(
+        "TensorFlow Datasets knows no 'no_such_translation'; choose one from https://www.tensorflow.org/datasets.*"
+    ):
+        list(reading.read_pairs("tfds:no_such_translation"))
+    for languages in (("en", "fr"), ("en",)):
+        with refusal(r"languages \['en'.*\] do not fit TFDS dataset 'tiny_translation'; give two of \['de', 'en'\]"):
+            list(reading.read_pairs("tfds:tiny_translation", languages=languages))
+    assert sorted(reading.read_sentences("tfds:tiny_translation", languages=("en",))) == sorted(
+        (en,) for en, _ in PAIRS
+    )
+    with refusal(r"languages \['en', 'de'\] do not fit TFDS dataset 'tiny_translation'; give one of \['de', 'en'\]"):
+        list(reading.read_sentences("tfds:tiny_translation", languages=("en", "de")))
+    with refusal(r"TFDS dataset 'tiny_sides' names no source and target; give languages, two of \['de', 'en'\]"):
+        list(reading.read_pairs("tfds:tiny_sides"))
+    with refusal("tfds:tiny_sides, row 1: byte 5, 0xff, is not UTF-8; convert the text to UTF-8"):
+        list(reading.read_pairs("tfds:tiny_sides", languages=("en", "de")))
+
+
+def test_tfds_that_cannot_fetch_is_one_line(tfds, monkeypatch):
+    import tensorflow_datasets
+
+    def refuse(self, **_):
+        raise Exception("Failed to get url http://a/b.\nHTTP code: 404.")
+
+    monkeypatch.setattr(type(tensorflow_datasets.builder("tiny_translation")), "download_and_prepare", refuse)
+    with pytest.raises(OSError, match=r"cannot fetch 'tiny_translation' \(Failed to get url http://a/b\.\); check"):
+        list(reading.read_pairs("tfds:tiny_translation"))
+
+
+def test_tfds_not_installed_gives_the_line_that_installs_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+    with refusal("data source 'tfds:a/b' needs TensorFlow Datasets; pip install 'tfformer\\[tfds\\]'"):
+        list(reading.read_pairs("tfds:a/b"))
+
+
+def test_one_side_of_a_source_for_a_language_model(tmp_path):
+    (tmp_path / "text.en.gz").write_bytes(gzip.compress(b"A house.\n\nA tree.\n"))
+    assert list(reading.read_sentences("text.en.gz", tmp_path)) == [("A house.",), ("",), ("A tree.",)]
+    both = list(reading.read_pairs("phrasebook:valid"))
+    for side, language in enumerate(("en", "de")):
+        sentences = list(reading.read_sentences("phrasebook:valid", languages=[language]))
+        assert sentences == [(pair[side],) for pair in both]
+    with refusal(r"languages \['en', 'de'\] do not choose a side of the phrasebook; give \[en\] or \[de\]"):
+        reading.read_sentences("phrasebook:valid", languages=("en", "de"))
+    for source in (["a.en", "a.de"], "a.tsv"):
+        with refusal(
+            r"data source .* has two sides, but a language model reads one text; give FILE, tfds:NAME@SPLIT or .*"
+        ):
+            reading.read_sentences(source, tmp_path)
+    (tmp_path / "empty.txt").write_bytes(b"")
+    with refusal(r"data source 'empty.txt' is empty; give at least one sentence"):
+        list(reading.read_sentences("empty.txt", tmp_path))

@@ -1,0 +1,392 @@
+"""The tokenizer against SentencePiece itself: same ids in the graph, exact special ids, no broken file accepted."""
+
+import gzip
+import hashlib
+import io
+import os
+import random
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+
+from tfformer.data import tokenizers
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
+
+DICE = random.Random(1)
+SYLLABLES = ["the", "dog", "sees", "cat", "hund", "katze", "haus", "hört", "ﬁn", "der", "ｂig", "re", "small", "un"]
+WORDS = ["the", "dog", "sees", "a", "cat", "der", "Hund", "hört", "eine", "Katze"]
+WORDS += ["".join(DICE.choices(SYLLABLES, k=DICE.randint(1, 3))) for _ in range(300)]
+SENTENCES = [" ".join(DICE.choices(WORDS, k=DICE.randint(1, 12))) for _ in range(600)]
+
+ODD = [
+    "",
+    " ",
+    "     ",
+    "\t",
+    "\n",
+    "\r",
+    "a\tb",
+    "a\nb",
+    " the dog ",
+    "the  dog   sees",
+    "the dog 😀 sees 👩‍👩‍👧‍👦",
+    "ﬁne ① ½ ﷺ …",
+    "ｆｕｌｌ ｗｉｄｔｈ",
+    "e\u0301 and u\u0308 and \u0301",
+    "zero\u200bwidth\u200d\ufeff",
+    "\u200b",
+    "\ufeffthe dog",
+    "the\u00a0dog\u3000sees\u2028the cat",
+    "漢字 unknown Ж",
+    "漢漢漢 漢 the漢dog",
+    "▁the ▁▁ dog",
+    "<s> </s> <unk> <pad>",
+    "a\x00b\x01c\x7f",
+    "\ufffd \ufffe",
+    "İ ı ß ẞ Ǆ \u1100\u1161",
+    "thedogseesthecat" * 300,
+]
+
+
+@pytest.fixture(scope="module", params=["unigram", "bpe"])
+def tokenizer(request):
+    return Tokenizer(tokenizers.train(SENTENCES, 90, request.param))
+
+
+def reference(tokenizer):
+    return sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
+
+
+# Training
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+@pytest.mark.parametrize("max_sentences", [10_000, 300])
+def test_training_repeats_byte_for_byte(model_type, max_sentences):
+    first, second = (tokenizers.train(SENTENCES, 60, model_type, max_sentences=max_sentences) for _ in range(2))
+    assert first == second
+
+
+def test_training_does_not_depend_on_the_processors():
+    code = f"from tfformer.data import tokenizers as t; print(t.Tokenizer(t.train({SENTENCES!r}, 60)).digest)"
+    one_core = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, **one_core)
+    assert process.stdout.strip() == Tokenizer(tokenizers.train(SENTENCES, 60)).digest
+
+
+def test_a_sample_is_less_than_all_sentences():
+    assert tokenizers.train(SENTENCES, 60, max_sentences=300) != tokenizers.train(SENTENCES, 60, max_sentences=599)
+
+
+def test_the_vocabulary_has_the_size_asked_for_and_the_special_ids(tokenizer):
+    assert tokenizer.vocab_size == 90 == len(tokenizer.pieces(range(90)))
+    assert tokenizer.pieces([PAD_ID, UNKNOWN_ID, START_ID, END_ID]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert (PAD_ID, UNKNOWN_ID, START_ID, END_ID) == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_a_vocabulary_too_large_names_the_largest_that_works(model_type):
+    with pytest.raises(ValueError, match=r"^vocab_size 9999 is larger than .*at most \d+; set it to ") as error:
+        tokenizers.train(SENTENCES, 9999, model_type)
+    assert str(error.value).endswith("or less, or give more text")
+    largest = int(re.search(r"at most (\d+);", str(error.value))[1])
+    assert Tokenizer(tokenizers.train(SENTENCES, largest, model_type)).vocab_size == largest
+    with pytest.raises(ValueError, match=f"at most {largest}"):
+        tokenizers.train(SENTENCES, largest + 1, model_type)
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_a_vocabulary_too_small_names_the_smallest_that_works(model_type):
+    with pytest.raises(ValueError, match=r"^vocab_size 5 does not hold every character of these sen") as error:
+        tokenizers.train(SENTENCES, 5, model_type)
+    assert str(error.value).endswith("or more, or lower character_coverage")
+    smallest = int(re.search(r"at least (\d+);", str(error.value))[1])
+    assert Tokenizer(tokenizers.train(SENTENCES, smallest, model_type)).vocab_size == smallest
+
+
+@pytest.mark.parametrize("sentences", [[], ["", " "]])
+def test_no_text_to_train_on(sentences):
+    with pytest.raises(ValueError, match=r"^there is no text to train a tokenizer on; give sentences that are not "):
+        tokenizers.train(sentences, 100)
+
+
+def test_training_settings_are_checked():
+    with pytest.raises(ValueError, match=r"^model_type is 'wordpiece', but must be one of unigram, bpe$"):
+        tokenizers.train(SENTENCES, 60, "wordpiece")
+    with pytest.raises(ValueError, match=r"^vocab_size is 4, but padding, unknown, start and end alone take 4; give"):
+        tokenizers.train(SENTENCES, 4)
+    with pytest.raises(ValueError, match=r"^character_coverage is 0.5, but must lie within 0.98 and 1.0; 1.0 keeps"):
+        tokenizers.train(SENTENCES, 60, character_coverage=0.5)
+    with pytest.raises(ValueError, match=r"^max_sentences is 100, but a sample must have more than 100; raise it$"):
+        tokenizers.train(SENTENCES, 60, max_sentences=100)
+
+
+def test_an_error_in_the_sentences_comes_out_as_it_is():
+    def broken():
+        yield "the dog"
+        raise FileNotFoundError("train.de: no such file")
+
+    with pytest.raises(FileNotFoundError, match=r"^train.de: no such file$"):
+        tokenizers.train(broken(), 60)
+    with pytest.raises(ValueError, match=r"^sentence 2 holds '\\ud800', which is no Unicode character; read the text"):
+        tokenizers.train(["the dog", "\ud800"], 60)
+    with pytest.raises(ValueError, match=r"^sentence 1 is 7, but must be a str; decode or convert it first$"):
+        tokenizers.train([7], 60)
+
+
+def test_any_other_training_error_carries_sentencepieces_words(monkeypatch):
+    def fail(**_):
+        raise RuntimeError("INTERNAL: out of luck")
+
+    monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", fail)
+    with pytest.raises(ValueError, match=r"^SentencePiece cannot train on these .* names: INTERNAL: out of luck$"):
+        tokenizers.train(SENTENCES, 60)
+
+
+# In Python
+
+
+def test_encode_equals_sentencepiece_and_adds_no_special_ids(tokenizer):
+    ids = tokenizer.encode(SENTENCES + ODD)
+    assert ids == reference(tokenizer).encode(SENTENCES + ODD)
+    assert not {PAD_ID, START_ID, END_ID} & {i for row in ids for i in row}
+    assert tokenizer.encode([""]) == [[]] and tokenizer.encode([]) == []
+
+
+def test_decode_gives_the_sentences_back(tokenizer):
+    plain = ["the dog sees a cat", "der Hund hört eine Katze"]
+    assert tokenizer.decode(tokenizer.encode(plain)) == plain
+    assert tokenizer.decode(np.array(tokenizer.encode(plain[:1]), "int32")) == plain[:1]
+    assert tokenizer.decode([[]]) == [""] and tokenizer.decode([]) == []
+
+
+def test_decode_leaves_special_ids_out_and_ends_at_the_first_end(tokenizer):
+    dog, cat = tokenizer.encode(["the dog", "cat"])
+    rows = [[START_ID, *dog, END_ID, *cat], [PAD_ID, *dog, PAD_ID], [END_ID, *dog], [dog[0], START_ID, *dog[1:]]]
+    assert tokenizer.decode(rows) == ["the dog", "the dog", "", "the dog"]
+
+
+def test_an_unknown_character_is_visible_in_the_decoded_text(tokenizer):
+    (ids,) = tokenizer.encode(["the 漢 dog"])
+    assert UNKNOWN_ID in ids and tokenizer.decode([ids]) == ["the  ⁇  dog"]
+
+
+@pytest.mark.parametrize("bad", [-1, 90])
+def test_an_id_out_of_range_is_named(tokenizer, bad):
+    message = rf"^id {bad} is not in this vocabulary of 90 pieces \(0 to 89\); decode with the tokenizer that made "
+    with pytest.raises(ValueError, match=message):
+        tokenizer.decode([[4, bad]])
+    with pytest.raises(ValueError, match=message):
+        tokenizer.pieces([bad])
+
+
+def test_encode_refuses_what_is_not_a_list_of_texts(tokenizer):
+    for cut in (tokenizer.encode, lambda sentences: tokenizer.sample(sentences, 0.3, seed=1)):
+        with pytest.raises(
+            ValueError, match=r"^sentences come in a list, but this is the text 'the dog'; write \[text"
+        ):
+            cut("the dog")
+    with pytest.raises(ValueError, match=r"^sentence 2 holds '\\udcff', which is no Unicode character; read the text"):
+        tokenizer.encode(["the dog", "a\udcff"])
+
+
+def segmentations(text, pieces):
+    """Every way to cut a text into pieces."""
+    if not text:
+        yield ()
+    for end in range(1, len(text) + 1):
+        if text[:end] in pieces:
+            yield from ((text[:end], *rest) for rest in segmentations(text[end:], pieces))
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1.0])
+def test_a_unigram_model_is_sampled_in_proportion_to_probability_to_the_power_of_alpha(alpha):
+    tokenizer = Tokenizer(tokenizers.train(SENTENCES, 90, "unigram"))
+    pieces = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model).pieces
+    scores = {piece.piece: piece.score for piece in pieces if piece.type == piece.NORMAL}
+    weights = {cut: np.exp(alpha * sum(scores[piece] for piece in cut)) for cut in segmentations("▁the▁dog", scores)}
+    drawn = [tuple(tokenizer.pieces(row)) for row in tokenizer.sample(["the dog"] * 20_000, alpha, seed=3)]
+    assert len(weights) > 5 and set(drawn) <= set(weights)
+    for cut, weight in weights.items():
+        assert drawn.count(cut) / 20_000 == pytest.approx(weight / sum(weights.values()), abs=0.015)
+
+
+def test_bpe_without_any_merge_is_characters_and_with_all_is_encode():
+    tokenizer = Tokenizer(tokenizers.train(SENTENCES, 90, "bpe"))
+    (characters,) = tokenizer.sample(["the dog"], alpha=1.0, seed=1)
+    assert tokenizer.pieces(characters) == list("▁the▁dog")
+    assert tokenizer.sample(SENTENCES[:50], alpha=0.0, seed=1) == tokenizer.encode(SENTENCES[:50])
+
+
+def test_the_seed_decides_the_sample_and_the_text_stays_the_same(tokenizer):
+    drawn, again, other = (tokenizer.sample(SENTENCES, 0.3, seed) for seed in (1, 1, 2))
+    assert drawn == again != other
+    one, same = (tokenizer.sample(SENTENCES[:1], 0.3, seed=5) for _ in range(2))
+    assert one == same
+    assert tokenizer.decode(drawn) == tokenizer.decode(other) == tokenizer.decode(tokenizer.encode(SENTENCES))
+
+
+# In the graph
+
+
+def test_the_graph_gives_pythons_ids(tokenizer):
+    import tensorflow as tf
+
+    generator = random.Random(7)
+    alphabet = "the dog Hund  \t▁éßﬁ①Ａ漢😀\u0301\u200b\u00a0.,'<>/s\x01\u2028ÄöЖ\u1100\u1161"
+    noise = ["".join(generator.choices(alphabet, k=generator.randrange(30))) for _ in range(2000)]
+    text = SENTENCES + ODD + noise
+    ids = tokenizer.tokenize(tf.constant(text))
+    assert ids.dtype == tf.int32
+    assert ids.to_list() == tokenizer.encode(text)
+
+
+def test_the_graph_gives_pythons_text(tokenizer):
+    import tensorflow as tf
+
+    ids = tokenizer.encode(SENTENCES[:50] + ODD)
+    rows = [[START_ID, *row, END_ID, *row[:3]] for row in ids] + [[PAD_ID, *row, PAD_ID, START_ID] for row in ids]
+    rows.append([])
+    expected = tokenizer.decode(rows)
+    ragged = tf.ragged.constant(rows, dtype=tf.int32)
+    assert [text.decode() for text in tokenizer.detokenize(ragged).numpy()] == expected
+    assert [text.decode() for text in tokenizer.detokenize(ragged.to_tensor(PAD_ID)).numpy()] == expected
+
+
+def test_empty_batches_pass_through_the_graph(tokenizer):
+    import tensorflow as tf
+
+    assert tokenizer.tokenize(tf.constant([], tf.string)).to_list() == []
+    assert tokenizer.detokenize(tf.zeros([0, 3], tf.int32)).numpy().tolist() == []
+    assert tokenizer.detokenize(tf.zeros([2, 0], tf.int32)).numpy().tolist() == [b"", b""]
+
+
+def test_setting_seeds_and_clearing_sessions_leaves_the_graph_alive(tokenizer):
+    import keras
+    import tensorflow as tf
+
+    text = tf.constant(SENTENCES[:5])
+    expected = tokenizer.tokenize(text).to_list()
+    for destroy in (lambda: tf.random.set_seed(1), lambda: keras.utils.set_random_seed(2), keras.backend.clear_session):
+        destroy()
+        assert tokenizer.tokenize(text).to_list() == expected
+        assert tokenizer.detokenize(tokenizer.tokenize(text)).shape == [5]
+
+
+def test_two_tokenizers_in_one_saved_model_stay_two(tmp_path):
+    import tensorflow as tf
+
+    source = Tokenizer(tokenizers.train(SENTENCES, 60, "unigram"))
+    target = Tokenizer(tokenizers.train(SENTENCES, 90, "bpe"))
+
+    class Both(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+        def serve(self, text):
+            target_ids = target.tokenize(text)
+            return {
+                "source": source.tokenize(text).to_tensor(),
+                "target": target_ids.to_tensor(),
+                "text": target.detokenize(target_ids),
+            }
+
+    both = Both()
+    tf.saved_model.save(both, str(tmp_path), signatures={"serving_default": both.serve})
+    text = SENTENCES[:4]
+    with tf.compat.v1.Session(graph=tf.Graph()) as session:  # as a server loads it, without Python objects
+        signature = tf.compat.v1.saved_model.load(session, ["serve"], str(tmp_path)).signature_def["serving_default"]
+        outputs = {name: tensor.name for name, tensor in signature.outputs.items()}
+        result = session.run(outputs, {signature.inputs["text"].name: text})
+    for name, tokenizer in (("source", source), ("target", target)):
+        assert [[i for i in row if i != PAD_ID] for row in result[name].tolist()] == tokenizer.encode(text)
+    assert [sentence.decode() for sentence in result["text"]] == target.decode(target.encode(text))
+
+
+# On disk
+
+
+def test_save_and_load_keep_every_byte(tokenizer, tmp_path):
+    path = tmp_path / "tokenizer.model"
+    path.write_bytes(b"an older file")
+    tokenizer.save(path)
+    loaded = Tokenizer.load(str(path))
+    assert path.read_bytes() == tokenizer.model == loaded.model
+    assert loaded.digest == tokenizer.digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert loaded.encode(SENTENCES) == tokenizer.encode(SENTENCES)
+    assert os.listdir(tmp_path) == ["tokenizer.model"]
+
+
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(tokenizer, tmp_path, monkeypatch):
+    path = tmp_path / "tokenizer.model"
+    path.write_bytes(b"an older file")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match=r"disk full"):
+        tokenizer.save(path)
+    assert path.read_bytes() == b"an older file" and os.listdir(tmp_path) == ["tokenizer.model"]
+
+
+def test_a_saved_file_is_readable_as_any_new_file_is(tokenizer, tmp_path):
+    (tmp_path / "plain").write_bytes(b"")
+    tokenizer.save(tmp_path / "tokenizer.model")
+    assert (tmp_path / "tokenizer.model").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none.model: there is no tokenizer file here; train one or correct "):
+        Tokenizer.load(tmp_path / "none.model")
+
+
+def test_a_huge_file_is_refused_unread(tmp_path):
+    path = tmp_path / "huge.model"
+    with path.open("wb") as file:
+        file.truncate(tokenizers.MAX_MODEL_BYTES + 1)
+    with pytest.raises(ValueError, match=r"67,108,865 bytes, but a SentencePiece model has at most 67,108,864; give"):
+        Tokenizer.load(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"the dog sees\n" * 50, gzip.compress(b"the dog", mtime=0), bytes(range(256))]
+)
+def test_a_foreign_file_is_refused(tmp_path, content):
+    path = tmp_path / "foreign.model"
+    path.write_bytes(content)
+    message = rf"foreign.model: not a SentencePiece model, or only a part of one \({len(content)} bytes\); copy the "
+    with pytest.raises(ValueError, match=message):
+        Tokenizer.load(path)
+
+
+def test_every_shorter_part_of_a_model_is_refused(tokenizer):
+    pieces_end = tokenizer.model.index(b"nmt_nfkc")  # cuts between two pieces all lie before the normalizer
+    for end in [*range(pieces_end), *range(pieces_end, len(tokenizer.model), 5003), len(tokenizer.model) - 1]:
+        with pytest.raises(ValueError, match=r"not a SentencePiece model, or only a part of one"):
+            Tokenizer(tokenizer.model[:end])
+
+
+def test_a_model_with_a_damaged_normalizer_is_refused(tokenizer):
+    proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
+    proto.normalizer_spec.precompiled_charsmap = b"\xff\xff\xff\xff" + proto.normalizer_spec.precompiled_charsmap[4:]
+    with pytest.raises(ValueError, match=r"not a SentencePiece model"):
+        Tokenizer(proto.SerializeToString())
+
+
+def test_a_model_with_other_special_ids_is_refused():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES), model_writer=model, vocab_size=60, minloglevel=2
+    )
+    with pytest.raises(ValueError, match=r"end ids are \(-1, 0, 1, 2\), but must be \(0, 1, 2, 3\); train a tok"):
+        Tokenizer(model.getvalue())
+
+
+def test_importing_the_module_is_cheap():
+    code = "import sys, tfformer.data.tokenizers; sys.exit('tensorflow' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,89 @@
+"""Word alignments from made-up attention and from a small run; the error rate by hand."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tfformer import phrasebook
+from tfformer.cli.verbs import main
+from tfformer.explain import alignment
+from tfformer.explain.alignment import alignment_error_rate, alignments, pharaoh
+from tfformer.explain.attention import AttentionMaps, attention
+from tfformer.inference.translator import Translator
+
+
+@pytest.fixture(scope="module")
+def translator(tiny_run) -> Translator:
+    return Translator.load(tiny_run)
+
+
+def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(translator, monkeypatch):
+    """From word to word, by hand: Tier 0.325 0.55 0.125 0, schläft 0.05 0 0.55 0.4. By the first head Tier is The."""
+    rows, columns = ("▁Ti", "er", "▁schläft", "</s>"), ("▁The", "▁ani", "mal", "▁sleeps", "</s>")
+    one = [[0.4, 0.3, 0.3, 0.0, 0.0], [0.6, 0.2, 0.0, 0.2, 0.0], [0.0, 0.0, 0.0, 0.4, 0.6], [0.0, 0.0, 0.0, 0.9, 0.1]]
+    two = [[0.0, 0.4, 0.3, 0.3, 0.0], [0.3, 0.2, 0.5, 0.0, 0.0], [0.1, 0.0, 0.0, 0.7, 0.2], [0.0, 0.0, 0.0, 1.0, 0.0]]
+    found = SimpleNamespace(cross=AttentionMaps("cross", rows, columns, np.array([[one, two]], np.float32)))
+    monkeypatch.setattr(alignment, "each_attention", lambda translator, sources, targets: [found])
+    assert alignments(translator, ["The animal sleeps"], ["Tier schläft"]) == [((0, 0), (1, 0), (2, 1))]
+
+
+def test_a_word_that_looks_at_the_end_is_aligned_only_by_the_source(translator, monkeypatch):
+    weights = np.array([[[[0.2, 0.8], [0.1, 0.9], [0.9, 0.1]]]], np.float32)
+    found = SimpleNamespace(cross=AttentionMaps("cross", ("▁Ja", "▁doch", "</s>"), ("▁Yes", "</s>"), weights))
+    monkeypatch.setattr(alignment, "each_attention", lambda translator, sources, targets: [found])
+    assert alignments(translator, ["Yes"], ["Ja doch"]) == [((0, 0),)]
+
+
+def test_alignments_come_in_the_order_of_the_sentences(translator):
+    pairs = phrasebook.pairs("test")[:12]
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    together = alignments(translator, [*sources, " ", "Yes"], [*targets, "Ja", ""])
+    assert together[-2:] == [(), ()]
+    for source, target, found in zip(sources, targets, together, strict=False):
+        weights = attention(translator, source, target).cross.words().weights[0].mean(axis=0)
+        words = [(s, t) for s in range(len(source.split())) for t in range(len(target.split()))]
+        is_linked = [weights[t, s] in (weights[t].max(), weights[:-1, s].max()) for s, t in words]
+        assert found == tuple(itertools.compress(words, is_linked))
+
+
+def test_a_layer_that_does_not_exist(translator):
+    with pytest.raises(ValueError, match="layer=2 does not exist; the decoder has the layers 1 to 1"):
+        alignments(translator, ["Yes"], ["Ja"], layer=2)
+
+
+def test_pharaoh_and_the_error_rate_by_hand():
+    assert pharaoh(((0, 0), (2, 1))) == "0-0 2-1" and pharaoh(()) == ""
+    found = [((0, 0), (1, 1)), ((0, 0),)]
+    known = [((0, 0), (1, 2), (2, 2)), ((0, 0),)]
+    assert alignment_error_rate(found, known) == pytest.approx(1 - (2 + 2) / (3 + 4))
+    assert alignment_error_rate(known, known) == 0
+    assert alignment_error_rate([((0, 1),)], [((1, 0),)]) == 1
+    with pytest.raises(ValueError, match="there is no link in these alignments"):
+        alignment_error_rate([()], [()])
+
+
+def test_translate_prints_alignments_of_its_own_words(tiny_run, translator, tmp_path, capsys):
+    source = tmp_path / "in.en"
+    lines = [phrasebook.pairs("test")[0].source, "", phrasebook.pairs("test")[1].source]
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert main(["translate", str(tiny_run), "--input", str(source), "--alignments", "--scores"]) == 0
+    printed = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert printed[1] == ["0.0000", "", ""]
+    texts = translator.translate(lines)
+    expected = [pharaoh(links) for links in alignments(translator, lines, texts)]
+    assert [row[1:] for row in printed] == [list(row) for row in zip(texts, expected, strict=True)]
+    for line, (_, text, links) in zip(lines, printed, strict=True):
+        for link in links.split():
+            place, word = map(int, link.split("-"))
+            assert place < len(line.split()) and word < len(text.split())
+
+
+def test_the_alignments_of_cut_sentences_are_counted_once(tiny_run, tmp_path, capsys):
+    (tmp_path / "in.en").write_text("the animal " * 500 + "\n")
+    arguments = ["translate", str(tiny_run), "--input", str(tmp_path / "in.en"), "--alignments", "--n-best", "2"]
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("warning: ") == 1 and "warning: 1 of 1 sentences had more than 39" in captured.err
+    assert len(captured.out.splitlines()) == 2

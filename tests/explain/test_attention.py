@@ -1,0 +1,249 @@
+"""Attention maps, their words and the search for a head of coreference against NumPy and hand-made examples."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support.made_up_attention import made_up
+from support.numpy_layers import numpy_attention, numpy_embedding, numpy_normalization
+
+import tfformer
+from tfformer.config import DecodingConfig
+from tfformer.data import tokenizers
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.explain import attention as attention_maps
+from tfformer.explain.attention import (
+    AttentionMaps,
+    attention,
+    attentions,
+    decoder_weights,
+    encoder_weights,
+    find_coreference_head,
+    head_scores,
+    print_head_scores,
+)
+from tfformer.inference.translator import Translator
+from tfformer.model.masks import padding_mask
+from tfformer.model.transformer import Transformer
+from tfformer.phrasebook.grammar import Pair
+from tfformer.run_directory import Tokenizers
+
+SENTENCES = [
+    "The cat saw the dog because it was big.",
+    "The dog saw the cat.",
+    "Der Hund sah die Katze, weil sie alt war.",
+]
+SOURCE = np.array([[5, 9, 4, 7, 3], [8, 3, 0, 0, 0]], np.int32)
+TARGET = np.array([[2, 7, 12, 5, 5, 9], [2, 4, 0, 0, 0, 0]], np.int32)
+SIZES = {"num_layers": 2, "num_decoder_layers": 3, "d_model": 16, "num_heads": 2, "d_ff": 24}
+
+
+def small_model(vocab_size=13, **changes) -> Transformer:
+    """Every weight random, so that no bias is zero and no scale is one."""
+    model = Transformer(vocab_size, vocab_size, **(SIZES | changes))
+    rng = np.random.default_rng(1)
+    model.set_weights([rng.normal(scale=0.4, size=w.shape) + (w.ndim == 1) for w in model.get_weights()])
+    return model
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer(tokenizers.train(SENTENCES, 60, "bpe"))
+
+
+@pytest.fixture(scope="module")
+def translator(tokenizer) -> Translator:
+    model = small_model(tokenizer.vocab_size, tie_embeddings="all")
+    return Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(beam_size=2), max_length=40)
+
+
+# --- The walk through the model -------------------------------------------------------------------------------------
+
+
+def test_encoder_weights_equal_numpy():
+    model = small_model()
+    _, weights = encoder_weights(model, tf.constant(SOURCE[:1]))
+    x = numpy_embedding(model.source_embedding, SOURCE[:1])
+    _, expected = numpy_attention(model.encoder.layers[0].self_attention, x, x)
+    np.testing.assert_allclose(weights[:, 0], expected, atol=1e-5)
+
+
+def test_decoder_weights_equal_numpy():
+    model, memory = small_model(), np.random.default_rng(3).normal(size=(1, 5, 16))
+    _, self_weights, cross_weights = decoder_weights(
+        model, tf.constant(TARGET[:1]), tf.constant(memory, tf.float32), padding_mask(tf.constant(SOURCE[:1]))
+    )
+    layer, x = model.decoder.layers[0], numpy_embedding(model.target_embedding, TARGET[:1])
+    attended, expected = numpy_attention(layer.self_attention, x, x, np.tri(6, dtype=bool))
+    np.testing.assert_allclose(self_weights[:, 0], expected, atol=1e-5)
+    x = numpy_normalization(layer.self_attention_residual.normalization, x + attended)
+    _, expected = numpy_attention(layer.cross_attention, x, memory)
+    np.testing.assert_allclose(cross_weights[:, 0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_walk_ends_where_the_model_ends(norm):
+    model, source, target = small_model(norm=norm), tf.constant(SOURCE), tf.constant(TARGET)
+    expected_memory, mask = model.encode(source)
+    memory, _ = encoder_weights(model, source)
+    np.testing.assert_allclose(memory, expected_memory, atol=1e-5)
+    output, _, _ = decoder_weights(model, target, memory, mask)
+    logits = model.decode(target, expected_memory, mask)
+    np.testing.assert_allclose(model.output_embedding.logits(output), logits, atol=1e-4)
+
+
+def test_rows_sum_to_one_and_nothing_looks_at_padding_or_ahead():
+    model, source, target = small_model(), tf.constant(SOURCE), tf.constant(TARGET)
+    memory, encoder = encoder_weights(model, source)
+    _, decoder, cross = decoder_weights(model, target, memory, padding_mask(source))
+    assert encoder.shape == (2, 2, 2, 5, 5) and decoder.shape == (2, 3, 2, 6, 6) and cross.shape == (2, 3, 2, 6, 5)
+    for weights in (encoder, decoder, cross):
+        np.testing.assert_allclose(tf.reduce_sum(weights, axis=-1), np.ones(weights.shape[:-1]), atol=1e-5)
+    assert not encoder[1, ..., 2:].numpy().any() and not cross[1, ..., 2:].numpy().any()
+    assert not (decoder.numpy() * (1 - np.tri(6))).any()
+
+
+def test_alone_equals_in_a_batch(translator):
+    together = attentions(translator, SENTENCES[:2], SENTENCES[2:] + SENTENCES[:1])
+    for found, sentence, target in zip(together, SENTENCES, SENTENCES[2:] + SENTENCES[:1], strict=False):
+        for one, other in zip(found, attention(translator, sentence, target), strict=True):
+            assert (one.rows, one.columns) == (other.rows, other.columns)
+            np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
+
+
+def test_batches_follow_each_other(translator):
+    whole, split = (attentions(translator, SENTENCES, SENTENCES, batch_size=size) for size in (64, 2))
+    assert [one.source_tokens for one in whole] == [one.source_tokens for one in split]
+
+
+def test_tokens_stand_where_the_decoder_reads_and_writes_them(translator, tokenizer):
+    found = attention(translator, SENTENCES[0], SENTENCES[1])
+    source, target = (tuple(tokenizer.pieces(ids)) for ids in tokenizer.encode(SENTENCES[:2]))
+    assert found.source_tokens == (*source, "</s>") == found.encoder.rows == found.encoder.columns
+    assert found.decoder.rows == found.decoder.columns == ("<s>", *target)
+    assert found.target_tokens == (*target, "</s>")
+    assert found.cross.weights.shape == (3, 2, len(target) + 1, len(source) + 1)
+    assert found.cross.weights.dtype == np.float32
+
+
+def test_without_a_target_it_is_the_models_own_translation(translator, monkeypatch):
+    monkeypatch.setattr(translator, "translate", lambda sentences: [SENTENCES[2]])
+    own, given = attention(translator, SENTENCES[0]), attention(translator, SENTENCES[0], SENTENCES[2])
+    assert own.target_tokens == given.target_tokens
+    np.testing.assert_array_equal(own.cross.weights, given.cross.weights)
+
+
+def test_an_empty_translation_has_attention_too(translator, monkeypatch):
+    monkeypatch.setattr(translator, "translate", lambda sentences: [""])
+    found = attention(translator, SENTENCES[0])
+    assert found.decoder.words().rows == ("<s>",) and found.cross.words().rows == ("</s>",)
+    assert found.decoder.weights.shape == (3, 2, 1, 1)
+
+
+def test_the_package_offers_the_function():
+    assert tfformer.attention is attention_maps.attention
+
+
+def test_blank_sentences_are_refused(translator):
+    with pytest.raises(ValueError, match="a sentence is blank, and there is no attention in it"):
+        attention(translator, " ")
+    with pytest.raises(ValueError, match="a sentence is blank"):
+        attention(translator, SENTENCES[0], "")
+
+
+def test_overlong_sentences_are_cut_with_one_warning(translator, tokenizer):
+    long = " ".join(SENTENCES * 2)
+    expected = tuple(tokenizer.pieces(tokenizer.encode([long])[0][:39]))
+    with pytest.warns(
+        UserWarning, match="1 of 1 sentences had more than 39 tokens, the model's most, and were"
+    ) as caught:
+        found = attention(translator, long)
+    assert len(caught) == 1 and found.source_tokens == (*expected, "</s>")
+    with pytest.warns(UserWarning, match="more than 39 tokens"):
+        found = attention(translator, SENTENCES[0], long)
+    assert found.target_tokens == (*expected, "</s>")
+
+
+# --- Words ----------------------------------------------------------------------------------------------------------
+
+
+def test_words_sum_columns_and_average_rows():
+    weights = [
+        [0.1, 0.2, 0.3, 0.4],
+        [0.5, 0.1, 0.3, 0.1],
+        [0.0, 0.6, 0.0, 0.4],
+        [1.0, 0.0, 0.0, 0.0],
+    ]
+    pieces = ("▁un", "der", "▁it", "</s>")
+    words = AttentionMaps("encoder", pieces, pieces, np.array([[weights]], np.float32)).words()
+    assert words.rows == words.columns == ("under", "it", "</s>")
+    expected = [[0.45, 0.3, 0.25], [0.6, 0.0, 0.4], [1.0, 0.0, 0.0]]
+    np.testing.assert_allclose(words.weights[0, 0], expected, atol=1e-6)
+
+
+def test_words_are_what_stands_between_spaces(translator):
+    found = attention(translator, SENTENCES[0], SENTENCES[2])
+    assert found.encoder.words().rows == (*SENTENCES[0].split(), "</s>")
+    assert found.cross.words().rows == (*SENTENCES[2].split(), "</s>")
+    assert found.decoder.words().rows == ("<s>", *SENTENCES[2].split())
+    for maps in found:
+        words = maps.words().weights
+        np.testing.assert_allclose(words.sum(axis=-1), np.ones(words.shape[:-1]), atol=1e-5)
+
+
+def test_unknown_characters_belong_to_their_word(translator):
+    assert attention(translator, "The 漢 dog.", "漢").encoder.words().rows == ("The", "<unk>", "dog.", "</s>")
+
+
+# --- Coreference ----------------------------------------------------------------------------------------------------
+
+
+def pair(antecedent: int, distractor: int) -> Pair:
+    return Pair("a cat saw a dog because it slept", "x", "coreference", "", (), antecedent, distractor, (6, 0))
+
+
+def test_head_scores_of_made_up_heads():
+    pairs, words = [pair(1, 4), pair(1, 4), pair(4, 1)], ("a", "cat", "saw", "a", "dog", "because", "it", "slept")
+    resolves, first, neither = 0, 1, 2
+    maps = []
+    for one in pairs:
+        weights = np.zeros((1, 3, 8, 8), np.float32)
+        weights[0, resolves, 6, [one.antecedent, one.distractor]] = 0.75, 0.25
+        weights[0, first, 6, [1, 2]] = 0.5
+        weights[0, neither, 6, 6] = 1.0
+        maps.append(AttentionMaps("encoder", words, words, weights))
+    scores = head_scores(maps, [6, 6, 6], pairs)
+    assert [(score.kind, score.layer, score.head) for score in scores] == [("encoder", 1, n) for n in (1, 2, 3)]
+    assert scores[resolves][3:] == pytest.approx((0.75, 0.25, 1, 1, 1)) and scores[resolves].balanced == 1
+    assert scores[first][3:] == pytest.approx((1 / 3, 1 / 6, 2 / 3, 1, 0)) and scores[first].balanced == 0.5
+    assert scores[neither][3:] == (0, 0, 0, 0, 0)
+
+
+def test_scores_without_one_of_the_orders_say_so():
+    (score, _) = head_scores([made_up("1 2 3 4 5 6 it", "1 2 3 4 5")], [6], [pair(1, 4)])
+    assert np.isnan(score.second) and score.balanced == score.first == score.accuracy
+
+
+def test_find_coreference_head_reads_the_pronouns_of_both_sides(translator):
+    source, target = "The cat saw the dog because it was big.", "Die Katze sah den Hund, weil sie alt war."
+    one = Pair(source, target, "coreference", "", (), 1, 4, (6, 6))
+    scores = find_coreference_head(translator, [one, Pair("The dog.", "Der Hund.", "statement", "", ())])
+    assert len(scores) == 2 * 2 + 3 * 2
+    assert [score.balanced for score in scores] == sorted((score.balanced for score in scores), reverse=True)
+    found = attention(translator, source, target)
+    for score in scores:
+        words = getattr(found, score.kind).words()
+        assert words.rows[6] == {"encoder": "it", "cross": "sie"}[score.kind]
+        cat, dog = words.weights[score.layer - 1, score.head - 1, 6, [1, 4]]
+        assert (score.antecedent, score.distractor, score.accuracy) == (cat, dog, float(cat > dog))
+
+
+def test_find_coreference_head_needs_coreference(translator):
+    with pytest.raises(ValueError, match="none of the pairs is a coreference sentence"):
+        find_coreference_head(translator, [Pair("The dog.", "Der Hund.", "statement", "", ())])
+
+
+def test_the_table_has_a_line_a_head(capsys):
+    print_head_scores([attention_maps.HeadScore("cross", 2, 11, 0.6071, 0.0322, 0.663, 1.0, 0.25)])
+    title, line = capsys.readouterr().out.splitlines()
+    assert line.split() == ["cross", "2", "11", "0.607", "0.032", "66.3%", "100.0%", "25.0%", "62.5%"]
+    assert len(title) == len(line)

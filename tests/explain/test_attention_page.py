@@ -1,0 +1,162 @@
+"""The attention page: its file, and what it shows in a real browser to a real mouse."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+from support.browser import Browser
+from support.made_up_attention import EXAMPLE, made_up_attention
+
+from tfformer.explain.attention import AttentionMaps
+from tfformer.explain.attention_pictures import draw_page
+
+
+class Page(HTMLParser):
+    """The elements of a page, and its data."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.elements, self.open, self.data = [], [], ""
+        self.text = path.read_text(encoding="utf-8")
+        self.feed(self.text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in ("meta", "input"):
+            self.open.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == ("script", {"id": "data", "type": "application/json"}):
+            self.data += data
+
+
+def decoded(view: dict, kind: dict) -> np.ndarray:
+    shape = kind["layers"], kind["heads"], len(view["rows"]), len(view["columns"])
+    return np.frombuffer(base64.b64decode(view["weights"]), np.uint8).reshape(shape) / 255
+
+
+def test_the_page_holds_every_weight_by_words_and_by_pieces(tmp_path):
+    draw_page(EXAMPLE, tmp_path / "page.html", "cross", "es", 1, 2)
+    page = Page(tmp_path / "page.html")
+    assert not page.open
+    data = json.loads(page.data)
+    assert data["start"] == {"kind": "cross", "layer": 1, "head": 2, "row": 2}
+    for maps in EXAMPLE:
+        kind = data["kinds"][maps.kind]
+        for name, view in {"pieces": maps, "words": maps.words()}.items():
+            assert (tuple(kind[name]["rows"]), tuple(kind[name]["columns"])) == (view.rows, view.columns)
+            np.testing.assert_allclose(decoded(kind[name], kind), view.weights, atol=0.002)
+
+
+def test_the_page_needs_nothing_else(tmp_path):
+    draw_page(EXAMPLE, tmp_path / "page.html")
+    page = Page(tmp_path / "page.html")
+    assert not {tag for tag, _ in page.elements} & {"link", "img", "iframe", "object"}
+    assert not [attributes for _, attributes in page.elements if {"src", "href"} & set(attributes)]
+    assert not re.search(r"https?:|//[a-z]|@import|url\(|fetch\(|import\(", page.text)
+
+
+def test_what_the_user_typed_cannot_become_html(tmp_path):
+    nasty = ["▁<script>alert(1)</script>", "▁{data}", "▁</script><!--", "▁\u2028\"'&amp;\\", "▁שלום"]
+    draw_page(made_up_attention(" ".join(nasty), "x"), tmp_path / "nasty.html")
+    draw_page(EXAMPLE, tmp_path / "plain.html")
+    found, plain = Page(tmp_path / "nasty.html"), Page(tmp_path / "plain.html")
+    assert found.elements == plain.elements and "alert" in found.data
+    assert json.loads(found.data)["kinds"]["encoder"]["pieces"]["rows"] == nasty
+
+
+def test_a_page_of_the_base_model_is_small(tmp_path):
+    words = " ".join(f"▁word{n}" for n in range(31))
+    draw_page(made_up_attention(words, words, layers=6, heads=8), tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size < 500_000
+
+
+# --- In the browser -------------------------------------------------------------------------------------------------
+
+
+def shown(browser: Browser) -> tuple[list[str], list[int]]:
+    """The words that are looked at, and the percentages below them."""
+    tokens = browser.evaluate("[...document.querySelectorAll('#to span')].map((span) => span.firstChild.textContent)")
+    shares = browser.evaluate("[...document.querySelectorAll('#to small')].map((small) => small.textContent)")
+    return tokens, [int(share.removesuffix("%")) for share in shares]
+
+
+def assert_shown(browser: Browser, maps: AttentionMaps, layer: int, head: int, row: int) -> None:
+    tokens, shares = shown(browser)
+    assert tuple(tokens) == maps.columns
+    np.testing.assert_allclose(shares, 100 * maps.weights[layer - 1, head - 1, row], atol=1)  # they travel as bytes
+
+
+def test_pointing_at_a_word_shows_what_it_looks_at(browser, tmp_path):
+    draw_page(EXAMPLE, tmp_path / "page.html", "encoder", "The", 1, 1)
+    browser.open((tmp_path / "page.html").as_uri())
+    words = EXAMPLE.encoder.words()
+    for row in (2, 0, 3):
+        browser.hover(f"#from button:nth-child({row + 1})")
+        assert_shown(browser, words, 1, 1, row)
+        assert f"what “{words.rows[row]}” looks at" in browser.evaluate(
+            "document.querySelector('#to-title').textContent"
+        )
+
+
+def test_layer_head_kind_and_pieces_are_switched(browser, tmp_path):
+    draw_page(EXAMPLE, tmp_path / "page.html", "encoder", "The", 1, 1)
+    browser.open((tmp_path / "page.html").as_uri())
+    browser.click("#heads button[data-layer='2'][data-head='2']")
+    assert_shown(browser, EXAMPLE.encoder.words(), 2, 2, 0)
+    browser.click("#kinds input[value=cross]")
+    browser.hover("#from button:nth-child(2)")
+    assert_shown(browser, EXAMPLE.cross.words(), 2, 2, 1)
+    browser.click("#views input[value=pieces]")
+    browser.hover("#from button:nth-child(3)")
+    assert_shown(browser, EXAMPLE.cross, 2, 2, 2)
+    pressed = browser.evaluate("[...document.querySelectorAll('#heads [aria-pressed=true]')].map((b) => b.title)")
+    assert pressed == ["layer 2, head 2"]
+
+
+def test_what_the_user_typed_is_text(browser, tmp_path):
+    nasty = ["<img/src=x/onerror=document.title='broken'>", "</script><script>document.title='broken'</script>", "&lt;"]
+    attention = made_up_attention(" ".join(f"▁{word}" for word in nasty), "▁x")
+    draw_page(attention, tmp_path / "page.html")
+    browser.open((tmp_path / "page.html").as_uri())
+    assert shown(browser)[0] == nasty
+    assert browser.evaluate("document.title") == "Attention"
+    assert browser.evaluate("document.querySelectorAll('img').length + document.scripts.length") == 2
+
+
+def test_thirty_tokens_of_a_base_model_are_quick_to_open(browser, tmp_path):
+    """Six layers of eight heads: every head has its picture, and so has each layer's mean."""
+    text = " ".join(f"▁word{n}" for n in range(30))
+    draw_page(made_up_attention(text, text, layers=6, heads=8), tmp_path / "page.html")
+    browser.open((tmp_path / "page.html").as_uri())
+    assert browser.evaluate("document.querySelectorAll('#heads canvas').length") == 6 * (8 + 1)
+
+
+def places(browser: Browser, side: str) -> list[float]:
+    """How far from the left each word begins, on the side that looks ("from") or is looked at ("to")."""
+    return browser.evaluate(
+        f"[...document.querySelectorAll('#{side} > *')].map((word) => word.getBoundingClientRect().left)"
+    )
+
+
+def test_text_from_right_to_left_is_laid_out_and_walked_from_the_right(browser, tmp_path):
+    attention = made_up_attention("▁החיה ▁לא ▁עייפה", "▁it ▁is")
+    draw_page(attention, tmp_path / "page.html", "cross", "it", 1, 1)
+    browser.open((tmp_path / "page.html").as_uri())
+    it, is_ = places(browser, "from")
+    first, second, third = places(browser, "to")
+    assert it < is_ and first > second > third
+    browser.click("#kinds input[value=encoder]")
+    first, second, third = places(browser, "from")
+    assert first > second > third
+    browser.click("#from button:nth-child(1)")
+    browser.press("ArrowLeft", 37)
+    assert_shown(browser, attention.encoder.words(), 1, 1, 1)
+    browser.press("ArrowRight", 39)
+    assert_shown(browser, attention.encoder.words(), 1, 1, 0)

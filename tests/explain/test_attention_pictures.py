@@ -1,0 +1,164 @@
+"""Pictures of attention against what a reader needs of them, and the verb that draws them."""
+
+import re
+import sys
+import xml.etree.ElementTree
+
+import matplotlib.image
+import numpy as np
+import pytest
+from support.made_up_attention import EXAMPLE, made_up
+
+from tfformer.cli.verbs import main
+from tfformer.explain import attention_pictures
+from tfformer.explain.attention import AttentionMaps
+from tfformer.explain.attention_pictures import draw, draw_heads, draw_page, draw_word
+
+PNG_SIGNATURE, PNG_END = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
+
+
+def svg_texts(path) -> list[str]:
+    """The texts of an SVG: matplotlib notes each in a comment beside its outlines."""
+    xml.etree.ElementTree.parse(path)
+    return re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("choice", [{}, {"layer": 2}, {"layer": 1, "head": 2}, {"layer": 1, "head": "mean"}])
+@pytest.mark.parametrize("word", [None, "it"])
+def test_a_png_is_whole_and_alone(tmp_path, choice, word):
+    path = tmp_path / "picture.png"
+    draw(EXAMPLE, path, word=word, **choice)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert path.read_bytes().startswith(PNG_SIGNATURE) and path.read_bytes().endswith(PNG_END)
+    pixels = matplotlib.image.imread(path)
+    assert min(pixels.shape[:2]) > 200 and pixels.min() < 0.2 < 1.0 == pixels.max()
+
+
+@pytest.mark.parametrize("word", [None, "it"])
+def test_an_svg_is_whole_and_alone(tmp_path, word):
+    draw(EXAMPLE, tmp_path / "picture.svg", word=word)
+    assert [file.name for file in tmp_path.iterdir()] == ["picture.svg"]
+    assert {"The", "animal", "it", "was."} <= set(svg_texts(tmp_path / "picture.svg"))
+
+
+def test_heat_maps_name_every_head_and_word(tmp_path):
+    draw_heads(EXAMPLE.cross.words(), tmp_path / "heads.svg")
+    texts = svg_texts(tmp_path / "heads.svg")
+    assert {f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2)} < set(texts)
+    assert texts.count("animal") == 2 and texts.count("Tier") == 2  # below two columns, beside two rows
+    assert "Cross-attention" in texts
+
+
+def test_one_heat_map_has_the_percentages(tmp_path):
+    weights = np.array([[[[0.98, 0.02], [0.25, 0.75]]]])
+    draw_heads(AttentionMaps("cross", ("x", "y"), ("u", "v"), weights), tmp_path / "head.svg", layer=1, head=1)
+    texts = svg_texts(tmp_path / "head.svg")
+    assert {"98", "25", "75"} <= set(texts) and "2" not in texts
+
+
+def test_the_picture_of_a_word_has_its_percentages(tmp_path):
+    weights = np.array([[[[0.9, 0.1], [0.3, 0.7]], [[0.5, 0.5], [0.09, 0.91]]]])
+    maps = AttentionMaps("cross", ("x", "es,"), ("u", "v"), weights)
+    draw_word(maps, "es", tmp_path / "one.svg", layer=1, head=1)
+    assert {"What “es” looks at", "Cross-attention, layer 1 of 1,", "head 1", "30%", "70%"} <= set(
+        svg_texts(tmp_path / "one.svg")
+    )
+    draw_word(maps, 0, tmp_path / "all.svg")
+    assert {"What “x” looks at", "Cross-attention, layer 1 of 1, heads", "1", "2", "70%", "30%"} <= set(
+        svg_texts(tmp_path / "all.svg")
+    )
+
+
+def test_words_are_found_with_or_without_punctuation_and_capitals(tmp_path):
+    maps = made_up("The cat, it was. It", "u v")
+    for word, expected in {"it": "it", "It": "It", "cat": "cat", "cat,": "cat", "WAS": "was", 3: "was"}.items():
+        draw_word(maps, word, tmp_path / "word.svg")
+        assert f"What “{expected}” looks at" in svg_texts(tmp_path / "word.svg")
+
+
+def test_dollar_signs_are_text_and_not_mathematics(tmp_path):
+    maps = made_up(r"$5 $\alpha", r"$5 $\alpha")
+    for name, picture in {
+        "word.svg": lambda path: draw_word(maps, 1, path),
+        "map.svg": lambda path: draw_heads(maps, path),
+    }.items():
+        picture(tmp_path / name)
+        assert "$5" in svg_texts(tmp_path / name)
+
+
+def test_many_heads_have_colours_of_their_own(tmp_path):
+    for heads in (1, 8, 9, 16):
+        assert len(set(attention_pictures._colours(heads))) == heads
+    draw_word(made_up("x y", "u v", heads=16), "x", tmp_path / "word.png")
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"layer": 3}, "layer=3 does not exist; cross-attention has the layers 1 to 2"),
+        ({"layer": 0}, "layer=0 does not exist"),
+        ({"head": 3}, "head=3 does not exist; cross-attention has the heads 1 to 2 and 'mean'"),
+        ({"head": "first"}, "head='first' does not exist"),
+        ({"word": "street"}, "word='street' is not in the sentence; choose one of Das Tier es. </s>"),
+        ({"kind": "memory"}, "kind='memory' does not exist; choose one of encoder, decoder, cross"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".png", ".html"])
+def test_what_does_not_exist_is_refused_with_what_does(tmp_path, choice, message, suffix):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        draw(EXAMPLE, tmp_path / f"picture{suffix}", **({"kind": "cross"} | choice))
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_formats_are_refused_with_the_known_ones(tmp_path):
+    with pytest.raises(ValueError, match=r"picture.gif does not end in .*; choose .png or .svg or .html"):
+        draw(EXAMPLE, tmp_path / "picture.gif")
+    for function in (lambda path: draw_heads(EXAMPLE.encoder, path), lambda path: draw_word(EXAMPLE.encoder, 0, path)):
+        with pytest.raises(ValueError, match=r"choose .png or .svg"):
+            function(tmp_path / "picture.html")
+    with pytest.raises(ValueError, match=r"choose .html"):
+        draw_page(EXAMPLE, tmp_path / "page.png")
+
+
+def test_a_failed_drawing_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"old")
+
+    def fail(figure, file, **_):
+        file.write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", fail)
+    with pytest.raises(OSError, match="disk full"):
+        draw(EXAMPLE, path)
+    assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ValueError, match=r"pictures need matplotlib; pip install 'tfformer\[plot\]' \(text and .html"):
+        draw(EXAMPLE, tmp_path / "picture.png")
+    draw(EXAMPLE, tmp_path / "page.html")
+
+
+def test_the_verb_draws_once(tiny_run, tmp_path, capsys):
+    output = tmp_path / "it.svg"
+    arguments = ["attention", str(tiny_run), "The cat saw the dog because it was big.", "--word", "it"]
+    arguments += ["--layer", "1", "--head", "2", "--output", str(output)]
+    assert main(arguments) == 0
+    assert {"What “it” looks at", "Encoder self-attention, layer 1 of 1,", "head 2"} <= set(svg_texts(output))
+    drawn = output.read_bytes()
+    assert main(arguments) == 2 and "it.svg exists already; choose another --output" in capsys.readouterr().err
+    assert output.read_bytes() == drawn
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (["--head", "9"], "head=9 does not exist; encoder self-attention has the heads 1 to 2 and 'mean'"),
+        (["--layer", "first"], "layer='first' does not exist; encoder self-attention has the layers 1 to 1"),
+    ],
+)
+def test_the_verb_refuses_in_one_line(tiny_run, tmp_path, capsys, choice, message):
+    assert main(["attention", str(tiny_run), "The cat.", *choice, "--output", str(tmp_path / "f.html")]) == 2
+    assert capsys.readouterr().err.endswith(f"tfformer: {message}\n")

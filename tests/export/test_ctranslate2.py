@@ -1,0 +1,134 @@
+"""The CTranslate2 export: another engine with the same weights finds the same translations and probabilities."""
+
+import itertools
+import json
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from tfformer import Transformer
+from tfformer.cli.verbs import main
+from tfformer.data.sources import read_pairs
+from tfformer.export import ctranslate2_writer
+from tfformer.export import formats as export
+from tfformer.inference.translator import Translator
+from tfformer.special_ids import END_ID, START_ID
+
+pytest.importorskip("ctranslate2")
+
+SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:test"), 200)]
+BASE = {"num_layers": 1, "d_model": 32, "num_heads": 2, "d_ff": 48}
+SHAPES = {
+    "post-norm": {},
+    "pre-norm": {"norm": "pre"},
+    "gelu": {"activation": "gelu"},
+    "swish": {"activation": "swish", "position_layout": "halves"},
+    "depths": {"num_layers": 3, "num_decoder_layers": 2},
+    "untied": {"tie_embeddings": "none", "output_bias": True},
+    "all tied": {"tie_embeddings": "all", "use_bias": False},
+    "epsilon": {"epsilon": 0.1},
+}
+TRANSLATE = """
+import json, sys
+import ctranslate2, sentencepiece
+
+folder, beam_size = sys.argv[1], int(sys.argv[2])
+tokenizer = sentencepiece.SentencePieceProcessor(model_file=folder + "/tokenizer.model")
+sentences = json.load(sys.stdin)
+pieces = [[tokenizer.id_to_piece(i) for i in tokenizer.encode(sentence)] for sentence in sentences]
+results = ctranslate2.Translator(folder, compute_type="float32").translate_batch(
+    pieces, beam_size=beam_size, length_penalty=0, max_decoding_length=40, min_decoding_length=0
+)
+print(json.dumps([tokenizer.decode(result.hypotheses[0]) for result in results]))
+"""
+SCORE = """
+import json, sys
+import ctranslate2
+
+results = ctranslate2.Translator(sys.argv[1], compute_type="float32").score_batch(*json.load(sys.stdin))
+print(json.dumps([result.log_probs for result in results]))
+"""
+
+
+def ask(program, *arguments, about):
+    """The answer of a Python program in a new process: TensorFlow and CTranslate2 each bring their own threads."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    done = subprocess.run(command, input=json.dumps(about), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def version(tiny_run, tmp_path_factory):
+    return export.ctranslate2(tiny_run, tmp_path_factory.mktemp("models"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_translations_are_those_of_the_run(version, tiny_run, beam_size):
+    own = Translator.load(tiny_run).translate(SENTENCES, beam_size, length_penalty=0.0)
+    found = ask(TRANSLATE, version, beam_size, about=SENTENCES)
+    same = sum(a == b for a, b in zip(own, found, strict=True))
+    assert same >= 0.99 * len(SENTENCES)
+    assert len(set(own)) > len(SENTENCES) / 2  # the run has learned to tell them apart
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_of_model_has_the_same_probabilities(shape, tiny_run, tmp_path):
+    """All weights random, biases and normalisations too, so that none can be forgotten or swapped."""
+    tokenizers = Translator.load(tiny_run).tokenizers
+    size, dice = tokenizers.source.vocab_size, np.random.default_rng(1)
+    model = Transformer(size, size, **BASE | SHAPES[shape])
+    model.set_weights([weight + dice.normal(0, 0.1, weight.shape) for weight in model.get_weights()])
+    ctranslate2_writer.write(tmp_path, model, tokenizers, 40)
+    source, target = ([int(i) for i in dice.integers(4, size, length)] for length in (9, 12))
+    (found,) = ask(SCORE, tmp_path, about=[[tokenizers.source.pieces(source)], [tokenizers.target.pieces(target)]])
+    inputs = {"source": np.array([[*source, END_ID]]), "target": np.array([[START_ID, *target]])}
+    logits = model(inputs).numpy()[0].astype(np.float64)
+    log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    expected = log_probs[np.arange(13), [*target, END_ID]]
+    np.testing.assert_allclose(found, expected, atol=5e-3)
+    assert np.ptp(expected) > 1  # the comparison can fail
+
+
+def test_manifest_and_files(version):
+    manifest = json.loads((version / "manifest.json").read_text())
+    assert (manifest["format"], manifest["dtype"]) == ("ctranslate2", "float32")
+    assert list(manifest["parity"]) == ["greedy", "beam"]
+    assert manifest["decoding"]["length_penalty"] == 0.0
+    assert {"model.bin", "config.json", "shared_vocabulary.json", "tokenizer.model"} <= set(manifest["files"])
+
+
+def test_the_command_line_writes_the_next_version(version, tiny_run, tmp_path, capsys):
+    samples = tmp_path / "samples.txt"
+    samples.write_text("\n".join(["", *SENTENCES[:5]]) + "\n")
+    arguments = ["--format", "ctranslate2", "--output", str(version.parent), "--samples", str(samples)]
+    assert main(["export", str(tiny_run), *arguments]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert lines == [f"{name}: 6 of 6 samples come out as the run's own" for name in ("greedy", "beam")]
+    assert last == str(version.parent / str(int(version.name) + 1))
+
+
+@pytest.mark.slow
+def test_other_weights_are_not_kept(tiny_run, tmp_path, monkeypatch):
+    write = ctranslate2_writer.write
+
+    def broken(folder, model, *rest):
+        other = Transformer.from_config(model.get_config())
+        other.set_weights([weight[::-1] for weight in model.get_weights()])
+        write(folder, other, *rest)
+
+    monkeypatch.setattr(ctranslate2_writer, "write", broken)
+    with pytest.raises(ValueError, match="what was written is not kept"), warnings.catch_warnings():
+        export.ctranslate2(tiny_run, tmp_path / "models")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_engine_the_message_says_how_to_install_it(tiny_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"install it with: pip install 'tfformer\[ctranslate2\]'"):
+        export.ctranslate2(tiny_run, tmp_path / "models")
+    assert not (tmp_path / "models").exists()

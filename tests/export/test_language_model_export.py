@@ -1,0 +1,83 @@
+"""The SavedModel of a language model, run by a process that has not imported tfformer."""
+
+import json
+
+import pytest
+
+from tfformer.export import formats as export
+from tfformer.export import parity, saved_model_writer
+from tfformer.inference.generator import Generator
+
+TEXTS = ["three four", "", "seven", "one two three", "  ", "two two two"]
+
+
+@pytest.fixture(scope="module")
+def version(counting_run, tmp_path_factory):
+    return export.saved_model(counting_run, tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def generator(counting_run) -> Generator:
+    return Generator.load(counting_run)
+
+
+@pytest.fixture(scope="module")
+def answers(version, generator):
+    pieces = generator.tokenizer.encode(TEXTS)
+    longest = max(map(len, pieces))
+    ids = {"ids": [row + [5] * (longest - len(row)) for row in pieces], "lengths": list(map(len, pieces))}
+    requests = [["serving_default", {"text": TEXTS}], ["continue_ids", ids], ["score", {"text": TEXTS}]]
+    requests += [["serving_default", {"text": [text]}] for text in TEXTS]
+    return parity.ask("saved_model", [version, "tensorflow_text"], requests)
+
+
+def test_continuations_are_the_generators_own_alone_and_together(answers, generator):
+    together, by_ids, _, *alone = answers
+    own = generator.complete(TEXTS)
+    assert together["generated_text"] == [text for text, _ in own]
+    assert together["score"] == pytest.approx([score for _, score in own], abs=1e-3)
+    assert [answer["generated_text"][0] for answer in alone] == together["generated_text"]
+    assert generator.tokenizer.decode(by_ids["ids"]) == together["generated_text"]
+    assert by_ids["score"] == pytest.approx(together["score"], abs=1e-4)
+    assert [len(row) - row.count(0) for row in by_ids["ids"]] == by_ids["lengths"]
+
+
+def test_scores_are_the_log_probabilities_of_the_texts(answers, generator):
+    scored = answers[2]
+    assert scored["log_prob"] == pytest.approx(generator.log_prob(TEXTS), abs=1e-3)
+    assert scored["num_tokens"] == [len(row) + 1 for row in generator.tokenizer.encode(TEXTS)]
+
+
+def test_manifest_and_signatures_are_those_of_the_contract(version):
+    manifest = json.loads((version / "manifest.json").read_text())
+    assert manifest["decoding"] == {"max_length": 32} and manifest["format"] == "saved_model"
+    assert set(manifest["parity"]) == {"continue_ids", "serving_default", "score"}
+    for measured in manifest["parity"].values():
+        assert measured["identical"] == measured["sentences"] >= 20
+    string, number = ({"dtype": dtype, "shape": [None]} for dtype in ("string", "int32"))
+    real, ids = {"dtype": "float32", "shape": [None]}, {"dtype": "int32", "shape": [None, None]}
+    assert manifest["signatures"] == {
+        "continue_ids": {
+            "inputs": {"ids": ids, "lengths": number},
+            "outputs": {"ids": ids, "lengths": number, "score": real},
+        },
+        "score": {"inputs": {"text": string}, "outputs": {"log_prob": real, "num_tokens": number}},
+        "serving_default": {"inputs": {"text": string}, "outputs": {"generated_text": string, "score": real}},
+    }
+
+
+@pytest.mark.slow
+def test_without_text_only_ids_are_continued(counting_run, tmp_path):
+    version = export.saved_model(counting_run, tmp_path, with_text=False, max_length=6)
+    assert list(saved_model_writer.signatures(version)) == ["continue_ids"]
+    request = ["continue_ids", {"ids": [[5] * 9, [5] * 9], "lengths": [9, 0]}]
+    (found,) = parity.ask("saved_model", [version], [request])
+    assert found["lengths"][0] == 6 and max(found["lengths"]) <= 6 and found["ids"][0][:5] == [5] * 5
+
+
+def test_what_a_language_model_has_not_is_refused(counting_run, tmp_path):
+    with pytest.raises(ValueError, match="is a language model, which has no choice of beam size and length penalty"):
+        export.saved_model(counting_run, tmp_path / "models", beam_size=2)
+    with pytest.raises(ValueError, match="holds a language model, for `tfformer generate`; this needs a translation"):
+        export.ctranslate2(counting_run, tmp_path / "models")
+    assert not (tmp_path / "models").exists()

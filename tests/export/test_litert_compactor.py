@@ -1,0 +1,73 @@
+"""Compacted LiteRT files: they compute the same, and what is equal in them is written once."""
+
+import copy
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.lite.python import schema_py_generated as schema
+from tensorflow.lite.tools import flatbuffer_utils
+
+from tfformer.export import parity
+from tfformer.export.litert import compactor as litert_compactor
+
+pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'")
+
+TABLE = np.random.default_rng(1).normal(size=(64, 32)).astype(np.float32)
+
+
+@pytest.fixture
+def two_widths(tmp_path):
+    """A model with two signatures, which differ in nothing but the width of x (width, 32)."""
+
+    def over(width):
+        def add(x):
+            return {"y": tf.concat([tf.sin(x) + TABLE[:width], tf.zeros((40, 32))], axis=0)}
+
+        return tf.function(add, input_signature=[tf.TensorSpec((width, 32), tf.float32, "x")])
+
+    functions = {f"add_{width}": over(width) for width in (64, 48)}
+    tf.saved_model.save(tf.Module(), str(tmp_path), signatures=functions)
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path), signature_keys=list(functions))
+    return flatbuffer_utils.convert_bytearray_to_object(converter.convert())
+
+
+def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_path):
+    file = tmp_path / "compact.tflite"
+    litert_compactor.compact(two_widths)
+    file.write_bytes(flatbuffer_utils.convert_object_to_bytearray(two_widths))
+    for width in (64, 48):
+        x = np.random.default_rng(width).normal(size=(width, 32)).astype(np.float32)
+        (found,) = parity.ask("litert", [file], [[f"add_{width}", {"x": x.tolist()}]])
+        np.testing.assert_allclose(found["y"][:width], np.sin(x) + TABLE[:width], atol=1e-6)
+        np.testing.assert_array_equal(found["y"][width:], np.zeros((40, 32)))
+    contents = [bytes(buffer.data) for buffer in two_widths.buffers if buffer.data is not None]
+    assert [content for content in contents if len(content) >= 4096] == [TABLE.tobytes()]
+
+
+def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths):
+    """Zeros (40, 32) and, of the same bytes, (1280,) and whole numbers: each is filled in as what it is, or stays."""
+    graph = two_widths.subgraphs[0]
+    (zeros,) = [
+        t for t in graph.tensors if tuple(t.shape) == (40, 32) and two_widths.buffers[t.buffer].data is not None
+    ]
+    flat, whole = copy.copy(zeros), copy.copy(zeros)
+    flat.shape, whole.type = np.array([1280], np.int32), schema.TensorType.INT32
+    graph.tensors += [flat, whole]
+    litert_compactor._make_constants(two_widths)
+    made = {index for operator in graph.operators[:3] for index in operator.outputs}
+    shapes = [tuple(two_widths.subgraphs[0].tensors[index].shape) for index in made]
+    assert (1280,) in shapes and (40, 32) in shapes and whole.buffer != 0
+
+
+def test_equal_tables_are_written_once(two_widths):
+    """A file with the same graph twice has each of its tensors and operators at one place."""
+    two_widths.subgraphs[1] = copy.deepcopy(two_widths.subgraphs[0])
+    litert_compactor.compact(two_widths)
+    file = schema.Model.GetRootAs(flatbuffer_utils.convert_object_to_bytearray(two_widths))
+    one, other = file.Subgraphs(0), file.Subgraphs(1)
+    assert one.OperatorsLength() == other.OperatorsLength() >= 3 and one.TensorsLength() == other.TensorsLength()
+    for number in range(one.OperatorsLength()):
+        assert one.Operators(number)._tab.Pos == other.Operators(number)._tab.Pos
+    for number in range(one.TensorsLength()):
+        assert one.Tensors(number)._tab.Pos == other.Tensors(number)._tab.Pos

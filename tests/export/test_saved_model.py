@@ -1,0 +1,432 @@
+"""Exports against the run they come from: in new processes, in C++, in any order and batch, with hostile text."""
+
+import hashlib
+import importlib.util
+import itertools
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+from tfformer.cli.verbs import main
+from tfformer.data.sources import read_pairs
+from tfformer.export import formats as export
+from tfformer.export import parity, saved_model_writer
+from tfformer.inference.translator import Translator
+from tfformer.special_ids import END_ID, START_ID
+
+SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 34)]
+SENTENCES += ["", " \t ", "The dog " * 40, "the Ж 😀 dog", "e\u0301 ﬁne ½", "zero\x00byte"]
+HOSTILE = {
+    "nothing": b"",
+    "blank": b" " * 1_000_000,
+    "words": b"The dog sees the cat. " * 50_000,
+    "one word": b"x" * 1_000_000,
+    "unknown": "漢".encode() * 330_000,
+    "no UTF-8": b"\xff" * 1_000_000,
+    "half characters": b"\x80" * 1_000_000,
+    "zeros": b"\x00" * 1_000_000,
+    "a surrogate": b"\xed\xa0\x80",
+    "broken": b"The \xff dog is \xc3 tired.",
+}
+SERVE = """
+import json, sys
+import tensorflow as tf, tensorflow_text
+
+def plain(values):
+    if isinstance(values, list):
+        return [plain(value) for value in values]
+    return values.decode("utf-8", "replace") if isinstance(values, bytes) else values
+
+model = tf.saved_model.load(sys.argv[1])
+answers = {}
+for name, (signature, inputs) in json.load(sys.stdin).items():
+    inputs = {
+        key: tf.constant([text.encode("utf-8", "surrogateescape") for text in values])
+        if key in ("text", "source", "target") else tf.constant(values, tf.int32)
+        for key, values in inputs.items()
+    }
+    outputs = model.signatures[signature](**inputs)
+    answers[name] = {key: plain(value.numpy().tolist()) for key, value in outputs.items()}
+assert "tfformer" not in sys.modules
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def translator(tiny_run):
+    return Translator.load(tiny_run)
+
+
+@pytest.fixture(scope="module")
+def version(tiny_run, tmp_path_factory):
+    """An exported SavedModel, as it comes."""
+    return export.saved_model(tiny_run, tmp_path_factory.mktemp("models") / "phrasebook")
+
+
+@pytest.fixture(scope="module")
+def answers(version, translator):
+    """What a new process, which has not imported tfformer, says to everything asked below."""
+    greedy = [translation.text for translation in own(translator, 1)]
+    pieces = translator.tokenizers.source.encode(SENTENCES)
+    lengths = [len(row) for row in pieces]
+    requests = {
+        "greedy": ["serving_default", {"text": SENTENCES}],
+        "beam": ["translate_beam", {"text": SENTENCES}],
+        "reversed": ["serving_default", {"text": SENTENCES[::-1]}],
+        "reversed beam": ["translate_beam", {"text": SENTENCES[::-1]}],
+        "ids": ["translate_ids", {"ids": padded(pieces, END_ID, 0), "lengths": lengths}],
+        "ids and junk": ["translate_ids", {"ids": padded(pieces, 999_999, 7), "lengths": lengths}],
+        "scores": ["score", {"source": SENTENCES, "target": greedy}],
+        "odd scores": [
+            "score",
+            {"source": ["", "The dog.", "The dog."], "target": ["Der Hund.", "", "Der Hund. " * 99]},
+        ],
+        "blank": ["serving_default", {"text": ["", "  "]}],
+        "blank beam": ["translate_beam", {"text": ["", "  "]}],
+        "hostile beam": [
+            "translate_beam",
+            {"text": [text.decode("utf-8", "surrogateescape") for text in HOSTILE.values()]},
+        ],
+    }
+    requests |= {f"alone {n}": ["serving_default", {"text": [text]}] for n, text in enumerate(SENTENCES)}
+    requests |= {
+        f"hostile {name}": ["serving_default", {"text": [text.decode("utf-8", "surrogateescape")]}]
+        for name, text in HOSTILE.items()
+    }
+    command = [sys.executable, "-c", SERVE, str(version)]
+    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, text=True, cwd=version, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def own(translator, beam_size):
+    """The run's own best translations of the sentences."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return [best for best, *_ in translator.n_best(SENTENCES, beam_size)]
+
+
+def padded(rows, fill, extra):
+    longest = max(map(len, rows)) + extra
+    return [row + [fill] * (longest - len(row)) for row in rows]
+
+
+def test_greedy_is_the_runs_own(answers, translator):
+    texts, scores = zip(*own(translator, 1), strict=True)
+    assert answers["greedy"]["translation"] == list(texts)
+    np.testing.assert_allclose(answers["greedy"]["score"], scores, atol=1e-4)
+
+
+def test_every_beam_is_the_runs_own(answers, translator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        expected = translator.n_best(SENTENCES)
+    found = zip(answers["beam"]["translations"], answers["beam"]["scores"], strict=True)
+    for (texts, scores), hypotheses in zip(found, expected, strict=True):
+        places = [place for place, score in enumerate(scores) if score > -1e8]
+        assert [texts[place] for place in places] == [hypothesis.text for hypothesis in hypotheses]
+        np.testing.assert_allclose([scores[p] for p in places], [h.score for h in hypotheses], atol=1e-4)
+
+
+def test_ids_are_those_of_the_text(answers, translator):
+    found = answers["ids"]
+    texts = translator.tokenizers.target.decode(found["ids"])
+    assert texts == answers["greedy"]["translation"]
+    np.testing.assert_allclose(found["score"], answers["greedy"]["score"], atol=1e-4)
+    for row, length in zip(found["ids"], found["lengths"], strict=True):
+        assert all(row[:length]) and not any(row[length:]) and END_ID not in row[: max(0, length - 1)]
+    assert max(found["lengths"]) == len(found["ids"][0])
+
+
+def test_what_stands_past_the_lengths_does_not_matter(answers):
+    assert answers["ids and junk"] == answers["ids"]
+
+
+def test_a_translation_is_the_same_alone_and_in_another_order(answers):
+    greedy = answers["greedy"]["translation"]
+    assert [answers[f"alone {n}"]["translation"][0] for n in range(len(SENTENCES))] == greedy
+    assert answers["reversed"]["translation"][::-1] == greedy
+    assert answers["reversed beam"]["translations"][::-1] == answers["beam"]["translations"]
+
+
+def test_scores_are_the_log_probabilities_of_teacher_forcing(answers, translator):
+    greedy = [translation.text for translation in own(translator, 1)]
+    for n, (source, target) in enumerate(zip(SENTENCES, greedy, strict=True)):
+        source_ids, target_ids = (
+            [*tokenizer.encode([text])[0][: translator.max_length - 1], END_ID]
+            for tokenizer, text in ((translator.tokenizers.source, source), (translator.tokenizers.target, target))
+        )
+        if source_ids == [END_ID]:
+            assert (answers["scores"]["log_prob"][n], answers["scores"]["num_tokens"][n]) == (0.0, 0)
+            continue
+        inputs = {"source": np.array([source_ids]), "target": np.array([[START_ID, *target_ids[:-1]]])}
+        logits = translator.model(inputs).numpy()[0].astype(np.float64)
+        log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        expected = log_probs[np.arange(len(target_ids)), target_ids].sum()
+        np.testing.assert_allclose(answers["scores"]["log_prob"][n], expected, rtol=1e-4, atol=1e-4)
+        assert answers["scores"]["num_tokens"][n] == len(target_ids)
+
+
+def test_scores_are_the_runs_own(answers, translator):
+    scored = translator.score(SENTENCES, [translation.text for translation in own(translator, 1)])
+    np.testing.assert_allclose(answers["scores"]["log_prob"], [one.log_prob for one in scored], atol=1e-3)
+    assert answers["scores"]["num_tokens"] == [len(one.tokens) for one in scored]
+
+
+def test_scores_of_nothing_and_of_too_much(answers, translator):
+    nothing, empty, long = zip(answers["odd scores"]["log_prob"], answers["odd scores"]["num_tokens"], strict=True)
+    assert nothing == (0.0, 0)
+    assert empty[0] < 0 and empty[1] == 1  # the end token alone
+    assert long[0] < 0 and long[1] == translator.max_length
+
+
+def test_blank_text_is_translated_by_nothing(answers, translator):
+    assert answers["blank"] == {"translation": ["", ""], "score": [0.0, 0.0]}
+    assert answers["blank beam"]["translations"] == [[""] * translator.decoding.beam_size] * 2
+    assert [scores[0] for scores in answers["blank beam"]["scores"]] == [0.0, 0.0]
+    assert all(score < -1e8 for scores in answers["blank beam"]["scores"] for score in scores[1:])
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_is_translated_like_any_other(answers, name):
+    (score,) = answers[f"hostile {name}"]["score"]
+    assert score <= 0 and np.isfinite(score)
+    if name in ("nothing", "blank"):
+        assert answers[f"hostile {name}"]["translation"] == [""]
+    assert len(answers["hostile beam"]["scores"]) == len(HOSTILE)
+
+
+def test_text_beyond_what_the_model_takes_is_cut_as_the_run_cuts_it(answers, translator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert answers["hostile words"]["translation"] == translator.translate([HOSTILE["words"].decode()], beam_size=1)
+
+
+@pytest.mark.slow
+def test_cpp_loader_translates_the_same(version, translator, tmp_path):
+    """The loader of TensorFlow Serving, compiled against the installed wheel."""
+    if not shutil.which("g++"):
+        pytest.skip("no g++; the export's own check in a TensorFlow 1 Session stands in")
+    program = tmp_path / "saved_model_loader"
+    folder = Path(tf.__file__).parent
+    libraries = [folder / "libtensorflow_cc.so.2", folder / "libtensorflow_framework.so.2"]
+    source = Path(__file__).parents[1] / "support" / "saved_model_loader.cc"
+    flags = ["-w", "-O0", *tf.sysconfig.get_compile_flags(), f"-Wl,-rpath,{folder}"]
+    subprocess.run(["g++", *flags, str(source), "-o", str(program), *map(str, libraries)], check=True)
+    text_folder = Path(importlib.util.find_spec("tensorflow_text").origin).parent
+    operations = text_folder / "python" / "ops" / "_sentencepiece_tokenizer.so"
+    sentences = [sentence for sentence in SENTENCES if "\0" not in sentence]
+
+    def translated(signature):
+        command = [str(program), str(version), signature, str(operations)]
+        lines = "".join(sentence + "\n" for sentence in sentences)
+        done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8")
+        assert done.returncode == 0, done.stderr
+        return [line.split("\t")[1] for line in done.stdout.splitlines()]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert translated("serving_default") == translator.translate(sentences, beam_size=1)
+        assert translated("translate_beam")[:: translator.decoding.beam_size] == translator.translate(sentences)
+
+
+@pytest.mark.slow
+def test_the_check_refuses_what_the_cpp_loader_refuses(translator, tmp_path):
+    """A tf.Module that holds a Keras model loads in TensorFlow 2, and nowhere else."""
+    module = tf.Module()
+    module.model = translator.model
+    signature = tf.function(
+        lambda ids: {"memory": translator.model.encode(ids)[0]}, input_signature=[tf.TensorSpec((None, None), tf.int32)]
+    )
+    tf.saved_model.save(module, str(tmp_path), signatures={"encode": signature})
+    assert tf.saved_model.load(str(tmp_path)).signatures["encode"](ids=tf.constant([[4, 3]])) is not None
+    with pytest.raises(ValueError, match="cannot be run by another process"):
+        parity.ask("saved_model", [tmp_path], [["encode", {"ids": [[4, 3]]}]])
+
+
+def test_manifest_says_what_was_written(version, translator, tiny_run):
+    manifest = json.loads((version / "manifest.json").read_text())
+    files = {str(path.relative_to(version)): path.stat().st_size for path in version.rglob("*") if path.is_file()}
+    assert manifest["files"] == {name: size for name, size in files.items() if name != "manifest.json"}
+    digest = hashlib.sha256((version / "tokenizer.model").read_bytes()).hexdigest()
+    assert manifest["tokenizers"] == {"tokenizer.model": digest}
+    settings = json.loads((tiny_run / "config.json").read_text())
+    limits = {"max_length": settings["data"]["max_length"], "extra_length": 50}
+    assert manifest["decoding"] == settings["decoding"] | limits
+    assert manifest["versions"]["tensorflow"] == tf.__version__
+    assert (manifest["format"], manifest["dtype"]) == ("saved_model", "float32")
+    assert manifest["parameters"] == translator.model.count_params()
+    for measured in manifest["parity"].values():
+        assert measured["identical"] == measured["sentences"] >= 30
+        assert measured["largest_score_difference"] < 1e-3
+
+
+def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, translator):
+    string, number = ({"dtype": dtype, "shape": [None]} for dtype in ("string", "int32"))
+    real, ids = {"dtype": "float32", "shape": [None]}, {"dtype": "int32", "shape": [None, None]}
+    beam = {
+        name: {"dtype": dtype, "shape": [None, translator.decoding.beam_size]}
+        for name, dtype in (("translations", "string"), ("scores", "float32"))
+    }
+    assert saved_model_writer.signatures(version) == {
+        "score": {
+            "inputs": {"source": string, "target": string},
+            "outputs": {"log_prob": real, "num_tokens": number},
+        },
+        "serving_default": {"inputs": {"text": string}, "outputs": {"translation": string, "score": real}},
+        "translate_beam": {"inputs": {"text": string}, "outputs": beam},
+        "translate_ids": {
+            "inputs": {"ids": ids, "lengths": number},
+            "outputs": {"ids": ids, "lengths": number, "score": real},
+        },
+    }
+
+
+def test_the_warm_up_requests_are_such_as_tensorflow_serving_reads_and_can_be_run(version):
+    """Parsed by tensorflow-serving-api itself; one that fails would keep the server from loading the model."""
+    path = version / "assets.extra" / "tf_serving_warmup_requests"
+    signatures = tf.saved_model.load(str(version)).signatures
+    warmed_up = []
+    for record in tf.data.TFRecordDataset(str(path)):
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        assert log.WhichOneof("log_type") == "predict_log"
+        request = log.predict_log.request
+        warmed_up.append(request.model_spec.signature_name)
+        inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
+        outputs = signatures[request.model_spec.signature_name](**inputs)
+        assert all(len(values) == 1 for values in outputs.values())
+    assert sorted(warmed_up) == sorted(saved_model_writer.signatures(version))
+
+
+def test_readme_names_every_signature_and_key(version):
+    readme = (Path(__file__).parents[2] / "export" / "README.md").read_text(encoding="utf-8")
+    manifest = json.loads((version / "manifest.json").read_text())
+    signatures = manifest["signatures"]
+    names = [*manifest, *signatures, *(n for s in signatures.values() for side in s.values() for n in side)]
+    assert [name for name in names if f"`{name}`" not in readme] == []
+
+
+@pytest.mark.slow
+def test_without_text_there_is_no_text(tiny_run, tmp_path):
+    version = export.saved_model(tiny_run, tmp_path, with_text=False, max_length=20)
+    assert list(saved_model_writer.signatures(version)) == ["translate_ids"]
+    warmup = (version / "assets.extra" / "tf_serving_warmup_requests").read_bytes()
+    assert b"translate_ids" in warmup and b"serving_default" not in warmup
+    assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
+    (found,) = parity.ask("saved_model", [version], [["translate_ids", {"ids": [[50] * 90], "lengths": [90]}]])
+    assert found["lengths"][0] <= 20
+    assert json.loads((version / "manifest.json").read_text())["decoding"]["max_length"] == 20
+
+
+@pytest.mark.slow
+def test_bfloat16_is_measured_and_half_the_size(tiny_run, version, tmp_path):
+    half = export.saved_model(tiny_run, tmp_path, dtype="bfloat16", samples=SENTENCES)
+    manifest = json.loads((half / "manifest.json").read_text())
+    assert manifest["dtype"] == "bfloat16"
+    assert {measured["sentences"] for measured in manifest["parity"].values()} == {len(SENTENCES)}
+    assert all(measured["identical"] > len(SENTENCES) / 4 for measured in manifest["parity"].values())
+    weights = "variables/variables.data-00000-of-00001"
+    assert (half / weights).stat().st_size < 0.6 * (version / weights).stat().st_size
+
+
+def contents(folder):
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.mark.slow
+def test_versions_count_up_and_are_never_touched(tiny_run, tmp_path):
+    for name in ("1", "7", "notes", ".hidden"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    before = contents(tmp_path)
+    version = export.saved_model(tiny_run, tmp_path, with_text=False)
+    assert version == tmp_path / "8"
+    assert {path: text for path, text in contents(tmp_path).items() if version not in (path, *path.parents)} == before
+    assert version.stat().st_mode & 0o055 == 0o055 & ~current_umask()  # the server may be another user
+
+
+def current_umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@pytest.mark.slow
+def test_an_artefact_that_translates_differently_is_not_kept(tiny_run, tmp_path, monkeypatch):
+    def broken(model, dtype):
+        cast = type(model).from_config(model.get_config())
+        cast.set_weights([weight[::-1] for weight in model.get_weights()])
+        return cast
+
+    monkeypatch.setattr(export, "_cast", broken)
+    with pytest.raises(ValueError, match=r"gave the run's translation for .* of 32 samples.*is not kept"):
+        export.saved_model(tiny_run, tmp_path / "new" / "models", with_text=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unfinished_run_is_not_exported(tiny_run, tmp_path):
+    shutil.copytree(tiny_run, tmp_path / "run")
+    (tmp_path / "run" / "result.json").unlink()
+    for write in (export.saved_model, export.ctranslate2):
+        with pytest.raises(ValueError, match=r"not finished: it has no result\.json; go on with"):
+            write(tmp_path / "run", tmp_path / "models")
+    assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"dtype": "float64"}, "dtype='float64' is not known; choose one of float32, bfloat16"),
+        ({"beam_size": 0}, "beam_size=0 must be at least 1"),
+        ({"length_penalty": -1.0}, "length_penalty=-1.0 must be a number from 0 on"),
+        ({"max_length": 1}, "max_length=1 must be at least 2: a token and the end token"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_written(tiny_run, tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        export.saved_model(tiny_run, tmp_path / "models", **arguments)
+    assert not (tmp_path / "models").exists()
+
+
+def command_line(capsys, *arguments):
+    code = main(["export", *map(str, arguments)])
+    return code, capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):
+    (tmp_path / "file").write_text("kept")
+    code, message = command_line(capsys, tiny_run, "--format", "saved_model", "--output", tmp_path / "file" / "models")
+    assert code == 2 and message.count("\n") == 1 and "Not a directory" in message
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_one_line_and_leaves_nothing(tiny_run, tmp_path):
+    """No file may grow past 100 kB: the weights do not fit."""
+    command = [sys.executable, "-m", "tfformer", "export", tiny_run, "--format", "saved_model", "--no-text"]
+    done = subprocess.run(
+        [*map(str, command), "--output", str(tmp_path / "models")],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("tfformer: ")]
+    assert done.returncode == 2 and len(lines) == 1 and "cannot be written to" in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_option_that_the_format_has_not(tiny_run, tmp_path, capsys):
+    arguments = ("--format", "ctranslate2", "--output", tmp_path, "--no-text", "--dtype", "bfloat16")
+    code, message = command_line(capsys, tiny_run, *arguments)
+    assert (code, message) == (2, "tfformer: --format ctranslate2 has no choice of dtype, with_text; leave it out\n")

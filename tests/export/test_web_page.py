@@ -1,0 +1,208 @@
+"""The page in a real browser: the tokens of Python's LiteRT, offline once loaded; and what it takes to build it."""
+
+import functools
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from support.browser import CHROMIUM
+
+from tfformer.data.sources import read_pairs
+from tfformer.export import formats as export
+from tfformer.export import parity, web_page
+from tfformer.inference.translator import Translator
+from tfformer.special_ids import END_ID
+
+SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 40)]
+PROGRAMS = {"chromium": CHROMIUM, "node": shutil.which("node"), "npm": shutil.which("npm")}
+MISSING = [name for name, path in PROGRAMS.items() if path is None]
+
+
+@pytest.fixture(scope="module")
+def programs():
+    if MISSING:
+        pytest.skip(f"{' and '.join(MISSING)} not installed")
+    pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'")
+
+
+@pytest.fixture(scope="module")
+def page(programs, tiny_run, tmp_path_factory):
+    return export.web(tiny_run, tmp_path_factory.mktemp("web"))
+
+
+def browse(folder, sentences):
+    command = ["node", str(web_page.SOURCES / "test" / "browser.mjs"), str(folder), CHROMIUM]
+    done = subprocess.run(command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
+    found = browse(page, [*SENTENCES, "", "The dog " * 60])
+    assert found["state"] == "Ready."
+    translator = Translator.load(tiny_run)
+    expected, _ = parity.litert_greedy(page / "model" / "model.tflite", translator, SENTENCES, static=True)
+    *translations, blank, long = found["translations"]
+    assert [translation["ids"] for translation in translations] == expected
+    assert [translation["text"] for translation in translations] == translator.tokenizers.target.decode(expected)
+    assert (blank["text"], blank["ids"], blank["cut"]) == ("", [], False)
+    assert long["cut"] and long["ids"] and (END_ID in long["ids"] or len(long["ids"]) == translator.max_length)
+    assert found["typed"] == found["offline"] == translations[0]["text"]
+    assert found["origins"] == ["own"] and found["fitsAPhone"]
+    assert found["shown"]["model"].startswith("float16, ") and found["shown"]["memory"].endswith(" MB")
+    assert int(found["shown"]["speed"]) > 0
+
+
+@pytest.mark.slow
+def test_of_int8_the_browser_gives_the_tokens_of_python_but_for_near_ties(programs, tiny_run, tmp_path):
+    page = export.web(tiny_run, tmp_path, quantize="int8")
+    found, translator = browse(page, SENTENCES), Translator.load(tiny_run)
+    expected, _ = parity.litert_greedy(page / "model" / "model.tflite", translator, SENTENCES, static=True)
+    same = [row["ids"] == python for row, python in zip(found["translations"], expected, strict=True)]
+    assert sum(same) >= len(SENTENCES) - 2 and found["shown"]["model"].startswith("int8, ")
+
+
+def other_letters(path):
+    """A foreign file of the same size."""
+    path.write_bytes(path.read_bytes()[::-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda model: (model / "model.tflite").write_bytes(b"TFL3"), "model.tflite is not the file that was exported"),
+        (lambda model: other_letters(model / "tokenizer.model"), "tokenizer.model is not the file that was exported"),
+        (lambda model: (model / "tokenizer.model").unlink(), "tokenizer.model is missing (404)"),
+        (lambda model: (model / "manifest.json").write_text("null"), "export with --format web"),
+        (lambda model: (model / "manifest.json").write_text('{"format": "saved_model"}'), "export with --format web"),
+    ],
+)
+def test_the_page_says_what_is_wrong_with_its_files(page, tmp_path, spoil, message):
+    copied = Path(shutil.copytree(page, tmp_path / "copied"))
+    spoil(copied / "model")
+    assert message in browse(copied, [])["state"]
+
+
+def test_without_sources_the_error_says_where_they_would_be(tmp_path):
+    with pytest.raises(ValueError, match=f"the page's sources are not at {tmp_path}; install tfformer from a checkout"):
+        web_page.built(tmp_path)
+
+
+def test_without_npm_the_error_names_it(tmp_path, monkeypatch):
+    (tmp_path / "package.json").write_text("{}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match=r"has to be built, and npm is not installed; install Node\.js 20 or newer"):
+        web_page.built(tmp_path)
+
+
+def test_a_build_that_fails_is_one_line(tmp_path, monkeypatch):
+    (tmp_path / "package.json").write_text("{}")
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho no network >&2\nexit 1\n")
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(ValueError, match=r"`npm ci` failed in .*: no network"):
+        web_page.built(tmp_path)
+
+
+@pytest.mark.parametrize("changed", ["build.mjs", "package-lock.json", "src/page.js"])
+def test_a_page_older_than_its_sources_is_built_again(tmp_path, monkeypatch, changed):
+    (tmp_path / "src").mkdir()
+    for name in ("package.json", "package-lock.json", "build.mjs", "src/page.js"):
+        (tmp_path / name).write_text("{}")
+        os.utime(tmp_path / name, (1_000, 1_000))
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho $1 >> commands\nmkdir -p dist\ntouch dist/service_worker.js\n")
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert web_page.built(tmp_path) == web_page.built(tmp_path) == tmp_path / "dist"
+    assert (tmp_path / "commands").read_text() == "ci\nrun\n"
+    os.utime(tmp_path / changed, (2e9, 2e9))
+    web_page.built(tmp_path)
+    assert (tmp_path / "commands").read_text() == "ci\nrun\n" * 2
+
+
+def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_path):
+    built, versions = tmp_path / "dist", []
+    built.mkdir()
+    shutil.copy(web_page.SOURCES / "src" / "service_worker.js", built)
+    for number, (script, weights) in enumerate((("a", "b"), ("a", "b"), ("c", "b"), ("a", "c"))):
+        (built / "page.js").write_text(script)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        model = web_page.write(built, folder)
+        (model / "model.tflite").write_text(weights)
+        web_page.set_version(folder)
+        versions += re.findall(r'const VERSION = "([0-9a-f]{16})";', (folder / "service_worker.js").read_text())
+    assert len(versions) == 4 and versions[0] == versions[1] and len(set(versions)) == 3
+
+
+# --- A visit after another ------------------------------------------------------------------------------------------
+
+STATE = "document.getElementById('state').textContent"
+VERSIONS = "(caches.keys().then((names) => { window.versions = names.join(); }), window.versions)"
+UPDATED = (
+    "(navigator.serviceWorker.getRegistration().then(({ installing, waiting, active }) => "
+    "{ window.updated = !installing && !waiting && active.state; }), window.updated)"
+)
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def served_page(page, tmp_path):
+    """A copy of the page's folder, and the address at which it is served."""
+    folder = Path(shutil.copytree(page, tmp_path / "served"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_a_damaged_file_that_was_kept_is_asked_for_again(browser, served_page):
+    folder, address = served_page
+    tokenizer = folder / "model" / "tokenizer.model"
+    exported = tokenizer.read_bytes()
+    other_letters(tokenizer)
+    browser.open(address)
+    browser.until(f"{STATE}.includes('tokenizer.model is not the file that was exported')", True, seconds=120)
+    tokenizer.write_bytes(exported)
+    browser.open(address)
+    browser.until(STATE, "Ready.", seconds=120)
+
+
+@pytest.mark.slow
+def test_a_new_export_takes_the_place_of_the_one_before(browser, served_page):
+    """The visit that finds it still has the page before, whole; the next one has the new page, and nothing else."""
+    folder, address = served_page
+    index, worker, version = folder / "index.html", folder / "service_worker.js", "of the next export"
+    (former,) = re.findall(r'const VERSION = "(\w+)"', worker.read_text(encoding="utf-8"))
+    browser.open(address)
+    browser.until(STATE, "Ready.", seconds=120)
+    browser.until(VERSIONS, f"translate-{former}")
+    text = re.sub("<title>.*?</title>", "<title>The next one</title>", index.read_text(encoding="utf-8"))
+    index.write_text(text, encoding="utf-8")
+    worker.write_text(worker.read_text(encoding="utf-8").replace(former, version), encoding="utf-8")
+    browser.open(address)
+    assert browser.evaluate("document.title") != "The next one"
+    browser.until(STATE, "Ready.", seconds=120)
+    browser.until(f"{VERSIONS}?.includes({version!r})", True)
+    browser.until(UPDATED, "activated")
+    browser.open("about:blank")
+    browser.open(address)
+    assert browser.evaluate("document.title") == "The next one"
+    browser.until(STATE, "Ready.", seconds=120)
+    browser.until(VERSIONS, f"translate-{version}")

@@ -1,0 +1,148 @@
+"""A small trained language model over strings: how probable a text is, and how it goes on."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfformer.inference.generator import Generator, continue_prefixes
+from tfformer.inference.search import greedy_search
+from tfformer.inference.translator import Translator
+from tfformer.model.language_model import LanguageModel
+from tfformer.run_directory import RunDirectory
+from tfformer.special_ids import END_ID, START_ID
+
+NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+@pytest.fixture(scope="module")
+def generator(counting_run) -> Generator:
+    return Generator.load(counting_run)
+
+
+@pytest.fixture(scope="module")
+def lines(counting_run) -> list[str]:
+    return (counting_run.parent / "valid.txt").read_text().splitlines()
+
+
+def stepwise(generator, ids, first=0):
+    """log p of the tokens from `first` on, recomputing every prefix without a cache; softmax in NumPy."""
+    total = 0.0
+    for t in range(first, len(ids)):
+        logits = generator.model(np.array([[START_ID, *ids[:t]]]))[0, -1].numpy().astype(np.float64)
+        total += logits[ids[t]] - np.log(np.exp(logits).sum())
+    return total
+
+
+def test_training_reaches_the_bits_per_byte_of_the_language(counting_run, generator, lines):
+    """24 lines that are equally likely: no model of them takes less than log2(24) bits a line."""
+    history = RunDirectory(counting_run).history()
+    size = (counting_run.parent / "valid.txt").stat().st_size
+    least = len(lines) * math.log2(24) / size
+    measured = [epoch["val_bits_per_byte"] for epoch in history if "val_bits_per_byte" in epoch]
+    assert len(measured) == 2 and least < measured[1] < 1.1 * least
+    assert generator.bits_per_byte(lines) == pytest.approx(min(measured), rel=1e-5)
+    result = json.loads((counting_run / "result.json").read_text())
+    assert result["val_bits_per_byte"] == round(min(measured), 4) and "val_bleu" not in result
+
+
+def test_log_prob_is_the_sum_over_the_pieces_and_the_end_in_any_batch(generator, lines):
+    found = generator.log_prob([*lines, ""])
+    for line, log_prob in list(zip([*lines, ""], found, strict=True))[::4]:
+        ids = [*generator.tokenizer.encode([line])[0], END_ID]
+        assert log_prob == pytest.approx(stepwise(generator, ids), abs=1e-3)
+    np.testing.assert_allclose(generator.log_prob([*lines, ""], batch_size=5), found, rtol=1e-4)
+    assert generator.log_prob([]) == []
+
+
+def test_bits_per_byte_are_those_of_the_file(generator):
+    """Two lines of 7 and 10 bytes, one of which is no ASCII."""
+    lines = ["one two", "nine tén"]
+    nats = -sum(generator.log_prob(lines))
+    assert generator.bits_per_byte(lines) == pytest.approx(nats / math.log(2) / (8 + 10))
+
+
+def test_sentences_that_are_too_long_are_left_out_of_bits_per_byte(generator, lines):
+    long = " ".join(NUMBERS * 5)
+    with pytest.warns(UserWarning, match=r"1 of 25 sentences had more than 31 tokens, the model's most, and were left"):
+        assert generator.bits_per_byte([*lines, long]) == pytest.approx(generator.bits_per_byte(lines))
+    with pytest.raises(ValueError, match=r"1 of 1 sentences had more than 31 tokens, the model's most; give shorter"):
+        generator.bits_per_byte([long])
+
+
+def test_greedy_counts_on_from_any_prefix(generator):
+    prefixes = ["three four", "", "seven", "one two three"]
+    found = generator.complete(prefixes)
+    for prefix, (text, score) in zip(prefixes, found, strict=True):
+        assert text.startswith(prefix)
+        words = text.split()
+        first = NUMBERS.index(words[0])
+        assert words == NUMBERS[first : first + len(words)] and 2 <= len(words) <= 4
+        ids, given = ([*generator.tokenizer.encode([part])[0]] for part in (text, prefix))
+        assert score == pytest.approx(stepwise(generator, [*ids, END_ID], first=len(given)), abs=1e-3)
+
+
+def test_a_continuation_is_the_same_alone_and_beside_longer_and_shorter_prefixes(generator):
+    prefixes = ["three four", "", "seven", "one two three", "eight nine"]
+    together = generator.complete(prefixes)
+    for prefix, continuation in zip(prefixes, together, strict=True):
+        [alone] = generator.complete([prefix])
+        assert alone.text == continuation.text and alone.score == pytest.approx(continuation.score, abs=1e-4)
+    assert [c.text for c in generator.complete(prefixes, batch_size=2)] == [c.text for c in together]
+
+
+def test_continuing_equals_recomputing_every_prefix():
+    """An untrained model, whose choices no training has made easy; the limit counts the whole sequence."""
+    model = LanguageModel(11, num_layers=2, d_model=16, num_heads=2, d_ff=24, dropout=0.0)
+    rng = np.random.default_rng(5)
+    model.set_weights([rng.normal(w, scale=0.5) for w in model.get_weights()])
+    prefixes = [[START_ID, 7, 5], [START_ID], [START_ID, 4, 4, 9, 10]]
+    padded = np.array([row + [0] * (5 - len(row)) for row in prefixes], np.int32)
+    found = continue_prefixes(model, tf.constant(padded), tf.constant([3, 1, 5]), 8, greedy_search)
+    for row, ids, length, score in zip(prefixes, found.ids[:, 0], found.lengths[:, 0], found.scores[:, 0], strict=True):
+        expected, nats = list(row), 0.0
+        while len(expected) <= 8 and expected[-1] != END_ID:
+            logits = model(np.array([expected]))[0, -1].numpy().astype(np.float64)
+            expected.append(int(logits.argmax()))
+            nats += logits.max() - np.log(np.exp(logits).sum())
+        assert ids.numpy()[:length].tolist() == expected[1:] and not ids.numpy()[length:].any()
+        assert float(score) == pytest.approx(nats, abs=1e-4)
+
+
+def test_samples_follow_their_seed_and_the_distribution(generator, lines):
+    drawn = [c.text for c in generator.sample([""] * 600, seed=1)]
+    assert drawn == [c.text for c in generator.sample([""] * 600, seed=1)]
+    assert drawn != [c.text for c in generator.sample([""] * 600, seed=2)]
+    shares = {line: drawn.count(line) / 600 for line in lines}
+    expected = np.exp(generator.log_prob(lines))
+    for line, p in zip(lines, expected, strict=True):
+        assert shares[line] == pytest.approx(p, abs=4.5 * (p * (1 - p) / 600) ** 0.5)
+    greedy = generator.complete(["two"])[0].text
+    for settings in ({"temperature": 1e-4}, {"top_k": 1}, {"top_p": 1e-6}):
+        assert generator.sample(["two"], seed=3, **settings)[0].text == greedy
+
+
+def test_a_text_that_is_too_long_is_cut_with_a_warning(generator):
+    long = " ".join(NUMBERS * 5)
+    with pytest.warns(UserWarning, match=r"1 of 2 sentences had more than 31 tokens, the model's most, and were cut"):
+        _, cut = generator.complete(["one", long])
+    assert long.startswith(cut.text.removesuffix(cut.text.split()[-1]))
+    with pytest.warns(UserWarning, match="1 of 1 sentences had more than 31 tokens"):
+        generator.log_prob([long])
+
+
+def test_settings_that_make_no_sense(generator):
+    with pytest.raises(ValueError, match="temperature=0 must be above 0"):
+        generator.sample([""], seed=1, temperature=0)
+    with pytest.raises(ValueError, match=r"top_k=-1 must be at least 0 and top_p=1.0 above 0"):
+        generator.sample([""], seed=1, top_k=-1)
+
+
+def test_a_run_of_the_other_kind_is_refused(counting_run, tiny_run):
+    translation, language = "a translation model, for `tfformer translate`", "a language model, for `tfformer generate`"
+    with pytest.raises(ValueError, match=f"holds {language}; this needs {translation}"):
+        Translator.load(counting_run)
+    with pytest.raises(ValueError, match=f"holds {translation}; this needs {language}"):
+        Generator.load(tiny_run)

@@ -1,0 +1,418 @@
+"""Searches over scripted tables of logits, against enumerating every sequence and a search in plain Python."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfformer.inference.search import LOWEST, beam_search, greedy_search, keep_top_k, keep_top_p, length_penalty, sample
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
+
+ALPHAS = [0.0, 0.6, 1.0]
+
+
+class Tree:
+    """Random logits for every prefix of every sentence: `logits[sentence, node]`, nodes numbered like a heap.
+
+    Its state is the sentence and the node that each row has come to, so a row that is given another row's state
+    goes on with the wrong logits.
+    """
+
+    def __init__(self, sentences, vocab_size, depth, seed=0, scale=1.5):
+        nodes = sum(vocab_size**n for n in range(depth))
+        self.vocab_size = vocab_size
+        self.logits = np.random.default_rng(seed).normal(scale=scale, size=(sentences, nodes, vocab_size))
+        self.calls = 0
+
+    def state(self, sentences, rows_each=1):
+        rows = np.repeat(sentences, rows_each)
+        return {"sentence": tf.constant(rows, tf.int32), "node": tf.fill([len(rows)], -1)}
+
+    def __call__(self, ids, step, state):
+        self.calls += 1
+        node = tf.where(state["node"] < 0, 0, state["node"] * self.vocab_size + ids + 1)
+        logits = tf.gather_nd(tf.constant(self.logits, tf.float32), tf.stack([state["sentence"], node], axis=1))
+        return logits, {"sentence": state["sentence"], "node": node}
+
+    def log_probs(self, sentence, prefix):
+        node = 0
+        for token in prefix:
+            node = node * self.vocab_size + token + 1
+        logits = self.logits[sentence, node]
+        return logits - np.log(np.exp(logits).sum())
+
+    def log_prob(self, sentence, ids):
+        return sum(self.log_probs(sentence, ids[:n])[token] for n, token in enumerate(ids))
+
+    def every_hypothesis(self, sentence, limit):
+        """All sequences that end with the end token, or are as long as the limit and have it nowhere before."""
+        for length in range(1, limit + 1):
+            for ids in itertools.product(range(self.vocab_size), repeat=length):
+                if END_ID not in ids[:-1] and (ids[-1] == END_ID or length == limit):
+                    yield list(ids)
+
+    def search(self, sentences, limits, beam_size, alpha=0.6):
+        state = self.state(sentences, beam_size)
+        return beam_search(self, state, tf.constant(limits), beam_size, alpha)
+
+
+def penalty(length, alpha):
+    """Wu et al. 2016, equation 14."""
+    return (5 + length) ** alpha / (5 + 1) ** alpha
+
+
+def n_best(found, sentence):
+    """The hypotheses of a sentence as [(ids, score)], without the empty places."""
+    ids, lengths, scores = (np.asarray(tensor)[sentence] for tensor in found)
+    return [(row[:n].tolist(), float(s)) for row, n, s in zip(ids, lengths, scores, strict=True) if s > LOWEST / 2]
+
+
+def assert_same_n_best(actual, expected):
+    assert [ids for ids, _ in actual] == [ids for ids, _ in expected]
+    np.testing.assert_allclose([s for _, s in actual], [s for _, s in expected], rtol=1e-5, atol=1e-5)
+
+
+def scripted(rows):
+    """Step function whose likeliest tokens at step 0, 1, ... are those of the rows."""
+    table = tf.one_hot(rows, 6, on_value=5.0, off_value=0.0)
+
+    def step_fn(ids, step, state):
+        return tf.gather(table, state)[:, step], state
+
+    return step_fn, tf.range(len(rows))
+
+
+# Greedy
+
+
+def test_greedy_ends_at_the_end_token_or_at_the_sentences_own_limit():
+    step_fn, state = scripted([[4, END_ID, 5, 5], [4, 5, 1, 4], [5, 4, 5, END_ID], [END_ID, 4, 4, 4]])
+    found = greedy_search(step_fn, state, tf.constant([4, 3, 4, 2]))
+    assert found.ids.dtype == found.lengths.dtype == tf.int32
+    expected = [[4, END_ID, 0, 0], [4, 5, 1, 0], [5, 4, 5, END_ID], [END_ID, 0, 0, 0]]
+    np.testing.assert_array_equal(found.ids[:, 0], expected)
+    np.testing.assert_array_equal(found.lengths, [[2], [3], [4], [1]])
+
+
+def test_greedy_score_is_the_sum_of_the_tokens_log_probabilities():
+    step_fn, state = scripted([[4, END_ID, 5], [4, 5, 1]])
+    found = greedy_search(step_fn, state, tf.constant([3, 3]))
+    log_prob = 5 - np.log(np.exp(5) + 5)
+    np.testing.assert_allclose(found.scores, [[2 * log_prob], [3 * log_prob]], rtol=1e-5)
+
+
+def test_greedy_takes_the_likeliest_token_after_its_own_prefix():
+    tree = Tree(sentences=5, vocab_size=6, depth=4)
+    found = greedy_search(tree, tree.state(range(5)), tf.fill([5], 4))
+    for sentence in range(5):
+        ids = []
+        while len(ids) < 4 and END_ID not in ids:
+            ids.append(int(tree.log_probs(sentence, ids).argmax()))
+        assert_same_n_best(n_best(found, sentence), [(ids, tree.log_prob(sentence, ids))])
+
+
+def test_first_step_is_given_the_start_token_and_step_zero():
+    seen = []
+
+    def step_fn(ids, step, state):
+        seen.append((int(step), ids.numpy().tolist()))
+        return tf.one_hot([4, 5], 6), state
+
+    greedy_search(step_fn, tf.range(2), tf.constant([2, 2]))
+    assert seen == [(0, [START_ID, START_ID]), (1, [4, 5])]
+
+
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_search_stops_calling_the_model_once_every_sentence_has_ended(search):
+    calls = []
+
+    def step_fn(ids, step, state):
+        calls.append(int(step))
+        return tf.one_hot(tf.where(step >= state, END_ID, 4), 6) * 20.0, state
+
+    limits = tf.constant([50, 50])
+    if search == "greedy":
+        greedy_search(step_fn, tf.constant([0, 2]), limits)
+    else:
+        beam_search(step_fn, tf.constant([0, 2]), limits, beam_size=1)
+    assert calls == [0, 1, 2]
+
+
+def test_a_limit_of_zero_finds_nothing_whatever_the_neighbours():
+    tree = Tree(sentences=2, vocab_size=4, depth=2)
+    greedy = greedy_search(tree, tree.state([0, 1]), tf.constant([0, 2]))
+    assert (greedy.lengths[0, 0], greedy.scores[0, 0]) == (0, 0)
+    found = tree.search([0, 1], [0, 2], beam_size=3)
+    assert n_best(found, 0) == []
+    assert len(n_best(found, 1)) == 3
+
+
+# Beam search
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_large_beam_finds_the_best_of_all_sequences(alpha):
+    """40 beams hold all 27 unfinished prefixes of three tokens, so nothing may be lost."""
+    limits = [4, 3, 1, 4, 2]
+    tree = Tree(sentences=5, vocab_size=4, depth=4, seed=3)
+    found = tree.search(range(5), limits, 40, alpha)
+    for sentence, limit in enumerate(limits):
+        every = [
+            (ids, tree.log_prob(sentence, ids) / penalty(len(ids), alpha))
+            for ids in tree.every_hypothesis(sentence, limit)
+        ]
+        best = sorted(every, key=lambda hypothesis: -hypothesis[1])[:40]
+        assert_same_n_best(n_best(found, sentence), best)
+
+
+@pytest.mark.parametrize(("alpha", "best"), [(0.0, [END_ID]), (1.0, [4, END_ID])])
+def test_length_penalty_can_prefer_the_longer_of_two(alpha, best):
+    """Worked by hand: ln 0.40 = -0.916 is above ln 0.36 = -1.022, but below -1.022 / (7 / 6) = -0.876."""
+    table = tf.math.log([[1e-9, 1e-9, 1e-9, 0.4, 0.6], [1e-9, 1e-9, 1e-9, 0.6, 0.4]])
+
+    def step_fn(ids, step, state):
+        return tf.tile(table[step][tf.newaxis], [2, 1]), state
+
+    found = beam_search(step_fn, tf.zeros([2]), tf.constant([2]), 2, alpha)
+    assert n_best(found, 0)[0] == (best, pytest.approx({0.0: -0.9163, 1.0: -0.8757}[alpha], abs=1e-4))
+
+
+def python_beam_search(tree, sentence, limit, beam_size, alpha):
+    """The search for one sentence with lists and `sorted` alone."""
+    alive, found = [([], 0.0)], []
+    for length in range(1, limit + 1):
+        longer = [
+            ([*ids, token], score + log_prob)
+            for ids, score in alive
+            for token, log_prob in enumerate(tree.log_probs(sentence, ids))
+        ]
+        longer = sorted(longer, key=lambda hypothesis: -hypothesis[1])
+        ended = [ids[-1] == END_ID or length == limit for ids, _ in longer]
+        new = [
+            (*longer[n][:1], longer[n][1] / penalty(length, alpha))
+            for n in range(len(longer))
+            if ended[n] and n < beam_size
+        ]
+        found = sorted(found + new, key=lambda hypothesis: -hypothesis[1])[:beam_size]
+        alive = [hypothesis for hypothesis, is_end in zip(longer, ended, strict=True) if not is_end][:beam_size]
+        if len(found) == beam_size:
+            break
+    return found
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 3, 5])
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_small_beams_equal_a_search_in_plain_python(beam_size, alpha):
+    limits = [5, 4, 5, 1, 3, 5, 2, 5] * 4
+    tree = Tree(sentences=32, vocab_size=5, depth=5, seed=1, scale=2)
+    tree.logits[:, :, END_ID] += 1
+    found = tree.search(range(32), limits, beam_size, alpha)
+    for sentence, limit in enumerate(limits):
+        assert_same_n_best(n_best(found, sentence), python_beam_search(tree, sentence, limit, beam_size, alpha))
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_one_beam_is_greedy(alpha):
+    tree = Tree(sentences=12, vocab_size=5, depth=5, seed=2)
+    limits = tf.constant([5, 3, 1] * 4)
+    greedy = greedy_search(tree, tree.state(range(12)), limits)
+    found = beam_search(tree, tree.state(range(12)), limits, 1, alpha)
+    np.testing.assert_array_equal(found.ids, greedy.ids)
+    np.testing.assert_array_equal(found.lengths, greedy.lengths)
+    lengths = np.asarray(greedy.lengths)
+    np.testing.assert_allclose(found.scores, greedy.scores / penalty(lengths, alpha), rtol=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 4])
+def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_limits(beam_size):
+    tree = Tree(sentences=6, vocab_size=5, depth=5, seed=4)
+    limits = np.array([3, 5, 2, 4, 5, 3], np.int32)
+    alone = [n_best(tree.search([s], limits[[s]], beam_size), 0) for s in range(6)]
+    for order in ([0, 1, 2, 3, 4, 5], [5, 3, 1, 0, 2, 4], [2, 2, 5]):
+        found = tree.search(order, limits[order], beam_size)
+        for place, sentence in enumerate(order):
+            assert_same_n_best(n_best(found, place), alone[sentence])
+    for sentence in range(6):
+        longer = np.where(np.arange(6) == sentence, limits, 5).astype(np.int32)
+        assert_same_n_best(n_best(tree.search(range(6), longer, beam_size), sentence), alone[sentence])
+
+
+def test_finished_hypotheses_never_change():
+    """A sentence that has all its hypotheses before its limit has the same ones under any longer limit."""
+    tree = Tree(sentences=30, vocab_size=5, depth=5, seed=5, scale=2)
+    tree.logits[:, :, END_ID] += 2
+    short, long = (tree.search(range(30), [limit] * 30, beam_size=2) for limit in (3, 5))
+    early = [s for s in range(30) if max(len(ids) for ids, _ in n_best(short, s)) < 3]
+    assert len(early) >= 10
+    for sentence in early:
+        assert_same_n_best(n_best(long, sentence), n_best(short, sentence))
+
+
+def test_nothing_follows_the_end_token():
+    tree = Tree(sentences=30, vocab_size=5, depth=5, seed=5)
+    found = tree.search(range(30), [5, 4, 3] * 10, beam_size=3)
+    for ids, length in zip(np.asarray(found.ids).reshape(-1, 5), np.asarray(found.lengths).ravel(), strict=True):
+        assert END_ID not in ids[: length - 1]
+        assert not ids[length:].any()
+
+
+@pytest.mark.parametrize("beam_size", [2, 3, 6])
+def test_n_best_is_sorted_distinct_and_scored_by_the_table(beam_size):
+    tree = Tree(sentences=10, vocab_size=5, depth=5, seed=6)
+    found = tree.search(range(10), [5, 4] * 5, beam_size)
+    for sentence in range(10):
+        hypotheses = n_best(found, sentence)
+        assert len(hypotheses) == beam_size
+        assert len({tuple(ids) for ids, _ in hypotheses}) == beam_size
+        scores = [score for _, score in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        expected = [tree.log_prob(sentence, ids) / penalty(len(ids), 0.6) for ids, _ in hypotheses]
+        np.testing.assert_allclose(scores, expected, rtol=1e-5)
+
+
+def test_places_that_no_sequence_fills_are_marked_empty():
+    """Three tokens but the end, and the end: one step has 4 sequences, two steps have 1 + 3 * 4."""
+    tree = Tree(sentences=2, vocab_size=4, depth=2)
+    found = tree.search([0, 1], [1, 2], beam_size=20)
+    for sentence, places in enumerate((4, 13)):
+        assert len(n_best(found, sentence)) == places
+        np.testing.assert_array_equal(found.scores[sentence, places:], np.float32(LOWEST))
+        np.testing.assert_array_equal(found.lengths[sentence, places:], 0)
+        np.testing.assert_array_equal(found.ids[sentence, places:], PAD_ID)
+
+
+def test_search_is_the_same_in_a_graph_of_unknown_batch():
+    tree = Tree(sentences=4, vocab_size=5, depth=4, seed=7)
+    specs = [tf.TensorSpec([None], tf.int32)] * 3
+
+    @tf.function(input_signature=specs)
+    def in_graph(sentence, node, limits):
+        state = {"sentence": sentence, "node": node}
+        return beam_search(tree, state, limits, 3), greedy_search(
+            tree, tf.nest.map_structure(lambda t: t[::3], state), limits
+        )
+
+    limits = tf.constant([4, 2, 3, 4])
+    state = tree.state(range(4), 3)
+    beam, greedy = in_graph(state["sentence"], state["node"], limits)
+    for found, expected in (
+        (beam, tree.search(range(4), limits, 3)),
+        (greedy, greedy_search(tree, tree.state(range(4)), limits)),
+    ):
+        for sentence in range(4):
+            assert_same_n_best(n_best(found, sentence), n_best(expected, sentence))
+
+
+@pytest.mark.parametrize(
+    ("length", "alpha", "expected"), [(1, 0.6, 1.0), (9, 0.0, 1.0), (7, 1.0, 2.0), (7, 0.5, 2**0.5), (49, 2.0, 81.0)]
+)
+def test_length_penalty_is_that_of_wu_et_al(length, alpha, expected):
+    np.testing.assert_allclose(length_penalty(tf.constant(length), alpha), expected, rtol=1e-6)
+
+
+# Sampling
+
+LOGITS = np.array([0.3, -1.0, 1.2, 0.0, 2.0, 0.9])
+ROWS = 20_000
+
+
+def distribution(logits):
+    return np.exp(logits) / np.exp(logits).sum()
+
+
+def constant_logits(ids, step, state):
+    return tf.tile(tf.constant([LOGITS], tf.float32), [tf.shape(ids)[0], 1]), state
+
+
+def draw(rows=ROWS, length=1, seed=1, **settings):
+    return sample(constant_logits, tf.zeros([rows]), tf.fill([rows], length), seed, **settings)
+
+
+def chi_square(tokens, expected):
+    """Pearson's statistic of the token counts; a token that cannot occur must not."""
+    counts = np.bincount(np.asarray(tokens).ravel(), minlength=len(expected))
+    assert not counts[expected == 0].any()
+    counts, expected = counts[expected > 0], expected[expected > 0] * counts.sum()
+    return ((counts - expected) ** 2 / expected).sum()
+
+
+def test_same_seed_same_tokens_and_another_seed_others():
+    first, again, other = (draw(rows=50, length=6, seed=seed) for seed in (7, 7, 8))
+    np.testing.assert_array_equal(first.ids, again.ids)
+    np.testing.assert_array_equal(first.scores, again.scores)
+    assert np.any(np.asarray(first.ids) != np.asarray(other.ids))
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_frequencies_are_the_softmax_of_logits_over_temperature(temperature):
+    """30 is passed by chance once in 70,000 times at five degrees of freedom."""
+    assert chi_square(draw(temperature=temperature).ids, distribution(LOGITS / temperature)) < 30
+
+
+def test_steps_draw_independently():
+    ids = np.asarray(draw(length=2, seed=3).ids)[:, 0]
+    pairs = ids[ids[:, 0] != END_ID] @ [6, 1]
+    first, second = distribution(np.where(np.arange(6) == END_ID, -np.inf, LOGITS)), distribution(LOGITS)
+    assert chi_square(pairs, np.outer(first, second).ravel()) < 70  # 29 degrees of freedom: p = 3e-5
+
+
+def test_sampled_score_is_the_log_probability_in_the_unchanged_distribution():
+    found = draw(rows=200, length=3, temperature=0.7, top_k=4, top_p=0.9)
+    log_probs = np.log(distribution(LOGITS))
+    for ids, length, score in zip(
+        found.ids[:, 0].numpy(), found.lengths[:, 0].numpy(), found.scores[:, 0].numpy(), strict=True
+    ):
+        assert score == pytest.approx(log_probs[ids[:length]].sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 6, 9])
+def test_top_k_samples_from_the_k_likeliest_alone(k):
+    kept = np.argsort(-LOGITS)[:k]
+    expected = distribution(np.where(np.isin(np.arange(6), kept), LOGITS, -np.inf))
+    assert chi_square(draw(top_k=k).ids, expected) < 30
+
+
+@pytest.mark.parametrize("p", [0.01, 0.4, 0.6, 0.85, 0.999])
+def test_top_p_samples_from_the_fewest_that_reach_p(p):
+    probabilities, kept, total = distribution(LOGITS), [], 0.0
+    for token in np.argsort(-LOGITS):
+        if total < p:
+            kept.append(token)
+        total += probabilities[token]
+    expected = distribution(np.where(np.isin(np.arange(6), kept), LOGITS, -np.inf))
+    assert chi_square(draw(top_p=p).ids, expected) < 30
+
+
+def test_top_k_and_top_p_keep_exactly_the_expected_logits_of_every_row():
+    logits = np.random.default_rng(0).normal(scale=2, size=(50, 9)).astype(np.float32)
+    lowest = np.finfo(np.float32).min
+    for k in (0, 1, 4, 9, 20):
+        rank = (-logits).argsort(axis=1).argsort(axis=1)
+        np.testing.assert_array_equal(keep_top_k(tf.constant(logits), k), np.where(rank < (k or 9), logits, lowest))
+    probabilities = np.exp(logits, dtype=np.float64) / np.exp(logits, dtype=np.float64).sum(axis=1, keepdims=True)
+    before = [[row[row > q].sum() for q in row] for row in probabilities]  # what all likelier tokens have together
+    for p in (0.2, 0.5, 0.9, 1.0):
+        np.testing.assert_array_equal(
+            keep_top_p(tf.constant(logits), p), np.where(np.array(before) < p, logits, lowest)
+        )
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-10])
+@pytest.mark.parametrize("settings", [{}, {"top_k": 1}, {"top_k": 3}, {"top_p": 0.9}])
+def test_temperature_near_zero_is_greedy(temperature, settings):
+    tree = Tree(sentences=20, vocab_size=5, depth=4, seed=8)
+    tree.logits -= 9
+    limits = tf.constant([4, 2] * 10)
+    cold = sample(tree, tree.state(range(20)), limits, seed=1, temperature=temperature, **settings)
+    np.testing.assert_array_equal(cold.ids, greedy_search(tree, tree.state(range(20)), limits).ids)
+
+
+def test_sampling_keeps_each_sentences_limit_and_stops_at_the_end_token():
+    limits = np.random.default_rng(0).integers(1, 7, size=300).astype(np.int32)
+    found = sample(constant_logits, tf.zeros([300]), tf.constant(limits), seed=1)
+    for ids, length, limit in zip(found.ids[:, 0].numpy(), found.lengths[:, 0].numpy(), limits, strict=True):
+        assert length == limit or ids[length - 1] == END_ID
+        assert length <= limit
+        assert END_ID not in ids[: length - 1]
+        assert not ids[length:].any()

@@ -1,0 +1,190 @@
+"""Strings in, strings out, on a small trained run."""
+
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfformer import phrasebook
+from tfformer.inference.search import Hypotheses
+from tfformer.inference.translator import Translator, search
+from tfformer.model.transformer import Transformer
+from tfformer.special_ids import END_ID, START_ID
+
+
+@pytest.fixture(scope="module")
+def translator(tiny_run) -> Translator:
+    return Translator.load(tiny_run)
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[str]:
+    return [pair.source for pair in phrasebook.pairs("test")[:40]]
+
+
+def test_a_reloaded_run_translates_identically(translator, tiny_run, sentences):
+    assert Translator.load(tiny_run).n_best(sentences) == translator.n_best(sentences)
+
+
+def test_the_runs_own_search_is_used_unless_told_otherwise(translator, sentences):
+    assert translator.n_best(sentences) == translator.n_best(sentences, beam_size=3, length_penalty=1.0)
+    assert translator.n_best(sentences) != translator.n_best(sentences, beam_size=3, length_penalty=0.0)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_long_translation_is_the_same_by_a_cache_that_grows(beam_size):
+    """A source of no fixed width has a cache of 16 positions, then 32, then 64; one of fixed width has room for all."""
+    keras.utils.set_random_seed(3)
+    model = Transformer(13, 13, num_layers=2, d_model=16, num_heads=2, d_ff=24)
+    source = tf.constant([[5, 6, 7, END_ID], [8, END_ID, 0, 0]])
+
+    def found(source: tf.Tensor) -> Hypotheses:
+        return search(model, source, 100, beam_size, 1.0)
+
+    grown = tf.function(found, input_signature=[tf.TensorSpec((None, None), tf.int32)])(source)
+    fixed = tf.function(found)(source)
+    assert tf.reduce_max(fixed.lengths) > 32
+    np.testing.assert_array_equal(grown.ids, fixed.ids)
+    np.testing.assert_allclose(grown.scores, fixed.scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_translation_is_the_same_alone_in_a_batch_and_in_another_order(translator, sentences, beam_size):
+    together = translator.translate(sentences, beam_size)
+    assert [translator.translate([sentence], beam_size)[0] for sentence in sentences] == together
+    assert translator.translate(sentences[::-1], beam_size) == together[::-1]
+    assert [t[0].text for t in translator.n_best(sentences, beam_size, batch_size=7)] == together
+
+
+def test_the_score_is_the_log_probability_of_the_text_under_teacher_forcing(translator, sentences):
+    """Recomputed without cache or search: the whole target at once, softmax in NumPy."""
+    checked = 0
+    for sentence, [best] in zip(sentences, translator.n_best(sentences, beam_size=1), strict=True):
+        source = translator.tokenizers.source.encode([sentence])[0] + [END_ID]
+        target = translator.tokenizers.target.encode([best.text])[0] + [END_ID]
+        inputs = {"source": np.array([source]), "target": np.array([[START_ID, *target[:-1]]])}
+        logits = translator.model(inputs)[0].numpy().astype(np.float64)
+        log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        greedy = log_probs.argmax(-1).tolist() == target  # otherwise the text has another segmentation
+        if greedy:
+            assert best.score == pytest.approx(log_probs[range(len(target)), target].sum(), abs=1e-3)
+        checked += greedy
+    assert checked > len(sentences) / 2
+
+
+def numpy_log_probs(translator, source: str, target: str) -> np.ndarray:
+    """Of each target token and the end token: alone, the whole target at once, softmax in NumPy."""
+    source_ids = [*translator.tokenizers.source.encode([source])[0], END_ID]
+    target_ids = [*translator.tokenizers.target.encode([target])[0], END_ID]
+    inputs = {"source": np.array([source_ids]), "target": np.array([[START_ID, *target_ids[:-1]]])}
+    logits = translator.model(inputs)[0].numpy().astype(np.float64)
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    return log_probs[range(len(target_ids)), target_ids]
+
+
+def test_forced_scores_are_numpys_log_softmax(translator):
+    pairs = phrasebook.pairs("test")[:30]
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs[1:] + pairs[:1]]
+    found = translator.score(sources, targets, batch_tokens=100)
+    for source, target, scored in zip(sources, targets, found, strict=True):
+        expected = numpy_log_probs(translator, source, target)
+        np.testing.assert_allclose(scored.log_probs, expected, atol=1e-3)
+        assert scored.log_prob == pytest.approx(expected.sum(), abs=1e-3)
+        assert scored.perplexity == pytest.approx(np.exp(-expected.mean()), rel=1e-3)
+        ids = translator.tokenizers.target.encode([target])[0]
+        assert scored.tokens == (*translator.tokenizers.target.pieces(ids), "</s>")
+
+
+def test_a_pair_has_the_same_score_alone_and_in_any_batch(translator):
+    pairs = phrasebook.pairs("test")[:12]
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    together = translator.score(sources, targets)
+    for one, source, target in zip(together, sources, targets, strict=True):
+        np.testing.assert_allclose(translator.score([source], [target])[0].log_probs, one.log_probs, atol=1e-4)
+
+
+def test_forced_scores_of_blank_and_overlong_sentences(translator, sentences):
+    limit = translator.max_length - 1
+    cut = translator.tokenizers.target.decode([translator.tokenizers.target.encode([" ".join(sentences)])[0][:limit]])
+    with pytest.warns(UserWarning, match=f"1 of 3 sentences had more than {limit} tokens, the model's most, and were"):
+        nothing, empty, long = translator.score(["  ", sentences[0], sentences[0]], ["x", "", " ".join(sentences)])
+    assert nothing.tokens == () and nothing.log_prob == 0 and np.isnan(nothing.perplexity)
+    assert empty.tokens == ("</s>",)
+    np.testing.assert_allclose(empty.log_probs, numpy_log_probs(translator, sentences[0], ""), atol=1e-3)
+    assert long.log_prob == pytest.approx(translator.score(sentences[:1], cut)[0].log_prob, abs=1e-3)
+    assert translator.score([], []) == []
+
+
+def test_beams_are_sorted_and_on_average_likelier_than_greedy(translator, sentences):
+    greedy = translator.n_best(sentences, beam_size=1)
+    beams = translator.n_best(sentences, beam_size=4, length_penalty=0.0)
+    for row in beams:
+        scores = [translation.score for translation in row]
+        assert scores == sorted(scores, reverse=True)
+    gains = [beam[0].score - single[0].score for beam, single in zip(beams, greedy, strict=True)]
+    assert np.mean(gains) > 0
+
+
+def test_blank_sentences_give_empty_translations_in_their_places(translator, sentences):
+    found = translator.n_best(["", sentences[0], "   ", sentences[1]])
+    assert [row[0].text for row in found] == [
+        "",
+        *translator.translate(sentences[:1]),
+        "",
+        *translator.translate(sentences[1:2]),
+    ]
+    assert found[0] == found[2] == [("", 0.0)]
+    assert translator.translate([]) == []
+
+
+def test_a_sentence_that_is_too_long_is_cut_to_the_models_length(translator, sentences):
+    limit = translator.max_length - 1
+    long = " ".join(sentences[:20])
+    ids = translator.tokenizers.source.encode([long])[0]
+    assert len(ids) > limit
+    with pytest.warns(UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the model's most, and"):
+        found = translator.translate([sentences[0], long])
+    assert found[1] == translator.translate([translator.tokenizers.source.decode([ids[:limit]])[0]])[0]
+
+
+def test_sampling_follows_its_seed_and_its_temperature(translator, sentences):
+    once = translator.sample(sentences, seed=1, temperature=1.0)
+    assert translator.sample(sentences, seed=1, temperature=1.0) == once
+    assert translator.sample(sentences, seed=2, temperature=1.0) != once
+    greedy = translator.translate(sentences, beam_size=1)
+    assert translator.sample(sentences, seed=1, temperature=1e-4) == greedy
+    assert translator.sample(sentences, seed=3, top_k=1) == greedy
+    assert translator.sample(sentences, seed=3, top_p=1e-6) == greedy
+
+
+def test_settings_that_make_no_sense(translator):
+    with pytest.raises(ValueError, match="beam_size=0 must be at least 1"):
+        translator.translate(["Hello."], beam_size=0)
+    with pytest.raises(ValueError, match="length_penalty=nan must be a number from 0 on"):
+        translator.translate(["Hello."], length_penalty=float("nan"))
+    with pytest.raises(ValueError, match="temperature=0 must be above 0"):
+        translator.sample(["Hello."], seed=1, temperature=0)
+    with pytest.raises(ValueError, match="top_k=0 must be at least 0 and top_p=0 above 0 and at most 1"):
+        translator.sample(["Hello."], seed=1, top_p=0)
+    with pytest.raises(ValueError, match="2 sources and 1 targets do not make pairs; give one for each"):
+        translator.score(["Hello.", "Yes."], ["Hallo."])
+
+
+def test_weights_that_are_not_numbers_are_noticed(tiny_run):
+    broken = Translator.load(tiny_run)
+    broken.model.set_weights([weight * np.nan for weight in broken.model.get_weights()])
+    with pytest.raises(ValueError, match="the model gives a sentence no finite score: its weights are damaged"):
+        broken.translate(["Hello."], beam_size=4)
+    with pytest.raises(ValueError, match="the model gives a sentence no finite score: its weights are damaged"):
+        broken.score(["Hello."], ["Hallo."])
+
+
+def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run, ignore=shutil.ignore_patterns("best.weights.h5"))
+    with pytest.raises(
+        FileNotFoundError, match=r"has no best.weights.h5 yet: no validation has been reached; train on"
+    ):
+        Translator.load(run)

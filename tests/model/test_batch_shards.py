@@ -1,0 +1,93 @@
+"""A batch that is learned in shards: the losses, weights and metrics of the same batch learned whole."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfformer
+from tfformer.model.batch_shards import ShardedModel
+
+SHAPE = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
+
+
+def translator() -> ShardedModel:
+    return tfformer.Transformer(19, 19, tie_embeddings="all", **SHAPE)
+
+
+def language_model() -> ShardedModel:
+    return tfformer.LanguageModel(19, **SHAPE)
+
+
+def batch(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Target, labels and weights of rows of different lengths: their shards hold different numbers of tokens."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(4, 19, size=(rows, 7)).astype(np.int32)
+    labels[np.arange(7) >= random.integers(2, 8, size=(rows, 1))] = 0
+    target = np.where(labels > 0, np.pad(labels[:, :-1], [(0, 0), (1, 0)], constant_values=2), 0).astype(np.int32)
+    return target, labels, (labels > 0).astype(np.float32)
+
+
+def trained(make, rows: int, shards: int) -> tuple[list[dict], list[np.ndarray]]:
+    """What each of three steps reports, and the weights after them."""
+    keras.utils.set_random_seed(1)
+    model = make()
+    model.compile(
+        keras.optimizers.SGD(0.5), tfformer.SmoothedCrossEntropy(0.1), weighted_metrics=["accuracy"], run_eagerly=True
+    )
+    model.shards = shards
+    reports = []
+    for seed in range(3):
+        target, labels, weights = batch(rows, seed)
+        inputs = {"source": target[:, ::-1], "target": target} if make is translator else target
+        reports.append(model.train_on_batch(inputs, labels, weights, return_dict=True))
+    return reports, model.get_weights()
+
+
+@pytest.mark.parametrize("make", [translator, language_model])
+@pytest.mark.parametrize(("rows", "shards"), [(8, 2), (7, 3), (1, 2)], ids=["even", "uneven", "with_an_empty_shard"])
+def test_shards_learn_what_the_whole_batch_teaches(make, rows, shards):
+    (whole, weights), (sharded, weights_then) = trained(make, rows, 1), trained(make, rows, shards)
+    for report, expected in zip(sharded, whole, strict=True):
+        assert report == pytest.approx(expected, rel=1e-5)
+    for weight, expected in zip(weights_then, weights, strict=True):
+        np.testing.assert_allclose(weight, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_each_shard_is_a_pass_of_its_own_over_its_rows(monkeypatch):
+    passes, original = [], tfformer.Transformer.call
+
+    def call(self, inputs, training=None):
+        passes.append(inputs["target"].shape[0])
+        return original(self, inputs, training)
+
+    monkeypatch.setattr(tfformer.Transformer, "call", call)
+    model = translator()
+    model.compile(keras.optimizers.SGD(0.5), tfformer.SmoothedCrossEntropy(), run_eagerly=True)
+    model.shards = 3
+    target, labels, weights = batch(7, 0)
+    model.train_on_batch({"source": target, "target": target}, labels, weights)
+    assert passes == [2, 2, 3]
+
+
+def test_shards_without_sample_weights_are_refused():
+    model = translator()
+    model.compile(keras.optimizers.SGD(0.5), tfformer.SmoothedCrossEntropy(), run_eagerly=True)
+    model.shards = 2
+    target, labels, _ = batch(4, 0)
+    with pytest.raises(ValueError, match="shards=2 average their losses by sample weights"):
+        model.train_on_batch({"source": target, "target": target}, labels)
+
+
+def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
+    """In the graph: half precision scales the loss against underflow, and the optimizer scales the gradients back."""
+    reports = []
+    for optimizer in (keras.optimizers.SGD(0.5), keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.5))):
+        keras.utils.set_random_seed(1)
+        model = translator()
+        model.compile(optimizer, tfformer.SmoothedCrossEntropy(), jit_compile=False)
+        model.shards = 2
+        target, labels, weights = batch(6, 0)
+        inputs = {"source": tf.constant(target), "target": tf.constant(target)}
+        reports.append([float(model.train_on_batch(inputs, labels, weights)) for _ in range(3)])
+    assert reports[1] == pytest.approx(reports[0], rel=1e-4)

@@ -1,0 +1,95 @@
+"""Dropout against probability: what is zeroed, how often, where, and when."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from support.numpy_layers import numpy_normalization, randomized
+
+from tfformer.model.layers import DecoderLayer, Dropout, EncoderLayer, Residual
+from tfformer.model.masks import look_ahead_mask, padding_mask
+
+D, HEADS, D_FF = 12, 3, 20
+RATE = 0.25
+RNG = np.random.default_rng(0)
+TARGET = RNG.normal(size=(2, 4, D)).astype(np.float32)
+MEMORY = RNG.normal(size=(2, 5, D)).astype(np.float32)
+MEMORY_MASK = padding_mask(tf.constant([[4, 7, 9, 3, 0], [4, 3, 0, 0, 0]]))
+
+
+@pytest.fixture(autouse=True)
+def same_weights_and_dropout_in_every_run():
+    keras.utils.set_random_seed(0)
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 7), (4, 4)])
+def test_dropout_decides_for_every_number_by_itself(shape):
+    """An odd count too; neighbours, which share a random word, agree as often as strangers do."""
+    layer, kept = Dropout(RATE), []
+    for _ in range(4000 // shape[0]):
+        kept.append(np.asarray(layer(tf.ones(shape), training=True)).ravel() > 0)
+    kept = np.array(kept)
+    tolerance = 5 / np.sqrt(len(kept))
+    np.testing.assert_allclose(kept.mean(axis=0), 1 - RATE, atol=tolerance * np.sqrt(RATE * (1 - RATE)))
+    correlation = np.corrcoef(kept.T) - np.eye(kept.shape[1])
+    assert np.abs(correlation).max() < tolerance
+
+
+def test_dropout_of_nearly_everything_is_still_finite():
+    x = tf.Variable(tf.ones([1000]))
+    with tf.GradientTape() as tape:
+        output = Dropout(1 - 1e-9)(x, training=True)
+    assert np.isfinite(output).all() and np.isfinite(tape.gradient(output, x)).all()
+
+
+def test_dropout_zeroes_its_share_of_the_sublayers_output_and_scales_the_rest():
+    residual = Residual(64, dropout=RATE, norm="pre")
+    x, sublayer_output = tf.random.stateless_normal([2, 32, 50, 64], seed=[1, 2])
+    added = np.asarray(residual(x, sublayer_output, training=True) - x)
+    dropped = np.abs(added) < 1e-5
+    np.testing.assert_allclose(added[~dropped], (sublayer_output / (1 - RATE)).numpy()[~dropped], rtol=1e-3, atol=1e-5)
+    share = 4 * np.sqrt(RATE * (1 - RATE) / dropped.size)
+    assert dropped.mean() == pytest.approx(RATE, abs=share)
+    np.testing.assert_allclose(residual(x, sublayer_output, training=False), x + sublayer_output, rtol=1e-6)
+
+
+def test_dropout_preserves_the_scale_in_expectation():
+    residual = Residual(64, dropout=RATE, norm="pre")
+    ones = tf.ones([32, 50, 64])
+    mean = np.mean(residual(0 * ones, ones, training=True))
+    assert mean == pytest.approx(1, abs=4 * np.sqrt(RATE / (1 - RATE) / tf.size(ones).numpy()))
+
+
+def test_post_norm_drops_before_it_adds_and_normalises():
+    """All of a sub-layer dropped leaves LayerNorm(x)."""
+    residual = randomized(Residual(D, dropout=0.999999, epsilon=0.1))
+    output = residual(tf.constant(TARGET), tf.ones(TARGET.shape), training=True)
+    expected = numpy_normalization(residual.normalization, TARGET.astype(np.float64))
+    np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("sublayer", ["self_attention", "cross_attention", "feed_forward"])
+def test_dropout_falls_on_the_output_of_each_sublayer_and_nowhere_inside(sublayer):
+    """With the other sub-layers silenced, what is added to x is the sub-layer's output over 1 - rate, or nothing."""
+    layer = DecoderLayer(D, HEADS, D_FF, dropout=RATE, norm="pre")
+    layer.build()
+    for name in {"self_attention", "cross_attention", "feed_forward"} - {sublayer}:
+        output = layer.feed_forward.outer if name == "feed_forward" else getattr(layer, name).output_projection
+        output.set_weights([0 * weight for weight in output.get_weights()])
+    x, memory = tf.constant(TARGET), tf.constant(MEMORY)
+    full = np.asarray(layer(x, memory, look_ahead_mask(4), MEMORY_MASK, training=False) - x)
+    added = np.asarray(layer(x, memory, look_ahead_mask(4), MEMORY_MASK, training=True) - x)
+    dropped = np.abs(added) < 1e-6
+    assert 0.1 < dropped.mean() < 0.4
+    np.testing.assert_allclose(added[~dropped], full[~dropped] / (1 - RATE), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("layer_class", [EncoderLayer, DecoderLayer])
+def test_dropout_is_active_in_training_alone(layer_class):
+    layer, without = (randomized(layer_class(D, HEADS, D_FF, dropout=rate)) for rate in (RATE, 0.0))
+    inputs = [tf.constant(TARGET)] + [tf.constant(MEMORY)] * (layer_class is DecoderLayer)
+    expected = without(*inputs)
+    np.testing.assert_array_equal(without(*inputs, training=True), expected)
+    np.testing.assert_array_equal(layer(*inputs), expected)
+    np.testing.assert_array_equal(layer(*inputs, training=False), expected)
+    assert np.abs(layer(*inputs, training=True) - expected).max() > 0.1

@@ -1,0 +1,181 @@
+"""The decoder alone as a distribution over sequences: chain rule, total probability, causality, cache, Keras."""
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfformer
+from tfformer.inference.search import greedy_search
+from tfformer.model.language_model import LanguageModel
+from tfformer.model.masks import look_ahead_mask
+from tfformer.special_ids import END_ID, START_ID
+
+ROWS = np.array([[7, 12, 5, 5, 9, 3], [4, 3, 0, 0, 0, 0], [11, 6, 8, 4, 3, 0]], np.int32)
+READ = np.pad(ROWS[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)
+each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
+each_tie = pytest.mark.parametrize("tie", ["none", "output", "all"])
+
+
+def small(vocab_size=13, seed=1, **changes):
+    """A model with every weight random, so that no bias is zero and no scale one."""
+    settings = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
+    model = LanguageModel(vocab_size, **(settings | changes))
+    rng = np.random.default_rng(seed)
+    model.set_weights(
+        [rng.normal(scale=0.25, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.2) for w in model.get_weights()]
+    )
+    return model
+
+
+def np_log_softmax(logits):
+    logits = np.asarray(logits, np.float64)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def steps(model, rows, room):
+    """log p(x_t | x_1 ... x_{t-1}) of each row's tokens, one at a time through the cache; softmax in NumPy."""
+    cache, last, found = model.stack.empty_cache(len(rows), room), np.full(len(rows), START_ID, np.int32), []
+    for t in range(rows.shape[1]):
+        logits, cache = model.step(tf.constant(last)[:, tf.newaxis], t, cache)
+        found.append(np_log_softmax(logits[:, 0])[np.arange(len(rows)), rows[:, t]])
+        last = rows[:, t]
+    return np.stack(found, axis=1)
+
+
+# A distribution
+
+
+@each_norm
+@pytest.mark.parametrize("output_bias", [False, True])
+def test_log_prob_is_the_sum_of_the_cached_steps_log_probabilities(norm, output_bias):
+    """The chain rule; what stands after the end token does not count."""
+    model = small(norm=norm, output_bias=output_bias)
+    each = steps(model, ROWS, room=8)
+    expected = [each[n, : np.argmax(row == END_ID) + 1].sum() for n, row in enumerate(ROWS)]
+    np.testing.assert_allclose(model.log_prob(ROWS), expected, rtol=1e-5)
+    np.testing.assert_allclose(model.log_prob(np.where(ROWS == 0, 9, ROWS)), expected, rtol=1e-5)
+    np.testing.assert_allclose(tf.reduce_sum(model.token_log_probs(ROWS), axis=1), expected, rtol=1e-5)
+
+
+@each_norm
+def test_the_probabilities_of_all_sequences_sum_to_one(norm):
+    """Five tokens: all sequences that end within four, and all beginnings of four tokens that have not ended."""
+    model = small(vocab_size=5, norm=norm)
+    others = [token for token in range(5) if token != END_ID]
+    total = 0.0
+    for length in range(4):
+        ended = [[*tokens, END_ID] for tokens in itertools.product(others, repeat=length)]
+        total += np.exp(model.log_prob(np.array(ended, np.int32)).numpy().astype(np.float64)).sum()
+    assert 0.1 < total < 0.999
+    going_on = np.array(list(itertools.product(others, repeat=4)), np.int32)
+    total += np.exp(model.log_prob(going_on).numpy().astype(np.float64)).sum()
+    assert total == pytest.approx(1.0, abs=1e-5)
+
+
+@each_norm
+@pytest.mark.parametrize("t", [0, 2, 4])
+def test_a_token_never_changes_the_probability_of_those_before_it_nor_its_own_logits(norm, t):
+    model, changed = small(norm=norm), ROWS.copy()
+    changed[:, t] = 10
+    read = np.pad(changed[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)
+    before, after = model(READ).numpy(), model(read).numpy()
+    np.testing.assert_array_equal(after[:, : t + 1], before[:, : t + 1])
+    assert (np.abs(after[:, t + 1 :] - before[:, t + 1 :]).max(axis=-1) > 1e-3).all()
+
+
+@each_tie
+@each_norm
+def test_cached_equals_uncached_in_steps_of_one_and_after_a_prefix(tie, norm):
+    model = small(tie_embeddings=tie, norm=norm, position_layout="halves")
+    expected = model(READ)
+    for first_steps in ((1, 1, 1, 1, 1, 1), (3, 1, 1, 1), (2, 4)):
+        cache, first, found = model.stack.empty_cache(3, 9), 0, []
+        for count in first_steps:
+            logits, cache = model.step(tf.constant(READ[:, first : first + count]), first, cache)
+            found.append(logits)
+            first += count
+        np.testing.assert_allclose(tf.concat(found, axis=1), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_logits_are_the_transformers_decoder_with_nothing_to_look_up():
+    """The same weights in a decoder whose attention to the source adds nothing give the same logits."""
+    model = small(norm="pre")
+    decoder = tfformer.Decoder(2, 16, 2, 24, norm="pre")
+    decoder.build(None)
+    decoder.normalization.set_weights(model.stack.normalization.get_weights())
+    for own, other in zip(model.stack.layers, decoder.layers, strict=True):
+        for name in ("self_attention", "self_attention_residual", "feed_forward", "feed_forward_residual"):
+            getattr(other, name).set_weights(getattr(own, name).get_weights())
+        silent = other.cross_attention.output_projection
+        silent.set_weights([np.zeros_like(weight) for weight in silent.get_weights()])
+    x = decoder(model.embedding(READ), tf.ones((3, 4, 16)), look_ahead_mask(6), tf.ones((1, 1, 1, 4), bool))
+    np.testing.assert_allclose(model.output_embedding.logits(x), model(READ), rtol=1e-5, atol=1e-5)
+
+
+def test_a_tied_embedding_is_one_matrix():
+    embedding = 13 * 16
+    assert small(tie_embeddings="none").count_params() == small().count_params() + embedding
+    assert small(tie_embeddings="all").count_params() == small().count_params()
+    with pytest.raises(ValueError, match="tie_embeddings='both' is not known; choose one of 'none', 'output', 'all'"):
+        LanguageModel(10, tie_embeddings="both")
+
+
+# What Keras does with it
+
+
+@each_tie
+def test_model_survives_its_config(tie):
+    changes = {"norm": "pre", "activation": "swish", "use_bias": False, "epsilon": 1e-3, "position_layout": "halves"}
+    model = small(tie_embeddings=tie, output_bias=True, dropout=0.2, num_heads=4, name="own_name", **changes)
+    twin = LanguageModel.from_config(model.get_config())
+    assert twin.get_config() == model.get_config()
+    twin.set_weights(model.get_weights())
+    np.testing.assert_array_equal(twin(READ), model(READ))
+    assert twin.stack.layers[0].config["dropout"] == 0.2
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision_trains_with_float32_variables_and_log_probs(policy):
+    model, full = small(dtype=policy, num_layers=1), small(num_layers=1)
+    assert model(READ).dtype == policy.removeprefix("mixed_") and model.log_prob(ROWS).dtype == tf.float32
+    assert {variable.dtype for variable in model.variables} == {"float32"}
+    np.testing.assert_allclose(model.log_prob(ROWS), full.log_prob(ROWS), rtol=0.05)
+    model.compile(keras.optimizers.Adam(1e-3), tfformer.SmoothedCrossEntropy(), jit_compile=False)
+    weights = (ROWS != 0).astype(np.float32)
+    losses = [float(model.train_on_batch(READ, ROWS, weights)) for _ in range(4)]
+    assert losses[0] == pytest.approx(-full.log_prob(ROWS).numpy().sum() / weights.sum(), rel=0.05)
+    assert losses[-1] < losses[0]
+
+
+def test_learns_two_sentences_then_saves_and_loads_in_a_fresh_process(tmp_path):
+    """5 4 6 or 7 4 8, equally often: the best possible log-probability is log 1/2, and greedy continues 7 4 by 8."""
+    rows = np.array([[5, 4, 6, 3], [7, 4, 8, 3]], np.int32)
+    read = np.pad(rows[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)
+    model = LanguageModel(9, num_layers=1, d_model=16, num_heads=2, d_ff=32, dropout=0.0)
+    model.compile(keras.optimizers.Adam(0.02), tfformer.SmoothedCrossEntropy())
+    dataset = tf.data.Dataset.from_tensors((read, rows, np.ones((2, 4), np.float32))).repeat(120)
+    model.fit(dataset, verbose=0)
+    np.testing.assert_allclose(np.exp(model.log_prob(rows)), [0.5, 0.5], atol=0.03)
+
+    def step_fn(ids, step, cache):
+        ids = tf.where(step == 0, 4, ids)
+        logits, cache = model.step(ids[:, tf.newaxis], 2 + step, cache)
+        return logits[:, 0], cache
+
+    _, cache = model.step(tf.constant([[START_ID, 7]]), 0, model.stack.empty_cache(1, 6))
+    assert greedy_search(step_fn, cache, tf.constant([4])).ids[0, 0, :2].numpy().tolist() == [8, END_ID]
+
+    model.save(tmp_path / "model.keras")
+    np.save(tmp_path / "rows.npy", rows)
+    script = "import keras, tfformer, numpy; model = keras.models.load_model('model.keras')\n"
+    script += "numpy.save('found.npy', model.log_prob(numpy.load('rows.npy')))"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, env=environment)
+    np.testing.assert_array_equal(np.load(tmp_path / "found.npy"), model.log_prob(rows))

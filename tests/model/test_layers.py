@@ -1,0 +1,409 @@
+"""The layers against NumPy, against Keras' and keras-hub's layers with the same weights, and against arithmetic."""
+
+import subprocess
+import sys
+from pathlib import Path
+from statistics import NormalDist
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from support.numpy_layers import numpy_attention, numpy_decoder_layer, numpy_encoder_layer, numpy_positions, randomized
+
+from tfformer.model.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    KeyValue,
+    LayerNormalization,
+    MultiHeadAttention,
+    PositionalEncoding,
+    Residual,
+    TokenEmbedding,
+    positional_encoding,
+)
+from tfformer.model.masks import look_ahead_mask, padding_mask
+
+D, HEADS, D_FF = 12, 3, 20
+EPSILON = 0.1  # large enough to be seen
+RNG = np.random.default_rng(0)
+TARGET = RNG.normal(size=(2, 4, D)).astype(np.float32)
+MEMORY = RNG.normal(size=(2, 5, D)).astype(np.float32)
+MEMORY_IDS = np.array([[4, 7, 9, 3, 0], [4, 3, 0, 0, 0]])
+MEMORY_MASK = padding_mask(tf.constant(MEMORY_IDS))
+HALVES = ["mixed_bfloat16", "mixed_float16"]
+
+
+@pytest.fixture(autouse=True)
+def same_weights_and_dropout_in_every_run():
+    keras.utils.set_random_seed(0)
+
+
+def refusal(message):
+    return pytest.raises(ValueError, match=f"^{message}$")
+
+
+# Positions
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+@pytest.mark.parametrize(("first", "tolerance"), [(0, 1e-6), (37, 1e-5), (4000, 1e-3)])
+def test_positions_are_the_papers_sines_and_cosines(layout, first, tolerance):
+    layer = PositionalEncoding(16, layout)
+    encoding = layer(tf.zeros([1, 60, 16]), first=first)[0]
+    np.testing.assert_allclose(encoding, numpy_positions(range(first, first + 60), 16, layout), atol=tolerance)
+
+
+def test_positions_are_added_to_every_sentence():
+    encoded = PositionalEncoding(D)(tf.constant(TARGET), first=2)
+    np.testing.assert_allclose(encoded, TARGET + numpy_positions([2, 3, 4, 5], D), rtol=1e-5, atol=1e-6)
+
+
+def test_both_layouts_hold_the_same_numbers():
+    interleaved, halves = (positional_encoding(tf.range(9), 8, layout) for layout in ("interleaved", "halves"))
+    np.testing.assert_array_equal(tf.concat([interleaved[:, 0::2], interleaved[:, 1::2]], axis=1), halves)
+
+
+def test_positions_equal_keras_hubs():
+    keras_hub = pytest.importorskip("keras_hub")
+    x = tf.zeros([1, 50, 16])
+    expected = keras_hub.layers.SinePositionEncoding()(x, start_index=3)
+    np.testing.assert_allclose(PositionalEncoding(16)(x, first=3), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["bfloat16", "float16", *HALVES])
+def test_half_precision_keeps_neighbouring_positions_above_256_apart(policy):
+    layer = PositionalEncoding(16, dtype=policy)
+    encoding = layer(tf.zeros([1, 300, 16], layer.compute_dtype), first=256)[0]
+    assert encoding.dtype == layer.compute_dtype
+    encoding = np.asarray(encoding, np.float32)
+    np.testing.assert_allclose(encoding, numpy_positions(range(256, 556), 16), atol=2**-8)
+    assert (np.abs(np.diff(encoding, axis=0)).max(axis=1) > 0.1).all()
+
+
+def test_an_odd_d_model_is_refused():
+    with refusal("d_model=7 is odd; sines and cosines come in pairs, so choose an even d_model"):
+        PositionalEncoding(7)
+
+
+def test_an_unknown_layout_is_refused():
+    with refusal("layout='thirds' is not known; choose one of 'interleaved', 'halves'"):
+        PositionalEncoding(8, layout="thirds")
+
+
+# Embedding
+
+
+def test_embedding_is_scaled_by_the_root_of_d_model_and_logits_are_its_unscaled_transpose():
+    layer = randomized(TokenEmbedding(7, 16))
+    matrix = layer.get_weights()[0]
+    np.testing.assert_allclose(layer(tf.constant([[0, 6], [3, 3]])), 4 * matrix[[[0, 6], [3, 3]]], rtol=1e-6)
+    x = RNG.normal(size=(2, 3, 16)).astype(np.float32)
+    np.testing.assert_allclose(layer.logits(tf.constant(x)), x @ matrix.T, rtol=1e-4, atol=1e-5)
+
+
+def test_adam_sees_the_summed_gradient_of_a_repeated_token():
+    """Its second moment is a share of the squared sum, not of the sum of the squares of each occurrence."""
+    layer, ids = randomized(TokenEmbedding(5, 4)), tf.constant([[1, 1, 3]])
+    upstream = RNG.normal(size=(1, 3, 4)).astype(np.float32)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(ids, training=True) * upstream)
+    summed = np.zeros((5, 4), np.float32)
+    np.add.at(summed, ids.numpy()[0], 2 * upstream[0])
+    optimizer = keras.optimizers.Adam(1.0, beta_2=0.5)
+    optimizer.apply([tape.gradient(loss, layer.embeddings.value)], [layer.embeddings])
+    [second_moment] = [v for v in optimizer.variables if "velocity" in v.path]
+    np.testing.assert_allclose(second_moment, 0.5 * summed**2, rtol=1e-5)
+
+
+def test_fresh_embeddings_and_their_logits_have_unit_variance():
+    layer = TokenEmbedding(2000, 64)
+    embedded = layer(tf.range(2000)[tf.newaxis])
+    assert np.std(embedded) == pytest.approx(1, abs=0.02)
+    x = np.random.default_rng(2).normal(size=(100, 64)).astype(np.float32)
+    assert np.std(layer.logits(tf.constant(x))) == pytest.approx(1, abs=0.03)
+
+
+# Attention
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize("mask", [None, MEMORY_MASK, look_ahead_mask(4, 5), MEMORY_MASK & look_ahead_mask(4, 5)])
+def test_attention_equals_numpy(use_bias, mask):
+    layer = randomized(MultiHeadAttention(D, HEADS, use_bias))
+    assert len(layer.weights) == (6 if use_bias else 3)
+    output, weights = layer(tf.constant(TARGET), tf.constant(MEMORY), mask, return_weights=True)
+    expected_output, expected_weights = numpy_attention(layer, TARGET, MEMORY, mask)
+    np.testing.assert_allclose(weights, expected_weights, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(output, expected_output, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["float32", *HALVES])
+def test_attention_weights_are_exactly_zero_on_padding_and_sum_to_one(policy):
+    layer = randomized(MultiHeadAttention(D, HEADS, dtype=policy))
+    mask = MEMORY_MASK & look_ahead_mask(4, 5)
+    query, memory = tf.cast(5 * TARGET, layer.compute_dtype), tf.cast(5 * MEMORY, layer.compute_dtype)
+    _, weights = layer(query, memory, mask, return_weights=True)
+    weights = np.asarray(weights, np.float32)
+    allowed = np.broadcast_to(mask, weights.shape)
+    assert (weights[~allowed] == 0).all()
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6 if policy == "float32" else 1e-2)
+
+
+def test_scores_are_scaled_by_the_root_of_a_heads_depth():
+    """Identity projections of one query on two orthogonal keys: the odds are exp(x.x / sqrt(d_k)), d_k = 4."""
+    layer = MultiHeadAttention(8, 2, use_bias=False)
+    layer.build()
+    layer.query.set_weights([np.eye(8)])
+    layer.key_value.set_weights([np.concatenate([np.eye(8), np.eye(8)], axis=1)])
+    keys = np.zeros((1, 2, 8), np.float32)
+    keys[0, 0, 0] = keys[0, 1, 1] = keys[0, 0, 4] = 2
+    _, weights = layer(tf.constant(keys[:, :1]), tf.constant(keys), return_weights=True)
+    odds = np.exp(2 * 2 / 2)
+    np.testing.assert_allclose(weights[0, :, 0], [[odds / (odds + 1), 1 / (odds + 1)]] * 2, rtol=1e-6)
+
+
+def to_keras_attention(layer, reference):
+    """Copy our weights into a built `keras.layers.MultiHeadAttention`, which has an axis of its own for the heads."""
+    split, depth = (D, HEADS, D // HEADS), (HEADS, D // HEADS)
+    key_kernel, value_kernel = np.split(np.asarray(layer.key_value.kernel), 2, axis=1)
+    key_bias, value_bias = np.split(np.asarray(layer.key_value.bias), 2)
+    for dense, kernel, bias in (
+        (reference.query_dense, np.asarray(layer.query.kernel), np.asarray(layer.query.bias)),
+        (reference.key_dense, key_kernel, key_bias),
+        (reference.value_dense, value_kernel, value_bias),
+    ):
+        dense.set_weights([kernel.reshape(split), bias.reshape(depth)])
+    kernel, bias = layer.output_projection.get_weights()
+    reference.output_dense.set_weights([kernel.reshape(HEADS, D // HEADS, D), bias])
+
+
+def test_attention_equals_kerass_with_the_same_weights():
+    layer = randomized(MultiHeadAttention(D, HEADS))
+    reference = keras.layers.MultiHeadAttention(HEADS, D // HEADS)
+    reference.build(TARGET.shape, MEMORY.shape)
+    to_keras_attention(layer, reference)
+    mask = MEMORY_MASK & look_ahead_mask(4, 5)
+    expected, expected_weights = reference(
+        TARGET, MEMORY, attention_mask=mask[:, 0], return_attention_scores=True, use_causal_mask=False
+    )
+    output, weights = layer(tf.constant(TARGET), tf.constant(MEMORY), mask, return_weights=True)
+    np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(weights, expected_weights, rtol=1e-4, atol=1e-6)
+
+
+def test_a_d_model_that_heads_do_not_divide_is_refused():
+    with refusal("d_model=10 cannot be split into num_heads=3 equal heads; choose a divisor"):
+        MultiHeadAttention(10, 3)
+
+
+def test_cache_takes_new_positions_in_their_places_alone():
+    cache = KeyValue(*(tf.constant(RNG.normal(size=(2, 3, 6, 4)).astype(np.float32)) for _ in range(2)))
+    new = KeyValue(*(tf.constant(RNG.normal(size=(2, 3, 2, 4)).astype(np.float32)) for _ in range(2)))
+    for before, added, after in zip(cache, new, cache.write(new, tf.constant(3)), strict=True):
+        np.testing.assert_array_equal(after, np.concatenate([before[:, :, :3], added, before[:, :, 5:]], axis=2))
+
+
+# Feed-forward
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [
+        ("relu", lambda x: np.maximum(x, 0)),
+        ("swish", lambda x: x / (1 + np.exp(-x))),
+        ("gelu", lambda x: x * np.vectorize(NormalDist().cdf)(x)),
+    ],
+)
+def test_feed_forward_is_two_projections_around_the_activation(activation, function):
+    layer = randomized(FeedForward(D, D_FF, activation))
+    w1, b1, w2, b2 = layer.get_weights()
+    assert (w1.shape, w2.shape) == ((D, D_FF), (D_FF, D))
+    expected = function(TARGET @ w1 + b1) @ w2 + b2
+    np.testing.assert_allclose(layer(tf.constant(TARGET)), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_an_unknown_activation_is_refused():
+    with refusal("activation='tanh' is not known; choose one of 'relu', 'gelu', 'swish'"):
+        FeedForward(D, D_FF, activation="tanh")
+
+
+# Encoder and decoder layer
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_encoder_layer_equals_numpy(norm, use_bias):
+    layer = randomized(EncoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=EPSILON))
+    expected = numpy_encoder_layer(layer, MEMORY, MEMORY_MASK)
+    np.testing.assert_allclose(layer(tf.constant(MEMORY), MEMORY_MASK), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_decoder_layer_equals_numpy(norm, use_bias):
+    layer = randomized(DecoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=EPSILON))
+    expected = numpy_decoder_layer(layer, TARGET, MEMORY, look_ahead_mask(4), MEMORY_MASK)
+    output = layer(tf.constant(TARGET), tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
+    np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
+
+
+def to_keras_hub(layer, reference):
+    to_keras_attention(layer.self_attention, reference._self_attention_layer)
+    reference._self_attention_layer_norm.set_weights(layer.self_attention_residual.normalization.get_weights())
+    reference._feedforward_intermediate_dense.set_weights(layer.feed_forward.inner.get_weights())
+    reference._feedforward_output_dense.set_weights(layer.feed_forward.outer.get_weights())
+    reference._feedforward_layer_norm.set_weights(layer.feed_forward_residual.normalization.get_weights())
+    if isinstance(layer, DecoderLayer):
+        to_keras_attention(layer.cross_attention, reference._cross_attention_layer)
+        reference._cross_attention_layer_norm.set_weights(layer.cross_attention_residual.normalization.get_weights())
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_encoder_layer_equals_keras_hubs_with_the_same_weights(norm):
+    keras_hub = pytest.importorskip("keras_hub")
+    layer = randomized(EncoderLayer(D, HEADS, D_FF, norm=norm, epsilon=EPSILON))
+    reference = keras_hub.layers.TransformerEncoder(
+        D_FF, HEADS, layer_norm_epsilon=EPSILON, normalize_first=norm == "pre"
+    )
+    reference.build(MEMORY.shape)
+    to_keras_hub(layer, reference)
+    expected = reference(MEMORY, padding_mask=MEMORY_IDS != 0)
+    np.testing.assert_allclose(layer(tf.constant(MEMORY), MEMORY_MASK), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_decoder_layer_equals_keras_hubs_with_the_same_weights(norm):
+    keras_hub = pytest.importorskip("keras_hub")
+    layer = randomized(DecoderLayer(D, HEADS, D_FF, norm=norm, epsilon=EPSILON))
+    reference = keras_hub.layers.TransformerDecoder(
+        D_FF, HEADS, layer_norm_epsilon=EPSILON, normalize_first=norm == "pre"
+    )
+    reference.build(TARGET.shape, MEMORY.shape)
+    to_keras_hub(layer, reference)
+    expected = reference(TARGET, MEMORY, encoder_padding_mask=MEMORY_IDS != 0, use_causal_mask=True)
+    output = layer(tf.constant(TARGET), tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
+    np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(norm):
+    """In steps of 1, 2 and 1 positions."""
+    layer = randomized(DecoderLayer(D, HEADS, D_FF, norm=norm))
+    expected = layer(tf.constant(TARGET), tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
+    memory = layer.cross_attention.project(tf.constant(MEMORY))
+    cache = KeyValue(*[tf.fill([2, HEADS, 6, D // HEADS], 99.0)] * 2)  # unwritten places must never be looked at
+    outputs = []
+    for first, count in ((0, 1), (1, 2), (3, 1)):
+        mask = look_ahead_mask(count, 6, first)
+        x = tf.constant(TARGET[:, first : first + count])
+        output, cache = layer.step(x, mask, cache, first, memory, MEMORY_MASK)
+        outputs.append(output)
+    np.testing.assert_allclose(tf.concat(outputs, axis=1), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("layer_class", [EncoderLayer, DecoderLayer])
+def test_an_unknown_norm_is_refused(layer_class):
+    with refusal("norm='sandwich' is not known; choose one of 'post', 'pre'"):
+        layer_class(D, HEADS, D_FF, norm="sandwich")
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_normalisation_and_its_gradients_equal_keras_own(training):
+    upstream, found = RNG.normal(size=TARGET.shape).astype(np.float32), []
+    for kind, arguments in ((LayerNormalization, {"training": training}), (keras.layers.LayerNormalization, {})):
+        layer = kind(epsilon=EPSILON)
+        layer.build(TARGET.shape)
+        randomized(layer)
+        x = tf.Variable(3 * TARGET + 1)
+        with tf.GradientTape() as tape:
+            output = layer(x, **arguments)
+            loss = tf.reduce_sum(output * upstream)
+        found.append([output, *tape.gradient(loss, [x, layer.gamma.value, layer.beta.value])])
+    for our_value, their_value in zip(*found, strict=True):
+        np.testing.assert_allclose(our_value, their_value, rtol=1e-4, atol=1e-5)
+
+
+# What Keras does with layers
+
+STACK_LAYER = (D, HEADS, D_FF, 0.1, "swish", "pre", False, 1e-3)
+LAYERS = {
+    "positions": (lambda **k: PositionalEncoding(D, "halves", **k), [TARGET]),
+    "embedding": (lambda **k: TokenEmbedding(11, D, **k), [MEMORY_IDS]),
+    "attention": (lambda **k: MultiHeadAttention(D, HEADS, False, **k), [TARGET, MEMORY, MEMORY_MASK]),
+    "feed_forward": (lambda **k: FeedForward(D, D_FF, "gelu", **k), [TARGET]),
+    "residual": (lambda **k: Residual(D, 0.1, "post", 1e-3, **k), [TARGET, TARGET[:, ::-1]]),
+    "encoder_layer": (lambda **k: EncoderLayer(*STACK_LAYER, **k), [MEMORY, MEMORY_MASK]),
+    "decoder_layer": (
+        lambda **k: DecoderLayer(*STACK_LAYER, **k),
+        [TARGET, MEMORY, look_ahead_mask(4).numpy().repeat(2, axis=0), MEMORY_MASK],
+    ),
+}
+each_layer = pytest.mark.parametrize("name", LAYERS)
+
+
+def tensors(arrays, dtype="float32"):
+    """As tensors, the floating ones in `dtype`."""
+    arrays = [np.asarray(array) for array in arrays]
+    return [tf.cast(array, dtype) if array.dtype.kind == "f" else tf.constant(array) for array in arrays]
+
+
+@each_layer
+def test_layer_survives_its_config(name):
+    make, inputs = LAYERS[name]
+    layer = randomized(make(name="own_name"))
+    config = keras.saving.serialize_keras_object(layer)
+    twin = keras.saving.deserialize_keras_object(config)
+    assert type(twin) is type(layer)
+    assert twin.get_config() == layer.get_config()
+    twin = type(layer).from_config(layer.get_config())
+    twin.build(None)
+    twin.set_weights(layer.get_weights())
+    np.testing.assert_array_equal(twin(*tensors(inputs)), layer(*tensors(inputs)))
+
+
+@each_layer
+@pytest.mark.parametrize("policy", HALVES)
+def test_layer_computes_in_half_precision_and_keeps_its_weights_in_float32(name, policy):
+    make, inputs = LAYERS[name]
+    layer, full = randomized(make(dtype=policy)), randomized(make())
+    output = layer(*tensors(inputs, layer.compute_dtype))
+    assert output.dtype == layer.compute_dtype
+    assert {weight.dtype for weight in layer.weights} <= {"float32"}
+    np.testing.assert_allclose(np.asarray(output, np.float32), full(*tensors(inputs)), rtol=0.1, atol=0.25)
+
+
+def functional(name):
+    """A Keras model of this layer alone."""
+    make, arrays = LAYERS[name]
+    inputs = [keras.Input(a.shape[1:], dtype=a.dtype.name) for a in tensors(arrays)]
+    return keras.Model(inputs, make()(*inputs))
+
+
+@pytest.mark.slow
+def test_each_layer_fits_a_step_and_loads_identically_in_a_fresh_process(tmp_path):
+    """The fresh process knows the layers by `import keras, tfformer` alone."""
+    expected = {}
+    for name, (_, arrays) in LAYERS.items():
+        model = functional(name)
+        before = model.get_weights()
+        model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
+        inputs = tensors(arrays)
+        if before:
+            assert np.isfinite(model.train_on_batch(inputs, np.ones(model(inputs).shape, np.float32)))
+        for variable, old in zip(model.trainable_variables, before, strict=True):
+            assert np.any(variable.numpy() != old), (name, variable.path)
+        model.save(tmp_path / f"{name}.keras")
+        np.savez(tmp_path / f"{name}.npz", *inputs)
+        expected[name] = model(inputs).numpy()
+    script = """
+import keras, tfformer
+import numpy, pathlib, sys
+for path in pathlib.Path(sys.argv[1]).glob("*.keras"):
+    inputs = list(numpy.load(path.with_suffix(".npz")).values())
+    numpy.save(path.with_suffix(".npy"), keras.models.load_model(path)(inputs))
+"""
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, cwd=Path(__file__).parents[2])
+    for name in LAYERS:
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), expected[name], err_msg=name)

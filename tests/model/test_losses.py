@@ -1,0 +1,169 @@
+"""The loss against NumPy's sum over the vocabulary and against Keras' cross-entropy."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy, symmetric_divergence
+
+RNG = np.random.default_rng(1)
+LOGITS = RNG.normal(scale=3, size=(2, 5, 7)).astype(np.float32)
+LABELS = np.array([[4, 6, 3, 0, 0], [1, 2, 5, 6, 3]])
+WEIGHTS = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.float32)
+SMOOTHINGS = [0.0, 0.1, 0.6]
+
+
+def cross_entropy(labels, logits, smoothing):
+    """-sum over v of ((1 - e) [v = label] + e / V) log p_v, one token after the other."""
+    probabilities = np.exp(logits, dtype=np.float64) / np.exp(logits, dtype=np.float64).sum(-1, keepdims=True)
+    nats = np.zeros(labels.shape)
+    for place in np.ndindex(labels.shape):
+        for v, p in enumerate(probabilities[place]):
+            nats[place] -= ((1 - smoothing) * (v == labels[place]) + smoothing / logits.shape[-1]) * np.log(p)
+    return nats
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_each_token_costs_the_smoothed_cross_entropy_in_nats(smoothing):
+    loss = SmoothedCrossEntropy(smoothing, reduction="none")
+    np.testing.assert_allclose(loss(LABELS, LOGITS), cross_entropy(LABELS, LOGITS, smoothing), rtol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_equals_keras_cross_entropy_of_one_hot_labels(smoothing):
+    reference = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=smoothing, reduction="none")
+    expected = reference(np.eye(7, dtype=np.float32)[LABELS], LOGITS)
+    np.testing.assert_allclose(SmoothedCrossEntropy(smoothing, reduction="none")(LABELS, LOGITS), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_weights_of_zero_make_it_the_mean_over_real_tokens(smoothing):
+    expected = cross_entropy(LABELS, LOGITS, smoothing)[WEIGHTS == 1].mean()
+    loss = SmoothedCrossEntropy(smoothing)(LABELS, LOGITS, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
+def test_more_padding_changes_nothing():
+    def padded(array):
+        return np.concatenate([array, np.zeros_like(array)], axis=1)
+
+    loss = SmoothedCrossEntropy(0.1)
+    expected = loss(LABELS, LOGITS, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(loss(padded(LABELS), padded(LOGITS), sample_weight=padded(WEIGHTS)), expected, rtol=1e-6)
+
+
+def test_padding_sends_back_no_gradient_and_real_tokens_do():
+    logits = tf.Variable(LOGITS)
+    with tf.GradientTape() as tape:
+        loss = SmoothedCrossEntropy(0.1)(LABELS, logits, sample_weight=WEIGHTS)
+    gradient = np.abs(tape.gradient(loss, logits)).max(axis=-1)
+    np.testing.assert_array_equal(gradient > 0, WEIGHTS == 1)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_the_gradient_is_the_softmax_less_the_smoothed_target(smoothing):
+    logits = tf.Variable(LOGITS)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(SmoothedCrossEntropy(smoothing, reduction="none")(LABELS, logits) * WEIGHTS)
+    softmax = np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True)
+    target = (1 - smoothing) * np.eye(7)[LABELS] + smoothing / 7
+    np.testing.assert_allclose(tape.gradient(loss, logits), WEIGHTS[..., None] * (softmax - target), atol=1e-6)
+
+
+def test_a_label_without_any_probability_costs_how_far_below_the_best_it_is():
+    logits = np.array([[[0.0, 300.0, -50.0]]], np.float32)  # e^-300 is 0 in float32
+    np.testing.assert_allclose(SmoothedCrossEntropy(0.0)([[0]], logits), 300, rtol=1e-6)
+
+
+def test_uniform_logits_cost_the_logarithm_of_the_vocabulary_size():
+    loss = SmoothedCrossEntropy(0.1)(LABELS, np.zeros((2, 5, 7), np.float32))
+    np.testing.assert_allclose(loss, np.log(7), rtol=1e-6)
+
+
+@pytest.mark.parametrize("smoothing", [0.1, 0.4])
+def test_the_smoothed_distribution_itself_costs_least(smoothing):
+    """Gibbs' inequality: cross-entropy is at least the entropy, with equality at log q."""
+    q = (1 - smoothing) * np.eye(7)[LABELS] + smoothing / 7
+    entropy = -(q * np.log(q)).sum(-1).mean()
+    loss = SmoothedCrossEntropy(smoothing)
+    np.testing.assert_allclose(loss(LABELS, np.log(q).astype(np.float32)), entropy, rtol=1e-5)
+    assert loss(LABELS, np.log(q).astype(np.float32) + 0.1 * LOGITS) > entropy
+
+
+def test_half_precision_logits_are_measured_in_float32():
+    logits = tf.cast(LOGITS, tf.bfloat16)
+    loss = SmoothedCrossEntropy(0.1, reduction="none").call(tf.constant(LABELS), logits)
+    assert loss.dtype == tf.float32
+    np.testing.assert_allclose(loss, cross_entropy(LABELS, np.asarray(logits, np.float32), 0.1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0, 1.5])
+def test_a_smoothing_outside_its_range_is_refused(smoothing):
+    message = rf"^label_smoothing={smoothing} must be at least 0 and below 1$"
+    with pytest.raises(ValueError, match=message):
+        SmoothedCrossEntropy(smoothing)
+
+
+def test_survives_serialising():
+    config = keras.saving.serialize_keras_object(SmoothedCrossEntropy(0.3, reduction="sum", name="nats"))
+    loss = keras.saving.deserialize_keras_object(config)
+    assert (type(loss), loss.name) == (SmoothedCrossEntropy, "nats")
+    np.testing.assert_allclose(loss(LABELS, LOGITS), cross_entropy(LABELS, LOGITS, 0.3).sum(), rtol=1e-5)
+
+
+# R-Drop
+
+
+def softmax(logits):
+    return np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+
+
+def kullback_leibler(p, q):
+    return (p * np.log(p / q)).sum(-1)
+
+
+def test_the_divergence_is_kullback_and_leiblers_in_both_directions():
+    p, q = softmax(LOGITS[0]), softmax(LOGITS[1])
+    expected = kullback_leibler(p, q) + kullback_leibler(q, p)
+    np.testing.assert_allclose(symmetric_divergence(LOGITS[0], LOGITS[1]), expected, rtol=1e-5)
+    np.testing.assert_array_equal(symmetric_divergence(LOGITS, LOGITS), np.zeros((2, 5)))
+
+
+def test_the_divergences_gradient_is_the_slope_of_small_steps():
+    weights, step = np.arange(1.0, 6.0), 1e-4
+    one, other = (tf.constant(side, tf.float64) for side in LOGITS)
+    with tf.GradientTape() as tape:
+        tape.watch([one, other])
+        loss = tf.reduce_sum(symmetric_divergence(one, other) * weights)
+    for side, gradient in enumerate(map(np.array, tape.gradient(loss, [one, other]))):
+        for place in np.ndindex(5, 7):
+            ends = []
+            for sign in (1, -1):
+                moved = np.array(LOGITS, np.float64)
+                moved[side][place] += sign * step
+                ends.append(symmetric_divergence(*moved).numpy() @ weights)
+            assert gradient[place] == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 3.0])
+def test_r_drop_is_the_mean_cross_entropy_of_two_passes_and_half_their_mean_divergence(alpha):
+    """Equation 4 of the paper, halved: the mean of both passes in place of their sum."""
+    labels, weights = np.stack([LABELS[0]] * 2), np.stack([WEIGHTS[0]] * 2)
+    p, q = softmax(LOGITS[0]), softmax(LOGITS[1])
+    divergence = (kullback_leibler(p, q) + kullback_leibler(q, p)) / 2
+    expected = cross_entropy(labels, LOGITS, 0.1)[:, :3].mean() + alpha / 2 * divergence[:3].mean()
+    loss = RDropCrossEntropy(alpha, 0.1)(labels, LOGITS, sample_weight=weights)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
+def test_r_drop_refuses_a_negative_alpha_and_a_batch_without_halves():
+    with pytest.raises(ValueError, match=r"^alpha=-1 must be at least 0$"):
+        RDropCrossEntropy(-1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="needs each row twice, in both halves of the batch"):
+        RDropCrossEntropy(1.0)(LABELS[:1], LOGITS[:1])
+
+
+def test_r_drop_survives_serialising():
+    loss = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(RDropCrossEntropy(2.5, 0.3)))
+    assert (type(loss), loss.alpha, loss.label_smoothing) == (RDropCrossEntropy, 2.5, 0.3)

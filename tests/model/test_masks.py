@@ -1,0 +1,47 @@
+"""Masks against arrays written by hand: 1 = may be attended to."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfformer.model.masks import look_ahead_mask, padding_mask
+
+
+def test_padding_mask_is_true_on_every_id_but_zero():
+    ids = tf.constant([[5, 1, 3, 0], [2, 0, 0, 0], [9, 0, 7, 3]])
+    mask = padding_mask(ids)
+    assert mask.dtype == tf.bool
+    np.testing.assert_array_equal(mask, np.array([[[[1, 1, 1, 0]]], [[[1, 0, 0, 0]]], [[[1, 0, 1, 1]]]], bool))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"queries": 1}, [[1]]),
+        ({"queries": 4}, [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]),
+        ({"queries": 2, "keys": 4}, [[1, 0, 0, 0], [1, 1, 0, 0]]),
+        ({"queries": 3, "keys": 2}, [[1, 0], [1, 1], [1, 1]]),
+        ({"queries": 1, "keys": 5, "first": 0}, [[1, 0, 0, 0, 0]]),
+        ({"queries": 1, "keys": 5, "first": 3}, [[1, 1, 1, 1, 0]]),
+        ({"queries": 2, "keys": 5, "first": 2}, [[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]),
+        ({"queries": 1, "keys": 3, "first": 7}, [[1, 1, 1]]),
+    ],
+)
+def test_look_ahead_mask_hides_every_later_position(arguments, expected):
+    mask = look_ahead_mask(**arguments)
+    assert mask.dtype == tf.bool
+    np.testing.assert_array_equal(mask, np.array([[expected]], bool))
+
+
+def test_masks_are_the_same_in_a_graph_of_unknown_sizes():
+    sizes = [tf.TensorSpec([], tf.int32)] * 3
+    in_graph = tf.function(look_ahead_mask, input_signature=sizes)
+    np.testing.assert_array_equal(in_graph(2, 4, 1), np.array([[[[1, 1, 0, 0], [1, 1, 1, 0]]]], bool))
+    in_graph = tf.function(padding_mask, input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    np.testing.assert_array_equal(in_graph([[4, 0], [0, 4]]), np.array([[[[1, 0]]], [[[0, 1]]]], bool))
+
+
+def test_both_masks_together_allow_what_is_neither_padding_nor_later():
+    both = padding_mask(tf.constant([[5, 0, 5], [5, 5, 0]])) & look_ahead_mask(3)
+    first, second = [[1, 0, 0], [1, 0, 0], [1, 0, 1]], [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
+    np.testing.assert_array_equal(both, np.array([[first], [second]], bool))

@@ -1,0 +1,443 @@
+"""The model: composition, parameter counts, ties, masks, cached decoding, what Keras does with it, learning to copy."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfformer
+from tfformer.inference.search import LOWEST, beam_search, greedy_search
+from tfformer.model.masks import look_ahead_mask
+from tfformer.model.transformer import Transformer
+from tfformer.special_ids import END_ID, START_ID
+
+SOURCE = np.array([[5, 9, 4, 7, 3], [8, 3, 0, 0, 0], [6, 6, 10, 3, 0]], np.int32)
+TARGET = np.array([[2, 7, 12, 5, 5, 9], [2, 4, 0, 0, 0, 0], [2, 11, 6, 8, 4, 0]], np.int32)
+INPUTS = {"source": SOURCE, "target": TARGET}
+TIES = ["none", "output", "all"]
+each_tie = pytest.mark.parametrize("tie", TIES)
+each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
+
+
+def small(tie="output", seed=1, **changes):
+    """A model of 13 tokens a side with every weight random, so that no bias is zero and no scale one."""
+    settings = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0, "tie_embeddings": tie}
+    model = Transformer(13, 13, **(settings | changes))
+    rng = np.random.default_rng(seed)
+    model.set_weights(
+        [rng.normal(scale=0.25, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.2) for w in model.get_weights()]
+    )
+    return model
+
+
+def sizes(d_model, num_layers, vocab_size, d_ff):
+    """Weights of the paper's model by hand: kernels and biases, two numbers per normalised feature, one embedding."""
+    attention = 4 * (d_model * d_model + d_model)
+    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
+    norm = 2 * d_model
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    return num_layers * (encoder_layer + decoder_layer) + vocab_size * d_model
+
+
+# Composition and size
+
+
+@each_tie
+@each_norm
+@pytest.mark.parametrize("output_bias", [False, True])
+def test_logits_are_embeddings_positions_layers_and_the_transposed_embedding(tie, norm, output_bias):
+    """The layers have tests of their own; what is around them is written out here in NumPy."""
+    model = small(tie, norm=norm, output_bias=output_bias, dropout=0.3, position_layout="halves", num_decoder_layers=3)
+    assert (len(model.encoder.layers), len(model.decoder.layers)) == (2, 3)
+
+    def enter(embedding, ids):
+        angles = np.arange(ids.shape[1])[:, np.newaxis] / 10000 ** (np.arange(8) / 8)
+        return np.asarray(embedding.embeddings)[ids] * 4 + np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+    def leave(stack, x):
+        if norm == "post":
+            return x
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6)
+        return x * stack.normalization.gamma.numpy() + stack.normalization.beta.numpy()
+
+    mask = tf.constant(SOURCE != 0)[:, tf.newaxis, tf.newaxis]
+    x = tf.cast(enter(model.source_embedding, SOURCE), tf.float32)
+    for layer in model.encoder.layers:
+        x = layer(x, mask)
+    memory = leave(model.encoder, x.numpy())
+    x = tf.cast(enter(model.target_embedding, TARGET), tf.float32)
+    for layer in model.decoder.layers:
+        x = layer(x, tf.constant(memory), look_ahead_mask(6), mask)
+    expected = leave(model.decoder, x.numpy()) @ np.asarray(model.output_embedding.embeddings).T
+    if output_bias:
+        assert model.output_bias.shape == (13,)
+        expected = expected + model.output_bias.numpy()
+    logits = model(INPUTS)
+    assert logits.shape == (3, 6, 13)
+    np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("source", "target"), [((1, 1), (1, 1)), ((4, 9), (4, 2)), ((2, 3), (2, 20))])
+def test_logits_have_the_targets_length_and_the_target_vocabulary(source, target):
+    model = Transformer(11, 17, num_layers=1, d_model=8, num_heads=2, d_ff=8)
+    logits = model({"source": np.ones(source, np.int32), "target": np.ones(target, np.int32)})
+    assert logits.shape == (*target, 17)
+
+
+def test_base_model_has_the_parameters_of_the_paper():
+    """65 million in table 3, with a shared vocabulary of about 37,000."""
+    count = Transformer(37_000, 37_000, tie_embeddings="all").count_params()
+    assert count == sizes(d_model=512, num_layers=6, vocab_size=37_000, d_ff=2048)
+    assert count == pytest.approx(65e6, rel=0.03)
+
+
+def test_big_model_has_the_parameters_of_the_paper():
+    """213 million in table 3, by the formula that counts the models which are built here."""
+    assert sizes(d_model=1024, num_layers=6, vocab_size=37_000, d_ff=4096) == pytest.approx(213e6, rel=0.01)
+    for d_model, num_layers, vocab_size, d_ff in ((16, 1, 10, 64), (24, 3, 50, 96)):
+        model = Transformer(vocab_size, vocab_size, num_layers, d_model, 4, d_ff, tie_embeddings="all")
+        assert model.count_params() == sizes(d_model, num_layers, vocab_size, d_ff)
+
+
+def test_options_add_and_remove_the_parameters_they_name():
+    base = small().count_params()
+    assert base == sizes(16, 2, 13, 24) + 13 * 16  # "output" has two embeddings
+    assert small("none").count_params() == base + 13 * 16
+    assert small("all").count_params() == base - 13 * 16
+    assert small(output_bias=True).count_params() == base + 13
+    assert small(norm="pre").count_params() == base + 2 * 2 * 16  # a normalisation after each stack
+    assert small(use_bias=False).count_params() == base - (2 + 2 * 2) * 4 * 16
+    one_decoder_layer = 2 * 4 * (16 * 16 + 16) + (16 * 24 + 24 + 24 * 16 + 16) + 3 * 2 * 16
+    assert small(num_decoder_layers=5).count_params() == base + 3 * one_decoder_layer
+
+
+# Ties
+
+
+@pytest.mark.parametrize(("tie", "matrices"), [("none", 3), ("output", 2), ("all", 1)])
+def test_tied_embeddings_are_one_variable(tie, matrices):
+    model = small(tie)
+    source, target, output = (
+        layer.embeddings for layer in (model.source_embedding, model.target_embedding, model.output_embedding)
+    )
+    assert len({id(source), id(target), id(output)}) == matrices
+    assert (output is target) == (tie != "none")
+    assert (source is target) == (tie == "all")
+    assert sum(weight.shape == (13, 16) for weight in model.trainable_variables) == matrices
+
+
+@each_tie
+def test_each_embedding_learns_from_every_end_it_serves(tie):
+    """A matrix that serves the output gets gradient in every row, one that only looks ids up in theirs alone."""
+    model = small(tie)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.nn.log_softmax(model(INPUTS))[..., 5])
+    embeddings = [model.source_embedding, model.target_embedding, model.output_embedding]
+    gradients = tape.gradient(loss, [layer.embeddings.value for layer in embeddings])
+    source, target, output = (set(np.flatnonzero(np.abs(tf.convert_to_tensor(g)).max(axis=1) > 0)) for g in gradients)
+    everything = set(range(13))
+    seen = set(SOURCE.ravel()) - {0}  # padding is never attended to
+    assert output == everything
+    assert source == (everything if tie == "all" else seen)
+    assert target == (set(TARGET.ravel()) if tie == "none" else everything)
+
+
+def test_one_matrix_for_two_vocabularies_is_refused():
+    message = (
+        "^tie_embeddings='all' needs one shared vocabulary, but source_vocab_size=10 and target_vocab_size=11; "
+        "share the vocabulary or choose 'output'$"
+    )
+    with pytest.raises(ValueError, match=message):
+        Transformer(10, 11, tie_embeddings="all")
+
+
+def test_an_unknown_tie_is_refused():
+    message = "^tie_embeddings='both' is not known; choose one of 'none', 'output', 'all'$"
+    with pytest.raises(ValueError, match=message):
+        Transformer(10, 10, tie_embeddings="both")
+
+
+# What may influence what
+
+
+@each_norm
+@pytest.mark.parametrize("position", [1, 3, 5])
+def test_changing_a_target_token_never_changes_the_logits_before_it_and_does_after(norm, position):
+    model = small(norm=norm)
+    changed = TARGET.copy()
+    changed[:, position] = (changed[:, position] + 1) % 13
+    before, after = model(INPUTS), model({"source": SOURCE, "target": changed})
+    np.testing.assert_array_equal(after[:, :position], before[:, :position])
+    assert (np.abs(after[:, position:] - before[:, position:]).max(axis=-1) > 1e-3).all()
+
+
+@each_norm
+def test_more_padding_changes_nothing(norm):
+    model = small(norm=norm)
+    padded = {name: np.pad(ids, ((0, 0), (0, 4))) for name, ids in INPUTS.items()}
+    np.testing.assert_allclose(model(padded)[:, :6], model(INPUTS), rtol=1e-4, atol=1e-4)
+
+
+@each_norm
+def test_what_stands_on_padding_in_the_memory_changes_nothing(norm):
+    model = small(norm=norm)
+    memory, mask = model.encode(SOURCE)
+    noise = np.where(SOURCE[:, :, np.newaxis] == 0, 1e3, 0)
+    expected = model.decode(TARGET, memory, mask)
+    np.testing.assert_allclose(model.decode(TARGET, memory + noise, mask), expected, rtol=1e-5, atol=1e-5)
+    everywhere = model.decode(TARGET, memory + 1.0, mask)
+    assert np.abs(everywhere - expected).max() > 1e-2
+
+
+def test_a_sentence_is_the_same_alone_and_in_a_batch():
+    model = small()
+    together = model(INPUTS)
+    for row in range(3):
+        source, target = SOURCE[row][SOURCE[row] != 0], TARGET[row][TARGET[row] != 0]
+        alone = model({"source": source[np.newaxis], "target": target[np.newaxis]})[0]
+        np.testing.assert_allclose(together[row, : len(target)], alone, rtol=1e-4, atol=1e-4)
+
+
+def test_every_source_token_influences_every_target_position():
+    model = small()
+    for position in range(5):
+        changed = SOURCE[:1].copy()
+        changed[0, position] = 12
+        difference = model({"source": changed, "target": TARGET[:1]}) - model(
+            {"source": SOURCE[:1], "target": TARGET[:1]}
+        )
+        assert (np.abs(difference).max(axis=-1) > 1e-4).all()
+
+
+def test_a_stack_without_masks_sees_everything():
+    """As with masks that are true everywhere, and without a word from Keras."""
+    x, memory = tf.random.normal((2, 3, 8), seed=1), tf.random.normal((2, 5, 8), seed=2)
+    encoder, decoder = tfformer.Encoder(1, 8, 2, 16), tfformer.Decoder(1, 8, 2, 16)
+    all_of_x, all_of_memory = tf.ones((2, 1, 3, 3), bool), tf.ones((2, 1, 1, 5), bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(encoder(x), encoder(x, all_of_x), atol=1e-6)
+        np.testing.assert_allclose(decoder(x, memory), decoder(x, memory, all_of_x, all_of_memory), atol=1e-6)
+
+
+def test_dropout_acts_in_training_alone_and_on_embeddings_plus_positions():
+    model, without = small(dropout=0.3), small(dropout=0.0)
+    expected = model(INPUTS)
+    np.testing.assert_array_equal(model(INPUTS, training=False), expected)
+    np.testing.assert_array_equal(without(INPUTS, training=True), without(INPUTS))
+    assert np.abs(model(INPUTS, training=True) - expected).max() > 0.1
+    for stack in (model.encoder, model.decoder):
+        embeddings = tf.random.stateless_normal([4, 50, 16], seed=[1, 2])
+        entered, dropped = stack.enter(embeddings).numpy(), stack.enter(embeddings, training=True).numpy()
+        np.testing.assert_allclose(entered, stack.positions(embeddings), rtol=1e-6)
+        kept = dropped != 0
+        assert kept.mean() == pytest.approx(0.7, abs=4 * (0.3 * 0.7 / kept.size) ** 0.5)
+        np.testing.assert_allclose(dropped[kept], entered[kept] / 0.7, rtol=1e-5)
+
+
+# Cached decoding
+
+
+@each_tie
+@each_norm
+def test_cached_decoding_equals_uncached(tie, norm):
+    model = small(tie, norm=norm, num_decoder_layers=3, output_bias=True)
+    expected = model(INPUTS)
+    memory, cache = model.memory(SOURCE), model.decoder.empty_cache(3, 8)
+    for step in range(6):
+        logits, cache = model.decode_step(tf.constant(TARGET[:, step]), step, cache, memory)
+        np.testing.assert_allclose(logits, expected[:, step], rtol=1e-4, atol=1e-5)
+
+
+@each_norm
+def test_cached_decoding_of_several_beams_to_a_row_of_memory_equals_uncached(norm):
+    """Each sentence has its own beams, with tokens of their own, and looks at its own source alone."""
+    model, beams = small(norm=norm), 4
+    target = np.random.default_rng(5).integers(1, 13, size=(3 * beams, 5)).astype(np.int32)
+    expected = model({"source": SOURCE.repeat(beams, axis=0), "target": target})
+    memory, cache = model.memory(SOURCE), model.decoder.empty_cache(3 * beams, 5)
+    for step in range(5):
+        logits, cache = model.decode_step(tf.constant(target[:, step]), step, cache, memory)
+        np.testing.assert_allclose(logits, expected[:, step], rtol=1e-4, atol=1e-5)
+
+
+@each_norm
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_a_cache_that_is_too_short_grows(norm, in_graph):
+    """Five positions through a cache that begins with one: it doubles three times and loses nothing."""
+    model, target = small(norm=norm), np.random.default_rng(6).integers(1, 13, size=(3, 5)).astype(np.int32)
+
+    def cached(room):
+        memory, cache, found = model.memory(SOURCE), model.decoder.empty_cache(3, room), []
+        for step in range(5):
+            logits, cache = model.decode_step(tf.constant(target[:, step]), step, cache, memory)
+            found.append(logits)
+        return tf.stack(found, axis=1), [tf.shape(tensor)[2] for tensor in tf.nest.flatten(cache)]
+
+    length = tf.TensorSpec((), tf.int32)
+    logits, lengths = (tf.function(cached, input_signature=[length]) if in_graph else cached)(tf.constant(1))
+    assert [int(length) for length in lengths] == [8] * 4
+    np.testing.assert_allclose(logits, model({"source": SOURCE, "target": target}), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_beam_search_with_a_cache_equals_one_that_recomputes_every_prefix(beam_size):
+    model, limits, longest = small(seed=4), tf.constant([6, 3, 5]), 6
+
+    def recompute(ids, step, state):
+        source, prefix = state
+        prefix = tf.where(tf.range(longest) == step, ids[:, tf.newaxis], prefix)
+        return model({"source": source, "target": prefix})[:, step], (source, prefix)
+
+    memory = model.memory(SOURCE)
+
+    def cached(ids, step, cache):
+        return model.decode_step(ids, step, cache, memory)
+
+    rows = 3 * beam_size
+    state = (tf.constant(SOURCE.repeat(beam_size, axis=0)), tf.zeros([rows, longest], tf.int32))
+    expected = beam_search(recompute, state, limits, beam_size)
+    found = beam_search(cached, model.decoder.empty_cache(rows, longest), limits, beam_size)
+    assert np.all(np.asarray(found.scores) > LOWEST / 2)
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-4, atol=1e-4)
+
+
+# What Keras does with it
+
+
+@each_tie
+def test_model_survives_its_config(tie):
+    changes = {"norm": "pre", "activation": "swish", "use_bias": False, "epsilon": 1e-3, "position_layout": "halves"}
+    model = small(tie, num_decoder_layers=1, output_bias=True, dropout=0.2, num_heads=4, name="own_name", **changes)
+    twin = Transformer.from_config(model.get_config())
+    assert twin.get_config() == model.get_config()
+    twin.set_weights(model.get_weights())
+    np.testing.assert_array_equal(twin(INPUTS), model(INPUTS))
+    assert twin.decoder.layers[0].config["dropout"] == twin.encoder.dropout.rate == 0.2
+
+
+def loss_and_accuracy(logits, labels, weights, smoothing):
+    """The mean over real tokens of the smoothed cross-entropy, and the share of them that is predicted right."""
+    logits = np.asarray(logits, np.float64)
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    of_label = np.take_along_axis(log_probs, labels[..., np.newaxis], axis=-1)[..., 0]
+    nats = -(1 - smoothing) * of_label - smoothing * log_probs.mean(axis=-1)
+    real = weights > 0
+    return nats[real].mean(), (logits.argmax(-1) == labels)[real].mean()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision_trains_with_a_finite_loss_and_float32_variables(policy):
+    model, full = small(dtype=policy, num_layers=1), small(num_layers=1)
+    logits = model(INPUTS)
+    assert logits.dtype == model.compute_dtype == policy.removeprefix("mixed_")
+    assert {variable.dtype for variable in model.variables} == {"float32"}
+    spread = np.std(full(INPUTS))
+    assert np.abs(np.asarray(logits, np.float32) - full(INPUTS)).mean() < 0.05 * spread
+    model.compile(keras.optimizers.Adam(1e-3), tfformer.SmoothedCrossEntropy(0.1), jit_compile=False)
+    labels, weights = np.roll(TARGET, -1, axis=1), (TARGET != 0).astype(np.float32)
+    losses = [float(model.train_on_batch(INPUTS, labels, weights)) for _ in range(4)]
+    expected, _ = loss_and_accuracy(full(INPUTS), labels, weights, 0.1)
+    assert losses[0] == pytest.approx(expected, rel=0.05)
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize(
+    ("vocab_size", "num_layers"),
+    [(50, 1), pytest.param(8000, 4, marks=pytest.mark.slow)],
+    ids=["small", "as_in_the_readme"],
+)
+def test_compile_fit_evaluate_predict_and_load_in_a_fresh_process(tmp_path, vocab_size, num_layers):
+    """The fresh process knows the model, the loss and the schedule by `import keras, tfformer` alone."""
+    rng = np.random.default_rng(0)
+    source, target = (rng.integers(4, vocab_size, size=(12, length)).astype(np.int32) for length in (7, 9))
+    target[:, 0] = START_ID
+    source[::2, 4:] = target[1::2, 6:] = 0
+    labels, weights = np.roll(target, -1, axis=1), (target != 0).astype(np.float32)
+    inputs = {"source": source, "target": target}
+    dataset = tf.data.Dataset.from_tensor_slices((inputs, labels, weights)).batch(4)
+
+    model = tfformer.Transformer(
+        source_vocab_size=vocab_size,
+        target_vocab_size=vocab_size,
+        num_layers=num_layers,
+        d_model=128,
+        num_heads=4,
+        d_ff=256,
+        dropout=0.1,
+    )
+    model.compile(
+        optimizer=keras.optimizers.Adam(tfformer.WarmupSchedule(d_model=128, warmup_steps=4000)),
+        loss=tfformer.SmoothedCrossEntropy(label_smoothing=0.1),
+        weighted_metrics=["accuracy"],
+    )
+    before = model.get_weights()
+    board = keras.callbacks.TensorBoard(tmp_path / "logs")
+    model.fit(dataset, callbacks=[board], shuffle=False, verbose=0)
+    for variable, old in zip(model.trainable_variables, before, strict=True):
+        assert np.any(variable.numpy() != old), variable.path
+    assert list((tmp_path / "logs").rglob("events.out.tfevents.*"))
+
+    logits = model({"source": source, "target": target})
+    loss, accuracy = loss_and_accuracy(logits, labels, weights, 0.1)
+    results = model.evaluate(tf.data.Dataset.from_tensors((inputs, labels, weights)), verbose=0, return_dict=True)
+    assert results["loss"] == pytest.approx(loss, rel=1e-4)
+    assert results["accuracy"] == pytest.approx(accuracy, abs=1e-6)
+    np.testing.assert_allclose(model.predict(dataset, verbose=0), logits, rtol=1e-3, atol=1e-4)
+
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again(inputs), logits)
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    script = """
+import keras, tfformer
+import numpy
+model = keras.models.load_model("model.keras")
+numpy.save("logits.npy", model(dict(numpy.load("inputs.npz"))))
+numpy.save("optimizer.npy", [int(model.optimizer.iterations), float(model.optimizer.learning_rate)])
+"""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, env=environment)
+    np.testing.assert_array_equal(np.load(tmp_path / "logits.npy"), logits)
+    fourth_rate = 128**-0.5 * 4 * 4000**-1.5
+    np.testing.assert_allclose(np.load(tmp_path / "optimizer.npy"), [3, fourth_rate], rtol=1e-5)
+
+
+# Learning
+
+
+def test_learns_to_copy_and_then_copies_unseen_sequences_perfectly():
+    """1,000 sequences of 4 to 6 of eight symbols, none of them among the training's; greedy search with a cache."""
+    keras.utils.set_random_seed(1)
+    rng = np.random.default_rng(1)
+
+    def sequences(count):
+        symbols = rng.integers(4, 12, size=(count, 6))
+        lengths = rng.integers(4, 7, size=(count, 1))
+        rows = np.where(np.arange(7) < lengths, np.pad(symbols, ((0, 0), (0, 1))), 0)
+        np.put_along_axis(rows, lengths, END_ID, axis=1)
+        return rows.astype(np.int32)
+
+    train, unseen = sequences(64 * 400), sequences(3000)
+    seen = set(map(bytes, train))
+    unseen = np.array([row for row in unseen if bytes(row) not in seen])[:1000]
+    assert len(unseen) == 1000
+    model = Transformer(12, 12, num_layers=1, d_model=32, num_heads=4, d_ff=64, dropout=0.0, tie_embeddings="all")
+    model.compile(keras.optimizers.Adam(5e-3), tfformer.SmoothedCrossEntropy(0.1), jit_compile=False)
+    started = np.pad(train[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)
+    model.fit({"source": train, "target": started}, train, sample_weight=train != 0, batch_size=64, verbose=0)
+
+    memory = model.memory(unseen)
+    limits = tf.fill([len(unseen)], 9)  # longer than any answer, so that the end token has to be learned
+    cache = model.decoder.empty_cache(len(unseen), 9)
+    found = greedy_search(lambda ids, step, state: model.decode_step(ids, step, state, memory), cache, limits)
+    np.testing.assert_array_equal(found.ids[:, 0], np.pad(unseen, ((0, 0), (0, 2))))

@@ -1,0 +1,60 @@
+"""Which room may know which: imports between rooms of the package follow one table."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import tfformer
+
+PACKAGE = Path(tfformer.__file__).parent
+EVERYWHERE = {"config", "files", "special_ids", "version"}
+MAY_IMPORT = {
+    "model": set(),
+    "phrasebook": set(),
+    "data": {"phrasebook"},
+    "run_directory": {"model", "data"},
+    "inference": {"run_directory", "model", "data"},
+    "training": {"inference", "run_directory", "model", "data"},
+    "importing": {"run_directory", "model", "data"},
+    "export": {"inference", "run_directory", "model", "data"},
+    "explain": {"training", "inference", "run_directory", "model", "data", "phrasebook"},
+    "serving": {"export", "inference"},
+}
+TOP = {"__init__", "__main__", "cli"}
+ROOMS = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()} - {"recipes", "__pycache__"}
+
+
+def files_of(room: str) -> list[Path]:
+    folder = PACKAGE / room
+    return sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
+
+
+def rooms_imported(file: Path) -> set[str]:
+    """The rooms that a file names in its import statements, wherever in the file they stand."""
+    modules = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "tfformer":
+            modules |= {f"tfformer.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+    return {module.split(".")[1] for module in modules if module.startswith("tfformer.")}
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS - TOP))
+def test_a_room_imports_only_the_rooms_that_it_may(room):
+    allowed = {room} | EVERYWHERE | MAY_IMPORT.get(room, set())
+    if room in EVERYWHERE:
+        allowed = EVERYWHERE
+    for file in files_of(room):
+        assert rooms_imported(file) <= allowed, file
+
+
+def test_every_room_of_the_table_but_one_to_come_is_there():
+    assert set(MAY_IMPORT) - {"importing"} <= ROOMS
+
+
+def test_no_room_is_missing_from_the_table():
+    assert set(MAY_IMPORT) >= ROOMS - TOP - EVERYWHERE

@@ -1,0 +1,80 @@
+"""The examples run and show what they say; so do the scripts that measure or choose text."""
+
+import gzip
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tfformer import phrasebook
+from tfformer.cli import verbs as cli
+
+ROOT = Path(__file__).parents[2]
+
+
+def output_of(program: str, *arguments) -> list[str]:
+    command = [sys.executable, ROOT / program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_the_sentence_classifier_learns_what_a_question_is():
+    """Far better than always saying that it is none."""
+    right, none = (
+        float(part.rstrip("%")) for part in output_of("examples/sentence_classifier.py")[-1].split() if "%" in part
+    )
+    assert right > 98 > none + 8
+
+
+@pytest.mark.slow
+def test_both_arms_of_the_pretrained_encoder_are_trained_and_compared(tmp_path):
+    for split, count in (("train", 400), ("val", 40)):
+        for number, language in enumerate(("en", "de")):
+            lines = [(pair.source, pair.target)[number] for pair in phrasebook.pairs(split.replace("val", "valid"))]
+            text = "".join(line + "\n" for line in lines[:count])
+            (tmp_path / f"{split}.{language}.gz").write_bytes(gzip.compress(text.encode()))
+    small = ["--pairs", 100, "--epochs", 1, "--minutes", 0.05, "--vocab-size", 120]
+    printed = output_of("examples/pretrained_encoder.py", "--data", tmp_path, "--output", tmp_path / "runs", *small)
+    results = json.loads(printed[-1])
+    assert list(results) == ["from nothing", "from the language model"]
+    assert np.isfinite([result["val_loss"] for result in results.values()]).all()
+    assert [line.split(":")[0] for line in printed[-3:-1]] == list(results)
+
+
+def test_the_n_gram_model_counts_contexts_to_the_end_token():
+    """Worked by hand: trained on one piece and the end, each of the two is one of two seen, then for each length of the
+    context the share 1/4 is the count's and 3/4 that of the shorter context; the same for both."""
+    spec = importlib.util.spec_from_file_location("phrasebook_lm", ROOT / "scripts" / "phrasebook_lm.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    rows = [["<s>"] * 4 + ["a", "</s>"]]
+    p = 1 / 2
+    for _ in range(4):
+        p = 1 / 4 + 3 / 4 * p
+    assert module.n_gram_bits(rows, rows * 3) == pytest.approx(-3 * 2 * np.log2(p))
+
+
+def test_of_each_beam_the_closest_to_the_reference_are_kept_and_equal_ones_count_once(tmp_path):
+    dog, shorter, cat = "Ein Hund läuft im Schnee .", "Ein Hund im Schnee .", "Eine Katze schläft ."
+    beams, references, kept = (tmp_path / name for name in ("beams", "references", "kept"))
+    beams.write_text("\n".join([shorter, cat, dog, cat, cat, ""]) + "\n", "utf-8")
+    references.write_text(f"{dog}\n{cat}\n", "utf-8")
+    output_of("scripts/multi30k/closest.py", beams, references, 2, kept)
+    assert kept.read_text("utf-8").splitlines() == [dog, cat, shorter, ""]
+    beams.write_text("\n".join([cat] * 4) + "\n", "utf-8")
+    output_of("scripts/multi30k/closest.py", beams, references, 2, kept)
+    assert kept.read_text("utf-8").splitlines() == [cat] * 4
+
+
+@pytest.mark.slow
+def test_the_phrasebooks_language_model_beats_five_grams_and_writes_by_the_grammar(tmp_path):
+    assert cli.main(["train", "phrasebook-lm", "--run-dir", str(tmp_path / "run")]) == 0
+    result = json.loads(output_of("scripts/phrasebook_lm.py", tmp_path / "run")[-1])
+    assert result["bits_per_byte"] < 0.9 * result["n_gram_bits_per_byte"] < 0.9
+    assert result["cautious"]["grammatical"] >= 0.95

@@ -1,0 +1,107 @@
+"""The server's gRPC: what it answers, and what it refuses."""
+
+import asyncio
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2
+from tensorflow_serving.apis import get_model_metadata_pb2, predict_pb2, prediction_service_pb2_grpc
+
+from tfformer.serving import grpc_service as serving_grpc
+
+
+@pytest.fixture(scope="module")
+def stub(server):
+    with grpc.insecure_channel(server.grpc) as channel:
+        yield prediction_service_pb2_grpc.PredictionServiceStub(channel)
+
+
+def predict_request(
+    signature="", name="echo", version=None, label="", outputs=(), **inputs
+) -> predict_pb2.PredictRequest:
+    spec = {"name": name, "signature_name": signature}
+    request = predict_pb2.PredictRequest(model_spec=spec, output_filter=outputs)
+    if version is not None:
+        request.model_spec.version.value = version
+    if label:
+        request.model_spec.version_label = label
+    for key, value in inputs.items():
+        proto = value if isinstance(value, tensor_pb2.TensorProto) else tf.make_tensor_proto(value)
+        request.inputs[key].CopyFrom(proto)
+    return request
+
+
+def test_grpc_answers_what_rest_does(stub):
+    response = stub.Predict(predict_request(text=["a", "Ж"]))
+    assert list(tf.make_ndarray(response.outputs["translation"])) == [b"v10: a", "v10: Ж".encode()]
+    np.testing.assert_allclose(tf.make_ndarray(response.outputs["score"]), [-1 / 3, -2 / 3], rtol=1e-6)
+    assert response.model_spec.version.value == 10 and response.model_spec.signature_name == "serving_default"
+    for chosen in ({"version": 9}, {"label": "stable"}):
+        response = stub.Predict(predict_request(text=["a"], **chosen))
+        assert tf.make_ndarray(response.outputs["translation"])[0] == b"v9: a"
+    ids = {"ids": np.array([[1, 2]], np.int32), "lengths": np.array([2], np.int32)}
+    response = stub.Predict(predict_request("translate_ids", **ids))
+    assert tf.make_ndarray(response.outputs["ids"]).tolist() == [[2, 1]]
+    assert list(stub.Predict(predict_request(text=["a"], outputs=["score"])).outputs) == ["score"]
+
+
+def test_grpc_metadata_holds_the_signatures(stub):
+    fields = {"model_spec": {"name": "echo"}, "metadata_field": ["signature_def"]}
+    request = get_model_metadata_pb2.GetModelMetadataRequest(**fields)
+    response = stub.GetModelMetadata(request)
+    signatures = get_model_metadata_pb2.SignatureDefMap()
+    assert response.metadata["signature_def"].Unpack(signatures) and response.model_spec.version.value == 10
+    assert signatures.signature_def["score"].inputs["source"].dtype == tf.string.as_datatype_enum
+    del request.metadata_field[:]
+    with pytest.raises(grpc.RpcError, match="metadata_field must be signature_def"):
+        stub.GetModelMetadata(request)
+
+
+def claimed(*sizes: int) -> tensor_pb2.TensorProto:
+    """A tensor that says it is larger than its message."""
+    dims = [{"size": size} for size in sizes]
+    return tensor_pb2.TensorProto(dtype=tf.string.as_datatype_enum, tensor_shape={"dim": dims}, string_val=[b"a"])
+
+
+ONE = {"dim": [{"size": 1}]}
+NO_TENSOR = ("INVALID_ARGUMENT", "is not a tensor")
+
+
+@pytest.mark.parametrize(
+    ("request_arguments", "code", "message"),
+    [
+        ({"name": "none", "text": ["a"]}, "NOT_FOUND", "no model 'none'"),
+        ({"version": 8, "text": ["a"]}, "NOT_FOUND", "no version 8"),
+        ({"label": "none", "text": ["a"]}, "INVALID_ARGUMENT", "no label 'none'"),
+        ({"signature": "none", "text": ["a"]}, "FAILED_PRECONDITION", "no signature 'none'"),
+        ({}, "INVALID_ARGUMENT", "input text is missing"),
+        ({"text": ["a"], "txt": ["a"]}, "INVALID_ARGUMENT", "no input txt"),
+        (
+            {"text": ["a"], "outputs": ["none"]},
+            "INVALID_ARGUMENT",
+            "no output none; the outputs are score",
+        ),
+        ({"text": [1.0]}, "INVALID_ARGUMENT", "must be string of rank 1; it is float32 of rank 1"),
+        ({"text": "a"}, "INVALID_ARGUMENT", "must be string of rank 1; it is string of rank 0"),
+        ({"text": np.array([], object)}, "INVALID_ARGUMENT", "1 to 64 rows; this one has 0"),
+        ({"text": ["a"] * 65}, "INVALID_ARGUMENT", "1 to 64 rows; this one has 65"),
+        ({"text": claimed(10**12)}, "INVALID_ARGUMENT", "at most 524288 values"),
+        ({"text": claimed(-1)}, "INVALID_ARGUMENT", "must have a whole shape"),
+        ({"text": tensor_pb2.TensorProto(dtype=tf.uint8.as_datatype_enum, int_val=[-7], tensor_shape=ONE)}, *NO_TENSOR),
+        ({"text": claimed(0)}, *NO_TENSOR),
+        ({"text": ["a" * 3 * 2**20]}, "RESOURCE_EXHAUSTED", "larger than max"),
+    ],
+)
+def test_grpc_refuses_with_code_and_reason(stub, request_arguments, code, message):
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Predict(predict_request(**request_arguments))
+    assert caught.value.code().name == code and message in caught.value.details()
+    assert stub.Predict(predict_request(text=["a"])).outputs["translation"].string_val == [b"v10: a"]
+
+
+def test_grpc_says_that_its_port_is_taken(server):
+    host, _, port = server.grpc.rpartition(":")
+    with pytest.raises(OSError, match=f"gRPC cannot listen on port {port} of 127.0.0.1; choose another --grpc-port"):
+        asyncio.run(serving_grpc.start(None, None, host, int(port), 1))

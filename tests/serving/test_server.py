@@ -1,0 +1,349 @@
+"""The server against the translator, against scripted models and against what nobody should send: REST, verb, page."""
+
+import asyncio
+import gzip
+import itertools
+import json
+import sys
+import threading
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import pytest
+import tensorflow as tf
+from aiohttp.test_utils import TestClient, TestServer
+from support.servers import CLIENTS, ask, run_client, scripted_server, served
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from tfformer.cli.verbs import main
+from tfformer.data.sources import read_pairs
+from tfformer.inference.translator import Translator
+from tfformer.serving import model as served_model
+from tfformer.serving import request_queue as batching
+from tfformer.serving import server as serving
+from tfformer.serving.model import Refused
+
+SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 37)]
+SENTENCES += ["", "The Ж 😀 dog.", "The dog."]
+
+
+@pytest.mark.slow
+def test_a_served_run_gives_the_translators_own_through_both_clients(tiny_run):
+    translator = Translator.load(tiny_run)
+    text = "".join(sentence + "\n" for sentence in SENTENCES)
+    with served(tiny_run, "--name", "echo") as server:
+        for beam, arguments in ((1, []), (translator.decoding.beam_size, ["--beam"])):
+            expected = [best for best, *_ in translator.n_best(SENTENCES, beam)]
+            for name in CLIENTS:
+                done = run_client(name, getattr(server, name), "--scores", "--batch-size", "7", *arguments, text=text)
+                assert done.returncode == 0, done.stderr.decode()
+                lines = [line.split("\t") for line in done.stdout.decode().removesuffix("\n").split("\n")]
+                assert [text for _, text in lines] == [best.text for best in expected]
+                scores = [float(score) for score, _ in lines]
+                assert scores == pytest.approx([best.score for best in expected], abs=1e-3)
+        hostile = [{"b64": "VGhlIP8gZG9nIMM="}, "The \x00 dog.", "x" * 1_000_000, "漢" * 200_000]
+        for sentence in hostile:
+            status, answer = ask(server, "echo:predict", {"instances": [sentence]})
+            assert status == 200 and isinstance(answer["predictions"][0]["translation"], str)
+        status, answer = ask(server, "echo:predict", IDS | {"inputs": {"ids": [[10**9]], "lengths": [1]}})
+        assert status == 400 and "1000000000" in answer["error"]
+        nothing = {"ids": [[]], "lengths": [0], "score": [0.0]}
+        empty = IDS | {"inputs": {"ids": [[]], "lengths": [0]}}
+        assert ask(server, "echo:predict", empty) == (200, {"outputs": nothing})
+        assert ask(server, "echo:predict", {"instances": [SENTENCES[0]]})[0] == 200
+
+
+def test_rows_and_columns_are_answered_in_kind(server):
+    rows = [{"translation": "v10: a", "score": -0.33333334}, {"translation": "v10: ", "score": 0.0}]
+    columns = {"translation": ["v10: a", "v10: "], "score": [-0.33333334, 0.0]}
+    named = [{"text": "a"}, {"text": ""}]
+    for instances in (["a", ""], named, [{"b64": "YQ=="}, ""], [{"text": {"b64": "YQ=="}}, {"text": ""}]):
+        assert ask(server, "echo:predict", {"instances": instances}) == (200, {"predictions": rows})
+    for inputs in ({"text": ["a", ""]}, ["a", ""], [{"b64": "YQ=="}, ""]):
+        assert ask(server, "echo:predict", {"inputs": inputs}) == (200, {"outputs": columns})
+
+
+def test_every_signature_is_answered(server):
+    beam = {"translations": ["DER HUND", "der hund"], "scores": [-1.5, -2.5]}
+    request = {"signature_name": "translate_beam", "instances": ["Der Hund"]}
+    assert ask(server, "echo:predict", request) == (200, {"predictions": [beam]})
+    instances = [{"ids": [1, 2], "lengths": 2}, {"ids": [3, 4], "lengths": 1}]
+    request = {"signature_name": "translate_ids", "instances": instances}
+    ids = [{"ids": [2, 1], "lengths": 2, "score": 3.0}, {"ids": [4, 3], "lengths": 1, "score": 7.0}]
+    assert ask(server, "echo:predict", request) == (200, {"predictions": ids})
+    request = {"signature_name": "score", "inputs": {"source": ["abc", ""], "target": ["ab", "a"]}}
+    outputs = {"log_prob": [-2.0, -1.0], "num_tokens": [3, 0]}
+    assert ask(server, "echo:predict", request) == (200, {"outputs": outputs})
+
+
+def test_text_passes_unchanged(server):
+    for text in ("Ж 😀 e\u0301 \u2028", "a\x00b", '"\\', "x" * 1_000_000):
+        status, answer = ask(server, "echo:predict", {"instances": [text]})
+        assert (status, answer["predictions"][0]["translation"]) == (200, f"v10: {text}")
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [("", "v10"), ("/versions/9", "v9"), ("/versions/10", "v10"), ("/labels/stable", "v9"), ("/labels/canary", "v10")],
+)
+def test_versions_and_labels_choose_who_answers(server, place, name):
+    answer = ask(server, f"echo{place}:predict", {"instances": ["a"]})[1]
+    assert answer["predictions"][0]["translation"] == f"{name}: a"
+    assert ask(server, f"echo{place}/metadata")[1]["model_spec"]["version"] == name.removeprefix("v")
+
+
+def test_status_and_metadata_have_tensorflow_servings_form(server):
+    well = {"error_code": "OK", "error_message": ""}
+    states = [{"version": number, "state": "AVAILABLE", "status": well} for number in ("10", "9")]
+    assert ask(server, "echo") == (200, {"model_version_status": states})
+    assert ask(server, "echo/versions/9") == (200, {"model_version_status": states[1:]})
+    status, answer = ask(server, "echo/metadata")
+    assert status == 200 and answer["model_spec"] == {"name": "echo", "signature_name": "", "version": "10"}
+    signature = answer["metadata"]["signature_def"]["signature_def"]["translate_ids"]
+    ids = signature["inputs"]["ids"]
+    assert ids["dtype"] == "DT_INT32" and [dim["size"] for dim in ids["tensor_shape"]["dim"]] == ["-1", "-1"]
+    assert signature["method_name"] == "tensorflow/serving/predict" and "score" in signature["outputs"]
+
+
+# What nobody should send
+
+IDS = {"signature_name": "translate_ids"}
+BAD = {
+    "no JSON": (b"text", 400, "not JSON"),
+    "nothing": (b"", 400, "not JSON"),
+    "half": (b'{"instances": ["a"', 400, "not JSON"),
+    "no UTF-8": (b'{"instances": ["\xff"]}', 400, "UTF-8"),
+    "a raw NUL": (b'{"instances": ["a\x00"]}', 400, "control character"),
+    "half a surrogate": (b'{"instances": ["\\ud800"]}', 400, "surrogates"),
+    "a list": (b"[1]", 400, "must be a JSON object; it is [1]"),
+    "nested": (b'{"instances": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400, "nested too deeply"),
+    "a long number": (b'{"instances": [' + b"9" * 9_999 + b"]}", 400, "integer"),
+    "an empty object": ({}, 400, "either instances or inputs"),
+    "both": ({"instances": ["a"], "inputs": ["a"]}, 400, "either instances or inputs"),
+    "no rows": ({"instances": []}, 400, "a list of one or more"),
+    "no list": ({"instances": "a"}, 400, "a list of one or more"),
+    "an empty column": ({"inputs": {"text": []}}, 400, "1 to 64 rows; this one has 0"),
+    "10,000 sentences": ({"instances": ["a"] * 10_000}, 400, "1 to 64 rows; this one has 10000"),
+    "a number": ({"instances": [7]}, 400, "input text: 7 must be a string"),
+    "null": ({"instances": [None]}, 400, "None must be a string"),
+    "a list for a string": ({"instances": [["a"]]}, 400, "['a'] must be a string"),
+    "a string for a list": ({"inputs": {"text": "a"}}, 400, "'a' must be a list"),
+    "no base64": ({"instances": [{"text": {"b64": "%"}}]}, 400, "input text: "),
+    "a missing input": ({"inputs": {}}, 400, "input text is missing"),
+    "a missing input in a row": ({"instances": [{"text": "a"}, {}]}, 400, "instance 1: input text is missing"),
+    "an unknown input": ({"inputs": {"text": ["a"], "txt": ["a"]}}, 400, "no input txt; the inputs are text"),
+    "mixed rows": ({"instances": [{"text": "a"}, "a"]}, 400, "instance 1 must be an object"),
+    "an unknown signature": ({"signature_name": "none", "instances": ["a"]}, 400, "no signature 'none'; choose one of"),
+    "a number for a signature": ({"signature_name": 7, "instances": ["a"]}, 400, "signature_name must be a string"),
+    "unnamed inputs": (IDS | {"instances": [[1]]}, 400, "several inputs: ids, lengths"),
+    "ragged ids": (IDS | {"inputs": {"ids": [[1], [1, 2]], "lengths": [1, 2]}}, 400, "the same length"),
+    "flat ids": (IDS | {"inputs": {"ids": [1], "lengths": [1]}}, 400, "1 must be a list"),
+    "rows that do not match": (IDS | {"inputs": {"ids": [[1]], "lengths": [1, 1]}}, 400, "same number of rows"),
+    "strings for ids": (IDS | {"inputs": {"ids": [["1"]], "lengths": [1]}}, 400, "'1' must be an int32"),
+    "fractions for ids": (IDS | {"inputs": {"ids": [[1.0]], "lengths": [1]}}, 400, "1.0 must be an int32"),
+    "truth for ids": (IDS | {"inputs": {"ids": [[True]], "lengths": [1]}}, 400, "True must be an int32"),
+    "large ids": (IDS | {"inputs": {"ids": [[2**31]], "lengths": [1]}}, 400, "2147483648 must be an int32"),
+    "unknown ids": (IDS | {"inputs": {"ids": [[500]], "lengths": [1]}}, 400, "500 is not in [0, 500)"),
+    "too much": (b" " * (serving.MAX_BYTES + 1), 413, "more than 2097152 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_request_is_answered_with_its_reason(server, name):
+    body, status, message = BAD[name]
+    found, answer = ask(server, "echo:predict", body)
+    assert found == status and set(answer) == {"error"} and message in answer["error"], answer
+    assert ask(server, "echo:predict", {"instances": ["a"]})[0] == 200
+
+
+def test_a_compressed_body_is_read_and_has_the_same_limits(server):
+    def ask_compressed(body: bytes) -> tuple[int, dict]:
+        return ask(server, "echo:predict", body, headers={"Content-Encoding": "gzip"})
+
+    assert ask_compressed(gzip.compress(b'{"instances": ["a"]}'))[1]["predictions"][0]["translation"] == "v10: a"
+    status, answer = ask_compressed(gzip.compress(b" " * 100_000_000))
+    assert status == 413 and "more than 2097152 bytes" in answer["error"]
+    status, answer = ask_compressed(b"no gzip")
+    assert status == 400 and "the body cannot be read" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "message"),
+    [
+        ("none:predict", 404, "no model 'none'; this server has 'echo'"),
+        ("echo/versions/8:predict", 404, "no version 8; choose one of 9, 10"),
+        ("echo/labels/none:predict", 400, "no label 'none'; choose one of stable, canary"),
+        ("echo:classify", 400, "Malformed request: POST /v1/models/echo:classify"),
+        ("echo", 400, "Malformed request: POST"),
+        ("echo/versions/x:predict", 400, "Malformed request"),
+    ],
+)
+def test_a_bad_path_is_answered_with_its_reason(server, path, status, message):
+    found, answer = ask(server, path, {"instances": ["a"]})
+    assert found == status and message in answer["error"]
+
+
+def test_good_requests_are_unharmed_by_many_others_and_by_bad_ones(server):
+    bad = [body for body, _, _ in BAD.values()]
+    plain = {f"sentence {n}": {"instances": [f"sentence {n}", "b"]} for n in range(40)}
+
+    def check(text):
+        predictions = ask(server, "echo:predict", plain[text])[1]["predictions"]
+        return [row["translation"] for row in predictions] == [f"v10: {text}", "v10: b"]
+
+    def check_ids(n):
+        request = IDS | {"inputs": {"ids": [[n] * (1 + n % 3)], "lengths": [n]}}
+        return ask(server, "echo:predict", request)[1]["outputs"]["lengths"] == [n]
+
+    with ThreadPoolExecutor(24) as threads:
+        refused = threads.map(lambda body: ask(server, "echo:predict", body)[0], bad)
+        by_ids = threads.map(check_ids, range(40))
+        assert all(threads.map(check, plain)) and all(by_ids)
+        assert list(refused) == [status for _, status, _ in BAD.values()]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(tf.errors.InvalidArgumentError, "INVALID_ARGUMENT"), (tf.errors.ResourceExhaustedError, "INTERNAL")],
+)
+def test_an_error_in_the_graph_is_answered_with_its_reason(error, code):
+    def fail(**_):
+        raise error(None, None, "Graph execution error:\n\n\tat node 7\nout of luck")
+
+    version = object.__new__(served_model.Version)
+    version._model = SimpleNamespace(signatures={"a": fail})
+    with pytest.raises(Refused, match="out of luck") as caught:
+        version.run("a", {})
+    assert caught.value.code == code
+
+
+def test_a_full_queue_refuses_and_recovers(monkeypatch):
+    monkeypatch.setattr(batching, "MAX_WAITING", 2)
+    started, go_on = threading.Event(), threading.Event()
+
+    def run(signature, inputs):
+        started.set()
+        assert go_on.wait(30)
+        return {"translation": inputs["text"]}
+
+    text = meta_graph_pb2.TensorInfo(dtype=tf.string.as_datatype_enum, tensor_shape={"dim": [{"size": -1}]})
+    signature = meta_graph_pb2.SignatureDef(inputs={"text": text})
+    version = SimpleNamespace(run=run, signature=lambda name: signature)
+    model = SimpleNamespace(name="slow", versions={1: version}, number=lambda *_: 1)
+
+    async def scenario():
+        async with TestClient(TestServer(serving.application(model))) as client:
+
+            async def predict(*sentences):
+                async with client.post("/v1/models/slow:predict", json={"instances": sentences}) as response:
+                    return response.status, await response.json()
+
+            running = asyncio.create_task(predict("a"))
+            await asyncio.to_thread(started.wait, 30)
+            waiting = [asyncio.create_task(predict(text)) for text in ("b", "c")]
+            await asyncio.sleep(0.2)
+            status, answer = await predict("d")
+            assert status == 503 and "2 sentences are waiting; try again later" in answer["error"]
+            go_on.set()
+            answers = await asyncio.gather(running, *waiting)
+            assert answers == [(200, {"predictions": [text]}) for text in "abc"]
+            assert (await predict("d"))[0] == 200
+
+    asyncio.run(scenario())
+
+
+def test_a_mistake_of_the_server_is_answered_with_500_and_not_its_end(caplog):
+    def fail(*_):
+        raise KeyError("a mistake")
+
+    model = SimpleNamespace(name="broken", versions={}, number=fail)
+
+    async def scenario():
+        async with TestClient(TestServer(serving.application(model))) as client:
+            for _ in range(2):
+                async with client.get("/v1/models/broken") as response:
+                    assert response.status == 500 and "mistake" in (await response.json())["error"]
+
+    asyncio.run(scenario())
+    assert "a mistake" in caplog.text
+
+
+# The verb
+
+
+def refused(capsys, *arguments) -> str:
+    assert main(["serve", *map(str, arguments)]) == 2
+    return capsys.readouterr().err
+
+
+def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
+    assert "neither a run directory nor a SavedModel export" in refused(capsys, tmp_path, "--port", 0)
+    assert "must not be empty nor hold a slash" in refused(capsys, tmp_path, "--name", "a/b")
+    assert "--port 65536 must be a number from 0 to 65535" in refused(capsys, tmp_path, "--port", 65536)
+    with scripted_server((0, 200, {})) as (address, _):
+        port = urlsplit(address).port
+        for option in ("--port", "--grpc-port"):
+            message = f"{option} {port} on 127.0.0.1: Address already in use; choose another"
+            assert message in refused(capsys, tmp_path, option, port)
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").write_bytes(b"\xff")
+    assert "saved_model.pb is no SavedModel; export the run again" in refused(capsys, tmp_path, "--port", 0)
+    monkeypatch.setattr(serving, "find_spec", lambda name: None)
+    assert "pip install 'tfformer[serve]'" in refused(capsys, tmp_path, "--grpc-port", 0)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    monkeypatch.delitem(sys.modules, "tfformer.serving.server")
+    assert "serving needs aiohttp; install it with: pip install 'tfformer[serve]'" in refused(capsys, tmp_path)
+
+
+# The page
+
+
+def test_the_page_says_that_a_model_without_beam_search_is_not_for_it(tmp_path):
+    module = tf.Module()
+    double = tf.function(
+        lambda text: {"twice": text + text}, input_signature=[tf.TensorSpec((None,), tf.string, "text")]
+    )
+    tf.saved_model.save(module, str(tmp_path / "1"), signatures={"serving_default": double})
+    with served(tmp_path, "--name", "double") as server:
+        with pytest.raises(urllib.error.HTTPError) as page:
+            urllib.request.urlopen(f"{server.rest}/")
+        assert page.value.code == 404
+        assert json.loads(page.value.read())["error"].startswith("double has no translate_beam, which the page needs")
+        assert ask(server, "double:predict", {"instances": ["a"]}) == (200, {"predictions": ["aa"]})
+
+
+LINES = "[...document.querySelectorAll('#found > li')].map(li => li.querySelector('.best').innerText).join('|')"
+
+
+def test_the_page_translates_what_is_typed(server, browser):
+    browser.open(server.rest + "/")
+    browser.until("document.readyState + document.activeElement.id", "completesource")
+    assert browser.evaluate("document.querySelector('#model').textContent") == "echo"
+    browser.type("Good <b>morning</b>.\n\nThe dog.")
+    browser.until(LINES, "GOOD <B>MORNING</B>. -1.50|THE DOG. -1.50")
+    others = browser.evaluate("document.querySelector('#found details').textContent")
+    assert others == "1 moregood <b>morning</b>. -2.50"
+
+    browser.evaluate("document.querySelector('#source').select()")
+    browser.type("x\n" * 65)
+    browser.until("document.querySelector('#state').textContent.includes('1 to 64 rows')", True)
+    browser.evaluate("document.querySelector('#source').select()")
+    browser.type("Again")
+    browser.press("Enter", 13, modifiers=2)
+    browser.until(LINES, "AGAIN -1.50")
+    assert browser.evaluate("document.querySelector('#state').textContent") == ""
+    browser.press("Tab", 9)
+    assert browser.evaluate("document.activeElement.tagName") == "BUTTON"
+
+    background = "getComputedStyle(document.body).backgroundColor"
+    for scheme, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 24, 29)")):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.call("Emulation.setEmulatedMedia", features=features)
+        browser.until(background, colour)
+    phone = {"width": 360, "height": 640, "deviceScaleFactor": 2, "mobile": True}
+    browser.call("Emulation.setDeviceMetricsOverride", **phone)
+    browser.until("document.documentElement.scrollWidth", 360)
+    assert browser.evaluate("document.querySelector('button').getBoundingClientRect().height") >= 44

@@ -1,0 +1,171 @@
+"""What lies in export/serving: the clients, the smoke test and the configuration of TensorFlow Serving."""
+
+import ast
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import grpc
+import pytest
+import tensorflow as tf
+import yaml
+from google.protobuf import text_format
+from support.servers import CLIENTS, SERVING, run_client, save_scripted_model, scripted_server, start_server
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.config import model_server_config_pb2
+
+GOOD = (0, 200, {"predictions": [{"translation": "eins", "score": -1.0}, {"translation": "zwei", "score": -2.0}]})
+
+
+def test_the_client_tries_again_where_it_may():
+    with scripted_server((0, 503, {"error": "full"}), (0, 429, {}), GOOD) as (address, requests):
+        done = run_client("rest", address)
+    assert done.stdout == b"eins\nzwei\n" and done.returncode == 0, done.stderr
+    assert requests == [{"signature_name": "serving_default", "instances": [{"text": "one"}, {"text": "two"}]}] * 3
+
+
+@pytest.mark.parametrize("status", [400, 404, 413, 500, 504])
+def test_the_client_does_not_try_again_where_it_may_not(status):
+    with scripted_server((0, status, {"error": "the reason"})) as (address, requests):
+        done = run_client("rest", address)
+    assert done.returncode == 1 and done.stdout == b"" and len(requests) == 1
+    assert f"answered {status}: the reason".encode() in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("answer", "tries"), [((20, 200, {}), 1), ((0, 503, {"error": "full"}), 2)])
+def test_the_client_keeps_its_deadline(answer, tries):
+    with scripted_server(answer) as (address, requests):
+        start = time.monotonic()
+        done = run_client("rest", address, "--deadline", "1")
+        assert time.monotonic() - start < 10
+    assert done.returncode == 1 and b"no answer within 1 seconds" in done.stderr and len(requests) >= tries
+
+
+def test_the_client_names_what_it_cannot_send_or_reach():
+    with scripted_server((0, 200, {"nothing": 1})) as (address, _):
+        assert b"something else than translations" in run_client("rest", address).stderr
+        command = [sys.executable, str(CLIENTS["rest"]), address, "echo"]
+        done = subprocess.run(command, input=b"one\n\xff\n", capture_output=True)
+        assert done.returncode == 1 and b"line 2 is not UTF-8" in done.stderr
+        assert b"--batch-size 0 must be at least 1" in run_client("rest", address, "--batch-size", "0").stderr
+    assert b"cannot be reached" in run_client("rest", address, "--deadline", "0.5").stderr
+    assert b"give http://HOST:PORT" in run_client("rest", "127.0.0.1:1").stderr
+
+
+def test_clients_choose_versions_and_labels(server):
+    assert run_client("rest", server.rest, "--label", "stable").stdout == b"v9: one\nv9: two\n"
+    assert run_client("rest", server.rest, "--version", "10", "--batch-size", "1").stdout == b"v10: one\nv10: two\n"
+    assert run_client("rest", server.rest, "--beam", "--scores").stdout == b"-1.5000\tONE\n-1.5000\tTWO\n"
+    assert run_client("grpc", server.grpc, "--label", "stable", "--beam").stdout == b"ONE\nTWO\n"
+    refused = run_client("rest", server.rest, "--version", "8")
+    assert refused.returncode == 1 and b"answered 404: model 'echo' has no version 8" in refused.stderr
+
+
+def test_the_clients_say_in_one_line_what_cannot_be_sent(server):
+    for name in CLIENTS:
+        refused = run_client(name, getattr(server, name), "--batch-size", "1", text="one\n" + "x" * 3_000_000)
+        assert refused.returncode == 1 and refused.stdout == b"v10: one\n"
+        *imports, line = refused.stderr.splitlines()
+        assert b"after 1 lines: " in line and not any(CLIENTS[name].name.encode() in other for other in imports)
+
+
+@pytest.mark.slow
+def test_the_grpc_client_tries_again_and_keeps_its_deadline():
+    calls = []
+
+    class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
+        def Predict(self, request, context):
+            calls.append(list(request.inputs["text"].string_val))
+            if len(calls) != 3:
+                context.abort(grpc.StatusCode.UNAVAILABLE, "not yet")
+            response = predict_pb2.PredictResponse()
+            response.outputs["translation"].CopyFrom(tf.make_tensor_proto(["eins", "zwei"]))
+            response.outputs["score"].CopyFrom(tf.make_tensor_proto([-1.0, -2.0]))
+            return response
+
+    server = grpc.server(ThreadPoolExecutor(2))
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Service(), server)
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    try:
+        assert run_client("grpc", address).stdout == b"eins\nzwei\n" and calls == [[b"one", b"two"]] * 3
+        done = run_client("grpc", address, "--deadline", "1")
+    finally:
+        server.stop(0)
+    assert done.returncode == 1 and b"no answer within 1 seconds" in done.stderr and b"not yet" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_client_outlives_a_server_that_is_killed_and_started_again(name, tmp_path):
+    save_scripted_model(tmp_path / "echo" / "1", "v1")
+    server = start_server(tmp_path / "echo")
+    command = [sys.executable, str(CLIENTS[name]), getattr(server, name), "echo", "--batch-size", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+
+        def send(line: bytes) -> None:
+            client.stdin.write(line)
+            client.stdin.flush()
+
+        send(b"one\n")
+        assert client.stdout.readline() == b"v1: one\n"
+        server.process.kill()
+        server.process.wait()
+        send(b"two\n")
+        ports = [urlsplit(server.rest).port, server.grpc.rpartition(":")[2]]
+        server = start_server(tmp_path / "echo", ports=ports)
+        assert client.stdout.readline() == b"v1: two\n"
+        send(b"three\n")
+        assert client.communicate()[0] == b"v1: three\n" and client.returncode == 0
+    server.process.kill()
+    server.process.wait()
+
+
+def imported(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module.split(".")[0])
+    return names
+
+
+def test_the_clients_need_what_they_say():
+    assert imported(CLIENTS["rest"]) <= sys.stdlib_module_names
+    needed = imported(CLIENTS["grpc"]) - sys.stdlib_module_names
+    assert needed == {"grpc", "tensorflow", "tensorflow_serving", "client_rest"}
+
+
+# The files for TensorFlow Serving
+
+
+def test_the_smoke_test_passes_here_and_fails_elsewhere(server):
+    command = ["sh", str(SERVING / "smoke_test.sh"), server.rest]
+    done = subprocess.run([*command, "echo"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.endswith("all is well\n"), done.stderr
+    failed = subprocess.run([*command, "none"], capture_output=True, text=True, timeout=120)
+    assert failed.returncode == 1 and "FAILED: none gave 404" in failed.stderr
+
+
+def test_the_configuration_is_what_tensorflow_serving_reads():
+    text = (SERVING / "models.config").read_text(encoding="utf-8")
+    model = text_format.Parse(text, model_server_config_pb2.ModelServerConfig()).model_config_list.config[0]
+    versions = list(model.model_version_policy.specific.versions)
+    assert versions == [1, 2] and dict(model.version_labels) == {"stable": 1, "canary": 2}
+    service = yaml.safe_load((SERVING / "compose.yaml").read_text(encoding="utf-8"))["services"]["serving"]
+    script = (SERVING / "run_server.sh").read_text(encoding="utf-8")
+    assert all(argument in script for argument in [*service["command"], service["image"], *service["ports"]])
+    assert service["volumes"][0].endswith(f":{model.base_path}:ro") and f":{model.base_path}:ro" in script
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    kserve = yaml.safe_load((SERVING / "inference_service.yaml").read_text(encoding="utf-8"))
+    assert kserve["kind"] == "InferenceService" and kserve["metadata"]["name"] == model.name
+    assert service["image"] == f"tensorflow/serving:{kserve['spec']['predictor']['model']['runtimeVersion']}"
+
+
+def test_run_server_wants_two_versions(tmp_path):
+    done = subprocess.run(["sh", str(SERVING / "run_server.sh"), str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 2 and "versions 1 and 2" in done.stderr

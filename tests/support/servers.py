@@ -1,0 +1,114 @@
+"""Servers for the tests of serving: `tfformer serve` in a process of its own, scripted models, and how to ask them."""
+
+import http.client
+import http.server
+import itertools
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import tensorflow as tf
+
+SERVING = Path(__file__).parents[2] / "export" / "serving"
+CLIENTS = {"rest": SERVING / "client_rest.py", "grpc": SERVING / "client_grpc.py"}
+
+
+def start_server(*arguments, ports=(0, 0)) -> SimpleNamespace:
+    """`tfformer serve` in a process of its own, when it is ready: the process, its REST and gRPC addresses."""
+    command = [sys.executable, "-m", "tfformer", "serve", *arguments, "--port", ports[0], "--grpc-port", ports[1]]
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    printed = ""
+    while not (found := re.search(r"serving \S+ at (http://127\.0\.0\.1:\d+)/\n", printed)):
+        line = process.stdout.readline()
+        assert line, printed
+        printed += line
+    return SimpleNamespace(process=process, rest=found[1], grpc=re.search(r"gRPC at (\S+)", printed)[1])
+
+
+@contextmanager
+def served(*arguments):
+    """A server that must end well when it is told to."""
+    server = start_server(*arguments)
+    try:
+        yield server
+    finally:
+        server.process.terminate()
+        assert server.process.wait(30) == 0
+
+
+def save_scripted_model(folder: Path, name: str) -> None:
+    """A SavedModel with an export's signatures, which says who it is and knows 500 ids."""
+
+    def greedy(text):
+        length = tf.cast(tf.strings.length(text), tf.float32)
+        return {"translation": tf.strings.join([name + ": ", text]), "score": -length / 3}
+
+    def beam(text):
+        scores = tf.fill((tf.size(text), 1), -1.5)
+        texts = tf.stack([tf.strings.upper(text), tf.strings.lower(text)], axis=1)
+        return {"translations": texts, "scores": tf.concat([scores, scores - 1], axis=1)}
+
+    def ids(ids, lengths):
+        found = tf.gather(tf.range(500), ids)
+        return {"ids": found[:, ::-1], "lengths": lengths, "score": tf.cast(tf.reduce_sum(found, axis=1), tf.float32)}
+
+    def score(source, target):
+        return {"log_prob": -tf.cast(tf.strings.length(target), tf.float32), "num_tokens": tf.strings.length(source)}
+
+    strings, lengths = tf.TensorSpec((None,), tf.string), tf.TensorSpec((None,), tf.int32)
+    signatures = {
+        "serving_default": tf.function(greedy, input_signature=[strings]),
+        "translate_beam": tf.function(beam, input_signature=[strings]),
+        "translate_ids": tf.function(ids, input_signature=[tf.TensorSpec((None, None), tf.int32), lengths]),
+        "score": tf.function(score, input_signature=[strings, strings]),
+    }
+    tf.saved_model.save(tf.Module(), str(folder), signatures=signatures)
+
+
+def ask(server, path: str, body: bytes | dict | None = None, headers: dict | None = None) -> tuple[int, dict]:
+    """Status and JSON of the answer to a request for /v1/models/`path`."""
+    connection = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
+    content = json.dumps(body).encode() if isinstance(body, dict) else body
+    try:
+        connection.request("GET" if body is None else "POST", f"/v1/models/{path}", content, headers or {})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def run_client(name: str, server: str, *arguments: str, text: str = "one\ntwo\n") -> subprocess.CompletedProcess:
+    command = [sys.executable, str(CLIENTS[name]), server, "echo", *arguments]
+    return subprocess.run(command, input=text.encode(), capture_output=True, timeout=120)
+
+
+@contextmanager
+def scripted_server(*answers):
+    """A server with these answers (seconds to wait, status, body) in turn, the last for ever; what it was asked."""
+    requests, turns = [], itertools.chain(answers, itertools.repeat(answers[-1]))
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            seconds, status, body = next(turns)
+            time.sleep(seconds)
+            with suppress(BrokenPipeError):  # the client's deadline is over
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", requests
+        server.shutdown()

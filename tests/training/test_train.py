@@ -1,0 +1,475 @@
+"""Training a small counting language: what is learned, kept, resumed, stopped and refused."""
+
+import dataclasses
+import json
+import random
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from tfformer.config import Config
+from tfformer.inference.generator import Generator
+from tfformer.inference.translator import Translator
+from tfformer.model.batch_shards import ShardedModel
+from tfformer.model.losses import RDropCrossEntropy
+from tfformer.run_directory import RunDirectory
+from tfformer.training import train as training
+from tfformer.training import validation
+from tfformer.training.train import TrainingDiverged, train
+
+ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """120 training and 20 validation lines of English numbers with their German."""
+    folder, draw = tmp_path_factory.mktemp("corpus"), random.Random(1)
+    for split, count in (("train", 120), ("valid", 20)):
+        rows = [[draw.randrange(10) for _ in range(draw.randint(2, 6))] for _ in range(count)]
+        for language, words in (("en", ENGLISH), ("de", GERMAN)):
+            text = "".join(" ".join(words[n] for n in row) + "\n" for row in rows)
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+    return folder
+
+
+def config_for(corpus: Path, **training_values) -> Config:
+    values = {"epochs": 2, "warmup_steps": 20, "learning_rate": 0.005, "schedule": "inverse_sqrt"}
+    return Config.from_dict(
+        {
+            "model": {"num_layers": 1, "d_model": 32, "num_heads": 2, "d_ff": 64},
+            "tokenizer": {"vocab_size": 40},
+            "data": {
+                "train": ["train.en", "train.de"],
+                "valid": ["valid.en", "valid.de"],
+                "folder": str(corpus),
+                "max_length": 40,
+                "batch_tokens": 200,
+            },
+            "training": values | training_values,
+        }
+    )
+
+
+def losses(run: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def silent(line: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory) -> Path:
+    """An uninterrupted run of three epochs, with everything that has a state switched on."""
+    run = tmp_path_factory.mktemp("runs") / "whole"
+    train(full_config(corpus), run, report=silent)
+    return run
+
+
+def full_config(corpus: Path, **values) -> Config:
+    stateful = {"epochs": 3, "ema_momentum": 0.9, "accumulate_steps": 2, "clip_norm": 1.0, "r_drop": 2.0}
+    config = config_for(corpus, **stateful | values)
+    return dataclasses.replace(config, data=dataclasses.replace(config.data, sampling_alpha=0.3))
+
+
+class Kill(BaseException):
+    """Stands for the end of the process: nothing catches it."""
+
+
+def kill_at(monkeypatch, step: int) -> None:
+    """Make the next training die when it has taken `step` steps."""
+    original = training.Guard.on_train_batch_end
+
+    def on_train_batch_end(self, batch, logs=None):
+        original(self, batch, logs)
+        if self.step == step:
+            raise Kill
+
+    monkeypatch.setattr(training.Guard, "on_train_batch_end", on_train_batch_end)
+
+
+@pytest.mark.slow
+def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus, whole, tmp_path, monkeypatch):
+    config, steps = full_config(corpus), RunDirectory(whole).history()[0]["step"]
+    with monkeypatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, steps + steps // 2)
+        train(config, tmp_path / "run", report=silent)
+    assert len(losses(tmp_path / "run")) == 1
+    train(config, tmp_path / "run", resume=True, report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(whole), rtol=1e-6)
+    with np.load(whole / "resume.npz") as expected, np.load(tmp_path / "run" / "resume.npz") as resumed:
+        for name in expected.files:
+            if name != "history":
+                np.testing.assert_allclose(resumed[name], expected[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_run_resumed_within_a_pass_has_the_losses_of_an_uninterrupted_one(corpus, tmp_path):
+    """Epochs that are a step shorter end within a pass over the text, whose random cuts must come again."""
+    steps = training.Text.read(full_config(corpus), None, silent).train.steps_per_epoch - 1
+    config = full_config(corpus, epoch_steps=steps, epochs=3)
+    train(config, tmp_path / "whole", report=silent)
+    train(full_config(corpus, epoch_steps=steps, epochs=1), tmp_path / "run", report=silent)
+    train(config, tmp_path / "run", resume=True, report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_seed_decides_the_run(corpus, whole, tmp_path):
+    train(full_config(corpus), tmp_path / "same", report=silent)
+    train(full_config(corpus, seed=2, epochs=1), tmp_path / "other", report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "same"), losses(whole), rtol=1e-6)
+    assert not np.allclose(losses(tmp_path / "other"), losses(whole)[:1], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_recipes_shards_are_learned_and_give_the_losses_of_whole_batches(corpus, tmp_path, monkeypatch):
+    learned, learn = [], ShardedModel._learn
+    monkeypatch.setattr(ShardedModel, "_learn", lambda *arguments: learned.append(1) or learn(*arguments))
+    for shards in (1, 2):
+        config = config_for(corpus, epochs=1, shards=shards)
+        config = dataclasses.replace(config, model=dataclasses.replace(config.model, dropout=0.0))
+        train(config, tmp_path / str(shards), report=silent)
+        assert bool(learned) == (shards > 1)
+    np.testing.assert_allclose(losses(tmp_path / "2"), losses(tmp_path / "1"), rtol=1e-4)
+
+
+def test_a_run_directory_holds_what_its_contract_says(whole):
+    assert {path.name for path in whole.iterdir()} == {
+        *("config.json", "tokenizer.model", "best.weights.h5", "resume.npz", "metrics.jsonl", "result.json"),
+        "tensorboard",
+    }
+    result, history = json.loads((whole / "result.json").read_text()), RunDirectory(whole).history()
+    assert [epoch["epoch"] for epoch in history] == [1, 2, 3]
+    assert result["steps"] == history[-1]["step"] == 3 * history[0]["step"]
+    assert result["val_bleu"] == round(max(epoch["val_bleu"] for epoch in history), 4)
+
+
+def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    def events(name: str) -> EventAccumulator:
+        accumulator = EventAccumulator(str(whole / "tensorboard" / name))
+        accumulator.Reload()
+        return accumulator
+
+    history = RunDirectory(whole).history()
+    scalars = events("validation")
+    bleus = [float(np.frombuffer(e.tensor_proto.tensor_content or b"", "f4")[0]) for e in scalars.Tensors("epoch_bleu")]
+    np.testing.assert_allclose(bleus, [epoch["val_bleu"] for epoch in history], rtol=1e-5)
+    sample = events("samples").Tensors("samples")[-1].tensor_proto.string_val
+    sources = (corpus / "valid.en").read_text().splitlines()
+    assert len(sample) == validation.SAMPLES
+    assert sample[0].decode().startswith(f"{sources[0]}\n\n> ")
+
+
+@pytest.mark.slow
+def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
+    """Recomputed in NumPy from the weights after each step (Keras lets the first step replace the initial weights)."""
+    seen = []
+    original = training.Guard.on_train_batch_end
+
+    def on_train_batch_end(self, batch, logs=None):
+        original(self, batch, logs)
+        seen.append([variable.numpy() for variable in self.model.trainable_variables])
+
+    monkeypatch.setattr(training.Guard, "on_train_batch_end", on_train_batch_end)
+    train(config_for(corpus, epochs=1, ema_momentum=0.8), tmp_path / "run", report=silent)
+    average = seen[0]
+    for weights in seen[1:]:
+        average = [0.8 * old + 0.2 * new for old, new in zip(average, weights, strict=True)]
+    kept = Translator.load(tmp_path / "run").model.trainable_variables
+    for variable, expected in zip(kept, average, strict=True):
+        np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("after", "step", "message"),
+    [
+        (3, 12, "the loss is nan at step 12; "),  # poisoned by step 11, seen in the loss of the next
+        (0, 16, "a weight is not a number at step 16; "),  # poisoned by the last step of the second epoch
+    ],
+)
+def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
+    corpus, tmp_path, monkeypatch, after, step, message
+):
+    """Eight steps an epoch; the weights are poisoned after a step of the second epoch."""
+    original = training.Guard.on_train_batch_end
+    poisoned = step if after == 0 else step - 1
+
+    def poison(self, batch, logs=None):
+        original(self, batch, logs)
+        if self.step == poisoned:
+            self.model.trainable_variables[0].assign(self.model.trainable_variables[0] * np.nan)
+
+    monkeypatch.setattr(training.Guard, "on_train_batch_end", poison)
+    with pytest.raises(TrainingDiverged, match=message):
+        train(config_for(corpus, epochs=3), tmp_path / "run", report=silent)
+    assert RunDirectory(tmp_path / "run").history()[0]["step"] == 8
+    assert len(losses(tmp_path / "run")) == 1
+    with np.load(tmp_path / "run" / "resume.npz") as state:
+        assert all(np.isfinite(state[name]).all() for name in state.files if name != "history")
+    kept = Translator.load(tmp_path / "run").model
+    assert all(np.isfinite(variable.numpy()).all() for variable in kept.trainable_variables)
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.slow
+def test_patience_and_minutes_end_a_run(corpus, tmp_path):
+    stuck = {"learning_rate": 1e-12, "epochs": 9}
+    assert train(config_for(corpus, patience=2, **stuck), tmp_path / "a", report=silent)["epochs"] == 3
+    timed = train(config_for(corpus, max_minutes=1e-6, **stuck), tmp_path / "b", report=silent)
+    assert (timed["epochs"], timed["steps"]) == (1, 1)
+    assert (tmp_path / "b" / "best.weights.h5").exists()
+
+
+@pytest.mark.slow
+def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_path):
+    config = config_for(
+        corpus, schedule="plateau", learning_rate=1e-12, plateau_patience=1, plateau_factor=0.1, epochs=3
+    )
+    train(config, tmp_path / "run", report=silent)
+    rates = [epoch["learning_rate"] for epoch in RunDirectory(tmp_path / "run").history()]
+    np.testing.assert_allclose(rates, [1e-12, 1e-12, 1e-13], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_longer_recipe_resumes_a_finished_run_and_another_recipe_does_not(corpus, tmp_path):
+    train(config_for(corpus, epochs=1), tmp_path / "run", report=silent)
+    with pytest.raises(ValueError, match=r"--resume cannot change training.seed from 1 to 2; only training.epochs"):
+        train(config_for(corpus, epochs=2, seed=2), tmp_path / "run", resume=True, report=silent)
+    assert train(config_for(corpus, epochs=2), tmp_path / "run", resume=True, report=silent)["epochs"] == 2
+    assert RunDirectory(tmp_path / "run").config().training.epochs == 2
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_its_first_epoch_resumes_from_its_beginning(corpus, whole, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, 3)
+        train(full_config(corpus), tmp_path / "run", report=silent)
+    train(full_config(corpus), tmp_path / "run", resume=True, report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(whole), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, whole, tmp_path):
+    """Even where the recipe says another vocabulary, and after a kill in the first epoch."""
+    values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
+    values["tokenizer"] = {"vocab_size": 30, "model_type": "bpe"}
+    values["model"]["dropout"] = 0.3
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, 3)
+        train(Config.from_dict(values), tmp_path / "tuned", init_from=whole, report=silent)
+    resumed = RunDirectory(tmp_path / "tuned").config()
+    train(resumed, tmp_path / "tuned", resume=True, report=silent)
+    before, after = Translator.load(whole), Translator.load(tmp_path / "tuned")
+    assert after.tokenizers.source.digest == before.tokenizers.source.digest
+    assert resumed.tokenizer == RunDirectory(whole).config().tokenizer and resumed.model.dropout == 0.3
+    for old, new in zip(before.model.trainable_variables, after.model.trainable_variables, strict=True):
+        np.testing.assert_allclose(new.numpy(), old.numpy(), atol=1e-6)
+
+
+def test_init_from_refuses_another_model(corpus, whole, tmp_path):
+    values = full_config(corpus).to_dict()
+    values["model"]["d_ff"] = 32
+    with pytest.raises(ValueError, match=r"the recipe's model is not that of .*; copy the section 'model'"):
+        train(Config.from_dict(values), tmp_path / "run", init_from=whole, report=silent)
+    assert not (tmp_path / "run").exists()
+
+
+def language_model(corpus: Path, **training_values) -> Config:
+    """A recipe for a language model of the English side, of the shapes of `full_config`'s encoder."""
+    values = full_config(corpus, **training_values).to_dict()
+    values["model"] |= {"architecture": "decoder"}
+    values["data"] |= {"train": "train.en", "valid": "valid.en"}
+    values["tokenizer"] |= {"vocab_size": 25}
+    return Config.from_dict(values)
+
+
+@pytest.mark.slow
+def test_a_language_model_trains_resumes_and_keeps_its_best_weights_like_a_translator(corpus, tmp_path, monkeypatch):
+    config = language_model(corpus)
+    result = train(config, tmp_path / "whole", report=silent)
+    history = RunDirectory(tmp_path / "whole").history()
+    bits = [epoch["val_bits_per_byte"] for epoch in history]
+    assert bits == sorted(bits, reverse=True) and bits[-1] < bits[0]  # each epoch is better than the one before
+    assert (result["best_epoch"], result["val_bits_per_byte"]) == (3, round(bits[-1], 4))
+    with monkeypatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, history[0]["step"] + 2)
+        train(config, tmp_path / "run", report=silent)
+    train(config, tmp_path / "run", resume=True, report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=1e-6)
+    resumed = [epoch["val_bits_per_byte"] for epoch in RunDirectory(tmp_path / "run").history()]
+    np.testing.assert_allclose(resumed, bits, rtol=1e-5)
+
+
+def test_the_fewest_bits_per_byte_are_kept_and_patience_counts_those_that_are_not_fewer():
+    history = [{"val_bits_per_byte": bits} if bits else {} for bits in (2.0, None, 1.5, 1.7, None, 1.6)]
+    assert validation.best_epoch(history) is history[2]
+    assert validation.validations_since_best(history) == 2
+    assert validation.validations_since_best([{}, {}]) == 0
+
+
+@pytest.mark.slow
+def test_a_translators_encoder_starts_from_a_language_model_of_the_source(corpus, tmp_path):
+    """Its embedding, its layers and its vocabulary; what the language model has not is as in any new run."""
+    train(language_model(corpus, epochs=1), tmp_path / "lm", report=silent)
+    values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
+    values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
+    values["model"] |= {"tie_embeddings": "output", "num_decoder_layers": 2, "dropout": 0.3}
+    train(Config.from_dict(values), tmp_path / "run", init_from=tmp_path / "lm", report=silent)
+    origin, run = Generator.load(tmp_path / "lm"), Translator.load(tmp_path / "run")
+    assert run.tokenizers.source.digest == origin.tokenizer.digest != run.tokenizers.target.digest
+    assert run.tokenizers.target.vocab_size == 30
+    own = [*run.model.source_embedding.weights, *run.model.encoder.weights]
+    theirs = [*origin.model.embedding.weights, *origin.model.stack.weights]
+    assert len(theirs) > 10
+    for weight, other in zip(own, theirs, strict=True):
+        np.testing.assert_allclose(weight.numpy(), other.numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "message"),
+    [
+        ("tokenizer", {}, r"is a language model of the source, whose .*; set tokenizer.shared=false and model.tie"),
+        ("model", {"d_ff": 32}, r"the recipe's model is not that of .* \(only dropout, architecture, num_decoder"),
+    ],
+)
+def test_an_encoder_that_does_not_fit_is_refused(corpus, tmp_path, section, changes, message):
+    RunDirectory(tmp_path / "lm").create(language_model(corpus), training._train_tokenizers(language_model(corpus)))
+    values = full_config(corpus).to_dict()
+    values[section] |= changes
+    with pytest.raises(ValueError, match=message):
+        train(Config.from_dict(values), tmp_path / "run", init_from=tmp_path / "lm", report=silent)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_language_model_does_not_start_from_a_translator(corpus, whole, tmp_path):
+    with pytest.raises(ValueError, match=r"the recipe's model is not that of .*whole"):
+        train(language_model(corpus), tmp_path / "run", init_from=whole, report=silent)
+
+
+@pytest.mark.slow
+def test_separate_vocabularies_and_mixed_precision_train_too(corpus, tmp_path):
+    values = config_for(corpus, epochs=1, dtype="mixed_bfloat16", optimizer="adamw", weight_decay=0.01).to_dict()
+    values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
+    values["model"]["tie_embeddings"] = "output"
+    train(Config.from_dict(values), tmp_path / "run", report=silent)
+    assert {path.name for path in (tmp_path / "run").glob("*.model")} == {"source.model", "target.model"}
+    assert len(Translator.load(tmp_path / "run").translate(["one two"])) == 1
+
+
+@pytest.mark.slow
+def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus, tmp_path):
+    """Inverse square root with its peak at step 20, warmup by equation 3: the rate after the eighth step."""
+    vocabularies = training._train_tokenizers(config_for(corpus))
+    model = training._compiled_model(config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), vocabularies)
+    assert model.loss.label_smoothing == 0.2 and model.dtype_policy.name == "mixed_bfloat16"
+    paper = {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0}
+    for values, expected in (({}, 0.005 * 9 / 20), (paper, 2 * 32**-0.5 * 9 * 20**-1.5)):
+        train(config_for(corpus, epochs=1, **values), tmp_path / str(expected), report=silent)
+        [epoch] = RunDirectory(tmp_path / str(expected)).history()
+        assert epoch["learning_rate"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 3.0])
+def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
+    given = {}
+    monkeypatch.setattr(keras.Model, "fit", lambda model, dataset, **_: given.update(loss=model.loss, dataset=dataset))
+    config = config_for(corpus, label_smoothing=0.2, r_drop=r_drop)
+    text = training.Text.read(config, None, silent)
+    model = training._compiled_model(config, text.tokenizers)
+    training._fit(model, RunDirectory(tmp_path / "run"), config, text, [], silent)
+    inputs, labels, weights = next(given["dataset"].as_numpy_iterator())
+    rows, times = text.train.batch(0), 2 if r_drop else 1
+    for found, alone in zip(
+        (inputs["source"], inputs["target"], labels, weights), (*rows[0].values(), *rows[1:]), strict=True
+    ):
+        np.testing.assert_array_equal(found, np.concatenate([alone] * times))
+    assert isinstance(given["loss"], RDropCrossEntropy) == bool(r_drop)
+    assert (getattr(given["loss"], "alpha", 0.0), given["loss"].label_smoothing) == (r_drop, 0.2)
+
+
+@pytest.mark.slow
+def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kept(corpus, tmp_path, monkeypatch):
+    scripted = iter([5.0, 9.0, 7.0, 8.0])
+    monkeypatch.setattr(validation.evaluation, "scores", lambda *texts: {"bleu": next(scripted), "chrf": 0.0})
+    config = config_for(corpus, epochs=5, validate_every=2)
+    with monkeypatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, 4 * 8 + 2)
+        train(config, tmp_path / "run", report=silent)
+    run = RunDirectory(tmp_path / "run")
+    best = run.weights.read_bytes()
+    assert [epoch.get("val_bleu") for epoch in run.history()] == [None, 5.0, None, 9.0]
+    train(config, tmp_path / "run", resume=True, report=silent)
+    assert [epoch.get("val_bleu") for epoch in run.history()] == [None, 5.0, None, 9.0, 7.0]
+    assert run.weights.read_bytes() == best
+
+
+@pytest.mark.slow
+def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, tmp_path):
+    train(config_for(corpus, epochs=3, epoch_steps=3), tmp_path / "run", report=silent)
+    assert [epoch["step"] for epoch in RunDirectory(tmp_path / "run").history()] == [3, 6, 9]
+
+
+def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_path, monkeypatch):
+    config = config_for(corpus, epochs=4, validate_every=4)
+    with monkeypatch.context() as patch, pytest.raises(Kill):
+        kill_at(patch, 2 * 8 + 1)
+        train(config, tmp_path / "run", report=silent)
+    with pytest.raises(ValueError, match=r"the recipe ends .*run before its first validation; give it more epochs"):
+        train(config_for(corpus, epochs=2, validate_every=4), tmp_path / "run", resume=True, report=silent)
+    values = config.to_dict()
+    with pytest.raises(ValueError, match=r"leave out --init-from"):
+        train(config, tmp_path / "run", resume=True, init_from=tmp_path / "run", report=silent)
+    run = RunDirectory(tmp_path / "run")
+    run.create(Config.from_dict(values), run.tokenizers(), "digest of another text")
+    with pytest.raises(ValueError, match=r"the training text is not the one that .*run began with"):
+        train(config, tmp_path / "run", resume=True, report=silent)
+
+
+@pytest.mark.slow
+def test_what_is_dropped_and_padded_is_reported(corpus, tmp_path):
+    lines = []
+    values = config_for(corpus, epochs=1).to_dict()
+    values["data"]["max_length"] = 8
+    train(Config.from_dict(values), tmp_path / "run", report=lines.append)
+    text = "\n".join(lines)
+    assert "for a side of more than 8 tokens" in text and "% padding" in text
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda run: (run / "config.json").write_text("{}"), "already holds a run; add --resume"),
+        (
+            lambda run: (run / "notes.txt").write_text("mine"),
+            "exists and is not an empty folder; choose another --run-dir",
+        ),
+    ],
+)
+def test_an_occupied_folder_is_never_touched(corpus, tmp_path, prepare, message):
+    prepare(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(FileExistsError, match=message):
+        train(config_for(corpus), tmp_path, report=silent)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_bad_text_is_refused_before_anything_is_written(corpus, tmp_path):
+    values = config_for(corpus).to_dict()
+    values["data"]["train"] = ["train.en", "valid.de"]
+    with pytest.raises(ValueError, match=r"has 120 lines and .* 20"):
+        train(Config.from_dict(values), tmp_path / "run", report=silent)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_without_text_is_told_what_to_give(corpus, tmp_path):
+    values = config_for(corpus).to_dict()
+    values["data"]["valid"] = ""
+    with pytest.raises(ValueError, match=r"the recipe names no data.valid; give a file for each side, FILE.tsv"):
+        train(Config.from_dict(values), tmp_path / "run", report=silent)

@@ -1,0 +1,1 @@
+"""Text to batches of ids: sources, tokenizers, encoding, batches. Knows no model."""

@@ -1,0 +1,259 @@
+"""What a trained translator's heads look at: attention weights with their tokens. Knows no picture and no file.
+
+The maps are computed by walking through the model's own layers and asking each attention for its weights, so that the
+model itself keeps nothing. Shape letters: B batch, S source, T target, L layers, H heads, R rows (the positions that
+attend), C columns (the positions attended to). Layers and heads are counted from 1, as in the literature.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.inference.translator import CutSentences, Translator, encode_cut
+from tfformer.model.masks import look_ahead_mask, padding_mask
+from tfformer.model.transformer import Transformer
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
+
+if TYPE_CHECKING:
+    from tfformer.phrasebook.grammar import Pair
+
+START, END = "<s>", "</s>"
+WORD_START = "▁"  # SentencePiece's mark for the space before a word
+
+
+class AttentionMaps(NamedTuple):
+    """The weights of every head of one kind, "encoder", "decoder" or "cross"; each row sums to 1."""
+
+    kind: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    weights: np.ndarray  # (L, H, R, C) float32
+
+    def words(self) -> AttentionMaps:
+        """The same maps from word to word, where a word is what stands between two spaces.
+
+        Attention to a word is the sum over its pieces, attention from a word the mean over its pieces, so that rows
+        still sum to 1 (Clark et al. 2019, "What Does BERT Look At?", section 4.1).
+        """
+        rows, columns = _words(self.rows), _words(self.columns)
+        lengths = np.array([len(word) for word in rows])[:, np.newaxis]
+        weights = np.add.reduceat(self.weights, _first_pieces(columns), axis=3)
+        weights = np.add.reduceat(weights, _first_pieces(rows), axis=2) / lengths
+        return AttentionMaps(self.kind, _texts(rows), _texts(columns), weights.astype(np.float32))
+
+
+class Attention(NamedTuple):
+    """All attention in the translation of one sentence, from piece to piece.
+
+    The source ends in the end token. A decoder position reads one token and writes the next: `decoder` names its rows
+    by the token that they read, from the start token on, `cross` by the token that they write, up to the end token.
+    """
+
+    encoder: AttentionMaps  # source to source
+    decoder: AttentionMaps  # target to the target before it
+    cross: AttentionMaps  # target to source
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        return self.cross.columns
+
+    @property
+    def target_tokens(self) -> tuple[str, ...]:
+        return self.cross.rows
+
+
+def attention(translator: Translator, sentence: str, target: str | None = None) -> Attention:
+    """The attention in translating `sentence` into the model's own translation, or into `target` where it is given."""
+    return attentions(translator, [sentence], None if target is None else [target])[0]
+
+
+def attentions(
+    translator: Translator, sentences: Sequence[str], targets: Sequence[str] | None = None, batch_size: int = 64
+) -> list[Attention]:
+    """`attention` of many sentences, as `each_attention` gives it."""
+    return list(each_attention(translator, sentences, targets, batch_size))
+
+
+def each_attention(
+    translator: Translator, sentences: Sequence[str], targets: Sequence[str] | None = None, batch_size: int = 64
+) -> Iterator[Attention]:
+    """`attention` of one sentence after the other, computed `batch_size` at a time.
+
+    The model's own translation is its text, tokenized again. A sentence that is longer than the model takes is cut,
+    with a warning; ValueError for a sentence or a given target that is blank.
+    """
+    sources = _encode(translator.tokenizers.source, sentences, translator.max_length)
+    if targets is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CutSentences)  # they have just been counted
+            targets = translator.translate(sentences)
+        written = [ids[: translator.max_length - 1] for ids in translator.tokenizers.target.encode(targets)]
+    else:
+        written = _encode(translator.tokenizers.target, targets, translator.max_length)
+    for first in range(0, len(sources), batch_size):
+        batch = slice(first, first + batch_size)
+        yield from _attentions_of_batch(translator, sources[batch], written[batch])
+
+
+def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Source ids (B, S) -> the memory (B, S, D) of `model.encode` and self-attention weights (B, L, H, S, S)."""
+    mask, found = padding_mask(source), []
+    x = model.encoder.enter(model.source_embedding(source))
+    for layer in model.encoder.layers:
+        h = layer.self_attention_residual.enter(x)
+        found.append(layer.self_attention(h, h, mask, return_weights=True)[1])
+        x = layer(x, mask)
+    return model.encoder.leave(x), tf.stack(found, axis=1)
+
+
+def decoder_weights(
+    model: Transformer, target: tf.Tensor, memory: tf.Tensor, memory_mask: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Target ids (B, T) and a memory (B, S, D) -> the decoder's output (B, T, D), its self-attention weights
+    (B, L, H, T, T) and its cross-attention weights (B, L, H, T, S)."""
+    mask, self_weights, cross_weights = look_ahead_mask(tf.shape(target)[1]), [], []
+    x = model.decoder.enter(model.target_embedding(target))
+    for layer in model.decoder.layers:
+        h = layer.self_attention_residual.enter(x)
+        attended, weights = layer.self_attention(h, h, mask, return_weights=True)
+        self_weights.append(weights)
+        h = layer.cross_attention_residual.enter(layer.self_attention_residual(x, attended))
+        cross_weights.append(layer.cross_attention(h, memory, memory_mask, return_weights=True)[1])
+        x = layer(x, memory, mask, memory_mask)
+    return model.decoder.leave(x), tf.stack(self_weights, axis=1), tf.stack(cross_weights, axis=1)
+
+
+def _attentions_of_batch(
+    translator: Translator, sources: Sequence[list[int]], targets: Sequence[list[int]]
+) -> list[Attention]:
+    sources = [[*ids, END_ID] for ids in sources]
+    targets = [[START_ID, *ids] for ids in targets]
+    source = tf.ragged.constant(sources, tf.int32).to_tensor(PAD_ID)
+    target = tf.ragged.constant(targets, tf.int32).to_tensor(PAD_ID)
+    memory, encoder = encoder_weights(translator.model, source)
+    _, decoder, cross = decoder_weights(translator.model, target, memory, padding_mask(source))
+    weights = (tf.cast(tensor, tf.float32).numpy() for tensor in (encoder, decoder, cross))
+    return [
+        _labelled(
+            (*translator.tokenizers.source.pieces(source_ids[:-1]), END),
+            tuple(translator.tokenizers.target.pieces(target_ids[1:])),
+            *sentence_weights,
+        )
+        for source_ids, target_ids, *sentence_weights in zip(sources, targets, *weights, strict=True)
+    ]
+
+
+def _labelled(
+    source: tuple[str, ...], target: tuple[str, ...], encoder: np.ndarray, decoder: np.ndarray, cross: np.ndarray
+) -> Attention:
+    """One sentence's weights with their tokens, without the padding of its batch."""
+    read, written = (START, *target), (*target, END)
+    s, t = len(source), len(read)
+    return Attention(
+        AttentionMaps("encoder", source, source, encoder[:, :, :s, :s]),
+        AttentionMaps("decoder", read, read, decoder[:, :, :t, :t]),
+        AttentionMaps("cross", written, source, cross[:, :, :t, :s]),
+    )
+
+
+def _encode(tokenizer: Tokenizer, sentences: Sequence[str], max_length: int) -> list[list[int]]:
+    encoded = encode_cut(tokenizer, sentences, max_length - 1, stacklevel=4)
+    if not all(encoded):
+        raise ValueError("a sentence is blank, and there is no attention in it; give one with words")
+    return encoded
+
+
+def _words(pieces: Sequence[str]) -> list[list[str]]:
+    """The pieces of each word. Start and end token are words of their own."""
+    words = []
+    for piece in pieces:
+        if piece.startswith(WORD_START) or piece in (START, END) or not words:
+            words.append([])
+        words[-1].append(piece)
+    return words
+
+
+def _first_pieces(words: Sequence[list[str]]) -> list[int]:
+    return list(accumulate((len(word) for word in words[:-1]), initial=0))
+
+
+def _texts(words: Sequence[list[str]]) -> tuple[str, ...]:
+    return tuple("".join(word).replace(WORD_START, " ").strip() for word in words)
+
+
+# --- Which head resolves "it"? --------------------------------------------------------------------------------------
+
+
+class HeadScore(NamedTuple):
+    """How one head treats a pronoun, over many sentences with a right and a wrong noun for it.
+
+    A head that looks at the first noun whatever the sentence says has an accuracy of 1 where that is the right one and
+    of 0 where it is not; only the mean of the two tells that it resolves nothing.
+    """
+
+    kind: str  # "encoder": from the source pronoun; "cross": from the target position that writes the pronoun
+    layer: int
+    head: int
+    antecedent: float  # mean weight on the noun that the pronoun stands for
+    distractor: float  # mean weight on the other noun
+    accuracy: float  # share of the sentences in which the antecedent gets more than the distractor
+    first: float  # the accuracy where the antecedent is the first of the two nouns; nan if it never is
+    second: float  # the accuracy where it is the second
+
+    @property
+    def balanced(self) -> float:
+        """The mean of `first` and `second`: 0.5 for a head that knows the order of the nouns and nothing else."""
+        return float(np.nanmean([self.first, self.second]))
+
+
+def find_coreference_head(translator: Translator, pairs: Sequence[Pair]) -> list[HeadScore]:
+    """Measure every encoder and cross-attention head on the coreference sentences among `pairs`, best balance first.
+
+    The decoder reads the reference, so that the place of its pronoun is known. The best of many heads looks better
+    than it is on the sentences that chose it: find the head on "valid" and report it on "test".
+    """
+    pairs = [pair for pair in pairs if pair.pronoun is not None]
+    if not pairs:
+        raise ValueError("none of the pairs is a coreference sentence; give phrasebook.pairs('test') or ('valid')")
+    found = attentions(translator, [pair.source for pair in pairs], [pair.target for pair in pairs])
+    scores = [
+        *head_scores([one.encoder.words() for one in found], [pair.pronoun[0] for pair in pairs], pairs),
+        *head_scores([one.cross.words() for one in found], [pair.pronoun[1] for pair in pairs], pairs),
+    ]
+    return sorted(scores, key=lambda score: (-score.balanced, -score.antecedent))
+
+
+def head_scores(maps: Sequence[AttentionMaps], rows: Sequence[int], pairs: Sequence[Pair]) -> list[HeadScore]:
+    """The scores of each head: a map from word to word, the pronoun's row and the nouns' columns for each sentence."""
+    antecedent = np.stack([m.weights[:, :, row, p.antecedent] for m, row, p in zip(maps, rows, pairs, strict=True)])
+    distractor = np.stack([m.weights[:, :, row, p.distractor] for m, row, p in zip(maps, rows, pairs, strict=True)])
+    right = antecedent > distractor
+    comes_first = np.array([pair.antecedent < pair.distractor for pair in pairs])
+    groups = (antecedent, distractor, right, right[comes_first], right[~comes_first])
+    means = np.stack([_mean_over_sentences(group) for group in groups], axis=-1)
+    return [
+        HeadScore(maps[0].kind, layer + 1, head + 1, *means[layer, head].tolist())
+        for layer, head in np.ndindex(right.shape[1:])
+    ]
+
+
+def _mean_over_sentences(values: np.ndarray) -> np.ndarray:
+    """(sentences, L, H) -> (L, H); nan where there are no sentences."""
+    return values.mean(axis=0) if len(values) else np.full(values.shape[1:], np.nan)
+
+
+def print_head_scores(scores: Sequence[HeadScore]) -> None:
+    """Print the scores as a table, in the order in which they are given."""
+    print("kind     layer  head  antecedent  distractor  accuracy  if first  if second  balanced")
+    for score in scores:
+        print(
+            f"{score.kind:<9}{score.layer:>5}{score.head:>6}{score.antecedent:>12.3f}{score.distractor:>12.3f}"
+            f"{score.accuracy:>10.1%}{score.first:>10.1%}{score.second:>11.1%}{score.balanced:>10.1%}"
+        )

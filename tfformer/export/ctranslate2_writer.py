@@ -1,0 +1,106 @@
+"""Writes a Transformer and its vocabularies as a CTranslate2 model. Knows no run directory and no TensorFlow graph."""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.model.layers import EncoderLayer, FeedForward, MultiHeadAttention, positional_encoding
+from tfformer.model.transformer import Decoder, Encoder, Transformer
+from tfformer.run_directory import Tokenizers
+from tfformer.special_ids import END_ID, START_ID, UNKNOWN_ID
+
+POSITIONS = 1024  # the longest input that CTranslate2 takes unless told otherwise
+
+
+def write(
+    folder: Path, model: Transformer, tokenizers: Tokenizers, max_length: int, quantization: str | None = None
+) -> None:
+    """Fill the empty `folder`. The reader gives pieces without an end token, and gets them without one."""
+    spec = _spec(model, max(POSITIONS, max_length))
+    source, target = _vocabulary(tokenizers.source), _vocabulary(tokenizers.target)
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.unk_token = source[UNKNOWN_ID]
+    spec.config.bos_token = source[START_ID]
+    spec.config.eos_token = source[END_ID]
+    spec.config.decoder_start_token = target[START_ID]
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = model.get_config()["epsilon"]
+    spec.validate()
+    spec.optimize(quantization)
+    spec.save(str(folder))
+
+
+def _vocabulary(tokenizer: Tokenizer) -> list[str]:
+    return tokenizer.pieces(range(tokenizer.vocab_size))
+
+
+def _spec(model: Transformer, positions: int):
+    """CTranslate2's description of the model, with all its weights."""
+    from ctranslate2.specs import TransformerSpec
+    from ctranslate2.specs.common_spec import Activation
+
+    config = model.get_config()
+    spec = TransformerSpec.from_config(
+        (len(model.encoder.layers), len(model.decoder.layers)),
+        config["num_heads"],
+        pre_norm=config["norm"] == "pre",
+        activation={"relu": Activation.RELU, "gelu": Activation.GELU, "swish": Activation.SWISH}[config["activation"]],
+    )
+    # Its own positions are not the paper's, so it gets a table.
+    table = positional_encoding(np.arange(positions), config["d_model"], config["position_layout"]).numpy()
+    spec.encoder.position_encodings.encodings = table
+    spec.decoder.position_encodings.encodings = table
+    spec.encoder.embeddings[0].weight = np.asarray(model.source_embedding.embeddings)
+    spec.decoder.embeddings.weight = np.asarray(model.target_embedding.embeddings)
+    spec.decoder.projection.weight = np.asarray(model.output_embedding.embeddings)
+    if model.output_bias is not None:
+        spec.decoder.projection.bias = np.asarray(model.output_bias)
+    _set_stack(spec.encoder, model.encoder)
+    _set_stack(spec.decoder, model.decoder)
+    return spec
+
+
+def _set_stack(spec, stack: Encoder | Decoder) -> None:
+    if stack.normalization:
+        _set_normalization(spec.layer_norm, stack.normalization)
+    for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
+        _set_layer(layer_spec, layer)
+
+
+def _set_layer(spec, layer: EncoderLayer) -> None:
+    attention = layer.self_attention
+    _set_linear(spec.self_attention.linear[0], attention.query, attention.key_value)
+    _set_attention(spec.self_attention, attention, layer.self_attention_residual)
+    if hasattr(layer, "cross_attention"):
+        attention = layer.cross_attention
+        _set_linear(spec.attention.linear[0], attention.query)
+        _set_linear(spec.attention.linear[1], attention.key_value)
+        _set_attention(spec.attention, attention, layer.cross_attention_residual)
+    _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
+
+
+def _set_attention(spec, attention: MultiHeadAttention, residual) -> None:
+    """What self-attention and attention to the source have in common; their inputs are joined differently."""
+    _set_linear(spec.linear[-1], attention.output_projection)
+    _set_normalization(spec.layer_norm, residual.normalization)
+
+
+def _set_feed_forward(spec, feed_forward: FeedForward, residual) -> None:
+    _set_linear(spec.linear_0, feed_forward.inner)
+    _set_linear(spec.linear_1, feed_forward.outer)
+    _set_normalization(spec.layer_norm, residual.normalization)
+
+
+def _set_linear(spec, *layers: keras.layers.Dense) -> None:
+    """One product for several layers with the same input: their outputs side by side."""
+    spec.weight = np.concatenate([np.asarray(layer.kernel) for layer in layers], axis=1).T
+    if layers[0].use_bias:
+        spec.bias = np.concatenate([np.asarray(layer.bias) for layer in layers])
+
+
+def _set_normalization(spec, layer: keras.layers.LayerNormalization) -> None:
+    spec.gamma = np.asarray(layer.gamma)
+    spec.beta = np.asarray(layer.beta)

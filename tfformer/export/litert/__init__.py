@@ -1,0 +1,1 @@
+"""The LiteRT format: one file for phones and browsers."""

@@ -1,0 +1,179 @@
+"""Writes a translator as one LiteRT file: encoder, cached search and weights, of LiteRT's own operations alone.
+
+Knows no run directory. A dynamic file takes any batch and length; a static one takes one sentence and has a signature
+for each of a few widths over the same weights, so that every shape in it is a plain number and a short sentence does
+not pay for a long one. Shape letters: B sentences, S source tokens, T target tokens, N beams.
+"""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.lite.python import schema_py_generated as schema
+from tensorflow.lite.tools import flatbuffer_utils
+
+from tfformer.export.litert import compactor as litert_compactor
+from tfformer.export.litert import metadata as litert_metadata
+from tfformer.export.litert import operators as litert_operations
+from tfformer.export.litert import quantizer as litert_quantizer
+from tfformer.inference.translator import Translator, search, source_ids
+from tfformer.special_ids import END_ID
+from tfformer.version import __version__
+
+QUANTIZATIONS = ("none", "int8", "float16")
+FIRST_WIDTH = 16
+BLANK = "\u2581"  # the piece of a blank alone
+TENSORS = {  # what the file says of its own inputs and outputs
+    "ids": "SentencePiece ids of a sentence; a translation ends with the end token, 3, if it ends in time",
+    "lengths": "how many ids of each row count",
+    "score": "log-probability of the translation in nats",
+    "scores": "log-probability over the length penalty, best first",
+    "text": "a sentence in UTF-8",
+    "translation": "its translation in UTF-8",
+}
+
+
+def write(path: Path, translator: Translator, quantize: str, static: bool, with_text: bool) -> None:
+    """Write the new file `path`; it has a beam search if the translator's own search has several beams."""
+    holder = tf.Module()
+    holder.weights = [weight.value for weight in translator.model.weights]
+    functions = _functions(translator, static, with_text)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        tf.saved_model.save(holder, folder, signatures=functions)  # from functions alone LiteRT gets no weights
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(functions))
+        converter.allow_custom_ops = True  # those that stand for LiteRT's own, below, and TF Text's
+        if quantize == "float16":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+            converter.target_spec.supported_types = [tf.float16]
+        model = flatbuffer_utils.convert_bytearray_to_object(converter.convert())
+    litert_operations.use_builtins(model)
+    if quantize == "int8":
+        litert_quantizer.quantize(model)
+    _add_metadata(model)
+    litert_compactor.compact(model)
+    path.write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+
+
+def _add_metadata(model: schema.ModelT) -> None:
+    """Name, description, version, licence, and the inputs and outputs of the first signature."""
+    signature = next(signature for signature in model.signatureDefs if signature.subgraphIndex == 0)
+    subgraph = model.subgraphs[0]
+
+    def described(tensors, entries) -> list[tuple[str, str]]:
+        names = {entry.tensorIndex: entry.name.decode() for entry in entries}
+        return [(names[number], TENSORS[names[number]]) for number in tensors]
+
+    buffer = schema.BufferT()
+    content = litert_metadata.metadata(
+        "Translation",
+        f"A Transformer that translates one language into another; signature {signature.signatureKey.decode()}",
+        __version__,
+        "see the text that it was trained on",
+        described(subgraph.inputs, signature.inputs),
+        described(subgraph.outputs, signature.outputs),
+    )
+    buffer.data = np.frombuffer(content, np.uint8)
+    model.buffers.append(buffer)
+    entry = schema.MetadataT()
+    entry.name, entry.buffer = litert_metadata.NAME, len(model.buffers) - 1
+    model.metadata = [*(model.metadata or []), entry]
+
+
+def widths(max_length: int) -> list[int]:
+    """The source lengths of a static file's signatures, shortest first: 16, 32, 64, ... and the longest of all."""
+    doubled = [FIRST_WIDTH]
+    while 2 * doubled[-1] < max_length:
+        doubled.append(2 * doubled[-1])
+    return [*(width for width in doubled if width < max_length), max_length]
+
+
+def name(signature: str, width: int, max_length: int) -> str:
+    """What a static file calls that signature for sources of `width`; the longest has the plain name."""
+    return signature if width == max_length else f"{signature}_{width}"
+
+
+def signatures(path: Path) -> dict[str, dict]:
+    """What a written file answers to: signature -> inputs and outputs -> name -> dtype and shape, null where free."""
+    model = flatbuffer_utils.convert_bytearray_to_object(path.read_bytes())
+    return {
+        signature.signatureKey.decode(): {
+            side: {
+                entry.name.decode(): _described(model.subgraphs[signature.subgraphIndex], entry) for entry in entries
+            }
+            for side, entries in (("inputs", signature.inputs), ("outputs", signature.outputs))
+        }
+        for signature in model.signatureDefs
+    }
+
+
+def _described(subgraph: schema.SubGraphT, entry: schema.TensorMapT) -> dict:
+    tensor = subgraph.tensors[entry.tensorIndex]
+    dtype = {schema.TensorType.INT32: "int32", schema.TensorType.FLOAT32: "float32", schema.TensorType.STRING: "string"}
+    shape = tensor.shape if tensor.shapeSignature is None else tensor.shapeSignature
+    return {"dtype": dtype[tensor.type], "shape": [None if size < 0 else int(size) for size in shape]}
+
+
+def _functions(translator: Translator, static: bool, with_text: bool) -> dict[str, Callable]:
+    beam_size = translator.decoding.beam_size
+    searches = {"translate": 1} | ({"translate_beam": beam_size} if beam_size > 1 else {})
+    if not static:
+        functions = {signature: _over_ids(translator, None, size) for signature, size in searches.items()}
+        return functions | ({"translate_text": _over_text(translator)} if with_text else {})
+    longest = translator.max_length
+    return {
+        name(signature, width, longest): _over_ids(translator, width, size)
+        for signature, size in searches.items()
+        for width in widths(longest)
+    }
+
+
+def _over_ids(translator: Translator, width: int | None, beam_size: int) -> Callable:
+    """Pieces (B, S), of which the first `lengths` (B,) count -> the best translation, or the N best, best first."""
+    batch = 1 if width else None
+    specs = [tf.TensorSpec((batch, width), tf.int32, "ids"), tf.TensorSpec((batch,), tf.int32, "lengths")]
+
+    def translate(ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
+        found = _search(translator, ids, lengths, beam_size)
+        longest = tf.maximum(tf.reduce_max(found.lengths), 1)  # LiteRT cannot read an empty tensor
+        found_ids = found.ids if width else found.ids[:, :, :longest]
+        if beam_size > 1:
+            return {"ids": found_ids, "lengths": found.lengths, "scores": found.scores}
+        return {"ids": found_ids[:, 0], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
+
+    return tf.function(translate, input_signature=specs)
+
+
+def _over_text(translator: Translator) -> Callable:
+    """One sentence (1,) string -> its greedy translation (1,) string and score (1,), by TF Text's LiteRT operations."""
+    import tensorflow_text
+
+    source, target = (
+        tensorflow_text.FastSentencepieceTokenizer(tokenizer.model)
+        for tokenizer in (translator.tokenizers.source, translator.tokenizers.target)
+    )
+
+    pieces_of_target = translator.tokenizers.target.pieces(range(translator.tokenizers.target.vocab_size))
+    blank = pieces_of_target.index(BLANK) if BLANK in pieces_of_target else -1
+
+    def translate(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        pieces = source.tokenize(text).values[tf.newaxis]
+        found = _search(translator, pieces, tf.shape(pieces)[1:], beam_size=1)
+        ids = found.ids[0, 0]
+        blanks = _leading(ids == blank)  # SentencePiece leaves them out of a text, TF Text does not
+        kept = tf.maximum(blanks, tf.minimum(_leading(ids != END_ID), found.lengths[0, 0]))
+        return {"translation": target.detokenize(ids[tf.newaxis, blanks:kept]), "score": found.scores[:, 0]}
+
+    return tf.function(translate, input_signature=[tf.TensorSpec((1,), tf.string, "text")])
+
+
+def _leading(holds: tf.Tensor) -> tf.Tensor:
+    """How many of the first (T,) hold."""
+    return tf.reduce_sum(tf.cast(tf.cumsum(tf.cast(tf.logical_not(holds), tf.int32)) == 0, tf.int32))
+
+
+def _search(translator: Translator, pieces: tf.Tensor, lengths: tf.Tensor, beam_size: int):
+    width = pieces.shape[1] or translator.max_length
+    source = source_ids(pieces, lengths, min(width, translator.max_length))
+    return search(translator.model, source, translator.max_length, beam_size, translator.decoding.length_penalty)

@@ -1,0 +1,33 @@
+"""A program that translates with a CTranslate2 model. Knows nothing of tfformer, and must not.
+
+    python -P ctranslate2.py FOLDER < requests.json > answers.json
+
+Requests are [[pieces of one sentence, beam size, most pieces of its translation], ...], answers
+[[pieces of the best translation, log-probability], ...].
+"""
+
+import json
+import sys
+
+import ctranslate2
+
+
+def main(folder: str) -> None:
+    translator = ctranslate2.Translator(folder, device="cpu", compute_type="float32")
+    print(json.dumps([answer(translator, *request) for request in json.load(sys.stdin)]))
+
+
+def answer(translator: ctranslate2.Translator, pieces: list[str], beam_size: int, max_length: int) -> tuple:
+    (result,) = translator.translate_batch(
+        [pieces],
+        beam_size=beam_size,
+        max_decoding_length=max_length,
+        min_decoding_length=0,  # its own 1 takes the end token's probability away at the first step
+        length_penalty=0,
+        return_scores=True,
+    )
+    return result.hypotheses[0], result.scores[0]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,56 @@
+"""The page that translates in the browser: finds its bundle, or has it built, and lays it out. Knows no model."""
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[2] / "export" / "on_device" / "web"
+BUILD = ("npm ci", "npm run build")
+SERVICE_WORKER, VERSION = "service_worker.js", 'VERSION = "VERSION"'
+
+
+def built(sources: Path = SOURCES) -> Path:
+    """The folder of the built page. Builds it, with npm, where it is missing or old; ValueError if it cannot."""
+    page = sources / "dist"
+    if _is_newest(page / SERVICE_WORKER, sources):
+        return page
+    if not (sources / "package.json").is_file():
+        raise ValueError(
+            f"the page's sources are not at {sources}; install tfformer from a checkout with pip install -e ."
+        )
+    if shutil.which("npm") is None:
+        raise ValueError(
+            f"the page in {sources} has to be built, and npm is not installed; install Node.js 20 or newer with npm"
+        )
+    for command in BUILD:
+        print(f"{command} in {sources} ...", flush=True)
+        done = subprocess.run(command.split(), cwd=sources, capture_output=True, encoding="utf-8", errors="replace")
+        if done.returncode:
+            reason = next(iter((done.stderr or done.stdout).strip().splitlines()), f"exit code {done.returncode}")
+            raise ValueError(f"`{command}` failed in {sources}: {reason}")
+    return page
+
+
+def _is_newest(built: Path, sources: Path) -> bool:
+    """Whether the file that a build writes last is there, and newer than all that it is built from."""
+    made_from = [sources / "build.mjs", sources / "package-lock.json", *(sources / "src").rglob("*")]
+    newest = max((path.stat().st_mtime_ns for path in made_from if path.is_file()), default=0)
+    return built.is_file() and built.stat().st_mtime_ns > newest
+
+
+def write(page: Path, folder: Path) -> Path:
+    """Copy the page into the empty `folder` and return the empty folder where it looks for its model."""
+    shutil.copytree(page, folder, dirs_exist_ok=True)
+    (folder / "model").mkdir()
+    return folder / "model"
+
+
+def set_version(folder: Path) -> None:
+    """A browser that has kept the page takes the new files when the version has changed: it is their digest."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(folder)}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
+    path = folder / SERVICE_WORKER
+    text = path.read_text(encoding="utf-8").replace(VERSION, f'VERSION = "{digest.hexdigest()[:16]}"')
+    path.write_text(text, encoding="utf-8")

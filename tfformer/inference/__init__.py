@@ -1,0 +1,1 @@
+"""A model and a search put to use: translation, generation, evaluation."""

@@ -1,0 +1,298 @@
+"""Strings in, strings out: tokenizers, model and search put together. Knows no exported format."""
+
+import functools
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfformer.config import DecodingConfig
+from tfformer.data.batches import IdRows, like_length_batches
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.inference.search import LOWEST, Hypotheses, StepFn, beam_search, check_sampling, greedy_search, sample
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import RunDirectory, Tokenizers
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
+
+DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
+EXTRA_LENGTH = 50  # a translation may have this many tokens more than its source (Vaswani et al. 2017, section 6.1)
+FIRST_ROOM = 16  # positions with which a cache that may grow begins
+
+
+class Translation(NamedTuple):
+    """A sentence and its score: log-probability in nats over the length penalty."""
+
+    text: str
+    score: float
+
+
+class ForcedScore(NamedTuple):
+    """What the model thinks of a given translation: log P(token | source, tokens before it) of each of its tokens.
+
+    The last token is the end token; there are none at all where the source is blank, as nothing is predicted there.
+    """
+
+    tokens: tuple[str, ...]  # pieces of words
+    log_probs: np.ndarray  # (T,) float32, nats
+
+    @property
+    def log_prob(self) -> float:
+        """log P(target | source) in nats."""
+        return float(self.log_probs.sum(dtype=np.float64))
+
+    @property
+    def perplexity(self) -> float:
+        """e to the mean negative log-probability of a token; nan where there are no tokens."""
+        return math.exp(-self.log_prob / len(self.tokens)) if self.tokens else math.nan
+
+
+def search(model: Transformer, source: tf.Tensor, max_length: int, beam_size: int, length_penalty: float) -> Hypotheses:
+    """In the graph: source ids (B, S), each ending in the end token -> the best hypotheses, B by `beam_size`.
+
+    A row of nothing but padding is a blank sentence: one empty hypothesis, of score 0.
+    """
+    step_fn, cache, limits, room = _steps(model, source, max_length, beam_size)
+    if beam_size == 1:
+        return greedy_search(step_fn, cache, limits, room)
+    found = beam_search(step_fn, cache, limits, beam_size, length_penalty, room)
+    return _empty_where(limits < 1, found)
+
+
+def draw_sample(
+    model: Transformer,
+    source: tf.Tensor,
+    max_length: int,
+    seed: tf.Tensor,
+    temperature: float,
+    top_k: int,
+    top_p: float,
+) -> Hypotheses:
+    """In the graph: one random translation of each sentence; see `decoding.sample`."""
+    step_fn, cache, limits, _ = _steps(model, source, max_length, beam_size=1)
+    return sample(step_fn, cache, limits, seed, temperature, top_k, top_p)
+
+
+def source_ids(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
+    """In the graph: pieces (B, S), of which the first `lengths` (B,) count -> what `search` takes, padded with 0.
+
+    Cut to the model's length and ended by the end token; nothing at all for a blank sentence. As wide as the longest
+    row needs, or S where that is a plain number.
+    """
+    ended = with_end(pieces, lengths, max_length)
+    return tf.where((lengths > 0)[:, tf.newaxis], ended, PAD_ID)
+
+
+def with_end(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
+    """In the graph: as `source_ids`, but a blank sentence becomes the end token."""
+    width = pieces.shape[1]
+    lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(pieces)[1], max_length - 1))
+    places = tf.range(width or tf.reduce_max(lengths) + 1)
+    pieces = tf.pad(pieces, ((0, 0), (0, 1)))[:, : width or tf.size(places)]
+    pieces = tf.where(places < lengths[:, tf.newaxis], pieces, PAD_ID)
+    return tf.where(places == lengths[:, tf.newaxis], END_ID, pieces)
+
+
+def token_log_probs(model: Transformer, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    """In the graph: ids (B, S) and (B, T), each row ending in the end token -> log P of each target token given the
+    source and the tokens before it, (B, T) float32 in nats; 0 on padding and where the source is blank."""
+    starts = tf.fill((tf.shape(target)[0], 1), START_ID)
+    logits = model({"source": source, "target": tf.concat([starts, target[:, :-1]], axis=1)})
+    log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(target, tf.cast(logits, tf.float32))
+    return tf.where((target != PAD_ID) & (source[:, :1] != PAD_ID), log_probs, 0.0)
+
+
+def _steps(
+    model: Transformer, source: tf.Tensor, max_length: int, beam_size: int
+) -> tuple[StepFn, Any, tf.Tensor, int | tf.Tensor]:
+    """What every search needs: the step function, an empty cache, each sentence's limit (B,) and room for the longest.
+
+    Where the source's width is a plain number so is the room: every shape in the graph is then fixed. Otherwise the
+    cache begins short and grows, as few translations come near their limit.
+    """
+    memory = model.memory(source)
+    lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)
+    limits = tf.where(lengths > 0, tf.minimum(lengths + EXTRA_LENGTH, max_length), 0)
+    width = source.shape[1]
+    room = min(width + EXTRA_LENGTH, max_length) if width else tf.maximum(tf.reduce_max(limits), 1)  # never empty
+    cache = model.decoder.empty_cache(tf.size(limits) * beam_size, room if width else tf.minimum(room, FIRST_ROOM))
+
+    def step_fn(ids, step, cache):
+        return model.decode_step(ids, step, cache, memory)
+
+    return step_fn, cache, limits, room
+
+
+def _empty_where(is_blank: tf.Tensor, found: Hypotheses) -> Hypotheses:
+    """`found`, but with one empty hypothesis of score 0 for each sentence (B,) that is blank."""
+    is_blank = is_blank[:, tf.newaxis]
+    nothing = tf.where(tf.range(tf.shape(found.scores)[1]) == 0, 0.0, LOWEST)
+    return Hypotheses(
+        tf.where(is_blank[:, :, tf.newaxis], PAD_ID, found.ids),
+        tf.where(is_blank, 0, found.lengths),
+        tf.where(is_blank, nothing, found.scores),
+    )
+
+
+class CutSentences(UserWarning):
+    """Some sentences had more tokens than the model takes."""
+
+    def __init__(self, cut: int, sentences: int, most: int):
+        super().__init__(f"{cut} of {sentences} sentences had more than {most} tokens, the model's most, and were cut")
+        self.cut = cut
+        self.most = most
+
+
+def encode_cut(tokenizer: Tokenizer, sentences: Sequence[str], most: int, stacklevel: int) -> list[list[int]]:
+    """Ids of the sentences, each cut to `most` tokens, with a warning that says how many were."""
+    ids = tokenizer.encode(sentences)
+    if too_long := sum(len(sentence) > most for sentence in ids):
+        warnings.warn(CutSentences(too_long, len(ids), most), stacklevel=stacklevel)
+    return [sentence[:most] for sentence in ids]
+
+
+class Translator:
+    """A trained model that translates lists of sentences."""
+
+    def __init__(self, model: Transformer, tokenizers: Tokenizers, decoding: DecodingConfig, max_length: int):
+        self.model = model
+        self.tokenizers = tokenizers
+        self.decoding = decoding
+        self.max_length = max_length
+        self._graphs: dict[tuple, tf.types.experimental.PolymorphicFunction] = {}
+
+    @classmethod
+    def load(cls, run: str | Path) -> "Translator":
+        """From a run directory, with the run's best weights and its own decoding settings."""
+        directory = RunDirectory.open(run)
+        directory.check_architecture("encoder-decoder")
+        config, tokenizers = directory.config(), directory.tokenizers()
+        return cls(directory.load_model(tokenizers), tokenizers, config.decoding, config.data.max_length)
+
+    def translate(
+        self, sentences: Sequence[str], beam_size: int | None = None, length_penalty: float | None = None
+    ) -> list[str]:
+        """The best translation of each sentence; a blank sentence gives an empty one."""
+        return [translations[0].text for translations in self.n_best(sentences, beam_size, length_penalty)]
+
+    def n_best(
+        self,
+        sentences: Sequence[str],
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        batch_size: int = 64,
+    ) -> list[list[Translation]]:
+        """Up to `beam_size` translations of each sentence, best first.
+
+        Sentences of like length are decoded together, `batch_size` at a time. One that has more tokens than the model
+        was trained for is cut, with a warning that says how many were.
+        """
+        beam_size = self.decoding.beam_size if beam_size is None else beam_size
+        length_penalty = self.decoding.length_penalty if length_penalty is None else length_penalty
+        if beam_size < 1:
+            raise ValueError(f"beam_size={beam_size} must be at least 1")
+        if not 0 <= length_penalty < math.inf:
+            raise ValueError(f"length_penalty={length_penalty} must be a number from 0 on")
+        graph = self._graph(search, (beam_size, length_penalty))
+        return self._in_batches(self._sources(sentences), batch_size, lambda ids, first: graph(ids))
+
+    def sample(
+        self,
+        sentences: Sequence[str],
+        seed: int,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        batch_size: int = 64,
+    ) -> list[str]:
+        """A random translation of each sentence (see `decoding.sample`); the same arguments give the same ones.
+
+        The draws of a sentence depend on its place in its batch, and so on the other sentences.
+        """
+        check_sampling(temperature, top_k, top_p)
+        graph = self._graph(draw_sample, (temperature, top_k, top_p), tf.TensorSpec((), tf.int32))
+        found = self._in_batches(self._sources(sentences), batch_size, lambda ids, first: graph(ids, seed + first))
+        return [translations[0].text for translations in found]
+
+    def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 2048) -> list[ForcedScore]:
+        """How likely the model thinks each target is as the translation of its source, token by token.
+
+        Pairs of like length are computed together, up to `batch_tokens` target tokens at a time. A sentence that has
+        more tokens than the model was trained for is cut, with a warning; a blank source gives no tokens, a blank
+        target the end token alone. ValueError where there are not as many targets as sources.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources and {len(targets)} targets do not make pairs; give one for each")
+        source_ids = self._sources(sources)
+        most = self.max_length - 1
+        target_ids = [[*ids, END_ID] for ids in encode_cut(self.tokenizers.target, targets, most, stacklevel=3)]
+        found = [ForcedScore((), np.zeros(0, np.float32)) for _ in sources]
+        order = [n for n in sorted(range(len(found)), key=lambda n: len(target_ids[n])) if source_ids[n]]
+        for batch in _batches(order, [len(ids) for ids in target_ids], batch_tokens):
+            rows = [IdRows.of([ids[n] for n in batch]).padded(range(len(batch))) for ids in (source_ids, target_ids)]
+            for n, log_probs in zip(batch, self._token_log_probs(*rows).numpy(), strict=True):
+                tokens = self.tokenizers.target.pieces(target_ids[n])
+                found[n] = ForcedScore(tuple(tokens), _checked_finite(log_probs[: len(tokens)]))
+        return found
+
+    def _in_batches(
+        self, sources: list[list[int]], batch_size: int, find: Callable[[np.ndarray, int], Hypotheses]
+    ) -> list[list[Translation]]:
+        """`find(ids, number of the first)` over sentences of like length, back in their order."""
+        found = [[Translation("", 0.0)] for _ in sources]
+        for batch, (numbers, ids) in enumerate(like_length_batches(sources, batch_size)):
+            hypotheses = find(ids, batch * batch_size)
+            for number, translations in zip(numbers, self._decode(hypotheses), strict=True):
+                found[number] = translations
+        return found
+
+    def _sources(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Ids with the end token, cut to the model's length; no ids for a blank sentence."""
+        encoded = encode_cut(self.tokenizers.source, sentences, self.max_length - 1, stacklevel=4)
+        return [[*ids, END_ID] if ids else [] for ids in encoded]
+
+    def _decode(self, hypotheses: Hypotheses) -> list[list[Translation]]:
+        ids, _, scores = (tensor.numpy() for tensor in hypotheses)
+        texts = iter(self.tokenizers.target.decode(ids.reshape(-1, ids.shape[-1])))
+        rows = [[Translation(next(texts), float(score)) for score in row] for row in scores]
+        found = [[translation for translation in row if translation.score > LOWEST / 2] for row in rows]
+        if not all(found):
+            raise ValueError(DAMAGED)
+        return found
+
+    @functools.cached_property
+    def _token_log_probs(self) -> tf.types.experimental.PolymorphicFunction:
+        ids = tf.TensorSpec((None, None), tf.int32)
+        return tf.function(functools.partial(token_log_probs, self.model), input_signature=[ids, ids])
+
+    def _graph(
+        self, find: Callable[..., Hypotheses], settings: tuple, *more: tf.TensorSpec
+    ) -> tf.types.experimental.PolymorphicFunction:
+        """`find(model, source, max_length, *more, *settings)` as one graph for any batch, traced once."""
+        if (find, settings) not in self._graphs:
+            self._graphs[find, settings] = tf.function(
+                lambda source, *inputs: find(self.model, source, self.max_length, *inputs, *settings),
+                input_signature=[tf.TensorSpec((None, None), tf.int32), *more],
+            )
+        return self._graphs[find, settings]
+
+
+def _batches(order: Sequence[int], lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """The numbers in `order`, shortest first, in groups of up to `batch_tokens` tokens with the padding."""
+    batch = []
+    for n in order:
+        if batch and (len(batch) + 1) * lengths[n] > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(n)
+    if batch:
+        yield batch
+
+
+def _checked_finite(log_probs: np.ndarray) -> np.ndarray:
+    if not np.isfinite(log_probs).all():
+        raise ValueError(DAMAGED)
+    return log_probs

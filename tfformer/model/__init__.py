@@ -1,0 +1,1 @@
+"""The paper, on Keras: masks, layers, models and losses. Knows no text and no files."""

@@ -1,0 +1,1002 @@
+"""An English-German parallel corpus written by a small bilingual grammar. Knows no tokenizer and no model.
+
+Each rule writes one kind of sentence in both languages at once; the words and their forms come from
+`phrasebook_lexicon`. `Tier/animal` in a German sentence says that "Tier" renders "animal": that is where the word
+alignment comes from. The content words of a sentence decide its split, whatever its tense, articles or rule, so a
+combination of words that is tested was never seen in training.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+from tfformer.files import write_text
+from tfformer.phrasebook.lexicon import (
+    ACCOMPLISHMENTS,
+    ADULTS,
+    AGES_OF_ADULTS,
+    AGES_OF_CHILDREN,
+    ASKED_ABOUT,
+    BAD_NEWS,
+    BALCONY,
+    BATHROOM,
+    BE,
+    BEAUTIFUL,
+    BIG,
+    BODY,
+    BRIDGE,
+    BUILDINGS,
+    BUYING,
+    CALLING,
+    CAN,
+    CHEAP,
+    CHILDREN,
+    CITIES,
+    CLEAN,
+    CLOCK_TIMES,
+    CLOTHES,
+    COLD,
+    COLLECTING,
+    COMPARABLE,
+    CONDITIONS,
+    COST,
+    COUNTED,
+    DAUGHTER,
+    DAYS,
+    DELIBERATE,
+    DESTINATIONS,
+    DINERS,
+    DIRTY,
+    DISHES,
+    DRIVE,
+    DRY,
+    EVENTS,
+    EXPENSIVE,
+    FINDING,
+    FOGGY,
+    GET_TO,
+    GIVERS,
+    GIVING,
+    GLAD_OR_SORRY,
+    GO,
+    GOOD_NEWS,
+    HE,
+    HEAVY,
+    HELPING,
+    HER,
+    HIS,
+    HOT,
+    HOUSEHOLD,
+    HURT,
+    INTENTIONS,
+    INVITING,
+    IS_AND_WAS,
+    IT,
+    KITCHEN,
+    KNOWING,
+    LIKE,
+    LIMBS,
+    LIVE,
+    LUGGAGE,
+    ME,
+    MODALS,
+    MOVE,
+    MY,
+    NEEDING,
+    NEGATED,
+    NEW,
+    NIGHT,
+    NO_ARTICLE,
+    NOT_DONE,
+    OLD,
+    ORDERING,
+    OTHERS,
+    OUR,
+    OWNERS,
+    PAST,
+    PEERS,
+    PERSON,
+    PERSON_ACTIONS,
+    PLANS,
+    PRESENT,
+    PRICES,
+    PRONOUN_OF_GENDER,
+    PUT,
+    QUIET,
+    RAIN,
+    RECEIVERS,
+    REPAIRING,
+    RIVER,
+    ROOM,
+    SELLING,
+    SERVINGS,
+    SHE,
+    SHOWER,
+    SITES,
+    SMALL,
+    SMALL_NUMBERS,
+    SMALL_THINGS,
+    SNOW,
+    SON,
+    SORRY_OR_GLAD,
+    SPOTS,
+    SUBJECTS,
+    SWITCHING,
+    TELEVISION,
+    THE,
+    THEY,
+    THING_ACTIONS,
+    THIS,
+    TO_DO,
+    TOO_AND_VERY,
+    UNABLE,
+    WARM,
+    WE,
+    WEARING,
+    WEATHER_DAYS,
+    WHEN,
+    WHICH,
+    WINDY,
+    WORK,
+    WOULD_LIKE,
+    YOU,
+    YOUR,
+    A,
+    Action,
+    Adjective,
+    Complement,
+    Determiner,
+    Noun,
+    NounPhrase,
+    Predicate,
+    PrepositionalPhrase,
+    glossed,
+    phrase,
+    properties,
+    same_person,
+    scenes,
+    the,
+    transitive,
+)
+
+SPLITS = ("train", "valid", "test")
+LANGUAGES = ("en", "de")
+SEED = 20170612
+TRAIN_RATIO = 24  # training sentences for each one in valid and each one in test
+HELD_OUT_RATIO = 12  # one combination in twelve is for valid, one for test
+FAMOUS = ("animal cross street tired animal", "animal cross street wide street")  # always in test
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One sentence in both languages; every position counts the words of `str.split()` from 0."""
+
+    source: str
+    target: str
+    family: str
+    combination: str  # the content words that decide the split
+    alignment: tuple[tuple[int, int], ...]  # (source word, target word), in order
+    antecedent: int | None = None  # coreference only: the source noun that "it" stands for
+    distractor: int | None = None  # ... and the other noun
+    pronoun: tuple[int, int] | None = None  # ... and "it" itself: (source word, target word)
+
+
+class Sentence(NamedTuple):
+    """What a rule writes: two glossed sentences and, for coreference, the two nouns in question."""
+
+    english: str
+    german: str
+    antecedent: Noun | None = None
+    distractor: Noun | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    family: str
+    share: int  # how many sentences valid and test have each; train has TRAIN_RATIO times as many
+    contents: tuple[tuple, ...]  # the content words: what decides the split
+    forms: tuple[tuple, ...]  # tense, articles and the like: free in every split
+    sentence: Callable[..., Sentence]
+
+    @cached_property
+    def contents_of(self) -> dict[str, list[tuple]]:
+        """The contents of each split."""
+        divided = {split: [] for split in SPLITS}
+        for content in self.contents:
+            divided[split_of(combination(content))].append(content)
+        return divided
+
+
+RULES: list[Rule] = []
+
+
+def rule(family: str, share: int, contents: Iterable[tuple], forms: Iterable[tuple] = ((),)) -> Callable:
+    """Register a function that writes a sentence from one element of `contents` and one of `forms`."""
+
+    def register(sentence: Callable[..., Sentence]) -> Callable[..., Sentence]:
+        RULES.append(Rule(family, share, tuple(contents), tuple(forms), sentence))
+        return sentence
+
+    return register
+
+
+# --- Clauses --------------------------------------------------------------------------------------------------------
+
+
+def clause(subject, action: Action, thing, determiner: Determiner | None) -> tuple[Predicate, Complement]:
+    return action.verb.of(subject), action.on(thing.determined(determiner))
+
+
+@rule("statement", 35, transitive(GIVERS, THING_ACTIONS), product((PRESENT, PAST), (THE, A)))
+@rule("statement", 25, transitive(SUBJECTS, PERSON_ACTIONS), product((PRESENT, PAST), (None,)))
+def statement(subject, action, thing, tense, determiner):
+    english, german = tense
+    verb, thing = clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{subject} {verb:{english}} {thing}.",
+        f"{subject:Nominativ} {verb:{german}} {thing:deutsch} {verb:Vorsilbe}.",
+    )
+
+
+@rule("verb-second", 26, transitive(SUBJECTS, THING_ACTIONS, adjectives=False, at_most=8), product(WHEN, (THE, A)))
+@rule("verb-second", 15, transitive(SUBJECTS, PERSON_ACTIONS), product(WHEN, (None,)))
+def verb_second(subject, action, thing, when, determiner):
+    english_when, german_when, (english, german) = when
+    verb, thing = clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{glossed(english_when, 'when')} {subject} {verb:{english}} {thing}.",
+        f"{glossed(german_when, 'when')} {verb:{german}} {subject:Nominativ} {thing:deutsch} {verb:Vorsilbe}.",
+    )
+
+
+@rule("negation", 30, transitive(SUBJECTS, THING_ACTIONS, adjectives=False, at_most=8), product(NEGATED, (THE, A, HER)))
+@rule("negation", 20, transitive(SUBJECTS, PERSON_ACTIONS), product(NEGATED, (None,)))
+def negation(subject, action, thing, tense, determiner):
+    english, german = tense
+    verb, thing = clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{subject} {verb:{english}} {verb:base} {thing}.",
+        f"{subject:Nominativ} {verb:{german}} {thing:verneint} {verb:Vorsilbe}.",
+    )
+
+
+@rule("question", 16, transitive(ASKED_ABOUT, THING_ACTIONS, adjectives=False, at_most=8), product((THE, A, THIS)))
+@rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
+def question(subject, action, thing, determiner):
+    verb, thing = clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{verb:do} {subject} {verb:base} {thing}?",
+        f"{verb:Präsens} {subject:Nominativ} {thing:deutsch} {verb:Vorsilbe}?",
+    )
+
+
+@rule("question", 16, transitive(ASKED_ABOUT, ACCOMPLISHMENTS, adjectives=False, at_most=8), product((THE, A, YOUR)))
+@rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
+def perfect_question(subject, action, thing, determiner):
+    verb, thing = clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{verb:have} {subject} {verb:participle} {thing}?",
+        f"{verb:Hilfsverb} {subject:Nominativ} {thing:deutsch} {verb:Partizip}?",
+    )
+
+
+@rule("question", 12, transitive(ASKED_ABOUT, THING_ACTIONS, adjectives=False, at_most=8), product((THE, THIS)))
+@rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
+def why(subject, action, thing, determiner):
+    verb, thing = clause(subject, action, thing, determiner)
+    return Sentence(
+        f"why {verb:do} {subject} {verb:base} {thing}?",
+        f"warum/why {verb:Präsens} {subject:Nominativ} {thing:deutsch} {verb:Vorsilbe}?",
+    )
+
+
+@rule("question", 8, transitive((*ASKED_ABOUT, ME, WE), (BUYING, FINDING, REPAIRING, SELLING)), product((THE, A)))
+def where_can(subject, action, thing, determiner):
+    can, (verb, thing) = CAN.of(subject), clause(subject, action, thing, determiner)
+    return Sentence(
+        f"where {can:present} {subject} {verb:base} {thing}?",
+        f"wo/where {can:Präsens} {subject:Nominativ} {thing:deutsch} {verb:Infinitiv}?",
+    )
+
+
+@rule("question", 8, transitive((HE,), ACCOMPLISHMENTS), product((THE, MY)))
+def who(someone, action, thing, determiner):
+    verb, thing = clause(someone, action, thing, determiner)
+    return Sentence(
+        f"who {verb:have} {verb:participle} {thing}?",
+        f"wer/who {verb:Hilfsverb} {thing:deutsch} {verb:Partizip}?",
+    )
+
+
+@rule("question", 8, transitive(ASKED_ABOUT, (BUYING, WEARING, NEEDING, *SWITCHING), adjectives=False, at_most=8))
+def which(subject, action, thing):
+    verb, thing = action.verb.of(subject), thing.determined(WHICH)
+    return Sentence(
+        f"{thing} {verb:do} {subject} {verb:base}?",
+        f"{thing:Akkusativ} {verb:Präsens} {subject:Nominativ} {verb:Vorsilbe}?",
+    )
+
+
+@rule("modal", 20, transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8), product(MODALS, (THE, A)))
+@rule("modal", 12, transitive(SUBJECTS, PERSON_ACTIONS), product(MODALS, (None,)))
+def modal(subject, action, thing, modal_verb, determiner):
+    modal, (verb, thing) = modal_verb.of(subject), clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{subject} {modal:present} {verb:base} {thing}.",
+        f"{subject:Nominativ} {modal:Präsens} {thing:deutsch} {verb:Infinitiv}.",
+    )
+
+
+@rule("modal", 15, transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8), product((THE, MY)))
+@rule("modal", 8, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
+def cannot(subject, action, thing, determiner):
+    can, (verb, thing) = CAN.of(subject), clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{subject} can't/can+not {verb:base} {thing}.",
+        f"{subject:Nominativ} {can:Präsens} {thing:verneint} {verb:Infinitiv}.",
+    )
+
+
+@rule("perfect", 30, transitive(SUBJECTS, ACCOMPLISHMENTS), product((A, HER)))
+@rule("perfect", 15, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
+def perfect(subject, action, thing, determiner):
+    verb, thing = clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{subject} {verb:have} {verb:participle} {thing}.",
+        f"{subject:Nominativ} {verb:Hilfsverb} {thing:deutsch} {verb:Partizip}.",
+    )
+
+
+@rule("infinitive", 18, transitive(SUBJECTS, INTENTIONS, adjectives=False, at_most=8), product(TO_DO, (THE, MY)))
+@rule("infinitive", 18, transitive(SUBJECTS, (CALLING, HELPING, INVITING, COLLECTING)), product(TO_DO, (None,)))
+def infinitive(subject, action, thing, to_do, determiner):
+    control, (english, german) = to_do
+    control, (verb, thing) = control.of(subject), clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{subject} {control:{english}} to/{action} {verb:base} {thing}.",
+        f"{subject:Nominativ} {control:{german}}, {thing:deutsch} {verb:zu-Infinitiv}.",
+    )
+
+
+# --- Subordinate clauses --------------------------------------------------------------------------------------------
+
+
+def main(words: str) -> str:
+    """Glosses of a main clause, kept apart: in "I am sad because I ..." each "I" has an "ich" of its own."""
+    return " ".join(f"{word}:main" for word in words.split())
+
+
+@rule(
+    "subordinate",
+    18,
+    transitive(SUBJECTS, THING_ACTIONS, adjectives=False, at_most=8),
+    product(KNOWING, (PRESENT, PAST), (THE,)),
+)
+@rule("subordinate", 12, transitive(SUBJECTS, PERSON_ACTIONS), product(KNOWING, (PAST,), (None,)))
+def that(subject, action, thing, knowing, tense, determiner):
+    someone, know = knowing
+    english, german = tense
+    know, (verb, thing) = know.of(someone), clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{main(f'{someone} {know:present}')} that {subject} {verb:{english}} {thing}.",
+        f"{main(f'{someone:Nominativ} {know:Präsens}')},"
+        f" dass/that {subject:Nominativ} {thing:deutsch} {verb:{german} am Ende}.",
+    )
+
+
+@rule(
+    "subordinate",
+    18,
+    transitive(SUBJECTS, GOOD_NEWS, adjectives=False, at_most=8),
+    product(OTHERS, GLAD_OR_SORRY, (PRESENT, PAST), (THE,)),
+)
+@rule(
+    "subordinate",
+    8,
+    transitive(SUBJECTS, BAD_NEWS, adjectives=False, at_most=8),
+    product(OTHERS, SORRY_OR_GLAD, (PRESENT, PAST), (THE, MY)),
+)
+@rule(
+    "subordinate",
+    8,
+    transitive(SUBJECTS, (CALLING, HELPING, INVITING)),
+    product(OTHERS, GLAD_OR_SORRY, (PRESENT,), (None,)),
+)
+def because_and_although(subject, action, thing, other, mood, tense, determiner):
+    feeling, english, german = mood
+    english_be, german_be = tense
+    be, (verb, thing) = BE.of(other), clause(subject, action, thing, determiner)
+    if tense is PRESENT:
+        happened, geschah = f"{verb:have} {verb:participle}", f"{verb:Partizip} {verb:Hilfsverb}"
+    else:
+        happened, geschah = f"{verb:past}", f"{verb:Präteritum am Ende}"
+    return Sentence(
+        f"{main(f'{other} {be:{english_be}}')} {feeling} {english} {subject} {happened} {thing}.",
+        f"{main(f'{other:Nominativ} {be:{german_be}}')} {feeling:Prädikat},"
+        f" {german}/{english} {subject:Nominativ} {thing:deutsch} {geschah}.",
+    )
+
+
+@rule("subordinate", 18, transitive(SUBJECTS, PLANS, adjectives=False, at_most=8), product(CONDITIONS, (THE,)))
+@rule("subordinate", 8, transitive(SUBJECTS, PERSON_ACTIONS), product(CONDITIONS, (None,)))
+def conditional(subject, action, thing, condition, determiner):
+    english, german = condition
+    verb, thing = clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{english}, {subject} {verb:present} {thing}.",
+        f"{german}, {verb:Präsens} {subject:Nominativ} {thing:deutsch} {verb:Vorsilbe}.",
+    )
+
+
+# --- Coreference ----------------------------------------------------------------------------------------------------
+
+
+def reason(quality: Adjective, bearer: Noun, degree: tuple[str, str], tense: tuple[str, str]) -> tuple[str, str]:
+    """`because it was too wide`, `weil sie zu breit war`: the pronoun has the gender of the noun it stands for."""
+    english_degree, german_degree = degree
+    english_be, german_be = tense
+    return (
+        f"it {english_be}/be {english_degree} {quality}",
+        f"{PRONOUN_OF_GENDER[bearer.gender]}/it {german_degree}/{english_degree} {quality:Prädikat} {german_be}/be",
+    )
+
+
+@rule("coreference", 65, scenes(fitting=False), product((THE, THIS, A), NOT_DONE[:1], TOO_AND_VERY))
+@rule("coreference", 22, scenes(fitting=True), product((THE, MY, HER), NOT_DONE, TOO_AND_VERY))
+def did_not(actor, action, obstacle, quality, bearer, determiner, tenses, degree):
+    (english, german), be = tenses
+    subject = phrase(determiner, actor)
+    english_reason, german_reason = reason(quality, bearer, degree, be)
+    verb, thing = clause(subject, action, the(obstacle), None)
+    return Sentence(
+        f"{subject} {verb:{english}} {verb:base} {thing} because {english_reason}.",
+        f"{subject:Nominativ} {verb:{german}} {thing:verneint} {verb:Vorsilbe}, weil/because {german_reason}.",
+        antecedent=bearer,
+        distractor=obstacle if bearer is actor else actor,
+    )
+
+
+@rule("coreference", 55, scenes(fitting=False), product(UNABLE, (THE, THIS), TOO_AND_VERY))
+def could_not(actor, action, obstacle, quality, bearer, unable, determiner, degree):
+    english, german, be = unable
+    subject = phrase(determiner, actor)
+    english_reason, german_reason = reason(quality, bearer, degree, be)
+    verb, thing = clause(subject, action, the(obstacle), None)
+    return Sentence(
+        f"{subject} {english}/can+not {verb:base} {thing} because {english_reason}.",
+        f"{subject:Nominativ} {german}/can {thing:verneint} {verb:Infinitiv}, weil/because {german_reason}.",
+        antecedent=bearer,
+        distractor=obstacle if bearer is actor else actor,
+    )
+
+
+@rule("coreference", 33, scenes(fitting=False), product((THE, THIS, A)))
+def did_although(actor, action, obstacle, quality, bearer, determiner):
+    subject = phrase(determiner, actor)
+    english_reason, german_reason = reason(quality, bearer, ("very", "sehr"), ("was", "war"))
+    verb, thing = clause(subject, action, the(obstacle), None)
+    return Sentence(
+        f"{subject} {verb:past} {thing} although {english_reason}.",
+        f"{subject:Nominativ} {verb:Präteritum} {thing:deutsch}, obwohl/although {german_reason}.",
+        antecedent=bearer,
+        distractor=obstacle if bearer is actor else actor,
+    )
+
+
+# --- Giving, going, being somewhere ---------------------------------------------------------------------------------
+
+
+@rule(
+    "dative",
+    31,
+    (
+        (giver, action, receiver, thing)
+        for giver, action in product(GIVERS, GIVING)
+        for receiver, thing in product(RECEIVERS, action.objects)
+        if not same_person(giver, receiver)
+    ),
+    product((PRESENT, PAST), (A,)),
+)
+def dative(giver, action, receiver, thing, tense, determiner):
+    english, german = tense
+    verb, thing = clause(giver, action, thing, determiner)
+    thing = thing.phrase
+    return Sentence(
+        f"{giver} {verb:{english}} {receiver:object} {thing:object}.",
+        f"{giver:Nominativ} {verb:{german}} {receiver:Dativ} {thing:Akkusativ}.",
+    )
+
+
+def going() -> Iterator[tuple]:
+    for subject, verb, place, companion in product(SUBJECTS, (GO, DRIVE), DESTINATIONS, (None, *RECEIVERS)):
+        if companion is None or not same_person(subject, companion):
+            yield subject, verb, place, companion
+
+
+def together(companion) -> tuple[str, str]:
+    """`with my aunt`, `mit meiner Tante`; empty without a companion."""
+    if companion is None:
+        return "", ""
+    company = PrepositionalPhrase("with", "mit", "Dativ", companion)
+    return f"{company}", f"{company:deutsch}"
+
+
+@rule("motion", 20, going(), product((PRESENT, PAST)))
+def motion(subject, verb, place, companion, tense):
+    english, german = tense
+    verb, goal = verb.of(subject), PrepositionalPhrase("to", "zu", "Dativ", the(place))
+    with_someone, mit_jemandem = together(companion)
+    return Sentence(
+        f"{subject} {verb:{english}} {goal} {with_someone}.",
+        f"{subject:Nominativ} {verb:{german}} {mit_jemandem} {goal:deutsch}.",
+    )
+
+
+@rule("motion", 12, going())
+def has_gone(subject, verb, place, companion):
+    verb, goal = verb.of(subject), PrepositionalPhrase("to", "zu", "Dativ", the(place))
+    with_someone, mit_jemandem = together(companion)
+    return Sentence(
+        f"{subject} {verb:have} {verb:participle} {goal} {with_someone}.",
+        f"{subject:Nominativ} {verb:Hilfsverb} {mit_jemandem} {goal:deutsch} {verb:Partizip}.",
+    )
+
+
+@rule(
+    "place",
+    16,
+    ((thing, preposition, spot) for thing in SMALL_THINGS for preposition, spot in SPOTS),
+    product((THE, MY, YOUR), (THE, THIS, OUR), IS_AND_WAS),
+)
+def place(thing, prepositions, spot, determiner, spot_determiner, be):
+    english, german, _ = prepositions
+    english_be, german_be = be
+    thing = phrase(determiner, thing)
+    where = PrepositionalPhrase(english, german, "Dativ", phrase(spot_determiner, spot))
+    return Sentence(f"{thing} {english_be}/be {where}.", f"{thing:Nominativ} {german_be}/be {where:deutsch}.")
+
+
+@rule(
+    "place",
+    14,
+    (
+        (subject, PUT, thing, preposition, spot)
+        for subject in GIVERS
+        for thing in SMALL_THINGS
+        for preposition, spot in SPOTS
+    ),
+    product((THE, MY)),
+)
+def has_put(subject, put, thing, prepositions, spot, determiner):
+    _, german, english = prepositions
+    put, thing = put.of(subject), phrase(determiner, thing)
+    where = PrepositionalPhrase(english, german, "Akkusativ", the(spot))
+    return Sentence(
+        f"{subject} {put:have} {put:participle} {thing} {where}.",
+        f"{subject:Nominativ} {put:Hilfsverb} {thing:Akkusativ} {where:deutsch} {put:Partizip}.",
+    )
+
+
+@rule("place", 8, ((building, *site) for building, site in product(BUILDINGS, SITES) if building is not site[1]))
+def site(building, prepositions, landmark):
+    english, german = prepositions
+    where = PrepositionalPhrase(english, german, "Dativ", the(landmark))
+    return Sentence(f"{the(building)} is {where}.", f"{the(building):Nominativ} ist/is {where:deutsch}.")
+
+
+# --- Numbers and times ----------------------------------------------------------------------------------------------
+
+
+@rule("number", 18, product(GIVERS, (BUYING, NEEDING, ORDERING), SMALL_NUMBERS, COUNTED), product((PRESENT, PAST)))
+def counted(subject, action, number, thing, tense):
+    english, german = tense
+    verb, thing = clause(subject, action, thing, number)
+    return Sentence(f"{subject} {verb:{english}} {thing}.", f"{subject:Nominativ} {verb:{german}} {thing:deutsch}.")
+
+
+@rule("number", 16, product((*CLOTHES, *LUGGAGE), PRICES), product((THE, THIS)))
+def price(thing, number, determiner):
+    thing = thing.determined(determiner)
+    cost = COST.of(thing)
+    euros = f"{number.english}:euro"
+    return Sentence(
+        f"{thing} {cost:present} {glossed(number.english, euros)} euros/euro.",
+        f"{thing:Nominativ} {cost:Präsens} {glossed(number.german, euros)} Euro/euro.",
+    )
+
+
+@rule(
+    "number",
+    12,
+    (*product(CHILDREN, AGES_OF_CHILDREN), *product(ADULTS, AGES_OF_ADULTS)),
+    product(OWNERS, IS_AND_WAS),
+)
+def age(relative, number, owner, be):
+    english, german = be
+    relative = phrase(owner, relative)
+    return Sentence(
+        f"{relative} {english}/be {number.english} years old.",
+        f"{relative:Nominativ} {german}/be {number.german}/{number.english} Jahre/years alt/old.",
+    )
+
+
+@rule(
+    "time",
+    30,
+    ((subject, verb, time) for (subject, verb), time in product(EVENTS, CLOCK_TIMES)),
+    product((PRESENT, PAST)),
+)
+def at_time(subject, verb, time, tense):
+    english, german = tense
+    _, at_english, um_german = time
+    verb = verb.of(subject)
+    return Sentence(
+        f"{subject} {verb:{english}} {at_english}.",
+        f"{subject:Nominativ} {verb:{german}} {um_german} {verb:Vorsilbe}.",
+    )
+
+
+# --- Describing and comparing ---------------------------------------------------------------------------------------
+
+
+@rule("comparison", 18, COMPARABLE, product((THE, THIS), (THE, THIS)))
+def comparison(adjective, one, other, determiner, other_determiner):
+    one, other = phrase(determiner, one), phrase(other_determiner, other)
+    return Sentence(
+        f"{one} is {adjective:comparative} than {other}.",
+        f"{one:Nominativ} ist/is {adjective:Komparativ} als/than {other:Nominativ}.",
+    )
+
+
+@rule("description", 10, properties(), product(IS_AND_WAS, (("", ""), *TOO_AND_VERY)))
+def property_of(noun, quality, be, degree):
+    (english_be, german_be), (too, zu) = be, degree
+    return Sentence(
+        f"{the(noun)} {english_be}/be {too} {quality}.",
+        f"{the(noun):Nominativ} {german_be}/be {glossed(zu, too)} {quality:Prädikat}.",
+    )
+
+
+@rule(
+    "description",
+    12,
+    (
+        (thing, quality)
+        for thing, quality in product(HOUSEHOLD, (OLD, EXPENSIVE, DIRTY, HEAVY))
+        if thing.adjective not in (NEW, OLD, CHEAP, EXPENSIVE)
+    ),
+    product((THIS, MY, HER), TOO_AND_VERY, (PRESENT, PAST)),
+)
+def description(thing, quality, determiner, degree, tense):
+    (too, zu), (english, german) = degree, tense
+    thing = thing.determined(determiner)
+    be = BE.of(thing)
+    return Sentence(
+        f"{thing} {be:{english}} {too} {quality}.",
+        f"{thing:Nominativ} {be:{german}} {zu}/{too} {quality:Prädikat}.",
+    )
+
+
+# --- The phrasebook proper: family, hotel, restaurant, shopping, directions, weather, health ------------------------
+
+
+@rule("family", 8, product((*ADULTS, SON, DAUGHTER), (LIVE, WORK), CITIES), product(OWNERS, (PRESENT, PAST)))
+def lives_in(relative, verb, city, owner, tense):
+    (english_city, german_city), (english, german) = city, tense
+    relative = phrase(owner, relative)
+    verb = verb.of(relative)
+    return Sentence(
+        f"{relative} {verb:{english}} in {english_city}.",
+        f"{relative:Nominativ} {verb:{german}} in {german_city}/{english_city}.",
+    )
+
+
+rule("family", 8, PEERS, product(OWNERS, (MY, YOUR)))(comparison)
+
+
+@rule(
+    "hotel",
+    14,
+    product(
+        (QUIET, CLEAN, CHEAP, SMALL, BIG, BEAUTIFUL, WARM),
+        (BALCONY, SHOWER, BATHROOM, TELEVISION, KITCHEN),
+        (NIGHT, PERSON),
+        SMALL_NUMBERS,
+    ),
+    product((WE, ME, THEY)),
+)
+def hotel_room(quality, extra, unit, number, guest):
+    like, room = WOULD_LIKE.of(guest), NounPhrase(ROOM, quality, A)
+    extra = PrepositionalPhrase("with", "mit", "Dativ", phrase(A, extra))
+    stay = PrepositionalPhrase("for", "für", "Akkusativ", NounPhrase(unit, determiner=number, plural=True))
+    return Sentence(
+        f"{guest} {like:present} {room} {extra} {stay}.",
+        f"{guest:Nominativ} {like:Präsens} {room:Akkusativ} {extra:deutsch} {stay:deutsch}.",
+    )
+
+
+def serving(vessel: Noun, content: Noun) -> tuple[str, str]:
+    """`a cup of tea`, `eine Tasse Tee`: German has no word for the "of"."""
+    vessel, content = phrase(A, vessel), phrase(NO_ARTICLE, content)
+    return f"{vessel} of {content}", f"{vessel:Akkusativ} {content:Akkusativ}"
+
+
+@rule(
+    "restaurant",
+    18,
+    ((*one, *other) for one, other in product(SERVINGS, SERVINGS) if one[0] is not other[0] and one[1] is not other[1]),
+    product((ME, WE, HE, SHE)),
+)
+def order(vessel, content, other_vessel, other_content, guest):
+    like = WOULD_LIKE.of(guest)
+    english, german = serving(vessel, content)
+    other_english, other_german = serving(other_vessel, other_content)
+    return Sentence(
+        f"{guest} {like:present} {english} and {other_english}.",
+        f"{guest:Nominativ} {like:Präsens} {german} und/and {other_german}.",
+    )
+
+
+@rule("restaurant", 8, ((*portion, guest) for portion, guest in product(SERVINGS, DINERS) if guest is not YOU))
+def could_you_bring(vessel, content, guest):
+    english, german = serving(vessel, content)
+    return Sentence(
+        f"could you bring {guest:object} {english}, please?",
+        f"könnten/could Sie/you {guest:Dativ} bitte/please {german} bringen/bring?",
+    )
+
+
+@rule("restaurant", 8, ((*dish, guest) for dish, guest in product(DISHES, RECEIVERS)), (PRESENT, PAST))
+def too_salty(dish, quality, guest, english, german):
+    dish, taste = the(dish), PrepositionalPhrase("for", "für", "Akkusativ", guest)
+    be = BE.of(dish)
+    return Sentence(
+        f"{dish} {be:{english}} too {quality} {taste}.",
+        f"{dish:Nominativ} {be:{german}} zu/too {quality:Prädikat} {taste:deutsch}.",
+    )
+
+
+@rule("shopping", 7, ((thing,) for thing in HOUSEHOLD), product((THE, THIS)))
+def how_much(thing, determiner):
+    thing = thing.determined(determiner)
+    cost = COST.of(thing)
+    return Sentence(
+        f"how much {cost:do} {thing} {cost:base}?",
+        f"wie/how viel/much {cost:Präsens} {thing:Nominativ}?",
+    )
+
+
+@rule("shopping", 16, product(RECEIVERS, HOUSEHOLD), product((THE, THIS)))
+def likes(someone, thing, determiner):
+    thing = thing.determined(determiner)
+    return Sentence(
+        f"{someone:experiencer} {LIKE.of(someone):present} {thing}.",
+        f"{someone:Dativ} {LIKE.of(thing):Präsens} {thing:Nominativ}.",
+    )
+
+
+@rule(
+    "direction",
+    8,
+    ((origin, place) for origin, place in product(DESTINATIONS, DESTINATIONS) if origin is not place),
+    product((ME, WE)),
+)
+def how_to_get(origin, place, traveller):
+    get = GET_TO.of(traveller)
+    start = PrepositionalPhrase("from", "von", "Dativ", the(origin))
+    goal = PrepositionalPhrase("to", "zu", "Dativ", the(place))
+    return Sentence(
+        f"how {get:do} {traveller} {get:base} {start} {goal}?",
+        f"wie/how {get:Präsens} {traveller:Nominativ} {start:deutsch} {goal:deutsch}?",
+    )
+
+
+@rule(
+    "direction",
+    8,
+    ((corner, goal) for corner, goal in product(BUILDINGS, (BRIDGE, RIVER, *DESTINATIONS)) if corner is not goal),
+    (("left", "links"), ("right", "rechts")),
+)
+def turn(corner, goal, left, links):
+    corner = PrepositionalPhrase("at", "an", "Dativ", the(corner))
+    goal = PrepositionalPhrase("to", "zu", "Dativ", the(goal))
+    return Sentence(
+        f"turn {left} {corner} and then go straight ahead/straight {goal}.",
+        f"biegen/turn Sie/turn {corner:deutsch} {links}/{left} ab/turn"
+        f" und/and gehen/go Sie/go dann/then geradeaus/straight bis/to {goal:deutsch}.",
+    )
+
+
+@rule("direction", 8, ((building, *site) for building, site in product(BUILDINGS, SITES) if building is not site[1]))
+def is_there(building, prepositions, landmark):
+    english, german = prepositions
+    where, building = PrepositionalPhrase(english, german, "Dativ", the(landmark)), phrase(A, building)
+    return Sentence(
+        f"is/there_is there/there_is {building} {where}?",
+        f"gibt/there_is es/there_is {building:Akkusativ} {where:deutsch}?",
+    )
+
+
+@rule("weather", 4, product((RAIN, SNOW), CITIES, DAYS))
+def rained(verb, city, day):
+    (english_city, german_city), (english_day, german_day) = city, day
+    verb = verb.of(IT)
+    return Sentence(
+        f"it {verb:past} in {english_city} on {english_day}.",
+        f"am/on {german_day}/{english_day} {verb:Präteritum} es/it in {german_city}/{english_city}.",
+    )
+
+
+@rule(
+    "weather",
+    8,
+    product(CITIES, (COLD, WARM, HOT, DRY, WINDY, FOGGY)),
+    product(WEATHER_DAYS, (*TOO_AND_VERY, ("quite", "ziemlich"))),
+)
+def weather(city, quality, day, degree):
+    (english_city, german_city), (too, zu) = city, degree
+    english_be, english_day, german_be, german_day = day
+    return Sentence(
+        f"it {english_be} {too} {quality} in {english_city} {english_day}.",
+        f"{german_day}/{english_day} {german_be}/{english_be} es/it in {german_city}/{english_city}"
+        f" {zu}/{too} {quality:Prädikat}.",
+    )
+
+
+@rule("health", 13, product(BODY, DAYS), product((MY, YOUR, HIS, HER)))
+def has_hurt(part, day, owner):
+    english_day, german_day = day
+    part = part.determined(owner)
+    hurt = HURT.of(part)
+    return Sentence(
+        f"{part} {hurt:have}/{hurt.verb} {hurt:participle} since {english_day}.",
+        f"{part:Nominativ} {hurt:Präsens} seit/since {german_day}/{english_day} {hurt:Vorsilbe}.",
+    )
+
+
+@rule("health", 3, product(((ME, MY), (HE, HIS), (SHE, HER), (YOU, YOUR)), LIMBS))
+def cannot_move(patient, part):
+    subject, owner = patient
+    can, move, part = CAN.of(subject), MOVE.of(subject), Action(MOVE, ()).on(part.determined(owner))
+    return Sentence(
+        f"{subject} can't/can+not {move:base} {part}.",
+        f"{subject:Nominativ} {can:Präsens} {part:verneint} {move:Infinitiv}.",
+    )
+
+
+# --- From glossed sentences to pairs --------------------------------------------------------------------------------
+
+GLOSS = re.compile(r"/[^\s.,?]+")
+MARK = re.compile(r"\s+(?=[.,?])")
+
+
+def spell(sentence: str) -> str:
+    """Glossed words -> the sentence as it is written."""
+    words = " ".join(GLOSS.sub("", sentence).split())
+    words = words.replace(" .", ".").replace(" ,", ",").replace(" ?", "?")
+    return words[0].upper() + words[1:]
+
+
+def glosses(sentence: str) -> list[frozenset[str]]:
+    """The glosses of each word; a word without one is its own gloss."""
+    words = MARK.sub("", sentence).split()
+    return [frozenset(word.rpartition("/")[2].strip(".,?").split("+")) for word in words]
+
+
+def align(english: str, german: str) -> tuple[tuple[int, int], ...]:
+    """The positions that share a gloss: (English word, German word)."""
+    german_glosses = glosses(german)
+    return tuple(
+        (i, j)
+        for i, source in enumerate(glosses(english))
+        for j, target in enumerate(german_glosses)
+        if source & target
+    )
+
+
+def name(word: object) -> str:
+    """A content word in a combination; of several words for one thing, the first."""
+    return name(word[0]) if isinstance(word, tuple) else str(word)
+
+
+def combination(content: tuple) -> str:
+    return " ".join(name(word) for word in content if word is not None)
+
+
+def split_of(combination: str) -> str:
+    """The split a combination belongs to, in every rule: the same one always, by its checksum."""
+    if combination in FAMOUS:
+        return "test"
+    return {0: "test", 1: "valid"}.get(crc32(combination.encode()) % HELD_OUT_RATIO, "train")
+
+
+def pair(rule: Rule, content: tuple, form: tuple) -> Pair:
+    sentence = rule.sentence(*content, *form)
+    words = glosses(sentence.english)
+    coreference = {}
+    if sentence.antecedent:
+        coreference = {
+            "antecedent": words.index({sentence.antecedent.english}),
+            "distractor": words.index({sentence.distractor.english}),
+            "pronoun": (words.index({"it"}), glosses(sentence.german).index({"it"})),
+        }
+    return Pair(
+        spell(sentence.english),
+        spell(sentence.german),
+        rule.family,
+        combination(content),
+        align(sentence.english, sentence.german),
+        **coreference,
+    )
+
+
+def draw(rule: Rule, split: str) -> Iterator[Pair]:
+    """The rule's share of a split, drawn without repetition; the famous sentences, in their plain form, come first."""
+    contents = rule.contents_of[split]
+    size = rule.share * (TRAIN_RATIO if split == "train" else 1)
+    total = len(contents) * len(rule.forms)
+    famous = [i * len(rule.forms) for i, content in enumerate(contents) if combination(content) in FAMOUS]
+    drawn = random.Random(f"{SEED} {split} {rule.sentence.__name__}").sample(range(total), size)
+    for number in list(dict.fromkeys(famous + drawn))[:size]:
+        content, form = divmod(number, len(rule.forms))
+        yield pair(rule, contents[content], rule.forms[form])
+
+
+def pairs(split: str) -> list[Pair]:
+    """All pairs of "train", "valid" or "test", shuffled, always the same."""
+    if split not in SPLITS:
+        raise ValueError(f"unknown split {split!r}; the phrasebook has {', '.join(SPLITS)}")
+    return list(shuffled(split))
+
+
+@cache
+def shuffled(split: str) -> tuple[Pair, ...]:
+    drawn = [pair for rule in RULES for pair in draw(rule, split)]
+    return tuple(random.Random(f"{SEED} {split}").sample(drawn, len(drawn)))
+
+
+def write(output: Path) -> list[Path]:
+    """Write {train,valid,test}.{en,de} into a folder, one sentence a line; an existing file is never replaced."""
+    output = Path(output)
+    sides = {
+        output / f"{split}.{language}": (split, side)
+        for split in SPLITS
+        for language, side in zip(LANGUAGES, ("source", "target"), strict=True)
+    }
+    for path in sides:
+        if path.exists():
+            raise FileExistsError(f"{path} exists already and is left as it is; choose another folder")
+    output.mkdir(parents=True, exist_ok=True)
+    for path, (split, side) in sides.items():
+        write_text(path, "".join(f"{getattr(pair, side)}\n" for pair in pairs(split)))
+    return list(sides)
+
+
+def every_sentence() -> Iterator[Sentence]:
+    for rule in RULES:
+        for content, form in product(rule.contents, rule.forms):
+            yield rule.sentence(*content, *form)
+
+
+@cache
+def languages() -> dict[str, frozenset[str]]:
+    """Every sentence that the grammar writes in each language."""
+    english, german = zip(
+        *((spell(sentence.english), spell(sentence.german)) for sentence in every_sentence()), strict=True
+    )
+    return {"en": frozenset(english), "de": frozenset(german)}
+
+
+def is_grammatical(sentence: str, language: str) -> bool:
+    """Whether the grammar, in any combination, writes this sentence; the first call takes some seconds."""
+    if language not in LANGUAGES:
+        raise ValueError(f"unknown language {language!r}; the phrasebook has {', '.join(LANGUAGES)}")
+    return sentence in languages()[language]

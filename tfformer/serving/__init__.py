@@ -1,0 +1,1 @@
+"""The server of `tfformer serve`, with the requests and answers of TensorFlow Serving."""

@@ -1,0 +1,346 @@
+"""From a recipe to a run directory: text, vocabulary, compile, `model.fit`, validation, resume. Knows no search."""
+
+import contextlib
+import dataclasses
+import itertools
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfformer.config import Config, TrainingConfig
+from tfformer.data import tokenizers
+from tfformer.data.batches import Batches, encode_text, sampled_texts
+from tfformer.data.sources import Sides, read_pairs, read_sentences
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
+from tfformer.run_directory import Model, RunDirectory, Tokenizers, new_model
+from tfformer.training.optimizer import new_optimizer
+from tfformer.training.validation import Validation, best_epoch, is_validated, validations_since_best
+
+OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "output_bias")
+MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
+
+Report = Callable[[str], None]
+
+
+class TrainingDiverged(ValueError):
+    """The loss is no longer a number."""
+
+
+def train(
+    config: Config,
+    run_dir: str | Path,
+    resume: bool = False,
+    init_from: str | Path | None = None,
+    report: Report = print,
+) -> dict:
+    """Train as `config` says, and return what the run's result.json then holds.
+
+    `resume` goes on with an interrupted run, with the losses that it would have had (`data.sampling_alpha` draws other
+    cuts in another process). `init_from` starts from another run's vocabulary and best weights; where that is a
+    language model and this is not, they are the source's. Raises ValueError, FileNotFoundError or FileExistsError for
+    what a person can put right, before anything is written.
+    """
+    run, origin = _open_runs(config, run_dir, resume, init_from)
+    if origin and not _gives_encoder(origin, config):
+        config = dataclasses.replace(config, tokenizer=origin.config().tokenizer)
+    if config.training.shards > 1:
+        with contextlib.suppress(RuntimeError):  # TensorFlow runs already, with threads that the shards then share
+            tf.config.threading.set_intra_op_parallelism_threads(1)
+    keras.utils.set_random_seed(config.training.seed)
+    text = Text.read(config, origin, report)
+    model = _compiled_model(config, text.tokenizers)
+    if resume:
+        history = _resumed_history(run, config, model, text)
+    else:
+        history = []
+        if origin:
+            _take_weights(model, origin.load_model(origin.tokenizers()))
+    run.create(config, text.tokenizers, text.train.text.digest)
+    run.save_resume_state(model, history)
+    report(f"{model.count_params():,} parameters; writing to {run.path}")
+    if not _is_over(config, history):
+        _fit(model, run, config, text, history, report)
+    result = _result(history)
+    run.finish(result)
+    return result
+
+
+def _resumed_history(run: RunDirectory, config: Config, model: Model, text: "Text") -> list[dict]:
+    """Put the run's state into the model; refuse what would not be the same run, or would end it without a result."""
+    run.check_text(text.train.text.digest)
+    history = run.load_resume_state(model)
+    if _is_over(config, history) and not any(map(is_validated, history)):
+        raise ValueError(f"the recipe ends {run.path} before its first validation; give it more epochs or minutes")
+    return history
+
+
+def _open_runs(config: Config, run_dir, resume: bool, init_from) -> tuple[RunDirectory, RunDirectory | None]:
+    """The run to write, and the one whose vocabulary (and weights) it begins with."""
+    if resume and init_from:
+        raise ValueError("--resume goes on with a run as it began; leave out --init-from")
+    if resume:
+        run = RunDirectory.open(run_dir)
+        _check_same_run(config, run.config())
+        return run, run
+    run = RunDirectory(run_dir)
+    run.check_free()
+    if init_from is None:
+        return run, None
+    origin = RunDirectory.open(init_from)
+    _check_fits(config, origin)
+    return run, origin
+
+
+def _gives_encoder(origin: RunDirectory, config: Config) -> bool:
+    """Whether the other run is a language model where this one translates."""
+    return (origin.config().model.architecture, config.model.architecture) == ("decoder", "encoder-decoder")
+
+
+def _check_fits(config: Config, origin: RunDirectory) -> None:
+    """ValueError unless the other run's weights fit into the recipe's model."""
+    encoder_alone = _gives_encoder(origin, config)
+    may_differ = ("dropout", *(OUTSIDE_THE_ENCODER if encoder_alone else ()))
+    own = {name: getattr(config.model, name) for name in may_differ}
+    if dataclasses.replace(origin.config().model, **own) != config.model:
+        raise ValueError(
+            f"the recipe's model is not that of {origin.path}; copy the section 'model' of its config.json "
+            f"(only {', '.join(may_differ)} may differ)"
+        )
+    if encoder_alone and config.tokenizer.shared:
+        raise ValueError(
+            f"{origin.path} is a language model of the source, whose vocabulary is not the target's; set "
+            "tokenizer.shared=false and model.tie_embeddings=output"
+        )
+
+
+def _take_weights(model: Model, other: Model) -> None:
+    """All weights of the other run's model; those of a language model are an encoder and its embedding."""
+    if type(other) is type(model):
+        model.set_weights(other.get_weights())
+    else:
+        model.source_embedding.set_weights(other.embedding.get_weights())
+        model.encoder.set_weights(other.stack.get_weights())
+
+
+def _check_same_run(config: Config, before: Config) -> None:
+    """A resumed run may be made longer; anything else would make it another run."""
+    for section, values in before.to_dict().items():
+        for key, old in values.items():
+            new = config.to_dict()[section][key]
+            if new != old and not (section == "training" and key in MAY_CHANGE_ON_RESUME):
+                raise ValueError(
+                    f"--resume cannot change {section}.{key} from {old!r} to {new!r}; only "
+                    f"{', '.join('training.' + name for name in MAY_CHANGE_ON_RESUME)} may change"
+                )
+
+
+@dataclass(frozen=True)
+class Text:
+    """The training and validation text of a run, encoded, with its vocabularies."""
+
+    tokenizers: Tokenizers
+    train: Batches
+    valid: Batches
+    valid_rows: list[Sides]
+
+    @classmethod
+    def read(cls, config: Config, origin: RunDirectory | None, report: Report) -> "Text":
+        """Read, train the vocabularies that `origin` has not, encode; everything dropped is counted and reported."""
+        valid_rows = list(_read(config, "valid"))
+        if origin and not _gives_encoder(origin, config):
+            vocabularies = origin.tokenizers()
+        else:
+            report(f"training the vocabulary on {config.data.train}")
+            vocabularies = _train_tokenizers(config, origin.tokenizers().target if origin else None)
+        train = _batches(config, "train", _read(config, "train"), vocabularies, report)
+        valid = _batches(config, "valid", valid_rows, vocabularies, report)
+        return cls(vocabularies, train, valid, valid_rows)
+
+
+def _read(config: Config, role: str) -> Iterator[Sides]:
+    data, read = config.data, {"encoder-decoder": read_pairs, "decoder": read_sentences}[config.model.architecture]
+    source, split = {"train": (data.train, "train"), "valid": (data.valid, "validation")}[role]
+    if not source:
+        raise ValueError(
+            f"the recipe names no data.{role}; give a file for each side, FILE.tsv, tfds:NAME or phrasebook:SPLIT"
+        )
+    languages = tuple(data.languages) if data.languages else None
+    return read(source, folder=data.folder, languages=languages, split=split)
+
+
+def _train_tokenizers(config: Config, source: Tokenizer | None = None) -> Tokenizers:
+    """The vocabularies of the training text; where there is one for the source, that of the target alone."""
+    settings = config.tokenizer
+
+    def trained(sentences: Iterator[str]) -> Tokenizer:
+        return Tokenizer(
+            tokenizers.train(
+                sentences,
+                settings.vocab_size,
+                settings.model_type,
+                character_coverage=settings.character_coverage,
+            )
+        )
+
+    def side(number: int) -> Iterator[str]:
+        return (row[number] for row in _read(config, "train"))
+
+    if settings.shared:
+        every = trained(itertools.chain.from_iterable(_read(config, "train")))
+        return Tokenizers(every, every)
+    return Tokenizers(source or trained(side(0)), trained(side(1)))
+
+
+def _batches(config: Config, role: str, rows, vocabularies: Tokenizers, report: Report) -> Batches:
+    def on_progress(rows_done: int) -> None:
+        if sys.stdout.isatty():
+            print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
+
+    data, seed, sampled = config.data, config.training.seed, None
+    sides = {"encoder-decoder": [vocabularies.source, vocabularies.target], "decoder": [vocabularies.target]}
+    side_tokenizers = sides[config.model.architecture]
+    if role == "train" and data.sampling_alpha is not None:
+        rows = list(rows)
+        sampled = sampled_texts(rows, side_tokenizers, data.max_length, data.sampling_alpha, seed)
+    encoded = encode_text(rows, side_tokenizers, data.max_length, on_progress)
+    batches = Batches(encoded, data.batch_tokens, seed, sampled)
+    report(f"{role}: {encoded.report()}; {batches.report()}")
+    return batches
+
+
+def _compiled_model(config: Config, vocabularies: Tokenizers) -> Model:
+    settings = config.training
+    model = new_model(config.model, vocabularies, settings.dtype)
+    model.compile(
+        optimizer=new_optimizer(config),
+        loss=_loss(settings),
+        jit_compile=settings.jit_compile,
+    )
+    model.shards = settings.shards
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
+    if settings.r_drop:
+        return RDropCrossEntropy(settings.r_drop, settings.label_smoothing)
+    return SmoothedCrossEntropy(settings.label_smoothing)
+
+
+def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.data.Dataset:
+    """The batches from `first_step` on; for R-Drop's loss each with a second half that repeats the first."""
+    dataset = batches.dataset(first_step)
+    if not settings.r_drop:
+        return dataset
+    return dataset.map(lambda *batch: tf.nest.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch))
+
+
+def _fit(model: Model, run: RunDirectory, config: Config, text: Text, history: list[dict], report: Report) -> None:
+    first_step = history[-1]["step"] if history else 0
+    guard = Guard(run, history)
+    callbacks = [
+        guard,
+        Validation(run, config, text.tokenizers, text.valid, text.valid_rows, report),
+        keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
+        Progress(run, config, history, guard),
+    ]
+    model.fit(
+        _dataset(text.train, first_step, config.training),
+        steps_per_epoch=config.training.epoch_steps or text.train.steps_per_epoch,
+        initial_epoch=len(history),
+        epochs=config.training.epochs,
+        callbacks=callbacks,
+        shuffle=False,  # the batches already are
+        verbose=1 if sys.stdout.isatty() else 2,
+    )
+
+
+class Guard(keras.callbacks.Callback):
+    """Counts the steps; stops when the loss or a weight is no longer a number, before anything is kept."""
+
+    def __init__(self, run: RunDirectory, history: list[dict]):
+        super().__init__()
+        self.run = run
+        self.step = history[-1]["step"] if history else 0
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        self.step += 1
+        self._check(math.isfinite(logs["loss"]), f"the loss is {logs['loss']}")
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        finite = all(np.isfinite(weight).all() for weight in self.model.get_weights())
+        self._check(finite, "a weight is not a number")
+
+    def _check(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise TrainingDiverged(
+                f"{what} at step {self.step}; {self.run.path} keeps its last good checkpoint: lower the learning rate, "
+                "lengthen the warmup or set training.clip_norm"
+            )
+
+
+class Progress(keras.callbacks.Callback):
+    """Counts the minutes, keeps the history and the state to resume from, and decides when to stop."""
+
+    def __init__(self, run: RunDirectory, config: Config, history: list[dict], guard: Guard):
+        super().__init__()
+        self.run = run
+        self.config = config
+        self.history = history
+        self.guard = guard
+        self.start = time.monotonic() - 60 * (history[-1]["minutes"] if history else 0.0)
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        if self._minutes() >= (self.config.training.max_minutes or math.inf):
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        settings, optimizer = self.config.training, self.model.optimizer
+        position = {"epoch": epoch + 1, "step": self.guard.step, "minutes": self._minutes()}
+        rate = {"learning_rate": float(optimizer.learning_rate)}
+        self.history.append(position | rate | {name: float(value) for name, value in logs.items()})
+        if settings.schedule == "plateau" and _is_on_plateau(settings.plateau_patience, self.history):
+            optimizer.learning_rate = rate["learning_rate"] * settings.plateau_factor
+        self.run.save_resume_state(self.model, self.history)
+        if is_validated(logs) and _is_over(self.config, self.history):
+            self.model.stop_training = True
+
+    def _minutes(self) -> float:
+        return (time.monotonic() - self.start) / 60
+
+
+def _is_on_plateau(patience: int, history: list[dict]) -> bool:
+    """Another `patience` validations have passed without a better one."""
+    since = validations_since_best(history)
+    return is_validated(history[-1]) and since > 0 and since % patience == 0
+
+
+def _is_over(config: Config, history: list[dict]) -> bool:
+    """All epochs are done, the minutes are used up or patience has run out."""
+    if not history:
+        return False
+    settings, last = config.training, history[-1]
+    return (
+        last["epoch"] >= settings.epochs
+        or last["minutes"] >= (settings.max_minutes or math.inf)
+        or validations_since_best(history) >= (settings.patience or math.inf)
+    )
+
+
+def _result(history: list[dict]) -> dict:
+    """What result.json says: how long it took, and the epoch whose weights were kept."""
+    best, last = best_epoch(history), history[-1]
+    return {
+        "epochs": last["epoch"],
+        "steps": last["step"],
+        "minutes": round(last["minutes"], 2),
+        "best_epoch": best["epoch"],
+    } | {name: round(value, 4) for name, value in best.items() if name.startswith("val_")}
