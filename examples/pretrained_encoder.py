@@ -24,9 +24,16 @@ from tfformer.data.sources import read_lines
 STACK = {"num_layers": 2, "d_model": 128, "num_heads": 4, "d_ff": 256, "norm": "pre"}
 
 
-def recipe(options: argparse.Namespace, model: dict, tokenizer: dict, data: dict, training: dict) -> Config:
+def recipe(
+    options: argparse.Namespace, model: dict, tokenizer: dict, data: dict, training: dict
+) -> Config:
     """What is given, and what all runs have in common."""
-    schedule = {"schedule": "inverse_sqrt", "learning_rate": 0.003, "warmup_steps": 200, "ema_momentum": 0.99}
+    schedule = {
+        "schedule": "inverse_sqrt",
+        "learning_rate": 0.003,
+        "warmup_steps": 200,
+        "ema_momentum": 0.99,
+    }
     return Config.from_dict(
         {
             "model": STACK | model,
@@ -67,13 +74,25 @@ def first_lines(options: argparse.Namespace) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="with {train,val}.{en,de}.gz")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="gets the runs; must be new")
-    parser.add_argument("--pairs", type=int, default=2000, metavar="N", help="sentence pairs to translate from")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="with {train,val}.{en,de}.gz"
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="gets the runs; must be new"
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=2000, metavar="N", help="sentence pairs to translate from"
+    )
     parser.add_argument("--epochs", type=int, default=40, metavar="N", help="of each translator")
-    parser.add_argument("--minutes", type=float, default=2.5, metavar="M", help="for the language model")
-    parser.add_argument("--vocab-size", type=int, default=2000, metavar="N", help="of each language")
+    parser.add_argument(
+        "--minutes", type=float, default=2.5, metavar="M", help="for the language model"
+    )
+    parser.add_argument(
+        "--vocab-size", type=int, default=2000, metavar="N", help="of each language"
+    )
     options = parser.parse_args()
 
     from tfformer.training.train import train
@@ -81,7 +100,10 @@ def main() -> None:
     options.output.mkdir(parents=True)
     train(language_model(options), options.output / "lm")
     results = {}
-    for name, origin in (("from nothing", None), ("from the language model", options.output / "lm")):
+    for name, origin in (
+        ("from nothing", None),
+        ("from the language model", options.output / "lm"),
+    ):
         run = options.output / name.replace(" ", "-")
         results[name] = train(translator(options), run, init_from=origin)
     for name, result in results.items():

@@ -21,7 +21,9 @@ class SentenceClassifier(keras.Model):
     def __init__(self, vocab_size: int, d_model: int = 32):
         super().__init__()
         self.embedding = tfformer.TokenEmbedding(vocab_size, d_model)
-        self.encoder = tfformer.Encoder(num_layers=1, d_model=d_model, num_heads=2, d_ff=64, dropout=0.1)
+        self.encoder = tfformer.Encoder(
+            num_layers=1, d_model=d_model, num_heads=2, d_ff=64, dropout=0.1
+        )
         self.classify = keras.layers.Dense(1)
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
@@ -33,7 +35,9 @@ class SentenceClassifier(keras.Model):
 def sentences(split: str, count: int) -> tuple[list[str], np.ndarray]:
     """Sentences without what gives them away at once, and whether they are questions (count, 1)."""
     texts = [pair.source for pair in phrasebook.pairs(split)[:count]]
-    return [text.lower().strip("?.! ") for text in texts], np.array([[text.endswith("?")] for text in texts], "float32")
+    return [text.lower().strip("?.! ") for text in texts], np.array(
+        [[text.endswith("?")] for text in texts], "float32"
+    )
 
 
 def main() -> float:
@@ -47,11 +51,17 @@ def main() -> float:
         return rows.padded(range(len(rows)))
 
     model = SentenceClassifier(tokenizer.vocab_size)
-    model.compile(keras.optimizers.Adam(0.003), keras.losses.BinaryCrossentropy(from_logits=True), metrics=["accuracy"])
+    model.compile(
+        keras.optimizers.Adam(0.003),
+        keras.losses.BinaryCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
     model.fit(ids_of(texts), labels, batch_size=64, epochs=2, verbose=2)
     held_out, expected = sentences("test", 500)
     right = (model.predict(ids_of(held_out), verbose=0) > 0) == (expected > 0)
-    print(f"{right.mean():.1%} of {len(right)} held-out sentences right; {1 - expected.mean():.1%} are no questions")
+    print(
+        f"{right.mean():.1%} of {len(right)} held-out sentences right; {1 - expected.mean():.1%} are no questions"
+    )
     return float(right.mean())
 
 

@@ -21,9 +21,14 @@ MEASUREMENTS = sorted(path.stem for path in (Path(__file__).parent / "benchmarks
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     verbs = parser.add_subparsers(dest="measurement", required=True)
-    modules = {name.replace("_", "-"): importlib.import_module(f"benchmarks.{name}") for name in MEASUREMENTS}
+    modules = {
+        name.replace("_", "-"): importlib.import_module(f"benchmarks.{name}")
+        for name in MEASUREMENTS
+    }
     for name, module in modules.items():
         module.add_options(verbs.add_parser(name, help=module.__doc__.splitlines()[0]))
     options = parser.parse_args()

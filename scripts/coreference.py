@@ -37,12 +37,17 @@ def pronoun_of(german: str) -> str:
 def main(run: str) -> None:
     translator, held_out = Translator.load(run), coreference_pairs("test")
     translations = translator.translate([pair.source for pair in held_out])
-    right = [pronoun_of(text) == pronoun_of(pair.target) for text, pair in zip(translations, held_out, strict=True)]
+    right = [
+        pronoun_of(text) == pronoun_of(pair.target)
+        for text, pair in zip(translations, held_out, strict=True)
+    ]
 
     found = find_coreference_head(translator, coreference_pairs("valid"))
     measured = {(s.kind, s.layer, s.head): s for s in find_coreference_head(translator, held_out)}
     best = measured[found[0].kind, found[0].layer, found[0].head]
-    print(f'Heads that look from "it" (cross: from er, sie or es) at its noun, {len(held_out)} held-out sentences:')
+    print(
+        f'Heads that look from "it" (cross: from er, sie or es) at its noun, {len(held_out)} held-out sentences:'
+    )
     print_head_scores([measured[s.kind, s.layer, s.head] for s in found[:6]])
 
     for name, sentence in FAMOUS.items():
@@ -51,7 +56,15 @@ def main(run: str) -> None:
         word = "it" if best.kind == "encoder" else pronoun_of(translation)
         draw_word(maps, word, picture, best.layer, best.head)
         print(f"{sentence}\n{translation}\n{picture}")
-    print(json.dumps({"pronouns_right": sum(right) / len(right), "sentences": len(right), "head": best._asdict()}))
+    print(
+        json.dumps(
+            {
+                "pronouns_right": sum(right) / len(right),
+                "sentences": len(right),
+                "head": best._asdict(),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -63,10 +63,17 @@ model = Transformer(
 )  # fmt: skip
 random = np.random.default_rng(3)
 for weight in model.weights:
-    if weight.name not in ("gamma", "beta"):  # normalisation begins with a gain of 1 and a bias of 0
+    if weight.name not in (
+        "gamma",
+        "beta",
+    ):  # normalisation begins with a gain of 1 and a bias of 0
         weight.assign(np.round(random.normal(scale=0.6, size=weight.shape), 1) + 0.0)  # no -0.0
 
-source, target, labels = [WORDS.index("I"), WORDS.index("sleep"), END_ID], [START_ID, 6, 7], [6, 7, END_ID]
+source, target, labels = (
+    [WORDS.index("I"), WORDS.index("sleep"), END_ID],
+    [START_ID, 6, 7],
+    [6, 7, END_ID],
+)
 print("source:", words(source), source)
 print("what the decoder reads: ", words(target), target)
 print("what it should write:   ", words(labels), labels)
@@ -109,12 +116,24 @@ def attend(layer, x, memory, asking, answering, asked="x", answer="x", mask=None
     scores = q @ np.swapaxes(k, 1, 2)
     show("Q K^T: a row asks, a column answers", "section 3.2.1, eq. 1", scores, asking, answering)
     scaled = scores / np.sqrt(D_K)
-    show(f"s = Q K^T / sqrt(d_k), d_k = {D_MODEL}/{HEADS} = {D_K}", "section 3.2.1, eq. 1", scaled, asking, answering)
+    show(
+        f"s = Q K^T / sqrt(d_k), d_k = {D_MODEL}/{HEADS} = {D_K}",
+        "section 3.2.1, eq. 1",
+        scaled,
+        asking,
+        answering,
+    )
     if mask is not None:
         scaled = np.where(mask[0], scaled, -np.inf)
         show("s, and -inf where the mask has 0", "section 3.2.3", scaled, asking, answering)
     weights = np.exp(scaled) / np.exp(scaled).sum(axis=-1, keepdims=True)
-    show("softmax(s) = e^s / (sum of e^s in its row)", "section 3.2.1, eq. 1", weights, asking, answering)
+    show(
+        "softmax(s) = e^s / (sum of e^s in its row)",
+        "section 3.2.1, eq. 1",
+        weights,
+        asking,
+        answering,
+    )
 
     heads = weights @ v
     show("head = softmax(s) V", "section 3.2.1, eq. 1", heads, asking)
@@ -146,7 +165,9 @@ def add_and_normalize(residual, x, found, sublayer, rows):
     """x (1, T, D) and what a sub-layer found for it (T, D) -> (1, T, D)."""
     show(f"r = x + {sublayer}", "section 3.1", x[0] + found, rows)
     normalized = residual(x, found[np.newaxis])
-    show("LayerNorm(r) = (r - mean) / sqrt(variance), the next x", "section 3.1", normalized[0], rows)
+    show(
+        "LayerNorm(r) = (r - mean) / sqrt(variance), the next x", "section 3.1", normalized[0], rows
+    )
     return normalized
 
 
@@ -191,7 +212,16 @@ decoder = model.decoder.layers[0]
 y = model.decoder.enter(model.target_embedding(tf.constant([target])))
 show("y = E[id] * sqrt(d_model) + PE", "sections 3.4, 3.5", y[0], words(target))
 
-attended = attend(decoder.self_attention, y, y, words(target), words(target), "y", "y", look_ahead_mask(len(target)))
+attended = attend(
+    decoder.self_attention,
+    y,
+    y,
+    words(target),
+    words(target),
+    "y",
+    "y",
+    look_ahead_mask(len(target)),
+)
 y = add_and_normalize(decoder.self_attention_residual, y, attended, "MultiHead(x)", words(target))
 
 # %% [markdown]
@@ -199,7 +229,9 @@ y = add_and_normalize(decoder.self_attention_residual, y, attended, "MultiHead(x
 
 # %%
 attended = attend(decoder.cross_attention, y, memory, words(target), words(source), "y", "memory")
-y = add_and_normalize(decoder.cross_attention_residual, y, attended, "MultiHead(x, memory)", words(target))
+y = add_and_normalize(
+    decoder.cross_attention_residual, y, attended, "MultiHead(x, memory)", words(target)
+)
 
 # %%
 found = feed_forward(decoder.feed_forward, y, words(target))
@@ -219,10 +251,19 @@ probabilities = tf.nn.softmax(logits)[0]
 show("P(next word) = softmax(logits) of a row", "section 3.4", probabilities, words(target), WORDS)
 
 smoothed = (1 - SMOOTHING) * np.eye(len(WORDS))[labels] + SMOOTHING / len(WORDS)
-show("smoothed = 0.9 one-hot + 0.1 / 8: what the model should say", "section 5.4", smoothed, words(labels), WORDS)
+show(
+    "smoothed = 0.9 one-hot + 0.1 / 8: what the model should say",
+    "section 5.4",
+    smoothed,
+    words(labels),
+    WORDS,
+)
 losses = -(smoothed * np.log(probabilities)).sum(axis=-1)
 show(
-    "-(sum of smoothed * log P): the cross-entropy of each word, in nats", "section 5.4", losses, columns=words(labels)
+    "-(sum of smoothed * log P): the cross-entropy of each word, in nats",
+    "section 5.4",
+    losses,
+    columns=words(labels),
 )
 loss = SmoothedCrossEntropy(SMOOTHING)(tf.constant([labels]), logits)
 show("loss = their mean, as SmoothedCrossEntropy has it", "section 5.4", loss)
@@ -242,7 +283,9 @@ wanted = np.array([[*ids, END_ID, PAD_ID][:3] for ids in rows])
 read = np.concatenate([np.full((len(rows), 1), START_ID), wanted[:, :-1]], axis=1)
 inputs = {"source": np.array([source] * len(rows)), "target": read}
 
-model.compile(keras.optimizers.Adam(0.02, beta_1=0.9, beta_2=0.98, epsilon=1e-9), SmoothedCrossEntropy(0.0))
+model.compile(
+    keras.optimizers.Adam(0.02, beta_1=0.9, beta_2=0.98, epsilon=1e-9), SmoothedCrossEntropy(0.0)
+)
 examples = tf.data.Dataset.from_tensors((inputs, wanted, np.float32(wanted != PAD_ID)))
 before = model.evaluate(examples, verbose=0)
 model.fit(examples.repeat(600), shuffle=False, verbose=0)
@@ -287,6 +330,12 @@ greedy, beam = search(greedy_search, 1), search(beam_search, 2, 2, 0.0)
 for ids, count in TRANSLATIONS.items():
     steps = follow([*ids, END_ID])
     product = " * ".join(f"{probability:.2f}" for probability in steps)
-    print(f"P({' '.join(words([*ids, END_ID]))}) = {product} = {np.prod(steps):.2f}   (in the text: {count} of 10)")
-print(f"greedy search (beam 1) finds  {' '.join(greedy[0][0])}  with probability {greedy[0][1]:.2f}   (section 6.1)")
-print(f"beam search   (beam 2) finds  {' '.join(beam[0][0])}  with probability {beam[0][1]:.2f}   (section 6.1)")
+    print(
+        f"P({' '.join(words([*ids, END_ID]))}) = {product} = {np.prod(steps):.2f}   (in the text: {count} of 10)"
+    )
+print(
+    f"greedy search (beam 1) finds  {' '.join(greedy[0][0])}  with probability {greedy[0][1]:.2f}   (section 6.1)"
+)
+print(
+    f"beam search   (beam 2) finds  {' '.join(beam[0][0])}  with probability {beam[0][1]:.2f}   (section 6.1)"
+)

@@ -57,11 +57,22 @@ def counting_run(tmp_path_factory) -> Path:
     from tfformer.training.train import train
 
     folder = tmp_path_factory.mktemp("counting")
-    lines = [" ".join(NUMBERS[first : first + count]) for count in (2, 3, 4) for first in range(11 - count)]
+    lines = [
+        " ".join(NUMBERS[first : first + count])
+        for count in (2, 3, 4)
+        for first in range(11 - count)
+    ]
     for split, times in (("train", 8), ("valid", 1)):
         (folder / f"{split}.txt").write_text("\n".join(lines * times) + "\n", encoding="utf-8")
     recipe = {
-        "model": {"architecture": "decoder", "num_layers": 1, "d_model": 32, "num_heads": 2, "d_ff": 64, "dropout": 0},
+        "model": {
+            "architecture": "decoder",
+            "num_layers": 1,
+            "d_model": 32,
+            "num_heads": 2,
+            "d_ff": 64,
+            "dropout": 0,
+        },
         "tokenizer": {"vocab_size": 29},
         "data": {
             "train": "train.txt",

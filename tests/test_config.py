@@ -13,7 +13,13 @@ from tfformer.config import Config, ModelConfig, builtin_recipes, find_recipe, r
 
 def test_the_defaults_are_the_papers_base_model():
     model = Config().model
-    assert (model.num_layers, model.d_model, model.num_heads, model.d_ff, model.dropout) == (6, 512, 8, 2048, 0.1)
+    assert (model.num_layers, model.d_model, model.num_heads, model.d_ff, model.dropout) == (
+        6,
+        512,
+        8,
+        2048,
+        0.1,
+    )
     assert (model.norm, model.activation, model.tie_embeddings) == ("post", "relu", "all")
 
 
@@ -29,9 +35,15 @@ def test_model_section_names_exactly_the_arguments_of_the_models():
 
 
 def test_a_round_trip_through_json_keeps_every_value():
-    config = Config.from_dict({"model": {"preset": "tiny", "dropout": 0.3}, "data": {"train": ["a.en", "a.de"]}})
+    config = Config.from_dict(
+        {"model": {"preset": "tiny", "dropout": 0.3}, "data": {"train": ["a.en", "a.de"]}}
+    )
     assert Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config
-    assert config.model.d_model == 128 and config.model.dropout == 0.3 and config.data.train == ["a.en", "a.de"]
+    assert (
+        config.model.d_model == 128
+        and config.model.dropout == 0.3
+        and config.data.train == ["a.en", "a.de"]
+    )
 
 
 @pytest.mark.parametrize(("preset", "millions"), [("base", 65), ("big", 213)])
@@ -40,7 +52,9 @@ def test_the_papers_presets_have_the_papers_parameters(preset, millions):
     model = Config.from_dict({"model": {"preset": preset}}).model
     d, f = model.d_model, model.d_ff
     attention, feed_forward, norm = 4 * d * d + 4 * d, 2 * d * f + d + f, 2 * d
-    layers = model.num_layers * ((attention + feed_forward + 2 * norm) + (2 * attention + feed_forward + 3 * norm))
+    layers = model.num_layers * (
+        (attention + feed_forward + 2 * norm) + (2 * attention + feed_forward + 3 * norm)
+    )
     assert (37_000 * d + layers) / 1e6 == pytest.approx(millions, rel=0.03)
     assert model.dropout == {"base": 0.1, "big": 0.3}[preset]
 
@@ -58,7 +72,8 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
     recipe = tmp_path / "r.yaml"
     recipe.write_text("model: {preset: tiny}\ndata: {train: [a, b]}\n")
     config = read_recipe(
-        recipe, ["training.epochs=3", "model.num_layers=2", "data.train=[c.en, c.de]", "data.folder=x"]
+        recipe,
+        ["training.epochs=3", "model.num_layers=2", "data.train=[c.en, c.de]", "data.folder=x"],
     )
     assert (config.training.epochs, config.model.num_layers) == (3, 2)
     assert (config.data.train, config.data.folder) == (["c.en", "c.de"], "x")
@@ -67,13 +82,19 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"modell": {}}, r"recipe has an unknown key 'modell'; known are model, tokenizer, data, training, decoding"),
+        (
+            {"modell": {}},
+            r"recipe has an unknown key 'modell'; known are model, tokenizer, data, training, decoding",
+        ),
         (
             {"model": {"layers": 2}},
             r"section 'model' has an unknown key 'layers'; known are architecture, num_layers, ",
         ),
         ({"model": 3}, r"section 'model' must hold keys, not 3"),
-        ({"model": {"preset": "huge"}}, r"model.preset='huge' is not known; the presets are tiny, small, base, big"),
+        (
+            {"model": {"preset": "huge"}},
+            r"model.preset='huge' is not known; the presets are tiny, small, base, big",
+        ),
         ({"model": {"preset": ["tiny"]}}, r"model.preset=\['tiny'\] is not known"),
         ({"model": {"d_model": "512"}}, r"model.d_model='512' must be a whole number"),
         ({"model": {"d_model": True}}, r"model.d_model=True must be a whole number"),
@@ -81,7 +102,10 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"model": {"d_model": 511}}, r"model.d_model=511 must be even"),
         ({"model": {"num_heads": 3}}, r"model.d_model=512 must be divisible by model.num_heads=3"),
         ({"model": {"num_heads": 0}}, r"model.num_heads=0 must be from 1 to 1e\+06"),
-        ({"model": {"num_decoder_layers": 0}}, r"model.num_decoder_layers=0 must be from 1 to 1000"),
+        (
+            {"model": {"num_decoder_layers": 0}},
+            r"model.num_decoder_layers=0 must be from 1 to 1000",
+        ),
         ({"training": {"ema_momentum": 1.5}}, r"training.ema_momentum=1.5 must be from 0 to 1"),
         ({"training": {"patience": 0}}, r"training.patience=0 must be from 1"),
         ({"data": {"sampling_alpha": 1.5}}, r"data.sampling_alpha=1.5 must be from 0 to 1"),
@@ -90,11 +114,26 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             {"training": {"r_drop": 5}, "model": {"dropout": 0}},
             r"training.r_drop=5.0 compares two passes with different dropout; set model.dropout above 0",
         ),
-        ({"training": {"shards": 2, "r_drop": 1}}, r"training.shards=2 must be 1 with training.r_drop"),
-        ({"training": {"weight_decay": 0.1}}, r"training.weight_decay=0.1 needs training.optimizer=adamw or muon"),
-        ({"training": {"learning_rate": 0.1}}, r"training.learning_rate=0.1 goes with training.schedule=inverse_sqrt"),
-        ({"decoding": {"length_penalty": -1}}, r"decoding.length_penalty=-1.0 must be from 0 to 100"),
-        ({"data": {"languages": [False, "en"]}}, r"must be a list of texts \(put no, yes, on and off in quotes\)"),
+        (
+            {"training": {"shards": 2, "r_drop": 1}},
+            r"training.shards=2 must be 1 with training.r_drop",
+        ),
+        (
+            {"training": {"weight_decay": 0.1}},
+            r"training.weight_decay=0.1 needs training.optimizer=adamw or muon",
+        ),
+        (
+            {"training": {"learning_rate": 0.1}},
+            r"training.learning_rate=0.1 goes with training.schedule=inverse_sqrt",
+        ),
+        (
+            {"decoding": {"length_penalty": -1}},
+            r"decoding.length_penalty=-1.0 must be from 0 to 100",
+        ),
+        (
+            {"data": {"languages": [False, "en"]}},
+            r"must be a list of texts \(put no, yes, on and off in quotes\)",
+        ),
         ({"model": {"norm": "mid"}}, r"model.norm='mid' must be one of post, pre"),
         (
             {"model": {"architecture": "encoder"}},
@@ -105,13 +144,19 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             r"model.num_decoder_layers=2 goes with an encoder; with model.architecture=decoder give num_layers alone",
         ),
         (
-            {"model": {"architecture": "decoder", "tie_embeddings": "output"}, "tokenizer": {"shared": False}},
+            {
+                "model": {"architecture": "decoder", "tie_embeddings": "output"},
+                "tokenizer": {"shared": False},
+            },
             r"tokenizer.shared=False needs two languages; with model.architecture=decoder there is one vocabulary",
         ),
         ({"model": {"dropout": 1.0}}, r"model.dropout=1.0 must be from 0 to 1"),
         ({"model": {"num_layers": 0}}, r"model.num_layers=0 must be from 1 to 1000"),
         ({"data": {"train": 5}}, r"data.train=5 must be a text or a list of texts"),
-        ({"data": {"max_length": 9000}}, r"data.batch_tokens=4096 must hold one sentence of data.max_length=9000"),
+        (
+            {"data": {"max_length": 9000}},
+            r"data.batch_tokens=4096 must hold one sentence of data.max_length=9000",
+        ),
         ({"tokenizer": {"shared": False}}, r"model.tie_embeddings='all' needs one vocabulary"),
         (
             {"training": {"schedule": "plateau"}},
@@ -121,12 +166,18 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             {"training": {"schedule": "linear", "learning_rate": 0.1}},
             r"training.total_steps=None goes with training.schedule=linear, and with no other",
         ),
-        ({"training": {"total_steps": 9000}}, r"training.total_steps=9000 goes with training.schedule=linear"),
+        (
+            {"training": {"total_steps": 9000}},
+            r"training.total_steps=9000 goes with training.schedule=linear",
+        ),
         (
             {"training": {"schedule": "linear", "learning_rate": 0.1, "total_steps": 4000}},
             r"training.total_steps=4000 must be above training.warmup_steps=4000",
         ),
-        ({"training": {"max_minutes": "1h"}}, r"training.max_minutes='1h' must be a number or nothing"),
+        (
+            {"training": {"max_minutes": "1h"}},
+            r"training.max_minutes='1h' must be a number or nothing",
+        ),
     ],
 )
 def test_a_wrong_recipe_is_told_the_value_the_rule_and_what_is_known(values, message):
@@ -167,12 +218,16 @@ def test_an_empty_section_may_be_filled_from_the_command_line(tmp_path):
 
 def test_a_recipe_that_is_not_utf8(tmp_path):
     (tmp_path / "r.yaml").write_bytes(b"data: \xff")
-    with pytest.raises(ValueError, match=r"r.yaml is not UTF-8 at byte 7; save the recipe as UTF-8 text"):
+    with pytest.raises(
+        ValueError, match=r"r.yaml is not UTF-8 at byte 7; save the recipe as UTF-8 text"
+    ):
         read_recipe(tmp_path / "r.yaml")
 
 
 def test_an_unknown_recipe_names_the_built_in_ones():
-    with pytest.raises(ValueError, match=r"recipe 'nope' is neither a file nor built in; built in are .*phrasebook"):
+    with pytest.raises(
+        ValueError, match=r"recipe 'nope' is neither a file nor built in; built in are .*phrasebook"
+    ):
         find_recipe("nope")
 
 

@@ -175,7 +175,9 @@ class Config:
         """Checked from plain values; an unknown key or a wrong type is a ValueError that says what is known."""
         sections = {f.name: f.type for f in dataclasses.fields(cls)}
         _check_keys("recipe", values, sections)
-        return cls(**{name: _section(kind, name, values.get(name)) for name, kind in sections.items()}).checked()
+        return cls(
+            **{name: _section(kind, name, values.get(name)) for name, kind in sections.items()}
+        ).checked()
 
     def to_dict(self) -> dict:
         return dataclasses.asdict(self)
@@ -185,7 +187,12 @@ class Config:
         for name, (low, high) in LIMITS.items():
             section, key = name.split(".")
             value = getattr(getattr(self, section), key)
-            _rule(value is None or low <= value <= high, name, value, f"must be from {low:g} to {high:g}")
+            _rule(
+                value is None or low <= value <= high,
+                name,
+                value,
+                f"must be from {low:g} to {high:g}",
+            )
         for name, value, holds, rule in self._rules():
             _rule(holds, name, value, rule)
         return self
@@ -278,9 +285,13 @@ def read_recipe(path: Path, overrides: typing.Sequence[str] = ()) -> Config:
     try:
         values = parse(path.read_text(encoding="utf-8"), str(path)) or {}
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 at byte {error.start + 1}; save the recipe as UTF-8 text") from None
+        raise ValueError(
+            f"{path} is not UTF-8 at byte {error.start + 1}; save the recipe as UTF-8 text"
+        ) from None
     if not isinstance(values, dict):
-        raise ValueError(f"{path} must hold sections such as 'model:' and 'data:', not a {type(values).__name__}")
+        raise ValueError(
+            f"{path} must hold sections such as 'model:' and 'data:', not a {type(values).__name__}"
+        )
     for override in overrides:
         _override(values, override, parse)
     return Config.from_dict(values)
@@ -298,14 +309,18 @@ def find_recipe(name: str) -> Path:
         return known[name]
     if Path(name).is_file():
         return Path(name)
-    raise ValueError(f"recipe {name!r} is neither a file nor built in; built in are {', '.join(known)}")
+    raise ValueError(
+        f"recipe {name!r} is neither a file nor built in; built in are {', '.join(known)}"
+    )
 
 
 def _override(values: dict, override: str, parse: typing.Callable[[str, str], object]) -> None:
     key, separator, value = override.partition("=")
     section, dot, name = key.partition(".")
     if not (separator and dot):
-        raise ValueError(f"--set {override!r} must read section.key=value, for example training.epochs=5")
+        raise ValueError(
+            f"--set {override!r} must read section.key=value, for example training.epochs=5"
+        )
     if values.get(section) is None:
         values[section] = {}
     if not isinstance(values[section], dict):
@@ -320,11 +335,15 @@ def _section(kind: type, name: str, values: dict | None) -> object:
     if kind is ModelConfig and "preset" in values:
         preset = values["preset"]
         if preset not in tuple(PRESETS):
-            raise ValueError(f"model.preset={preset!r} is not known; the presets are {', '.join(PRESETS)}")
+            raise ValueError(
+                f"model.preset={preset!r} is not known; the presets are {', '.join(PRESETS)}"
+            )
         values = PRESETS[preset] | {key: value for key, value in values.items() if key != "preset"}
     hints = typing.get_type_hints(kind)
     _check_keys(f"section {name!r}", values, hints)
-    return kind(**{key: _typed(hints[key], f"{name}.{key}", value) for key, value in values.items()})
+    return kind(
+        **{key: _typed(hints[key], f"{name}.{key}", value) for key, value in values.items()}
+    )
 
 
 def _check_keys(place: str, values: dict, known: typing.Iterable[str]) -> None:
@@ -336,17 +355,30 @@ def _check_keys(place: str, values: dict, known: typing.Iterable[str]) -> None:
 def _typed(hint: object, name: str, value: object) -> object:
     """`value` as the type hint wants it; a whole number may stand for a float, and so may 1e-6, a text to YAML 1.1."""
     if typing.get_origin(hint) is typing.Literal:
-        _rule(value in typing.get_args(hint), name, value, f"must be one of {', '.join(typing.get_args(hint))}")
+        _rule(
+            value in typing.get_args(hint),
+            name,
+            value,
+            f"must be one of {', '.join(typing.get_args(hint))}",
+        )
         return value
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     for kind in kinds:
-        if kind is float and (type(value) in (int, float) or re.fullmatch(r"[-+]?\d+e[-+]?\d+", str(value))):
+        if kind is float and (
+            type(value) in (int, float) or re.fullmatch(r"[-+]?\d+e[-+]?\d+", str(value))
+        ):
             return float(value)
-        if typing.get_origin(kind) is list and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        if (
+            typing.get_origin(kind) is list
+            and isinstance(value, list)
+            and all(isinstance(item, str) for item in value)
+        ):
             return value
         if type(value) is kind:
             return value
-    wanted = " or ".join("nothing" if kind is type(None) else NAMES_OF_TYPES[kind] for kind in kinds)
+    wanted = " or ".join(
+        "nothing" if kind is type(None) else NAMES_OF_TYPES[kind] for kind in kinds
+    )
     raise ValueError(f"{name}={value!r} must be {wanted}")
 
 

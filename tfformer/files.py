@@ -15,7 +15,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     After an error, or a kill at any moment, `path` is as it was before; the next write clears what a kill has left.
     """
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into; make it first")
+        raise FileNotFoundError(
+            f"there is no folder {path.parent} to write {path.name} into; make it first"
+        )
     temporary = path.with_name(f".tfformer-writes-{path.name}")  # no name that a person gives
     try:
         temporary.write_bytes(b"")

@@ -55,7 +55,9 @@ def new_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str = "float32
     if arguments.pop("architecture") == "decoder":
         del arguments["num_decoder_layers"]
         return LanguageModel(tokenizers.target.vocab_size, dtype=dtype, **arguments)
-    return Transformer(tokenizers.source.vocab_size, tokenizers.target.vocab_size, dtype=dtype, **arguments)
+    return Transformer(
+        tokenizers.source.vocab_size, tokenizers.target.vocab_size, dtype=dtype, **arguments
+    )
 
 
 class RunDirectory:
@@ -87,7 +89,9 @@ class RunDirectory:
                 f"{self.path} already holds a run; add --resume to go on with it, or choose another folder"
             )
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise FileExistsError(f"{self.path} exists and is not an empty folder; choose another --run-dir")
+            raise FileExistsError(
+                f"{self.path} exists and is not an empty folder; choose another --run-dir"
+            )
 
     def create(self, config: Config, tokenizers: Tokenizers, text_digest: str = "") -> None:
         """Write what every later step reads; config.json last, as it makes the folder a run, and not a finished one."""
@@ -118,7 +122,9 @@ class RunDirectory:
         """ValueError if the run's model is of another kind."""
         found = self.config().model.architecture
         if found != wanted:
-            raise ValueError(f"{self.path} holds {WHAT_IT_IS[found]}; this needs {WHAT_IT_IS[wanted]}")
+            raise ValueError(
+                f"{self.path} holds {WHAT_IT_IS[found]}; this needs {WHAT_IT_IS[wanted]}"
+            )
 
     def check_text(self, text_digest: str) -> None:
         """ValueError if the training text is not the one that the run began with."""
@@ -130,7 +136,9 @@ class RunDirectory:
     def load_model(self, tokenizers: Tokenizers) -> Model:
         """The run's model with its best weights."""
         if not self.weights.is_file():
-            raise FileNotFoundError(f"{self.path} has no best.weights.h5 yet: no validation has been reached; train on")
+            raise FileNotFoundError(
+                f"{self.path} has no best.weights.h5 yet: no validation has been reached; train on"
+            )
         model = new_model(self.config().model, tokenizers)
         try:
             model.load_weights(self.weights)
@@ -147,7 +155,9 @@ class RunDirectory:
     def save_resume_state(self, model: Model, history: list[dict]) -> None:
         """Every variable of model and optimizer, and the history of the epochs (plain JSON values)."""
         lines = [json.dumps(epoch) for epoch in history]
-        arrays = {f"variable_{n}": np.asarray(variable) for n, variable in enumerate(_variables(model))}
+        arrays = {
+            f"variable_{n}": np.asarray(variable) for n, variable in enumerate(_variables(model))
+        }
         with whole_file(self.resume_state) as temporary, temporary.open("wb") as file:
             np.savez(file, history=np.array(lines, dtype=str), **arrays)
         write_text(self.metrics, "".join(line + "\n" for line in lines))
@@ -174,7 +184,9 @@ class RunDirectory:
             with np.load(self.resume_state, allow_pickle=False) as state:
                 yield state
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{self.resume_state} is damaged ({first_line(error)}); start a new run") from None
+            raise ValueError(
+                f"{self.resume_state} is damaged ({first_line(error)}); start a new run"
+            ) from None
 
     def finish(self, result: dict) -> None:
         write_text(self.result, json.dumps(result, indent=2) + "\n")
@@ -184,12 +196,18 @@ class RunDirectory:
         try:
             values = json.loads(self._config.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise ValueError(f"{self._config} is damaged ({first_line(error)}); restore it or train again") from None
+            raise ValueError(
+                f"{self._config} is damaged ({first_line(error)}); restore it or train again"
+            ) from None
         if not isinstance(values, dict):
-            raise ValueError(f"{self._config} is damaged (not a JSON object); restore it or train again")
+            raise ValueError(
+                f"{self._config} is damaged (not a JSON object); restore it or train again"
+            )
         digests = values.pop("digests", None)
         if not isinstance(digests, dict):
-            raise ValueError(f"{self._config} is damaged (it has no digests); restore it or train again")
+            raise ValueError(
+                f"{self._config} is damaged (it has no digests); restore it or train again"
+            )
         try:
             return Config.from_dict(values), digests
         except ValueError as error:

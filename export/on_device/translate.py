@@ -21,14 +21,20 @@ from pathlib import Path
 END_ID = 3
 FILE = "model.tflite"
 
-Runner = Callable[..., dict]  # by name: ids (B, S) and lengths (B,), int32 -> the outputs of a signature
+Runner = Callable[
+    ..., dict
+]  # by name: ids (B, S) and lengths (B,), int32 -> the outputs of a signature
 
 
 class Translator:
     """A model with its tokenizers, checked against their manifest: each file must be the one that was exported."""
 
     def __init__(
-        self, folder: str | Path, threads: int = 1, beam: bool = False, weight_cache: str | Path | None = None
+        self,
+        folder: str | Path,
+        threads: int = 1,
+        beam: bool = False,
+        weight_cache: str | Path | None = None,
     ):
         self._folder = Path(folder)
         self._manifest = self._read_manifest()
@@ -55,14 +61,20 @@ class Translator:
         import numpy as np
 
         width, name = self._width_and_name(max(map(len, rows)))
-        ids = np.full((len(rows), width), END_ID, np.int32)  # past its length a row may hold anything
+        ids = np.full(
+            (len(rows), width), END_ID, np.int32
+        )  # past its length a row may hold anything
         for number, row in enumerate(rows):
             ids[number, : len(row)] = row[:width]
         if name not in self._runners:
             self._runners[name] = self._new_runner(name)
-        found = self._runners[name](ids=ids, lengths=np.array([len(row) for row in rows], np.int32))["ids"]
+        found = self._runners[name](
+            ids=ids, lengths=np.array([len(row) for row in rows], np.int32)
+        )["ids"]
         best = found[:, 0] if self._signature == "translate_beam" else found
-        return self._target.decode([list(itertools.takewhile(lambda i: i != END_ID, row)) for row in best.tolist()])
+        return self._target.decode(
+            [list(itertools.takewhile(lambda i: i != END_ID, row)) for row in best.tolist()]
+        )
 
     def _width_and_name(self, longest: int) -> tuple[int, str]:
         """How wide the ids are, and the signature that takes them: in a static file the narrowest that they fit in."""
@@ -81,10 +93,18 @@ class Translator:
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ValueError(f"{path} cannot be read ({error}); give the folder that the export wrote") from None
+            raise ValueError(
+                f"{path} cannot be read ({error}); give the folder that the export wrote"
+            ) from None
         parts = ("tokenizers", "signatures", "decoding", "files", "digests")
-        if not isinstance(manifest, dict) or manifest.get("format") != "tflite" or not all(map(manifest.get, parts)):
-            raise ValueError(f"{path} does not describe a LiteRT model; export with --format tflite")
+        if (
+            not isinstance(manifest, dict)
+            or manifest.get("format") != "tflite"
+            or not all(map(manifest.get, parts))
+        ):
+            raise ValueError(
+                f"{path} does not describe a LiteRT model; export with --format tflite"
+            )
         return manifest
 
     def _checked(self, name: str) -> bytes:
@@ -92,7 +112,9 @@ class Translator:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise ValueError(f"{path} cannot be read ({error.strerror}); copy the whole exported folder") from None
+            raise ValueError(
+                f"{path} cannot be read ({error.strerror}); copy the whole exported folder"
+            ) from None
         if hashlib.sha256(content).hexdigest() != self._manifest["digests"][name]:
             wanted = self._manifest["files"][name]
             raise ValueError(
@@ -115,7 +137,9 @@ class Translator:
 
             return Interpreter(model_path=str(file), num_threads=threads).get_signature_runner
         if not self._manifest["static"]:
-            raise ValueError(f"--weight-cache needs fixed shapes, which {self._folder} has not; export with --static")
+            raise ValueError(
+                f"--weight-cache needs fixed shapes, which {self._folder} has not; export with --static"
+            )
         try:
             Path(weight_cache).mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -133,7 +157,9 @@ def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
     """
     if not packed.exists():
         with tempfile.TemporaryDirectory(dir=packed.parent) as new:
-            _compiled_model(file, threads, Path(new) / packed.name)  # loading a model packs its weights
+            _compiled_model(
+                file, threads, Path(new) / packed.name
+            )  # loading a model packs its weights
             (Path(new) / packed.name).replace(packed)
     model = _compiled_model(file, threads, packed)
 
@@ -158,10 +184,17 @@ def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
 
 
 def _compiled_model(file: Path, threads: int, packed: Path):
-    from ai_edge_litert.compiled_model import CompiledModel, CpuOptions, HardwareAccelerator, Options
+    from ai_edge_litert.compiled_model import (
+        CompiledModel,
+        CpuOptions,
+        HardwareAccelerator,
+        Options,
+    )
 
     cpu_options = CpuOptions(num_threads=threads, xnnpack_weight_cache_path=str(packed))
-    return CompiledModel.from_file(str(file), options=Options(HardwareAccelerator.CPU, cpu_options=cpu_options))
+    return CompiledModel.from_file(
+        str(file), options=Options(HardwareAccelerator.CPU, cpu_options=cpu_options)
+    )
 
 
 def sentences(lines: Iterable[bytes]) -> Iterator[str]:
@@ -173,12 +206,24 @@ def sentences(lines: Iterable[bytes]) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help="what the export wrote, such as models/mine/1")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "folder", metavar="DIR", help="what the export wrote, such as models/mine/1"
+    )
     parser.add_argument("--threads", type=int, default=1, metavar="N")
-    parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="sentences at a time (a dynamic model)")
+    parser.add_argument(
+        "--batch-size",
+        type=int,
+        default=1,
+        metavar="N",
+        help="sentences at a time (a dynamic model)",
+    )
     parser.add_argument("--beam", action="store_true", help="beam search, if the export has it")
-    cache = "a folder for packed weights, which make later starts quicker and smaller (a static model)"
+    cache = (
+        "a folder for packed weights, which make later starts quicker and smaller (a static model)"
+    )
     parser.add_argument("--weight-cache", metavar="DIR", help=cache)
     options = parser.parse_args()
     if min(options.threads, options.batch_size) < 1:
@@ -191,7 +236,10 @@ def main() -> None:
         for number, sentence in batch:
             row = translator.pieces(sentence)
             if len(row) > most:
-                print(f"warning: line {number} has {len(row)} tokens and was cut to {most}", file=sys.stderr)
+                print(
+                    f"warning: line {number} has {len(row)} tokens and was cut to {most}",
+                    file=sys.stderr,
+                )
             rows.append(row[:most])
         print(*translator.translate(rows), sep="\n", flush=True)
 

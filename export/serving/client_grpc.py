@@ -13,17 +13,23 @@ from client_rest import Busy, Refused, Translations, parser, translate_input
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 BUSY = grpc.StatusCode.UNAVAILABLE  # no server, or a full queue: the same request may succeed later
-CHANNEL = [("grpc.max_reconnect_backoff_ms", 1000)]  # to be there soon after a server that comes back
+CHANNEL = [
+    ("grpc.max_reconnect_backoff_ms", 1000)
+]  # to be there soon after a server that comes back
 
 
 def main() -> int:
     options = parser(__doc__, server="the server's address, HOST:PORT").parse_args()
     with grpc.insecure_channel(options.server, CHANNEL) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        return translate_input(options, lambda sentences, seconds: predict(stub, options, sentences, seconds))
+        return translate_input(
+            options, lambda sentences, seconds: predict(stub, options, sentences, seconds)
+        )
 
 
-def predict(stub, options: argparse.Namespace, sentences: list[str], seconds: float) -> Translations:
+def predict(
+    stub, options: argparse.Namespace, sentences: list[str], seconds: float
+) -> Translations:
     """One request, and what its answer means."""
     try:
         outputs = stub.Predict(request(options, sentences), timeout=seconds).outputs
@@ -34,7 +40,10 @@ def predict(stub, options: argparse.Namespace, sentences: list[str], seconds: fl
     texts, scores = (tf.make_ndarray(outputs[name]) for name in names)
     if options.beam:
         texts, scores = texts[:, 0], scores[:, 0]
-    return [(text.decode("utf-8", "replace"), float(score)) for text, score in zip(texts, scores, strict=True)]
+    return [
+        (text.decode("utf-8", "replace"), float(score))
+        for text, score in zip(texts, scores, strict=True)
+    ]
 
 
 def request(options: argparse.Namespace, sentences: list[str]) -> predict_pb2.PredictRequest:

@@ -35,20 +35,40 @@ def main() -> int:
 
 def parser(description: str, server: str) -> argparse.ArgumentParser:
     """The arguments of either client."""
-    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("server", metavar="SERVER", help=server)
     made.add_argument("model", metavar="MODEL", help="the model's name on the server")
     which = made.add_mutually_exclusive_group()
     which.add_argument("--version", type=int, metavar="N", help="the newest if left out")
-    which.add_argument("--label", metavar="L", help="such as stable or canary, in place of a version")
-    made.add_argument("--beam", action="store_true", help="beam search in place of greedy search: better, slower")
+    which.add_argument(
+        "--label", metavar="L", help="such as stable or canary, in place of a version"
+    )
+    made.add_argument(
+        "--beam", action="store_true", help="beam search in place of greedy search: better, slower"
+    )
     made.add_argument("--scores", action="store_true", help="print score, tab, translation")
-    made.add_argument("--batch-size", type=int, default=32, metavar="B", help="sentences in a request; 32 if left out")
-    made.add_argument("--deadline", type=float, default=60.0, metavar="S", help="seconds for a batch, retries and all")
+    made.add_argument(
+        "--batch-size",
+        type=int,
+        default=32,
+        metavar="B",
+        help="sentences in a request; 32 if left out",
+    )
+    made.add_argument(
+        "--deadline",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="seconds for a batch, retries and all",
+    )
     return made
 
 
-def translate_input(options: argparse.Namespace, predict: Callable[[list[str], float], Translations]) -> int:
+def translate_input(
+    options: argparse.Namespace, predict: Callable[[list[str], float], Translations]
+) -> int:
     """Print the translation of each line, in order. Returns the exit code: 1 after one line about what went wrong."""
     sys.stdout.reconfigure(encoding="utf-8")
     done = 0
@@ -86,7 +106,9 @@ def batches(stream: BinaryIO, size: int) -> Iterator[list[str]]:
         yield batch
 
 
-def in_time(predict: Callable[[list[str], float], Translations], batch: list[str], seconds: float) -> Translations:
+def in_time(
+    predict: Callable[[list[str], float], Translations], batch: list[str], seconds: float
+) -> Translations:
     """Ask until there is an answer, with longer and longer waits while the server is busy; Busy after `seconds`."""
     end = time.monotonic() + seconds
     for wait in waits():
@@ -110,11 +132,16 @@ def waits() -> Iterator[float]:
 def predict(options: argparse.Namespace, sentences: list[str], seconds: float) -> Translations:
     """One request, and what its answer means."""
     signature = "translate_beam" if options.beam else "serving_default"
-    request = {"signature_name": signature, "instances": [{"text": sentence} for sentence in sentences]}
+    request = {
+        "signature_name": signature,
+        "instances": [{"text": sentence} for sentence in sentences],
+    }
     try:
         status, body = post(options.server, path(options), json.dumps(request).encode(), seconds)
     except (OSError, http.client.HTTPException) as error:
-        raise Busy(f"{options.server} cannot be reached ({error or type(error).__name__})") from None
+        raise Busy(
+            f"{options.server} cannot be reached ({error or type(error).__name__})"
+        ) from None
     if status != 200:
         kind = Busy if status in BUSY else Refused
         raise kind(f"{options.server} answered {status}: {message(body)}")
@@ -146,7 +173,9 @@ def post(server: str, path: str, body: bytes, seconds: float) -> tuple[int, byte
     kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
     connection = kind(address.hostname, address.port, timeout=seconds)
     try:
-        connection.request("POST", address.path.rstrip("/") + path, body, {"Content-Type": "application/json"})
+        connection.request(
+            "POST", address.path.rstrip("/") + path, body, {"Content-Type": "application/json"}
+        )
         response = connection.getresponse()
         return response.status, response.read()
     finally:

@@ -20,18 +20,26 @@ TOKENS = 32
 THREADS = 2
 PAUSE = 0.5  # seconds before an engine's turn, in which the threads of the one before go to sleep
 WITHOUT_ONEDNN = "tfformer float32, oneDNN off"  # less to do around each product, and slower products of many rows
-EXPORTS = {"tfformer float32": "float32", WITHOUT_ONEDNN: "float32", "tfformer bfloat16": "bfloat16"}
+EXPORTS = {
+    "tfformer float32": "float32",
+    WITHOUT_ONEDNN: "float32",
+    "tfformer bfloat16": "bfloat16",
+}
 CTRANSLATE2 = {"ctranslate2 float32": "float32", "ctranslate2 int8": "int8"}
 WITHOUT_BEAMS = ("keras-hub", "whole prefix")
 
-Decode = Callable[[list[str], int], list[str]]  # sentences, beam size -> the best translation of each
+Decode = Callable[
+    [list[str], int], list[str]
+]  # sentences, beam size -> the best translation of each
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", default="base", help="tiny, small, base or big")
     parser.add_argument("--vocab-size", type=int, default=32000)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 32, 64])
-    parser.add_argument("--beam-batches", type=int, nargs="*", default=[32], help="batches decoded with 4 beams too")
+    parser.add_argument(
+        "--beam-batches", type=int, nargs="*", default=[32], help="batches decoded with 4 beams too"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--engines", nargs="+", default=[*EXPORTS, *CTRANSLATE2, *WITHOUT_BEAMS])
 
@@ -39,21 +47,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def measure(options: argparse.Namespace) -> dict:
     spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        writer = spawn.Process(target=write_models, args=(Path(folder), options.preset, options.vocab_size))
+        writer = spawn.Process(
+            target=write_models, args=(Path(folder), options.preset, options.vocab_size)
+        )
         writer.start()
         writer.join()
         if writer.exitcode:
             raise SystemExit("the models could not be written; the reason stands above")
         engines = {name: Engine(spawn, name, Path(folder), options) for name in options.engines}
-        work = [(batch, 1) for batch in options.batches] + [(batch, 4) for batch in options.beam_batches]
+        work = [(batch, 1) for batch in options.batches] + [
+            (batch, 4) for batch in options.beam_batches
+        ]
         speeds = {f"batch {b}, beam {n}": _rounds(engines, b, n, options.rounds) for b, n in work}
         about = {name: engine.stop() for name, engine in engines.items()}
-    return {"preset": options.preset, "tokens": TOKENS, "engines": about, "tokens_per_second": speeds} | {
-        "ratios": {setting: _ratios(found) for setting, found in speeds.items()}
-    }
+    return {
+        "preset": options.preset,
+        "tokens": TOKENS,
+        "engines": about,
+        "tokens_per_second": speeds,
+    } | {"ratios": {setting: _ratios(found) for setting, found in speeds.items()}}
 
 
-def _rounds(engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: int) -> dict[str, list[float]]:
+def _rounds(
+    engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: int
+) -> dict[str, list[float]]:
     """Tokens per second of every engine in every round, after a first one that does not count."""
     found = {name: [] for name in engines if beam_size == 1 or name not in WITHOUT_BEAMS}
     for number in range(rounds + 1):
@@ -65,7 +82,10 @@ def _rounds(engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: in
             if number:
                 found[name].append(round(speed, 1))
     for name, speeds in found.items():
-        print(f"batch {batch:3} beam {beam_size} {name:28} {statistics.median(speeds):8.1f} tokens/s", flush=True)
+        print(
+            f"batch {batch:3} beam {beam_size} {name:28} {statistics.median(speeds):8.1f} tokens/s",
+            flush=True,
+        )
     return found
 
 
@@ -90,7 +110,9 @@ class Engine:
 
     def __init__(self, context, name: str, folder: Path, options: argparse.Namespace):
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_run_engine, args=(other, name, folder, options), daemon=True)
+        self._process = context.Process(
+            target=_run_engine, args=(other, name, folder, options), daemon=True
+        )
         self._process.start()
         other.close()  # so that the end of the process is the end of the pipe
         self.load_seconds, self.megabytes = self._pipe.recv()
@@ -105,7 +127,11 @@ class Engine:
         self._pipe.send(None)
         peak = self._pipe.recv()
         self._process.join()
-        return {"load_seconds": self.load_seconds, "megabytes": self.megabytes, "peak_memory_megabytes": peak}
+        return {
+            "load_seconds": self.load_seconds,
+            "megabytes": self.megabytes,
+            "peak_memory_megabytes": peak,
+        }
 
 
 def _run_engine(pipe, name: str, folder: Path, options: argparse.Namespace) -> None:
@@ -138,7 +164,9 @@ def _load(name: str, folder: Path, options: argparse.Namespace) -> tuple[Decode,
 
 
 def _megabytes(path: Path | None) -> float | None:
-    return path and round(sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6, 1)
+    return path and round(
+        sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6, 1
+    )
 
 
 def _sentences(vocab_size: int, count: int = 64) -> list[str]:
@@ -146,7 +174,10 @@ def _sentences(vocab_size: int, count: int = 64) -> list[str]:
     import random
 
     dice = random.Random(1)
-    words = [[f"w{dice.randrange(4, vocab_size)}" for _ in range(SOURCE_LENGTH - 1)] for _ in range(count)]
+    words = [
+        [f"w{dice.randrange(4, vocab_size)}" for _ in range(SOURCE_LENGTH - 1)]
+        for _ in range(count)
+    ]
     return [" ".join(row) for row in words]
 
 
@@ -156,7 +187,12 @@ def vocabulary(vocab_size: int) -> bytes:
 
     model = sentencepiece_model_pb2.ModelProto()
     kinds = sentencepiece_model_pb2.ModelProto.SentencePiece.Type
-    special = {"<pad>": kinds.CONTROL, "<unk>": kinds.UNKNOWN, "<s>": kinds.CONTROL, "</s>": kinds.CONTROL}
+    special = {
+        "<pad>": kinds.CONTROL,
+        "<unk>": kinds.UNKNOWN,
+        "<s>": kinds.CONTROL,
+        "</s>": kinds.CONTROL,
+    }
     for piece, kind in special.items():
         model.pieces.add(piece=piece, score=0.0, type=kind)
     for number in range(len(special), vocab_size):
@@ -186,7 +222,9 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     for dtype in ("bfloat16", "float32"):
         model = Transformer(vocab_size, vocab_size, **shape, dtype=dtype)
         model.output_bias.assign(-1e9 * np.eye(vocab_size)[END_ID])
-        translator = Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(4, 0.0), TOKENS)
+        translator = Translator(
+            model, Tokenizers(tokenizer, tokenizer), DecodingConfig(4, 0.0), TOKENS
+        )
         saved_model_writer.write(folder / dtype, translator, with_text=True)
     (folder / "ctranslate2").mkdir()
     ctranslate2_writer.write(folder / "ctranslate2", model, translator.tokenizers, TOKENS)
@@ -200,8 +238,16 @@ def _saved_model(folder: Path) -> Decode:
 
     def decode(sentences: list[str], beam_size: int) -> list[str]:
         if beam_size == 1:
-            return list(model.signatures["serving_default"](text=tf.constant(sentences))["translation"].numpy())
-        return list(model.signatures["translate_beam"](text=tf.constant(sentences))["translations"][:, 0].numpy())
+            return list(
+                model.signatures["serving_default"](text=tf.constant(sentences))[
+                    "translation"
+                ].numpy()
+            )
+        return list(
+            model.signatures["translate_beam"](text=tf.constant(sentences))["translations"][
+                :, 0
+            ].numpy()
+        )
 
     return decode
 
@@ -209,7 +255,9 @@ def _saved_model(folder: Path) -> Decode:
 def _ctranslate2(folder: Path, compute_type: str) -> Decode:
     import ctranslate2
 
-    translator = ctranslate2.Translator(str(folder), compute_type=compute_type, inter_threads=1, intra_threads=THREADS)
+    translator = ctranslate2.Translator(
+        str(folder), compute_type=compute_type, inter_threads=1, intra_threads=THREADS
+    )
 
     def decode(sentences: list[str], beam_size: int) -> list[str]:
         results = translator.translate_batch(
@@ -227,7 +275,9 @@ def _ctranslate2(folder: Path, compute_type: str) -> Decode:
 def _ids(sentences: list[str]):
     import numpy as np
 
-    return np.array([[*(int(word[1:]) for word in sentence.split()), 3] for sentence in sentences], np.int32)
+    return np.array(
+        [[*(int(word[1:]) for word in sentence.split()), 3] for sentence in sentences], np.int32
+    )
 
 
 def _whole_prefix(options: argparse.Namespace) -> Decode:
@@ -237,14 +287,20 @@ def _whole_prefix(options: argparse.Namespace) -> Decode:
     from tfformer import Transformer
     from tfformer.config import PRESETS
 
-    model = Transformer(options.vocab_size, options.vocab_size, **PRESETS[options.preset] | {"tie_embeddings": "all"})
+    model = Transformer(
+        options.vocab_size,
+        options.vocab_size,
+        **PRESETS[options.preset] | {"tie_embeddings": "all"},
+    )
 
     @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
     def search(source: tf.Tensor) -> tf.Tensor:
         memory, mask = model.encode(source)
         target = tf.fill((tf.shape(source)[0], 1), 2)
         for _ in tf.range(TOKENS):
-            tf.autograph.experimental.set_loop_options(shape_invariants=[(target, tf.TensorShape((None, None)))])
+            tf.autograph.experimental.set_loop_options(
+                shape_invariants=[(target, tf.TensorShape((None, None)))]
+            )
             logits = model.decode(target, memory, mask)[:, -1]
             target = tf.concat([target, tf.argmax(logits, -1, tf.int32)[:, tf.newaxis]], axis=1)
         return target
@@ -262,7 +318,9 @@ def _keras_hub(options: argparse.Namespace) -> Decode:
 
     shape = PRESETS[options.preset]
     d_model, heads, layers = shape["d_model"], shape["num_heads"], shape["num_layers"]
-    embedding = keras_hub.layers.TokenAndPositionEmbedding(options.vocab_size, SOURCE_LENGTH + TOKENS, d_model)
+    embedding = keras_hub.layers.TokenAndPositionEmbedding(
+        options.vocab_size, SOURCE_LENGTH + TOKENS, d_model
+    )
     encoders = [keras_hub.layers.TransformerEncoder(shape["d_ff"], heads) for _ in range(layers)]
     decoders = [keras_hub.layers.TransformerDecoder(shape["d_ff"], heads) for _ in range(layers)]
     output = keras.layers.Dense(options.vocab_size)

@@ -42,9 +42,14 @@ def measure(options: argparse.Namespace) -> dict:
 
     short, long = tf.constant(128), tf.constant(256)
     assert decode(short).numpy().min() == 128 and decode(long).numpy().min() == 256
-    rounds = [(seconds(lambda: decode(short)), seconds(lambda: decode(long))) for _ in range(ROUNDS)]
+    rounds = [
+        (seconds(lambda: decode(short)), seconds(lambda: decode(long))) for _ in range(ROUNDS)
+    ]
     for first, second in rounds:
-        print(f"128 tokens {first:6.3f} s   256 tokens {second:6.3f} s   ratio {second / first:.2f}", flush=True)
+        print(
+            f"128 tokens {first:6.3f} s   256 tokens {second:6.3f} s   ratio {second / first:.2f}",
+            flush=True,
+        )
     return {
         "preset": options.preset,
         "batch": options.batch,

@@ -32,7 +32,9 @@ PEER = "ctranslate2 int8"
 ENGINES = ("litert int8", "litert int8 static", KEPT, PEER)
 CLIENT = Path(__file__).parents[2] / "export" / "on_device"
 
-Decode = Callable[[list[list[int]]], int]  # sentences as pieces -> how many tokens their translations have
+Decode = Callable[
+    [list[list[int]]], int
+]  # sentences as pieces -> how many tokens their translations have
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +50,13 @@ def measure(options: argparse.Namespace) -> dict:
         _run("write", folder, options.preset, options.vocab_size)
         found = {engine: {} for engine in ENGINES}
         for engine in ENGINES:
-            starts = [_run("start", folder, engine, options.vocab_size, 1, 1) for _ in range(options.rounds + 1)]
-            found[engine]["cold_start_seconds"] = statistics.median(start["wall_seconds"] for start in starts[1:])
+            starts = [
+                _run("start", folder, engine, options.vocab_size, 1, 1)
+                for _ in range(options.rounds + 1)
+            ]
+            found[engine]["cold_start_seconds"] = statistics.median(
+                start["wall_seconds"] for start in starts[1:]
+            )
         for batch in options.batches:
             engines = [engine for engine in ENGINES if batch == 1 or "static" not in engine]
             for engine in engines:
@@ -60,7 +67,12 @@ def measure(options: argparse.Namespace) -> dict:
         short = _run("lengths", folder, "litert int8 static", options.vocab_size, 1, options.rounds)
         sizes = {path.name: round(path.stat().st_size / 1e6, 1) for path in folder.glob("*.tflite")}
         print(json.dumps(found, indent=2))
-        return {"preset": options.preset, "threads": THREADS, "tokens": TOKENS, "engines": found} | {
+        return {
+            "preset": options.preset,
+            "threads": THREADS,
+            "tokens": TOKENS,
+            "engines": found,
+        } | {
             "megabytes": sizes,
             "static_8_to_32_tokens": short["ratio"],
             "ratios": _ratios(found),
@@ -81,7 +93,9 @@ def _run(task: str, *arguments: object) -> dict:
     """What the task prints, run by a new process of this file."""
     start = time.perf_counter()
     command = [sys.executable, "-m", "benchmarks.on_device", task, *map(str, arguments)]
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True
+    )
     line = process.stdout.readline()
     seconds = time.perf_counter() - start
     process.communicate()
@@ -106,11 +120,21 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     tokenizer = Tokenizer(vocabulary(int(vocab_size)))
     model = Transformer(int(vocab_size), int(vocab_size), **shape)
     model.output_bias.assign(-1e9 * np.eye(int(vocab_size))[END_ID])
-    random = translator.Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(1, 0.0), 2 * TOKENS)
-    for name, quantize, static in (("float32", "none", False), ("int8", "int8", False), ("static", "int8", True)):
-        litert_writer.write(Path(folder) / f"{name}.tflite", random, quantize, static, with_text=False)
+    random = translator.Translator(
+        model, Tokenizers(tokenizer, tokenizer), DecodingConfig(1, 0.0), 2 * TOKENS
+    )
+    for name, quantize, static in (
+        ("float32", "none", False),
+        ("int8", "int8", False),
+        ("static", "int8", True),
+    ):
+        litert_writer.write(
+            Path(folder) / f"{name}.tflite", random, quantize, static, with_text=False
+        )
     (Path(folder) / "ctranslate2").mkdir()
-    ctranslate2_writer.write(Path(folder) / "ctranslate2", model, random.tokenizers, TOKENS, quantization="int8")
+    ctranslate2_writer.write(
+        Path(folder) / "ctranslate2", model, random.tokenizers, TOKENS, quantization="int8"
+    )
     return {}
 
 
@@ -132,7 +156,9 @@ def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) ->
 
 def lengths(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
     decode = _load(Path(folder), engine)
-    short, long = (_seconds(decode, _sentences(int(vocab_size), 1, n), 3 * int(rounds), n) for n in (8, 32))
+    short, long = (
+        _seconds(decode, _sentences(int(vocab_size), 1, n), 3 * int(rounds), n) for n in (8, 32)
+    )
     return {"ratio": round(short / long, 2)}
 
 
@@ -193,7 +219,9 @@ def _litert(file: Path, new_runner: Callable[[str], Callable]) -> Decode:
             name = "translate" if width == 64 else f"translate_{width}"
         if name not in runners:
             runners[name] = new_runner(name)
-        found = runners[name](ids=np.array(rows, np.int32), lengths=np.full(len(rows), longest, np.int32))
+        found = runners[name](
+            ids=np.array(rows, np.int32), lengths=np.full(len(rows), longest, np.int32)
+        )
         return int(found["lengths"].sum())
 
     return decode
@@ -202,7 +230,9 @@ def _litert(file: Path, new_runner: Callable[[str], Callable]) -> Decode:
 def _ctranslate2(folder: Path) -> Decode:
     import ctranslate2
 
-    translator = ctranslate2.Translator(str(folder), compute_type="int8", inter_threads=1, intra_threads=THREADS)
+    translator = ctranslate2.Translator(
+        str(folder), compute_type="int8", inter_threads=1, intra_threads=THREADS
+    )
 
     def decode(rows: list[list[int]]) -> int:
         results = translator.translate_batch(
@@ -217,4 +247,10 @@ def _ctranslate2(folder: Path) -> Decode:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"write": write, "start": start, "speed": speed, "lengths": lengths}[sys.argv[1]](*sys.argv[2:])))
+    print(
+        json.dumps(
+            {"write": write, "start": start, "speed": speed, "lengths": lengths}[sys.argv[1]](
+                *sys.argv[2:]
+            )
+        )
+    )

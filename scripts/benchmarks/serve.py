@@ -28,15 +28,24 @@ def measure(options: argparse.Namespace) -> dict:
     from tfformer.inference.translator import Translator
 
     sentences = list(islice(read_lines(options.source), 200))
-    expected = dict(zip(sentences, Translator.load(options.run).translate(sentences, beam_size=1), strict=True))
+    expected = dict(
+        zip(sentences, Translator.load(options.run).translate(sentences, beam_size=1), strict=True)
+    )
     found = {}
     with server(options.run) as address:
         for clients in (1, options.clients):
             answered = load(address, expected, clients, options.seconds)
             found[clients] = answered / options.seconds
-            print(f"{clients:3} clients: {answered} sentences in {options.seconds:g} s, every translation right")
+            print(
+                f"{clients:3} clients: {answered} sentences in {options.seconds:g} s, every translation right"
+            )
     one, many = found.values()
-    return {"clients": options.clients, "one_per_second": one, "all_per_second": many, "ratio": many / one}
+    return {
+        "clients": options.clients,
+        "one_per_second": one,
+        "all_per_second": many,
+        "ratio": many / one,
+    }
 
 
 @contextmanager
@@ -45,7 +54,11 @@ def server(run: str) -> Iterator[str]:
     command = [sys.executable, "-m", "tfformer", "serve", run, "--name", "model", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield next(found[1] for line in process.stdout if (found := re.search(r"at http://(\S+)/", line)))
+            yield next(
+                found[1]
+                for line in process.stdout
+                if (found := re.search(r"at http://(\S+)/", line))
+            )
         finally:
             process.terminate()
 
@@ -59,7 +72,9 @@ def load(address: str, expected: dict[str, str], clients: int, duration: float) 
         for done, sentence in enumerate(islice(cycle(expected), 7 * number, None)):
             if time.perf_counter() > end:
                 return done
-            connection.request("POST", "/v1/models/model:predict", json.dumps({"instances": [sentence]}))
+            connection.request(
+                "POST", "/v1/models/model:predict", json.dumps({"instances": [sentence]})
+            )
             answer = json.loads(connection.getresponse().read())
             assert answer["predictions"][0]["translation"] == expected[sentence], (sentence, answer)
 

@@ -19,7 +19,16 @@ KINDS = {  # of operations, by a part of their names; the first that fits
     "random numbers": ("Random",),
     "conversions": ("Cast",),
     "sums, means, maxima": ("Sum", "Mean", "Max", "BiasAddGrad", "SquaredDifference"),
-    "transpositions, copies": ("Transpose", "Pack", "Unpack", "Concat", "Tile", "BroadcastTo", "Gather", "OneHot"),
+    "transpositions, copies": (
+        "Transpose",
+        "Pack",
+        "Unpack",
+        "Concat",
+        "Tile",
+        "BroadcastTo",
+        "Gather",
+        "OneHot",
+    ),
     "element by element": ("",),
 }
 NOT_OPERATIONS = ("Executor", "KernelAndDevice", "EagerLocalExecute")
@@ -30,7 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_work(parser)
     parser.add_argument("--optimizer", default="adam", help="adam or muon")
     parser.add_argument("--dtype", default="mixed_bfloat16", help="float32 or mixed_bfloat16")
-    parser.add_argument("--shards", type=int, default=1, help="of a batch, learned at once, each by one thread")
+    parser.add_argument(
+        "--shards", type=int, default=1, help="of a batch, learned at once, each by one thread"
+    )
 
 
 def measure(options: argparse.Namespace) -> dict:
@@ -44,7 +55,9 @@ def measure(options: argparse.Namespace) -> dict:
     from tfformer.training.optimizer import new_optimizer
 
     shape = {"dropout": 0.3, "norm": "pre"} | PRESETS[options.preset]
-    model = Transformer(options.vocab_size, options.vocab_size, tie_embeddings="all", dtype=options.dtype, **shape)
+    model = Transformer(
+        options.vocab_size, options.vocab_size, tie_embeddings="all", dtype=options.dtype, **shape
+    )
     rate = {"schedule": "plateau", "learning_rate": 1e-3}
     training = {"optimizer": options.optimizer, "dtype": options.dtype} | rate
     optimizer = new_optimizer(Config.from_dict({"training": training}))
@@ -62,8 +75,12 @@ def measure(options: argparse.Namespace) -> dict:
     whole = sum(milliseconds.values())
     for kind, spent in sorted(milliseconds.items(), key=lambda item: -item[1]):
         print(f"{kind:24} {spent:7.1f} ms of threads' time a step, {spent / whole:6.1%}")
-    floor = products(model, batches) / len(batches) / multiplications_per_second(model.compute_dtype)
-    print(f"a step: {seconds:.3f} s; its matrix products at the speed of two large matrices: {floor:.3f} s")
+    floor = (
+        products(model, batches) / len(batches) / multiplications_per_second(model.compute_dtype)
+    )
+    print(
+        f"a step: {seconds:.3f} s; its matrix products at the speed of two large matrices: {floor:.3f} s"
+    )
     return {
         "seconds": round(seconds, 4),
         "floor_seconds": round(floor, 4),
@@ -91,9 +108,15 @@ def by_kind(folder: str) -> dict[str, float]:
     for plane in space.planes:
         for line in plane.lines:
             for event in line.events:
-                place, colon, operation = plane.event_metadata[event.metadata_id].name.rpartition(":")
+                place, colon, operation = plane.event_metadata[event.metadata_id].name.rpartition(
+                    ":"
+                )
                 if "CPU" in plane.name and colon and not place.startswith(NOT_OPERATIONS):
-                    kind = next(kind for kind, parts in KINDS.items() if any(part in operation for part in parts))
+                    kind = next(
+                        kind
+                        for kind, parts in KINDS.items()
+                        if any(part in operation for part in parts)
+                    )
                     found[kind] += event.duration_ps / 1e9
     return dict(found)
 
@@ -101,7 +124,10 @@ def by_kind(folder: str) -> dict[str, float]:
 def products(model, batches: list) -> float:
     """Multiplications (each with its addition) in the products of forward and backward pass, by their shapes."""
     d_model = model.decoder.config["d_model"]
-    crossed = sum(layer.cross_attention.key_value.kernel.shape[1] for layer in model.decoder.layers) * d_model
+    crossed = (
+        sum(layer.cross_attention.key_value.kernel.shape[1] for layer in model.decoder.layers)
+        * d_model
+    )
     encoder, decoder = (
         sum(int(weight.shape.num_elements()) for weight in stack.weights if len(weight.shape) == 2)
         for stack in (model.encoder, model.decoder)
@@ -110,7 +136,9 @@ def products(model, batches: list) -> float:
     total = 0
     for inputs, *_ in batches:
         (rows, source), target = inputs["source"].shape, inputs["target"].shape[1]
-        total += rows * source * (encoder + crossed) + rows * target * (decoder - crossed + vocabulary)
+        total += rows * source * (encoder + crossed) + rows * target * (
+            decoder - crossed + vocabulary
+        )
         total += len(model.encoder.layers) * 2 * rows * source * source * d_model
         total += len(model.decoder.layers) * 2 * rows * target * (target + source) * d_model
     return 3 * total  # the backward pass multiplies for the inputs and for the weights

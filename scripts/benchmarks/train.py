@@ -39,22 +39,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_work(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
-    parser.add_argument("--environments", default="", help="the folder that trainers/environments.sh has filled")
+    parser.add_argument(
+        "--environments", default="", help="the folder that trainers/environments.sh has filled"
+    )
 
 
 def add_work(parser: argparse.ArgumentParser) -> None:
     """What is trained; see `real_batches`."""
-    parser.add_argument("--data", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="files of a corpus")
+    parser.add_argument(
+        "--data", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="files of a corpus"
+    )
     parser.add_argument("--preset", default="tiny", help="tiny, small, base or big")
     parser.add_argument("--vocab-size", type=int, default=4000)
     parser.add_argument("--batch-tokens", type=int, default=4096)
-    parser.add_argument("--batches", type=int, default=8, help="of an epoch's batches, so many are trained")
+    parser.add_argument(
+        "--batches", type=int, default=8, help="of an epoch's batches, so many are trained"
+    )
 
 
 def measure(options: argparse.Namespace) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         tokens = write_work(Path(folder), options)
-        engines = {name: Engine(name, Path(folder), options.environments) for name in [*OURS, *options.peers]}
+        engines = {
+            name: Engine(name, Path(folder), options.environments)
+            for name in [*OURS, *options.peers]
+        }
         speeds = {name: [] for name in engines}
         for _ in range(options.rounds):
             for name, engine in engines.items():
@@ -63,16 +72,21 @@ def measure(options: argparse.Namespace) -> dict:
     for name, found in speeds.items():
         figures = f"{about[name]['peak_memory_megabytes']:6} MB, first step {about[name]['first_step_seconds']:6.1f} s"
         print(f"{name:29} {statistics.median(found):8.1f} target tokens/s, {figures}", flush=True)
-    return {"preset": options.preset, "target_tokens": tokens, "engines": about, "tokens_per_second": speeds} | {
-        "ratios": _ratios(speeds)
-    }
+    return {
+        "preset": options.preset,
+        "target_tokens": tokens,
+        "engines": about,
+        "tokens_per_second": speeds,
+    } | {"ratios": _ratios(speeds)}
 
 
 def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
     """Of our faster precision against every other engine, the medians over the rounds."""
     ours = max(OURS, key=lambda name: statistics.median(speeds[name]))
     return {
-        f"{ours} / {name}": round(statistics.median(a / b for a, b in zip(speeds[ours], found, strict=True)), 2)
+        f"{ours} / {name}": round(
+            statistics.median(a / b for a, b in zip(speeds[ours], found, strict=True)), 2
+        )
         for name, found in speeds.items()
     }
 
@@ -84,8 +98,12 @@ def real_batches(options: argparse.Namespace) -> list[tuple]:
     from tfformer.data.sources import read_pairs
 
     pairs = list(read_pairs(options.data))
-    vocabulary = tokenizers.Tokenizer(tokenizers.train((s for pair in pairs for s in pair), options.vocab_size))
-    batches = Batches(encode_text(pairs, (vocabulary, vocabulary), max_length=128), options.batch_tokens, seed=1)
+    vocabulary = tokenizers.Tokenizer(
+        tokenizers.train((s for pair in pairs for s in pair), options.vocab_size)
+    )
+    batches = Batches(
+        encode_text(pairs, (vocabulary, vocabulary), max_length=128), options.batch_tokens, seed=1
+    )
     return [batches.batch(number) for number in range(options.batches)]
 
 
@@ -100,7 +118,11 @@ def write_work(folder: Path, options: argparse.Namespace) -> int:
         named = {"source": inputs["source"], "target": inputs["target"], "labels": labels}
         arrays |= {f"{name}_{number}": ids for name, ids in named.items()}
     np.savez(folder / "batches.npz", **arrays)
-    shape = {"dropout": 0.3} | PRESETS[options.preset] | {"vocab_size": options.vocab_size, "label_smoothing": 0.1}
+    shape = (
+        {"dropout": 0.3}
+        | PRESETS[options.preset]
+        | {"vocab_size": options.vocab_size, "label_smoothing": 0.1}
+    )
     (folder / "shape.json").write_text(json.dumps(shape), encoding="utf-8")
     return int(sum(weights.sum() for *_, weights in batches))
 

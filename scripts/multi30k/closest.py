@@ -21,18 +21,27 @@ def main(translations: str, references: str, kept: int, output: str) -> None:
     found, wanted = list(read_lines(translations)), list(read_lines(references))
     beam_size = len(found) // (len(wanted) or 1)
     if beam_size < kept or beam_size * len(wanted) != len(found):
-        sys.exit(f"{translations} has {len(found):,} lines: {kept} or more for each of {len(wanted):,} are needed")
+        sys.exit(
+            f"{translations} has {len(found):,} lines: {kept} or more for each of {len(wanted):,} are needed"
+        )
     beams = zip(*(found[rank::beam_size] for rank in range(beam_size)), strict=True)
     progress = tqdm(wanted, desc=Path(output).name, unit=" sentences")
     bleu = BLEU(effective_order=True)
-    chosen = [closest(bleu, beam, reference, kept) for beam, reference in zip(beams, progress, strict=True)]
+    chosen = [
+        closest(bleu, beam, reference, kept)
+        for beam, reference in zip(beams, progress, strict=True)
+    ]
     with whole_file(Path(output)) as temporary:
-        temporary.write_text("".join(f"{line}\n" for lines in zip(*chosen, strict=True) for line in lines), "utf-8")
+        temporary.write_text(
+            "".join(f"{line}\n" for lines in zip(*chosen, strict=True) for line in lines), "utf-8"
+        )
 
 
 def closest(bleu: BLEU, beam: tuple[str, ...], reference: str, kept: int) -> list[str]:
     """The best of a beam, best first; where it has fewer different ones, the last of them fills up."""
-    ranked = sorted(dict.fromkeys(beam), key=lambda text: -bleu.sentence_score(text, [reference]).score)
+    ranked = sorted(
+        dict.fromkeys(beam), key=lambda text: -bleu.sentence_score(text, [reference]).score
+    )
     return (ranked + [ranked[-1]] * kept)[:kept]
 
 

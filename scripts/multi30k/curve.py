@@ -14,14 +14,23 @@ def main(run: str, picture: str) -> None:
     validated = [epoch for epoch in RunDirectory.open(run).history() if "val_bleu" in epoch]
     if not validated:
         sys.exit(f"{run} has not been validated yet")
-    minutes, bleu = [epoch["minutes"] for epoch in validated], [epoch["val_bleu"] for epoch in validated]
+    minutes, bleu = (
+        [epoch["minutes"] for epoch in validated],
+        [epoch["val_bleu"] for epoch in validated],
+    )
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     axes.plot(minutes, bleu, marker="o", markersize=4, color="#0072b2")
     best = bleu.index(max(bleu))  # whose weights are kept
     axes.annotate(
-        f"{bleu[best]:.1f}", (minutes[best], bleu[best]), xytext=(0, 8), textcoords="offset points", ha="center"
+        f"{bleu[best]:.1f}",
+        (minutes[best], bleu[best]),
+        xytext=(0, 8),
+        textcoords="offset points",
+        ha="center",
     )
-    axes.set(xlabel="minutes of training, validation included", ylabel="validation BLEU (13a, greedy)")
+    axes.set(
+        xlabel="minutes of training, validation included", ylabel="validation BLEU (13a, greedy)"
+    )
     axes.set(xlim=(0, None), ylim=(0, max(bleu) * 1.12))
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)

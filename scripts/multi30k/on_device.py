@@ -37,7 +37,8 @@ def main(run: str, data: str) -> None:
         sys.exit(f"install {' and '.join(missing)}: the exported page is tried in a browser")
     directory, found = RunDirectory.open(run), {}
     sentences, references = (
-        list(read_lines(Path(data, f"{TEST}.{name}.gz"))) for name in directory.config().data.languages
+        list(read_lines(Path(data, f"{TEST}.{name}.gz")))
+        for name in directory.config().data.languages
     )
     for static in (False, True):
         shapes = "static" if static else "dynamic"
@@ -59,9 +60,14 @@ def main(run: str, data: str) -> None:
     print(json.dumps(found))
 
 
-def measure(version: Path, run: RunDirectory, sentences: list[str], references: list[str]) -> dict[str, float]:
+def measure(
+    version: Path, run: RunDirectory, sentences: list[str], references: list[str]
+) -> dict[str, float]:
     """The size of the file in bytes, target tokens a second, sacreBLEU 13a."""
-    command, text = [sys.executable, TRANSLATE, version, "--threads", "2"], "".join(f"{line}\n" for line in sentences)
+    command, text = (
+        [sys.executable, TRANSLATE, version, "--threads", "2"],
+        "".join(f"{line}\n" for line in sentences),
+    )
     start = time.perf_counter()
     done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=True)
     seconds = time.perf_counter() - start
@@ -78,16 +84,29 @@ def in_chromium(run: str, quantize: str, sentences: list[str]) -> dict[str, int]
     """How many translations of the page are LiteRT's in Python, token for token; the page's target tokens a second."""
     with tempfile.TemporaryDirectory() as folder:
         page = export.web(run, folder, quantize=quantize)
-        command = ["node", web_page.SOURCES / "test" / "browser.mjs", page, shutil.which("chromium")]
-        done = subprocess.run(command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", check=True)
+        command = [
+            "node",
+            web_page.SOURCES / "test" / "browser.mjs",
+            page,
+            shutil.which("chromium"),
+        ]
+        done = subprocess.run(
+            command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", check=True
+        )
         model, translator = page / "model" / "model.tflite", Translator.load(run)
         expected, _ = parity.litert_greedy(model, translator, sentences, static=True)
     found = json.loads(done.stdout)
     if "translations" not in found:
         sys.exit(f"{quantize}, in Chromium: {found['state']}")
-    ids, tokens, seconds = zip(*((t["ids"], t["tokens"], t["seconds"]) for t in found["translations"]), strict=True)
+    ids, tokens, seconds = zip(
+        *((t["ids"], t["tokens"], t["seconds"]) for t in found["translations"]), strict=True
+    )
     same = sum(map(list.__eq__, expected, ids))
-    return {"same": same, "of": len(sentences), "tokens_per_second": round(sum(tokens) / sum(seconds))}
+    return {
+        "same": same,
+        "of": len(sentences),
+        "tokens_per_second": round(sum(tokens) / sum(seconds)),
+    }
 
 
 if __name__ == "__main__":

@@ -30,28 +30,39 @@ def main(run: str, data: str) -> None:
     translator = Translator.load(run)
     source, target = RunDirectory.open(run).config().data.languages
     sentences, references, tokenised = (
-        list(read_lines(Path(data, f"{TEST}.{name}.gz"))) for name in (source, target, f"lc.norm.tok.{target}")
+        list(read_lines(Path(data, f"{TEST}.{name}.gz")))
+        for name in (source, target, f"lc.norm.tok.{target}")
     )
     moses = moses_tokeniser(target)
     same = sum(map(str.__eq__, map(moses, references), tokenised))
     print(f"Moses' tokens of {same:,} of {len(references):,} references are those of the task")
     found = {"parameters": translator.model.count_params(), "moses_agrees": same}
-    for name, beam_size in (("greedy", 1), (f"beam {translator.decoding.beam_size}", translator.decoding.beam_size)):
+    for name, beam_size in (
+        ("greedy", 1),
+        (f"beam {translator.decoding.beam_size}", translator.decoding.beam_size),
+    ):
         translations = translator.translate(sentences, beam_size=beam_size)
         cased = scores(translations, references)
-        lowered = sacrebleu.BLEU(tokenize="none", force=True).corpus_score(list(map(moses, translations)), [tokenised])
+        lowered = sacrebleu.BLEU(tokenize="none", force=True).corpus_score(
+            list(map(moses, translations)), [tokenised]
+        )
         found[name] = {
             "13a": round(cased["bleu"], 2),
             "chrf": round(cased["chrf"], 2),
             "tok_lc": round(lowered.score, 2),
         }
-        print(f"{name}: {cased['bleu']:.2f} ({cased['signature']}), tokenised lower-cased {lowered.score:.2f}")
+        print(
+            f"{name}: {cased['bleu']:.2f} ({cased['signature']}), tokenised lower-cased {lowered.score:.2f}"
+        )
     print(json.dumps(found))
 
 
 def moses_tokeniser(language: str) -> Callable[[str], str]:
     """Lower-cased, its punctuation normalised, tokenised and escaped, as the task's own files are."""
-    normalise, tokenise = MosesPunctNormalizer(lang=language).normalize, MosesTokenizer(lang=language).tokenize
+    normalise, tokenise = (
+        MosesPunctNormalizer(lang=language).normalize,
+        MosesTokenizer(lang=language).tokenize,
+    )
     return lambda sentence: tokenise(normalise(sentence.lower()), return_str=True, escape=True)
 
 

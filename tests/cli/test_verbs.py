@@ -42,12 +42,16 @@ def test_help_shows_examples_without_importing_tensorflow():
         "try: cli.main(['--help'])\n"
         "finally: assert not {'tensorflow', 'keras', 'numpy', 'yaml'} & set(sys.modules)\n"
     )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert "tfformer train phrasebook --run-dir" in printed.stdout
 
 
 def test_every_verb_shows_examples_of_itself(capsys):
-    (verbs,) = (action.choices for action in arguments.parser()._actions if isinstance(action.choices, dict))
+    (verbs,) = (
+        action.choices for action in arguments.parser()._actions if isinstance(action.choices, dict)
+    )
     assert verbs.keys() == cli.VERBS.keys()
     for name, parser in verbs.items():
         shown = parser.format_help().split("examples:\n")[1].splitlines()
@@ -59,7 +63,9 @@ def test_every_verb_shows_examples_of_itself(capsys):
 def test_recipes_lists_every_file_with_its_first_line(capsys):
     assert main(["recipes"]) == 0
     printed = capsys.readouterr().out
-    assert "phrasebook " in printed and "multi30k-en-de " in printed and "English to German" in printed
+    assert (
+        "phrasebook " in printed and "multi30k-en-de " in printed and "English to German" in printed
+    )
 
 
 def test_translate_keeps_order_and_blank_lines(tiny_run, sentences, tmp_path, capsys):
@@ -67,14 +73,24 @@ def test_translate_keeps_order_and_blank_lines(tiny_run, sentences, tmp_path, ca
     source.write_text("\n".join([sentences[0], "", *sentences[1:], "   "]) + "\n", encoding="utf-8")
     assert main(["translate", str(tiny_run), "--input", str(source), "--output", str(output)]) == 0
     expected = Translator.load(tiny_run).translate(sentences)
-    assert output.read_text(encoding="utf-8").split("\n") == [expected[0], "", *expected[1:], "", ""]
+    assert output.read_text(encoding="utf-8").split("\n") == [
+        expected[0],
+        "",
+        *expected[1:],
+        "",
+        "",
+    ]
 
 
 def test_translate_reads_standard_input_in_chunks(tiny_run, sentences, monkeypatch, capsys):
     monkeypatch.setattr(cli, "CHUNK", 2)
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO("\n".join(sentences[:5]).encode())))
+    monkeypatch.setattr(
+        sys, "stdin", SimpleNamespace(buffer=io.BytesIO("\n".join(sentences[:5]).encode()))
+    )
     assert main(["translate", str(tiny_run), "--beam-size", "1"]) == 0
-    assert capsys.readouterr().out.splitlines() == Translator.load(tiny_run).translate(sentences[:5], beam_size=1)
+    assert capsys.readouterr().out.splitlines() == Translator.load(tiny_run).translate(
+        sentences[:5], beam_size=1
+    )
 
 
 def test_n_best_with_scores_prints_the_translators_own(tiny_run, sentences, tmp_path, capsys):
@@ -82,18 +98,25 @@ def test_n_best_with_scores_prints_the_translators_own(tiny_run, sentences, tmp_
     source.write_bytes(gzip.compress((sentences[0] + "\n").encode()))
     arguments = ["--n-best", "3", "--scores", "--length-penalty", "0"]
     assert main(["translate", str(tiny_run), "--input", str(source), *arguments]) == 0
-    expected = Translator.load(tiny_run).n_best([sentences[0]], beam_size=3, length_penalty=0.0)[0][:3]
+    expected = Translator.load(tiny_run).n_best([sentences[0]], beam_size=3, length_penalty=0.0)[0][
+        :3
+    ]
     assert capsys.readouterr().out.splitlines() == [f"{t.score:.4f}\t{t.text}" for t in expected]
 
 
-def test_sentences_that_are_too_long_are_cut_and_counted_once_for_the_file(tiny_run, tmp_path, monkeypatch, capsys):
+def test_sentences_that_are_too_long_are_cut_and_counted_once_for_the_file(
+    tiny_run, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(cli, "CHUNK", 2)
     source = tmp_path / "in.en"
     source.write_text(("the animal " * 500 + "\nThe animal is tired.\n") * 2)
     assert main(["translate", str(tiny_run), "--input", str(source)]) == 0
     captured = capsys.readouterr()
     assert captured.err.count("warning: ") == 1
-    assert "warning: 2 of 4 sentences had more than 39 tokens, the model's most, and were cut" in captured.err
+    assert (
+        "warning: 2 of 4 sentences had more than 39 tokens, the model's most, and were cut"
+        in captured.err
+    )
     assert len(captured.out.splitlines()) == 4
 
 
@@ -131,7 +154,9 @@ def test_tensorflows_own_errors_are_one_line(tiny_run, tmp_path, monkeypatch, ca
 
     monkeypatch.setattr(Translator, "n_best", too_much)
     (tmp_path / "in.en").write_text("Hello.\n")
-    assert "OOM when allocating" in refused(["translate", tiny_run, "--input", tmp_path / "in.en"], capsys)
+    assert "OOM when allocating" in refused(
+        ["translate", tiny_run, "--input", tmp_path / "in.en"], capsys
+    )
 
 
 def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(tiny_run, tmp_path, capsys):
@@ -154,7 +179,9 @@ def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(tiny_run, tmp_pa
 def pair_files(tmp_path) -> list[str]:
     """Three pairs, of which the second has no source."""
     (tmp_path / "s.en").write_text("The animal is tired.\n\nThe cat sleeps.\n")
-    (tmp_path / "t.de").write_text("Das Tier ist müde.\nHallo.\nDie Katze schläft.\n", encoding="utf-8")
+    (tmp_path / "t.de").write_text(
+        "Das Tier ist müde.\nHallo.\nDie Katze schläft.\n", encoding="utf-8"
+    )
     return ["--source", str(tmp_path / "s.en"), "--target", str(tmp_path / "t.de")]
 
 
@@ -179,7 +206,9 @@ def test_score_prints_a_line_a_pair_and_a_summary(tiny_run, pair_files, monkeypa
 
 def test_score_can_be_pasted_beside_the_text(tiny_run, pair_files, tmp_path, capsys):
     """Lines into a file: as many as pairs, and the summary alone is printed."""
-    assert main(["score", str(tiny_run), *pair_files, "--output", str(tmp_path / "scores.tsv")]) == 0
+    assert (
+        main(["score", str(tiny_run), *pair_files, "--output", str(tmp_path / "scores.tsv")]) == 0
+    )
     lines = (tmp_path / "scores.tsv").read_text().splitlines()
     assert [len(line.split("\t")) for line in lines] == [3, 3, 3]
     assert json.loads(capsys.readouterr().out)["pairs"] == 3
@@ -191,7 +220,19 @@ def test_score_can_be_pasted_beside_the_text(tiny_run, pair_files, tmp_path, cap
 def test_score_counts_what_is_cut_on_both_sides(tiny_run, tmp_path, capsys):
     (tmp_path / "s.en").write_text("the animal " * 500 + "\nYes.\n")
     (tmp_path / "t.de").write_text("das Tier " * 500 + "\nJa.\n")
-    assert main(["score", str(tiny_run), "--source", str(tmp_path / "s.en"), "--target", str(tmp_path / "t.de")]) == 0
+    assert (
+        main(
+            [
+                "score",
+                str(tiny_run),
+                "--source",
+                str(tmp_path / "s.en"),
+                "--target",
+                str(tmp_path / "t.de"),
+            ]
+        )
+        == 0
+    )
     assert "warning: 2 of 4 sentences had more than 39 tokens" in capsys.readouterr().err
 
 
@@ -219,17 +260,28 @@ def test_corpus_writes_six_files_and_never_overwrites(tmp_path, capsys):
         (b"good\na\0b\n", "line 2: holds a NUL byte"),
     ],
 )
-def test_translate_refuses_broken_text_and_writes_nothing(tiny_run, tmp_path, capsys, content, message):
+def test_translate_refuses_broken_text_and_writes_nothing(
+    tiny_run, tmp_path, capsys, content, message
+):
     source, output = tmp_path / "in.en", tmp_path / "out.de"
     source.write_bytes(content)
-    assert message in refused(["translate", tiny_run, "--input", source, "--output", output], capsys)
+    assert message in refused(
+        ["translate", tiny_run, "--input", source, "--output", output], capsys
+    )
     assert list(tmp_path.iterdir()) == [source]
 
 
 def test_translate_never_overwrites(tiny_run, tmp_path, capsys):
     (tmp_path / "in.en").write_text("Hello.\n")
     (tmp_path / "out.de").write_text("mine")
-    arguments = ["translate", tiny_run, "--input", tmp_path / "in.en", "--output", tmp_path / "out.de"]
+    arguments = [
+        "translate",
+        tiny_run,
+        "--input",
+        tmp_path / "in.en",
+        "--output",
+        tmp_path / "out.de",
+    ]
     assert "out.de exists already; choose another --output" in refused(arguments, capsys)
     assert (tmp_path / "out.de").read_text() == "mine"
 
@@ -242,13 +294,19 @@ def test_translate_never_overwrites(tiny_run, tmp_path, capsys):
         (["--input", "/nowhere/in.en"], "/nowhere/in.en: there is no such file"),
     ],
 )
-def test_translate_refuses_settings_that_make_no_sense(tiny_run, tmp_path, capsys, arguments, message):
+def test_translate_refuses_settings_that_make_no_sense(
+    tiny_run, tmp_path, capsys, arguments, message
+):
     (tmp_path / "in.en").write_text("Hello.\n")
-    assert message in refused(["translate", tiny_run, "--input", tmp_path / "in.en", *arguments], capsys)
+    assert message in refused(
+        ["translate", tiny_run, "--input", tmp_path / "in.en", *arguments], capsys
+    )
 
 
 def test_a_folder_that_is_no_run(tmp_path, capsys):
-    assert "is not a run directory: it has no config.json" in refused(["translate", tmp_path], capsys)
+    assert "is not a run directory: it has no config.json" in refused(
+        ["translate", tmp_path], capsys
+    )
 
 
 @pytest.mark.parametrize(
@@ -260,8 +318,16 @@ def test_a_folder_that_is_no_run(tmp_path, capsys):
             "best.weights.h5 is damaged or not of this model",
         ),
         ("config.json", lambda content: content[:40], "config.json is damaged"),
-        ("config.json", lambda content: content.replace(b'"norm"', b'"nurm"'), "has an unknown key 'nurm'; known are"),
-        ("tokenizer.model", lambda content: content[: len(content) // 2], "tokenizer.model: not a SentencePiece model"),
+        (
+            "config.json",
+            lambda content: content.replace(b'"norm"', b'"nurm"'),
+            "has an unknown key 'nurm'; known are",
+        ),
+        (
+            "tokenizer.model",
+            lambda content: content[: len(content) // 2],
+            "tokenizer.model: not a SentencePiece model",
+        ),
     ],
 )
 def test_a_damaged_run_is_named(tiny_run, tmp_path, capsys, name, damage, message):
@@ -285,7 +351,9 @@ def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
     (run / "resume.npz").write_bytes((run / "resume.npz").read_bytes()[:1000])
     recipe = tmp_path / "recipe.json"
     recipe.write_text(config)
-    assert "resume.npz is damaged" in refused(["train", recipe, "--run-dir", run, "--resume"], capsys)
+    assert "resume.npz is damaged" in refused(
+        ["train", recipe, "--run-dir", run, "--resume"], capsys
+    )
 
 
 @pytest.mark.parametrize(
@@ -314,8 +382,21 @@ def test_generate_prints_the_generators_own_texts(counting_run, tmp_path, capsys
     generator, output = Generator.load(counting_run), tmp_path / "texts"
     assert main(["generate", str(counting_run), "--prefix", "two three", "--greedy"]) == 0
     assert capsys.readouterr().out == generator.complete(["two three"])[0].text + "\n"
-    settings = ["--count", "3", "--seed", "7", "--temperature", "1.5", "--top-k", "9", "--top-p", "0.9"]
-    assert main(["generate", str(counting_run), *settings, "--scores", "--output", str(output)]) == 0
+    settings = [
+        "--count",
+        "3",
+        "--seed",
+        "7",
+        "--temperature",
+        "1.5",
+        "--top-k",
+        "9",
+        "--top-p",
+        "0.9",
+    ]
+    assert (
+        main(["generate", str(counting_run), *settings, "--scores", "--output", str(output)]) == 0
+    )
     expected = generator.sample([""] * 3, seed=7, temperature=1.5, top_k=9, top_p=0.9)
     assert output.read_text() == "".join(f"{score:.4f}\t{text}\n" for text, score in expected)
 
@@ -331,15 +412,21 @@ def test_evaluate_gives_a_language_models_bits_per_byte(counting_run, capsys):
 
 def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, capsys):
     text = counting_run.parent / "valid.txt"
-    assert "holds a language model, for `tfformer generate`" in refused(["translate", counting_run], capsys)
-    assert "holds a translation model, for `tfformer translate`" in refused(["generate", tiny_run], capsys)
+    assert "holds a language model, for `tfformer generate`" in refused(
+        ["translate", counting_run], capsys
+    )
+    assert "holds a translation model, for `tfformer translate`" in refused(
+        ["generate", tiny_run], capsys
+    )
     for verb in (
         ["attention", counting_run, "one", "--output", tmp_path / "f.png"],
         ["score", counting_run, "--source", text, "--target", text],
     ):
         assert "holds a language model, for `tfformer generate`" in refused(verb, capsys)
     both = ["--source", text, "--reference", text]
-    assert "is a language model and takes no --reference" in refused(["evaluate", counting_run, *both], capsys)
+    assert "is a language model and takes no --reference" in refused(
+        ["evaluate", counting_run, *both], capsys
+    )
     assert "needs a --reference" in refused(["evaluate", tiny_run, "--source", text], capsys)
 
 
@@ -367,7 +454,13 @@ def test_generate_refuses_settings_that_make_no_sense(counting_run, capsys, argu
 def test_train_refuses_broken_files(tmp_path, capsys, english, german, message):
     (tmp_path / "train.en").write_bytes(english)
     (tmp_path / "train.de").write_bytes(german)
-    settings = [f"data.folder={tmp_path}", "data.train=[train.en, train.de]", "data.valid=[train.en, train.de]"]
+    settings = [
+        f"data.folder={tmp_path}",
+        "data.train=[train.en, train.de]",
+        "data.valid=[train.en, train.de]",
+    ]
     arguments = [part for setting in settings for part in ("--set", setting)]
-    assert message in refused(["train", "phrasebook", "--run-dir", tmp_path / "run", *arguments], capsys)
+    assert message in refused(
+        ["train", "phrasebook", "--run-dir", tmp_path / "run", *arguments], capsys
+    )
     assert not (tmp_path / "run").exists()

@@ -29,13 +29,23 @@ def encode(pairs, max_length=8, **options):
 def test_rows_are_kept_flat():
     rows = IdRows.join([IdRows.of([[4, 5, 3], [3]]), IdRows.of([]), IdRows.of([[6, 3]])])
     assert rows.ids.tolist() == [4, 5, 3, 3, 6, 3] and rows.ids.dtype == np.int32
-    assert rows.offsets.tolist() == [0, 3, 4, 6] and rows.lengths.tolist() == [3, 1, 2] and len(rows) == 3
+    assert (
+        rows.offsets.tolist() == [0, 3, 4, 6]
+        and rows.lengths.tolist() == [3, 1, 2]
+        and len(rows) == 3
+    )
     assert [rows[i].tolist() for i in range(3)] == [[4, 5, 3], [3], [6, 3]]
-    assert rows.padded([2, 0]).tolist() == [[6, 3, 0], [4, 5, 3]] and rows.padded([2, 0]).dtype == np.int32
+    assert (
+        rows.padded([2, 0]).tolist() == [[6, 3, 0], [4, 5, 3]]
+        and rows.padded([2, 0]).dtype == np.int32
+    )
 
 
 def test_encoding_ends_every_side_and_counts_what_it_drops():
-    encoded = encode([("5 6", "7"), ("", "7"), ("5", " "), ("1 2 3", "4"), ("9", "8 7"), ("4", "1 1 1")], max_length=3)
+    encoded = encode(
+        [("5 6", "7"), ("", "7"), ("5", " "), ("1 2 3", "4"), ("9", "8 7"), ("4", "1 1 1")],
+        max_length=3,
+    )
     assert [row.tolist() for row in encoded.source] == [[5, 6, END_ID], [9, END_ID]]
     assert [row.tolist() for row in encoded.target] == [[7, END_ID], [8, 7, END_ID]]
     assert (encoded.kept, encoded.dropped_empty, encoded.dropped_long) == (2, 2, 2)
@@ -59,19 +69,28 @@ def test_encoding_in_chunks_equals_encoding_at_once(monkeypatch):
 
 def test_text_with_one_side_is_encoded_and_batched_without_a_source():
     text = data.encode_text([("5 6",), ("",), ("1 2 3",), ("9",)], [WordIds()], max_length=3)
-    assert text.report() == "2 sentences kept (5 tokens), 1 dropped as empty, 1 as longer than 3 tokens"
+    assert (
+        text.report()
+        == "2 sentences kept (5 tokens), 1 dropped as empty, 1 as longer than 3 tokens"
+    )
     batches = Batches(text, 8)
     target, labels, weights = batches.batch(0)
     assert sorted(labels.tolist()) == [[5, 6, END_ID], [9, END_ID, PAD_ID]]
     assert sorted(target.tolist()) == [[START_ID, 5, 6], [START_ID, 9, PAD_ID]]
-    assert weights.tolist() == (labels != PAD_ID).tolist() and batches.padding_share == pytest.approx(1 / 6)
-    for given, expected in zip(next(iter(batches.dataset())), (target, labels, weights), strict=True):
+    assert weights.tolist() == (
+        labels != PAD_ID
+    ).tolist() and batches.padding_share == pytest.approx(1 / 6)
+    for given, expected in zip(
+        next(iter(batches.dataset())), (target, labels, weights), strict=True
+    ):
         np.testing.assert_array_equal(given, expected)
 
 
 @pytest.mark.parametrize("pairs", [[], [("", "7")], [("1 2 3", "7")]])
 def test_no_pair_left_is_refused(pairs):
-    message = r"^no text is left: 0 sentence pairs kept \(.*tokens; give more text or raise max_length$"
+    message = (
+        r"^no text is left: 0 sentence pairs kept \(.*tokens; give more text or raise max_length$"
+    )
     with pytest.raises(ValueError, match=message):
         encode(pairs, max_length=3)
 
@@ -94,7 +113,9 @@ def pairs():
 def rows_of(batch):
     """The (source, target) id lists of a batch, cut at their ends."""
     inputs, labels, _ = batch
-    return list(zip(map(without_padding, inputs["source"]), map(without_padding, labels), strict=True))
+    return list(
+        zip(map(without_padding, inputs["source"]), map(without_padding, labels), strict=True)
+    )
 
 
 def without_padding(row):
@@ -102,17 +123,24 @@ def without_padding(row):
 
 
 def epoch_of(batches, epoch=0):
-    return [batches.batch(epoch * batches.steps_per_epoch + place) for place in range(batches.steps_per_epoch)]
+    return [
+        batches.batch(epoch * batches.steps_per_epoch + place)
+        for place in range(batches.steps_per_epoch)
+    ]
 
 
 @pytest.mark.parametrize("batch_tokens", [40, 97, 512, 1_000_000])
 def test_an_epoch_holds_every_pair_exactly_once(pairs, batch_tokens):
     expected = sorted(
-        (source.tolist(), target.tolist()) for source, target in zip(pairs.source, pairs.target, strict=True)
+        (source.tolist(), target.tolist())
+        for source, target in zip(pairs.source, pairs.target, strict=True)
     )
     batches = Batches(pairs, batch_tokens)
     for epoch in (0, 1, 5):
-        assert sorted(itertools.chain.from_iterable(map(rows_of, epoch_of(batches, epoch)))) == expected
+        assert (
+            sorted(itertools.chain.from_iterable(map(rows_of, epoch_of(batches, epoch))))
+            == expected
+        )
 
 
 @pytest.mark.parametrize("batch_tokens", [40, 97, 512, 1_000_000])
@@ -122,12 +150,21 @@ def test_no_batch_exceeds_the_budget_on_either_side(pairs, batch_tokens):
 
 
 def test_a_batch_holds_what_teacher_forcing_needs():
-    ((inputs, labels, weights),) = epoch_of(Batches(encode([("5", "9"), ("4", "7 8 9"), ("5 6", "7 8 9")]), 12))
+    ((inputs, labels, weights),) = epoch_of(
+        Batches(encode([("5", "9"), ("4", "7 8 9"), ("5 6", "7 8 9")]), 12)
+    )
     assert inputs["source"].tolist() == [[5, 6, END_ID], [4, END_ID, PAD_ID], [5, END_ID, PAD_ID]]
-    assert inputs["target"].tolist() == [[START_ID, 7, 8, 9], [START_ID, 7, 8, 9], [START_ID, 9, PAD_ID, PAD_ID]]
+    assert inputs["target"].tolist() == [
+        [START_ID, 7, 8, 9],
+        [START_ID, 7, 8, 9],
+        [START_ID, 9, PAD_ID, PAD_ID],
+    ]
     assert labels.tolist() == [[7, 8, 9, END_ID], [7, 8, 9, END_ID], [9, END_ID, PAD_ID, PAD_ID]]
     assert weights.tolist() == [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 0]]
-    assert inputs["source"].dtype == inputs["target"].dtype == labels.dtype == np.int32 and weights.dtype == np.float32
+    assert (
+        inputs["source"].dtype == inputs["target"].dtype == labels.dtype == np.int32
+        and weights.dtype == np.float32
+    )
 
 
 def test_pairs_of_like_lengths_are_neighbours():
@@ -160,16 +197,25 @@ def test_any_plan_covers_all_pairs_within_the_budget(seed):
 def test_a_plan_of_so_many_steps_has_them_with_no_larger_batches_than_that_takes(seed):
     random = np.random.default_rng(seed)
     longer = np.sort(random.integers(1, 30, random.integers(5, 200)))[::-1]
-    budget, steps = int(longer[0]) + int(random.integers(0, 100)), int(random.integers(1, len(longer) + 1))
+    budget, steps = (
+        int(longer[0]) + int(random.integers(0, 100)),
+        int(random.integers(1, len(longer) + 1)),
+    )
     plan = data.plan_steps(longer, budget, steps)
     assert [row for start, stop in plan for row in range(start, stop)] == list(range(len(longer)))
     assert len(plan) == steps and all(start < stop for start, stop in plan)
-    least = next(tokens for tokens in itertools.count(budget) if len(data.plan_batches(longer, tokens)) <= steps)
+    least = next(
+        tokens
+        for tokens in itertools.count(budget)
+        if len(data.plan_batches(longer, tokens)) <= steps
+    )
     assert all((stop - start) * longer[start] <= least for start, stop in plan)
 
 
 def test_more_steps_than_rows_are_refused():
-    with pytest.raises(ValueError, match=r"^3 rows cannot make 4 batches; give more text or fewer steps$"):
+    with pytest.raises(
+        ValueError, match=r"^3 rows cannot make 4 batches; give more text or fewer steps$"
+    ):
         data.plan_steps(np.array([3, 2, 1]), 10, 4)
 
 
@@ -181,14 +227,19 @@ def test_padding_is_what_counting_it_says_and_less_than_in_a_plain_sort(pairs):
         positions += inputs["source"].size + labels.size
     assert batches.padding_share == pytest.approx(padding / positions, abs=1e-12)
     plain = np.lexsort((pairs.source.lengths, pairs.target.lengths))[::-1]
-    longer = np.maximum.accumulate(np.maximum(pairs.source.lengths, pairs.target.lengths)[plain][::-1])[::-1]
+    longer = np.maximum.accumulate(
+        np.maximum(pairs.source.lengths, pairs.target.lengths)[plain][::-1]
+    )[::-1]
     plain_positions = sum(
         (stop - start) * side.lengths[plain[start:stop]].max()
         for start, stop in data.plan_batches(longer, 512)
         for side in (pairs.source, pairs.target)
     )
     assert positions < 0.97 * plain_positions
-    assert batches.report() == f"{batches.steps_per_epoch} batches an epoch, {100 * padding / positions:.1f}% padding"
+    assert (
+        batches.report()
+        == f"{batches.steps_per_epoch} batches an epoch, {100 * padding / positions:.1f}% padding"
+    )
 
 
 def as_lists(batches):
@@ -196,7 +247,11 @@ def as_lists(batches):
 
 
 def test_the_seed_and_the_step_decide_a_batch(pairs):
-    batches, again, other = Batches(pairs, 512, seed=4), Batches(pairs, 512, seed=4), Batches(pairs, 512, seed=5)
+    batches, again, other = (
+        Batches(pairs, 512, seed=4),
+        Batches(pairs, 512, seed=4),
+        Batches(pairs, 512, seed=5),
+    )
     last = 3 * batches.steps_per_epoch + 2
     assert rows_of(again.batch(last)) == rows_of(batches.batch(last))
     assert as_lists(epoch_of(again)) == as_lists(epoch_of(batches))
@@ -207,9 +262,15 @@ def test_epochs_differ_in_order_and_company_but_not_in_shapes(pairs):
     batches = Batches(pairs, 512)
     first, second = epoch_of(batches, 0), epoch_of(batches, 1)
     assert as_lists(first) != as_lists(second)
-    company = [{frozenset(str(row) for row in rows) for rows in as_lists(epoch)} for epoch in (first, second)]
+    company = [
+        {frozenset(str(row) for row in rows) for rows in as_lists(epoch)}
+        for epoch in (first, second)
+    ]
     assert company[0] != company[1]
-    shapes = [[(inputs["source"].shape, labels.shape) for inputs, labels, _ in epoch] for epoch in (first, second)]
+    shapes = [
+        [(inputs["source"].shape, labels.shape) for inputs, labels, _ in epoch]
+        for epoch in (first, second)
+    ]
     assert shapes[0] != shapes[1]
     assert sorted(shapes[0]) == sorted(shapes[1])
 
@@ -229,7 +290,9 @@ def test_the_dataset_goes_on_from_any_step(pairs):
 
 def test_two_iterators_over_one_dataset_do_not_disturb_each_other(pairs):
     batches = Batches(pairs, 512)
-    early, late = (batches.dataset(first).as_numpy_iterator() for first in (0, 5 * batches.steps_per_epoch))
+    early, late = (
+        batches.dataset(first).as_numpy_iterator() for first in (0, 5 * batches.steps_per_epoch)
+    )
     taken = [(next(early), next(late)) for _ in range(batches.steps_per_epoch)]
     assert as_lists(batch for batch, _ in taken) == as_lists(epoch_of(batches, 0))
     assert as_lists(batch for _, batch in taken) == as_lists(epoch_of(batches, 5))
@@ -247,33 +310,44 @@ def test_a_pair_that_fits_into_no_batch_is_refused():
 @pytest.fixture(scope="module")
 def tokenizer():
     dice = random.Random(5)
-    return Tokenizer(tokenizers.train(["".join(dice.choices("ab cd", k=30)) for _ in range(500)], 40))
+    return Tokenizer(
+        tokenizers.train(["".join(dice.choices("ab cd", k=30)) for _ in range(500)], 40)
+    )
 
 
 def test_training_dataset_gives_each_pass_anew(tokenizer):
     dice = random.Random(6)
-    texts = [("".join(dice.choices("abcd", k=4)), "".join(dice.choices("abcd", k=4))) for _ in range(60)]
+    texts = [
+        ("".join(dice.choices("abcd", k=4)), "".join(dice.choices("abcd", k=4))) for _ in range(60)
+    ]
     dataset = data.training_dataset(texts, tokenizer, batch_tokens=64, max_length=16)
     first, second = (list(dataset.as_numpy_iterator()) for _ in range(2))
     assert len(first) == len(second) == int(dataset.cardinality())
     assert as_lists(first) != as_lists(second)
-    encoded = sorted(([*s, END_ID], [*t, END_ID]) for s, t in (tokenizer.encode(pair) for pair in texts))
+    encoded = sorted(
+        ([*s, END_ID], [*t, END_ID]) for s, t in (tokenizer.encode(pair) for pair in texts)
+    )
     for one_pass in (first, second):
         assert sorted(itertools.chain.from_iterable(as_lists(one_pass))) == encoded
 
 
 def test_training_dataset_takes_a_tokenizer_for_each_side(tokenizer):
     other = Tokenizer(tokenizers.train(["x yz"] * 20, 8))
-    ((inputs, labels, _),) = data.training_dataset([("ab", "xz")], tokenizer, other).as_numpy_iterator()
+    ((inputs, labels, _),) = data.training_dataset(
+        [("ab", "xz")], tokenizer, other
+    ).as_numpy_iterator()
     assert inputs["source"].tolist() == [[*tokenizer.encode(["ab"])[0], END_ID]]
     assert labels.tolist() == [[*other.encode(["xz"])[0], END_ID]]
 
 
 def test_training_dataset_says_what_it_drops(tokenizer):
     with pytest.warns(
-        UserWarning, match="^1 sentence pairs kept .* 1 dropped for an empty side, 1 for a side of more than"
+        UserWarning,
+        match="^1 sentence pairs kept .* 1 dropped for an empty side, 1 for a side of more than",
     ):
-        data.training_dataset([("ab", "cd"), ("", "cd"), ("ab" * 100, "cd")], tokenizer, max_length=16)
+        data.training_dataset(
+            [("ab", "cd"), ("", "cd"), ("ab" * 100, "cd")], tokenizer, max_length=16
+        )
 
 
 # Random cuts
@@ -283,7 +357,10 @@ def test_training_dataset_says_what_it_drops(tokenizer):
 def rows():
     """400 pairs of the letters of the tokenizer, each pair unlike every other; some do not fit into 20 tokens."""
     dice = random.Random(7)
-    return [tuple("".join(dice.choices("ab cd", k=dice.randint(20, 40))) for _ in range(2)) for _ in range(400)]
+    return [
+        tuple("".join(dice.choices("ab cd", k=dice.randint(20, 40))) for _ in range(2))
+        for _ in range(400)
+    ]
 
 
 def texts_of(epoch, tokenizer):
@@ -312,7 +389,11 @@ def test_every_epoch_cuts_every_pair_anew_in_as_many_batches(rows, tokenizer):
     assert all(texts_of(epoch, tokenizer) == expected for epoch in epochs)
     cuts = [sorted(itertools.chain.from_iterable(as_lists(epoch))) for epoch in epochs]
     assert all(one != other for one, other in itertools.combinations(cuts, 2))
-    assert as_lists(epoch_of(batches(1), 3)) == as_lists(epochs[3]) != as_lists(epoch_of(batches(2), 3))
+    assert (
+        as_lists(epoch_of(batches(1), 3))
+        == as_lists(epochs[3])
+        != as_lists(epoch_of(batches(2), 3))
+    )
 
 
 def test_the_dataset_for_fit_cuts_each_pass_anew(rows, tokenizer):

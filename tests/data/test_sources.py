@@ -34,7 +34,9 @@ def test_two_files_are_read_line_by_line(tmp_path, suffix):
 @pytest.mark.parametrize("name", ["train.tsv", "train.tsv.gz"])
 def test_tsv_is_read_line_by_line(tmp_path, name):
     write = gzip.compress if name.endswith(".gz") else bytes
-    (tmp_path / name).write_bytes(write("".join(f"{source}\t{target}\n" for source, target in PAIRS).encode()))
+    (tmp_path / name).write_bytes(
+        write("".join(f"{source}\t{target}\n" for source, target in PAIRS).encode())
+    )
     assert list(reading.read_pairs(name, tmp_path)) == PAIRS
     assert list(reading.read_pairs(tmp_path / name)) == PAIRS
 
@@ -52,19 +54,26 @@ def test_only_a_newline_ends_a_line():
 
 @pytest.mark.parametrize("name", ["text", "text.gz"])
 def test_read_lines_keeps_every_line(tmp_path, name):
-    (tmp_path / name).write_bytes((gzip.compress if name.endswith(".gz") else bytes)("é\n\nß".encode()))
+    (tmp_path / name).write_bytes(
+        (gzip.compress if name.endswith(".gz") else bytes)("é\n\nß".encode())
+    )
     assert list(reading.read_lines(tmp_path / name)) == ["é", "", "ß"]
 
 
 def test_text_that_no_tokenizer_should_see_is_named_by_line():
     with refusal("standard input, line 2: byte 4, 0xe9, is not UTF-8; convert the text to UTF-8"):
         list(reading.lines(io.BytesIO(b"fine\ncaf\xe9\n"), "standard input"))
-    with refusal("standard input, line 3: holds a NUL byte, which no text has; save the file as UTF-8 text"):
+    with refusal(
+        "standard input, line 3: holds a NUL byte, which no text has; save the file as UTF-8 text"
+    ):
         list(reading.lines(io.BytesIO(b"fine\n\na\0b\n"), "standard input"))
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with refusal(".*train.en: there is no such file; correct the path or fetch the data first", FileNotFoundError):
+    with refusal(
+        ".*train.en: there is no such file; correct the path or fetch the data first",
+        FileNotFoundError,
+    ):
         list(reading.read_pairs(["train.en", "train.de"], tmp_path))
 
 
@@ -85,7 +94,9 @@ def test_a_broken_gzip_file_is_named(tmp_path, damage):
 
 
 @pytest.mark.parametrize("source_count, target_count", [(3, 5), (5, 3), (0, 2)])
-def test_files_of_different_length_are_refused_with_both_counts(tmp_path, source_count, target_count):
+def test_files_of_different_length_are_refused_with_both_counts(
+    tmp_path, source_count, target_count
+):
     (tmp_path / "train.en").write_text("a dog\n" * source_count)
     (tmp_path / "train.de").write_text("ein Hund\n" * target_count)
     with refusal(
@@ -99,7 +110,9 @@ def test_files_of_different_length_are_refused_with_both_counts(tmp_path, source
 def test_empty_sources_are_refused(tmp_path):
     for name in ("train.en", "train.de", "train.tsv"):
         (tmp_path / name).write_bytes(b"")
-    with refusal(r"data source \['train.en', 'train.de'\] is empty; give at least one sentence pair"):
+    with refusal(
+        r"data source \['train.en', 'train.de'\] is empty; give at least one sentence pair"
+    ):
         list(reading.read_pairs(["train.en", "train.de"], tmp_path))
     with refusal("data source 'train.tsv' is empty; give at least one sentence pair"):
         list(reading.read_pairs("train.tsv", tmp_path))
@@ -115,7 +128,9 @@ def test_a_tsv_line_without_two_columns_is_named(tmp_path, line, columns):
         list(reading.read_pairs("train.tsv", tmp_path))
 
 
-@pytest.mark.parametrize("source", ["train.txt", "", ["train.en"], ["a", "b", "c"], [], "phrasebook"])
+@pytest.mark.parametrize(
+    "source", ["train.txt", "", ["train.en"], ["a", "b", "c"], [], "phrasebook"]
+)
 def test_a_source_of_no_known_form_is_refused(source):
     with pytest.raises(ValueError) as error:
         reading.read_pairs(source)
@@ -129,7 +144,10 @@ def test_the_phrasebook_is_a_source():
     from tfformer import phrasebook
 
     pairs = list(reading.read_pairs("phrasebook:valid"))
-    assert pairs == [(pair.source, pair.target) for pair in phrasebook.pairs("valid")] and len(pairs) > 1
+    assert (
+        pairs == [(pair.source, pair.target) for pair in phrasebook.pairs("valid")]
+        and len(pairs) > 1
+    )
     with pytest.raises(ValueError, match="tomorrow"):
         list(reading.read_pairs("phrasebook:tomorrow"))
 
@@ -146,20 +164,29 @@ def tfds_folder(tmp_path_factory):
         VERSION = tfds.core.Version("1.0.0")
 
         def _split_generators(self, dl_manager):
-            return {"train": self._generate_examples(PAIRS), "validation": self._generate_examples(PAIRS[:1])}
+            return {
+                "train": self._generate_examples(PAIRS),
+                "validation": self._generate_examples(PAIRS[:1]),
+            }
 
         def _generate_examples(self, pairs):
-            yield from ((i, {"en": source, "de": target}) for i, (source, target) in enumerate(pairs))
+            yield from (
+                (i, {"en": source, "de": target}) for i, (source, target) in enumerate(pairs)
+            )
 
     class TinyTranslation(Tiny):
         def _info(self):
             features = tfds.features.Translation(("de", "en"))
-            return tfds.core.DatasetInfo(builder=self, features=features, supervised_keys=("en", "de"))
+            return tfds.core.DatasetInfo(
+                builder=self, features=features, supervised_keys=("en", "de")
+            )
 
     class TinySides(Tiny):
         def _info(self):
             text = tfds.features.Text()
-            return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict({"de": text, "en": text}))
+            return tfds.core.DatasetInfo(
+                builder=self, features=tfds.features.FeaturesDict({"de": text, "en": text})
+            )
 
         def _generate_examples(self, pairs):
             yield 0, {"en": b"not \xff text", "de": "kein Text"}
@@ -180,29 +207,44 @@ def tfds(tfds_folder, monkeypatch):
 def test_tfds_gives_the_sides_and_the_split_asked_for(tfds):
     reversed_pairs = [(target, source) for source, target in PAIRS]
     assert sorted(reading.read_pairs("tfds:tiny_translation")) == sorted(PAIRS)
-    assert sorted(reading.read_pairs("tfds:tiny_translation", languages=("de", "en"))) == sorted(reversed_pairs)
+    assert sorted(reading.read_pairs("tfds:tiny_translation", languages=("de", "en"))) == sorted(
+        reversed_pairs
+    )
     assert list(reading.read_pairs("tfds:tiny_translation", split="validation")) == PAIRS[:1]
-    assert list(reading.read_pairs("tfds:tiny_translation@validation", languages=["en", "de"])) == PAIRS[:1]
+    assert (
+        list(reading.read_pairs("tfds:tiny_translation@validation", languages=["en", "de"]))
+        == PAIRS[:1]
+    )
     assert len(list(reading.read_pairs("tfds:tiny_translation@train[:2]"))) == 2
-    assert list(reading.read_pairs("tfds:tiny_translation")) == list(reading.read_pairs("tfds:tiny_translation"))
+    assert list(reading.read_pairs("tfds:tiny_translation")) == list(
+        reading.read_pairs("tfds:tiny_translation")
+    )
 
 
 def test_tfds_errors_name_what_there_is(tfds):
-    with refusal("TFDS dataset 'tiny_translation' has no split 'test'; give one of train, validation"):
+    with refusal(
+        "TFDS dataset 'tiny_translation' has no split 'test'; give one of train, validation"
+    ):
         list(reading.read_pairs("tfds:tiny_translation@test"))
     with refusal(
         "TensorFlow Datasets knows no 'no_such_translation'; choose one from https://www.tensorflow.org/datasets.*"
     ):
         list(reading.read_pairs("tfds:no_such_translation"))
     for languages in (("en", "fr"), ("en",)):
-        with refusal(r"languages \['en'.*\] do not fit TFDS dataset 'tiny_translation'; give two of \['de', 'en'\]"):
+        with refusal(
+            r"languages \['en'.*\] do not fit TFDS dataset 'tiny_translation'; give two of \['de', 'en'\]"
+        ):
             list(reading.read_pairs("tfds:tiny_translation", languages=languages))
     assert sorted(reading.read_sentences("tfds:tiny_translation", languages=("en",))) == sorted(
         (en,) for en, _ in PAIRS
     )
-    with refusal(r"languages \['en', 'de'\] do not fit TFDS dataset 'tiny_translation'; give one of \['de', 'en'\]"):
+    with refusal(
+        r"languages \['en', 'de'\] do not fit TFDS dataset 'tiny_translation'; give one of \['de', 'en'\]"
+    ):
         list(reading.read_sentences("tfds:tiny_translation", languages=("en", "de")))
-    with refusal(r"TFDS dataset 'tiny_sides' names no source and target; give languages, two of \['de', 'en'\]"):
+    with refusal(
+        r"TFDS dataset 'tiny_sides' names no source and target; give languages, two of \['de', 'en'\]"
+    ):
         list(reading.read_pairs("tfds:tiny_sides"))
     with refusal("tfds:tiny_sides, row 1: byte 5, 0xff, is not UTF-8; convert the text to UTF-8"):
         list(reading.read_pairs("tfds:tiny_sides", languages=("en", "de")))
@@ -214,25 +256,37 @@ def test_tfds_that_cannot_fetch_is_one_line(tfds, monkeypatch):
     def refuse(self, **_):
         raise Exception("Failed to get url http://a/b.\nHTTP code: 404.")
 
-    monkeypatch.setattr(type(tensorflow_datasets.builder("tiny_translation")), "download_and_prepare", refuse)
-    with pytest.raises(OSError, match=r"cannot fetch 'tiny_translation' \(Failed to get url http://a/b\.\); check"):
+    monkeypatch.setattr(
+        type(tensorflow_datasets.builder("tiny_translation")), "download_and_prepare", refuse
+    )
+    with pytest.raises(
+        OSError, match=r"cannot fetch 'tiny_translation' \(Failed to get url http://a/b\.\); check"
+    ):
         list(reading.read_pairs("tfds:tiny_translation"))
 
 
 def test_tfds_not_installed_gives_the_line_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
-    with refusal("data source 'tfds:a/b' needs TensorFlow Datasets; pip install 'tfformer\\[tfds\\]'"):
+    with refusal(
+        "data source 'tfds:a/b' needs TensorFlow Datasets; pip install 'tfformer\\[tfds\\]'"
+    ):
         list(reading.read_pairs("tfds:a/b"))
 
 
 def test_one_side_of_a_source_for_a_language_model(tmp_path):
     (tmp_path / "text.en.gz").write_bytes(gzip.compress(b"A house.\n\nA tree.\n"))
-    assert list(reading.read_sentences("text.en.gz", tmp_path)) == [("A house.",), ("",), ("A tree.",)]
+    assert list(reading.read_sentences("text.en.gz", tmp_path)) == [
+        ("A house.",),
+        ("",),
+        ("A tree.",),
+    ]
     both = list(reading.read_pairs("phrasebook:valid"))
     for side, language in enumerate(("en", "de")):
         sentences = list(reading.read_sentences("phrasebook:valid", languages=[language]))
         assert sentences == [(pair[side],) for pair in both]
-    with refusal(r"languages \['en', 'de'\] do not choose a side of the phrasebook; give \[en\] or \[de\]"):
+    with refusal(
+        r"languages \['en', 'de'\] do not choose a side of the phrasebook; give \[en\] or \[de\]"
+    ):
         reading.read_sentences("phrasebook:valid", languages=("en", "de"))
     for source in (["a.en", "a.de"], "a.tsv"):
         with refusal(

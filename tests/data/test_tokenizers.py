@@ -19,7 +19,22 @@ from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 DICE = random.Random(1)
-SYLLABLES = ["the", "dog", "sees", "cat", "hund", "katze", "haus", "hört", "ﬁn", "der", "ｂig", "re", "small", "un"]
+SYLLABLES = [
+    "the",
+    "dog",
+    "sees",
+    "cat",
+    "hund",
+    "katze",
+    "haus",
+    "hört",
+    "ﬁn",
+    "der",
+    "ｂig",
+    "re",
+    "small",
+    "un",
+]
 WORDS = ["the", "dog", "sees", "a", "cat", "der", "Hund", "hört", "eine", "Katze"]
 WORDS += ["".join(DICE.choices(SYLLABLES, k=DICE.randint(1, 3))) for _ in range(300)]
 SENTENCES = [" ".join(DICE.choices(WORDS, k=DICE.randint(1, 12))) for _ in range(600)]
@@ -69,30 +84,43 @@ def reference(tokenizer):
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 @pytest.mark.parametrize("max_sentences", [10_000, 300])
 def test_training_repeats_byte_for_byte(model_type, max_sentences):
-    first, second = (tokenizers.train(SENTENCES, 60, model_type, max_sentences=max_sentences) for _ in range(2))
+    first, second = (
+        tokenizers.train(SENTENCES, 60, model_type, max_sentences=max_sentences) for _ in range(2)
+    )
     assert first == second
 
 
 def test_training_does_not_depend_on_the_processors():
     code = f"from tfformer.data import tokenizers as t; print(t.Tokenizer(t.train({SENTENCES!r}, 60)).digest)"
     one_core = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, **one_core)
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, **one_core
+    )
     assert process.stdout.strip() == Tokenizer(tokenizers.train(SENTENCES, 60)).digest
 
 
 def test_a_sample_is_less_than_all_sentences():
-    assert tokenizers.train(SENTENCES, 60, max_sentences=300) != tokenizers.train(SENTENCES, 60, max_sentences=599)
+    assert tokenizers.train(SENTENCES, 60, max_sentences=300) != tokenizers.train(
+        SENTENCES, 60, max_sentences=599
+    )
 
 
 def test_the_vocabulary_has_the_size_asked_for_and_the_special_ids(tokenizer):
     assert tokenizer.vocab_size == 90 == len(tokenizer.pieces(range(90)))
-    assert tokenizer.pieces([PAD_ID, UNKNOWN_ID, START_ID, END_ID]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert tokenizer.pieces([PAD_ID, UNKNOWN_ID, START_ID, END_ID]) == [
+        "<pad>",
+        "<unk>",
+        "<s>",
+        "</s>",
+    ]
     assert (PAD_ID, UNKNOWN_ID, START_ID, END_ID) == (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_a_vocabulary_too_large_names_the_largest_that_works(model_type):
-    with pytest.raises(ValueError, match=r"^vocab_size 9999 is larger than .*at most \d+; set it to ") as error:
+    with pytest.raises(
+        ValueError, match=r"^vocab_size 9999 is larger than .*at most \d+; set it to "
+    ) as error:
         tokenizers.train(SENTENCES, 9999, model_type)
     assert str(error.value).endswith("or less, or give more text")
     largest = int(re.search(r"at most (\d+);", str(error.value))[1])
@@ -103,7 +131,9 @@ def test_a_vocabulary_too_large_names_the_largest_that_works(model_type):
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_a_vocabulary_too_small_names_the_smallest_that_works(model_type):
-    with pytest.raises(ValueError, match=r"^vocab_size 5 does not hold every character of these sen") as error:
+    with pytest.raises(
+        ValueError, match=r"^vocab_size 5 does not hold every character of these sen"
+    ) as error:
         tokenizers.train(SENTENCES, 5, model_type)
     assert str(error.value).endswith("or more, or lower character_coverage")
     smallest = int(re.search(r"at least (\d+);", str(error.value))[1])
@@ -112,18 +142,29 @@ def test_a_vocabulary_too_small_names_the_smallest_that_works(model_type):
 
 @pytest.mark.parametrize("sentences", [[], ["", " "]])
 def test_no_text_to_train_on(sentences):
-    with pytest.raises(ValueError, match=r"^there is no text to train a tokenizer on; give sentences that are not "):
+    with pytest.raises(
+        ValueError, match=r"^there is no text to train a tokenizer on; give sentences that are not "
+    ):
         tokenizers.train(sentences, 100)
 
 
 def test_training_settings_are_checked():
-    with pytest.raises(ValueError, match=r"^model_type is 'wordpiece', but must be one of unigram, bpe$"):
+    with pytest.raises(
+        ValueError, match=r"^model_type is 'wordpiece', but must be one of unigram, bpe$"
+    ):
         tokenizers.train(SENTENCES, 60, "wordpiece")
-    with pytest.raises(ValueError, match=r"^vocab_size is 4, but padding, unknown, start and end alone take 4; give"):
+    with pytest.raises(
+        ValueError,
+        match=r"^vocab_size is 4, but padding, unknown, start and end alone take 4; give",
+    ):
         tokenizers.train(SENTENCES, 4)
-    with pytest.raises(ValueError, match=r"^character_coverage is 0.5, but must lie within 0.98 and 1.0; 1.0 keeps"):
+    with pytest.raises(
+        ValueError, match=r"^character_coverage is 0.5, but must lie within 0.98 and 1.0; 1.0 keeps"
+    ):
         tokenizers.train(SENTENCES, 60, character_coverage=0.5)
-    with pytest.raises(ValueError, match=r"^max_sentences is 100, but a sample must have more than 100; raise it$"):
+    with pytest.raises(
+        ValueError, match=r"^max_sentences is 100, but a sample must have more than 100; raise it$"
+    ):
         tokenizers.train(SENTENCES, 60, max_sentences=100)
 
 
@@ -134,9 +175,14 @@ def test_an_error_in_the_sentences_comes_out_as_it_is():
 
     with pytest.raises(FileNotFoundError, match=r"^train.de: no such file$"):
         tokenizers.train(broken(), 60)
-    with pytest.raises(ValueError, match=r"^sentence 2 holds '\\ud800', which is no Unicode character; read the text"):
+    with pytest.raises(
+        ValueError,
+        match=r"^sentence 2 holds '\\ud800', which is no Unicode character; read the text",
+    ):
         tokenizers.train(["the dog", "\ud800"], 60)
-    with pytest.raises(ValueError, match=r"^sentence 1 is 7, but must be a str; decode or convert it first$"):
+    with pytest.raises(
+        ValueError, match=r"^sentence 1 is 7, but must be a str; decode or convert it first$"
+    ):
         tokenizers.train([7], 60)
 
 
@@ -145,7 +191,9 @@ def test_any_other_training_error_carries_sentencepieces_words(monkeypatch):
         raise RuntimeError("INTERNAL: out of luck")
 
     monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", fail)
-    with pytest.raises(ValueError, match=r"^SentencePiece cannot train on these .* names: INTERNAL: out of luck$"):
+    with pytest.raises(
+        ValueError, match=r"^SentencePiece cannot train on these .* names: INTERNAL: out of luck$"
+    ):
         tokenizers.train(SENTENCES, 60)
 
 
@@ -168,7 +216,12 @@ def test_decode_gives_the_sentences_back(tokenizer):
 
 def test_decode_leaves_special_ids_out_and_ends_at_the_first_end(tokenizer):
     dog, cat = tokenizer.encode(["the dog", "cat"])
-    rows = [[START_ID, *dog, END_ID, *cat], [PAD_ID, *dog, PAD_ID], [END_ID, *dog], [dog[0], START_ID, *dog[1:]]]
+    rows = [
+        [START_ID, *dog, END_ID, *cat],
+        [PAD_ID, *dog, PAD_ID],
+        [END_ID, *dog],
+        [dog[0], START_ID, *dog[1:]],
+    ]
     assert tokenizer.decode(rows) == ["the dog", "the dog", "", "the dog"]
 
 
@@ -189,10 +242,14 @@ def test_an_id_out_of_range_is_named(tokenizer, bad):
 def test_encode_refuses_what_is_not_a_list_of_texts(tokenizer):
     for cut in (tokenizer.encode, lambda sentences: tokenizer.sample(sentences, 0.3, seed=1)):
         with pytest.raises(
-            ValueError, match=r"^sentences come in a list, but this is the text 'the dog'; write \[text"
+            ValueError,
+            match=r"^sentences come in a list, but this is the text 'the dog'; write \[text",
         ):
             cut("the dog")
-    with pytest.raises(ValueError, match=r"^sentence 2 holds '\\udcff', which is no Unicode character; read the text"):
+    with pytest.raises(
+        ValueError,
+        match=r"^sentence 2 holds '\\udcff', which is no Unicode character; read the text",
+    ):
         tokenizer.encode(["the dog", "a\udcff"])
 
 
@@ -210,8 +267,14 @@ def test_a_unigram_model_is_sampled_in_proportion_to_probability_to_the_power_of
     tokenizer = Tokenizer(tokenizers.train(SENTENCES, 90, "unigram"))
     pieces = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model).pieces
     scores = {piece.piece: piece.score for piece in pieces if piece.type == piece.NORMAL}
-    weights = {cut: np.exp(alpha * sum(scores[piece] for piece in cut)) for cut in segmentations("▁the▁dog", scores)}
-    drawn = [tuple(tokenizer.pieces(row)) for row in tokenizer.sample(["the dog"] * 20_000, alpha, seed=3)]
+    weights = {
+        cut: np.exp(alpha * sum(scores[piece] for piece in cut))
+        for cut in segmentations("▁the▁dog", scores)
+    }
+    drawn = [
+        tuple(tokenizer.pieces(row))
+        for row in tokenizer.sample(["the dog"] * 20_000, alpha, seed=3)
+    ]
     assert len(weights) > 5 and set(drawn) <= set(weights)
     for cut, weight in weights.items():
         assert drawn.count(cut) / 20_000 == pytest.approx(weight / sum(weights.values()), abs=0.015)
@@ -229,7 +292,11 @@ def test_the_seed_decides_the_sample_and_the_text_stays_the_same(tokenizer):
     assert drawn == again != other
     one, same = (tokenizer.sample(SENTENCES[:1], 0.3, seed=5) for _ in range(2))
     assert one == same
-    assert tokenizer.decode(drawn) == tokenizer.decode(other) == tokenizer.decode(tokenizer.encode(SENTENCES))
+    assert (
+        tokenizer.decode(drawn)
+        == tokenizer.decode(other)
+        == tokenizer.decode(tokenizer.encode(SENTENCES))
+    )
 
 
 # In the graph
@@ -251,12 +318,16 @@ def test_the_graph_gives_pythons_text(tokenizer):
     import tensorflow as tf
 
     ids = tokenizer.encode(SENTENCES[:50] + ODD)
-    rows = [[START_ID, *row, END_ID, *row[:3]] for row in ids] + [[PAD_ID, *row, PAD_ID, START_ID] for row in ids]
+    rows = [[START_ID, *row, END_ID, *row[:3]] for row in ids] + [
+        [PAD_ID, *row, PAD_ID, START_ID] for row in ids
+    ]
     rows.append([])
     expected = tokenizer.decode(rows)
     ragged = tf.ragged.constant(rows, dtype=tf.int32)
     assert [text.decode() for text in tokenizer.detokenize(ragged).numpy()] == expected
-    assert [text.decode() for text in tokenizer.detokenize(ragged.to_tensor(PAD_ID)).numpy()] == expected
+    assert [
+        text.decode() for text in tokenizer.detokenize(ragged.to_tensor(PAD_ID)).numpy()
+    ] == expected
 
 
 def test_empty_batches_pass_through_the_graph(tokenizer):
@@ -273,7 +344,11 @@ def test_setting_seeds_and_clearing_sessions_leaves_the_graph_alive(tokenizer):
 
     text = tf.constant(SENTENCES[:5])
     expected = tokenizer.tokenize(text).to_list()
-    for destroy in (lambda: tf.random.set_seed(1), lambda: keras.utils.set_random_seed(2), keras.backend.clear_session):
+    for destroy in (
+        lambda: tf.random.set_seed(1),
+        lambda: keras.utils.set_random_seed(2),
+        keras.backend.clear_session,
+    ):
         destroy()
         assert tokenizer.tokenize(text).to_list() == expected
         assert tokenizer.detokenize(tokenizer.tokenize(text)).shape == [5]
@@ -298,12 +373,18 @@ def test_two_tokenizers_in_one_saved_model_stay_two(tmp_path):
     both = Both()
     tf.saved_model.save(both, str(tmp_path), signatures={"serving_default": both.serve})
     text = SENTENCES[:4]
-    with tf.compat.v1.Session(graph=tf.Graph()) as session:  # as a server loads it, without Python objects
-        signature = tf.compat.v1.saved_model.load(session, ["serve"], str(tmp_path)).signature_def["serving_default"]
+    with tf.compat.v1.Session(
+        graph=tf.Graph()
+    ) as session:  # as a server loads it, without Python objects
+        signature = tf.compat.v1.saved_model.load(session, ["serve"], str(tmp_path)).signature_def[
+            "serving_default"
+        ]
         outputs = {name: tensor.name for name, tensor in signature.outputs.items()}
         result = session.run(outputs, {signature.inputs["text"].name: text})
     for name, tokenizer in (("source", source), ("target", target)):
-        assert [[i for i in row if i != PAD_ID] for row in result[name].tolist()] == tokenizer.encode(text)
+        assert [
+            [i for i in row if i != PAD_ID] for row in result[name].tolist()
+        ] == tokenizer.encode(text)
     assert [sentence.decode() for sentence in result["text"]] == target.decode(target.encode(text))
 
 
@@ -341,7 +422,10 @@ def test_a_saved_file_is_readable_as_any_new_file_is(tokenizer, tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"none.model: there is no tokenizer file here; train one or correct "):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"none.model: there is no tokenizer file here; train one or correct ",
+    ):
         Tokenizer.load(tmp_path / "none.model")
 
 
@@ -349,12 +433,16 @@ def test_a_huge_file_is_refused_unread(tmp_path):
     path = tmp_path / "huge.model"
     with path.open("wb") as file:
         file.truncate(tokenizers.MAX_MODEL_BYTES + 1)
-    with pytest.raises(ValueError, match=r"67,108,865 bytes, but a SentencePiece model has at most 67,108,864; give"):
+    with pytest.raises(
+        ValueError,
+        match=r"67,108,865 bytes, but a SentencePiece model has at most 67,108,864; give",
+    ):
         Tokenizer.load(path)
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\n", b"the dog sees\n" * 50, gzip.compress(b"the dog", mtime=0), bytes(range(256))]
+    "content",
+    [b"", b"\n", b"the dog sees\n" * 50, gzip.compress(b"the dog", mtime=0), bytes(range(256))],
 )
 def test_a_foreign_file_is_refused(tmp_path, content):
     path = tmp_path / "foreign.model"
@@ -365,15 +453,23 @@ def test_a_foreign_file_is_refused(tmp_path, content):
 
 
 def test_every_shorter_part_of_a_model_is_refused(tokenizer):
-    pieces_end = tokenizer.model.index(b"nmt_nfkc")  # cuts between two pieces all lie before the normalizer
-    for end in [*range(pieces_end), *range(pieces_end, len(tokenizer.model), 5003), len(tokenizer.model) - 1]:
+    pieces_end = tokenizer.model.index(
+        b"nmt_nfkc"
+    )  # cuts between two pieces all lie before the normalizer
+    for end in [
+        *range(pieces_end),
+        *range(pieces_end, len(tokenizer.model), 5003),
+        len(tokenizer.model) - 1,
+    ]:
         with pytest.raises(ValueError, match=r"not a SentencePiece model, or only a part of one"):
             Tokenizer(tokenizer.model[:end])
 
 
 def test_a_model_with_a_damaged_normalizer_is_refused(tokenizer):
     proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
-    proto.normalizer_spec.precompiled_charsmap = b"\xff\xff\xff\xff" + proto.normalizer_spec.precompiled_charsmap[4:]
+    proto.normalizer_spec.precompiled_charsmap = (
+        b"\xff\xff\xff\xff" + proto.normalizer_spec.precompiled_charsmap[4:]
+    )
     with pytest.raises(ValueError, match=r"not a SentencePiece model"):
         Tokenizer(proto.SerializeToString())
 
@@ -383,7 +479,9 @@ def test_a_model_with_other_special_ids_is_refused():
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES), model_writer=model, vocab_size=60, minloglevel=2
     )
-    with pytest.raises(ValueError, match=r"end ids are \(-1, 0, 1, 2\), but must be \(0, 1, 2, 3\); train a tok"):
+    with pytest.raises(
+        ValueError, match=r"end ids are \(-1, 0, 1, 2\), but must be \(0, 1, 2, 3\); train a tok"
+    ):
         Tokenizer(model.getvalue())
 
 

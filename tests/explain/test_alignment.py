@@ -19,19 +19,37 @@ def translator(tiny_run) -> Translator:
     return Translator.load(tiny_run)
 
 
-def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(translator, monkeypatch):
+def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(
+    translator, monkeypatch
+):
     """From word to word, by hand: Tier 0.325 0.55 0.125 0, schläft 0.05 0 0.55 0.4. By the first head Tier is The."""
     rows, columns = ("▁Ti", "er", "▁schläft", "</s>"), ("▁The", "▁ani", "mal", "▁sleeps", "</s>")
-    one = [[0.4, 0.3, 0.3, 0.0, 0.0], [0.6, 0.2, 0.0, 0.2, 0.0], [0.0, 0.0, 0.0, 0.4, 0.6], [0.0, 0.0, 0.0, 0.9, 0.1]]
-    two = [[0.0, 0.4, 0.3, 0.3, 0.0], [0.3, 0.2, 0.5, 0.0, 0.0], [0.1, 0.0, 0.0, 0.7, 0.2], [0.0, 0.0, 0.0, 1.0, 0.0]]
-    found = SimpleNamespace(cross=AttentionMaps("cross", rows, columns, np.array([[one, two]], np.float32)))
+    one = [
+        [0.4, 0.3, 0.3, 0.0, 0.0],
+        [0.6, 0.2, 0.0, 0.2, 0.0],
+        [0.0, 0.0, 0.0, 0.4, 0.6],
+        [0.0, 0.0, 0.0, 0.9, 0.1],
+    ]
+    two = [
+        [0.0, 0.4, 0.3, 0.3, 0.0],
+        [0.3, 0.2, 0.5, 0.0, 0.0],
+        [0.1, 0.0, 0.0, 0.7, 0.2],
+        [0.0, 0.0, 0.0, 1.0, 0.0],
+    ]
+    found = SimpleNamespace(
+        cross=AttentionMaps("cross", rows, columns, np.array([[one, two]], np.float32))
+    )
     monkeypatch.setattr(alignment, "each_attention", lambda translator, sources, targets: [found])
-    assert alignments(translator, ["The animal sleeps"], ["Tier schläft"]) == [((0, 0), (1, 0), (2, 1))]
+    assert alignments(translator, ["The animal sleeps"], ["Tier schläft"]) == [
+        ((0, 0), (1, 0), (2, 1))
+    ]
 
 
 def test_a_word_that_looks_at_the_end_is_aligned_only_by_the_source(translator, monkeypatch):
     weights = np.array([[[[0.2, 0.8], [0.1, 0.9], [0.9, 0.1]]]], np.float32)
-    found = SimpleNamespace(cross=AttentionMaps("cross", ("▁Ja", "▁doch", "</s>"), ("▁Yes", "</s>"), weights))
+    found = SimpleNamespace(
+        cross=AttentionMaps("cross", ("▁Ja", "▁doch", "</s>"), ("▁Yes", "</s>"), weights)
+    )
     monkeypatch.setattr(alignment, "each_attention", lambda translator, sources, targets: [found])
     assert alignments(translator, ["Yes"], ["Ja doch"]) == [((0, 0),)]
 
@@ -49,7 +67,9 @@ def test_alignments_come_in_the_order_of_the_sentences(translator):
 
 
 def test_a_layer_that_does_not_exist(translator):
-    with pytest.raises(ValueError, match="layer=2 does not exist; the decoder has the layers 1 to 1"):
+    with pytest.raises(
+        ValueError, match="layer=2 does not exist; the decoder has the layers 1 to 1"
+    ):
         alignments(translator, ["Yes"], ["Ja"], layer=2)
 
 
@@ -68,7 +88,9 @@ def test_translate_prints_alignments_of_its_own_words(tiny_run, translator, tmp_
     source = tmp_path / "in.en"
     lines = [phrasebook.pairs("test")[0].source, "", phrasebook.pairs("test")[1].source]
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert main(["translate", str(tiny_run), "--input", str(source), "--alignments", "--scores"]) == 0
+    assert (
+        main(["translate", str(tiny_run), "--input", str(source), "--alignments", "--scores"]) == 0
+    )
     printed = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert printed[1] == ["0.0000", "", ""]
     texts = translator.translate(lines)
@@ -82,8 +104,19 @@ def test_translate_prints_alignments_of_its_own_words(tiny_run, translator, tmp_
 
 def test_the_alignments_of_cut_sentences_are_counted_once(tiny_run, tmp_path, capsys):
     (tmp_path / "in.en").write_text("the animal " * 500 + "\n")
-    arguments = ["translate", str(tiny_run), "--input", str(tmp_path / "in.en"), "--alignments", "--n-best", "2"]
+    arguments = [
+        "translate",
+        str(tiny_run),
+        "--input",
+        str(tmp_path / "in.en"),
+        "--alignments",
+        "--n-best",
+        "2",
+    ]
     assert main(arguments) == 0
     captured = capsys.readouterr()
-    assert captured.err.count("warning: ") == 1 and "warning: 1 of 1 sentences had more than 39" in captured.err
+    assert (
+        captured.err.count("warning: ") == 1
+        and "warning: 1 of 1 sentences had more than 39" in captured.err
+    )
     assert len(captured.out.splitlines()) == 2

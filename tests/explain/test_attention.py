@@ -41,7 +41,9 @@ def small_model(vocab_size=13, **changes) -> Transformer:
     """Every weight random, so that no bias is zero and no scale is one."""
     model = Transformer(vocab_size, vocab_size, **(SIZES | changes))
     rng = np.random.default_rng(1)
-    model.set_weights([rng.normal(scale=0.4, size=w.shape) + (w.ndim == 1) for w in model.get_weights()])
+    model.set_weights(
+        [rng.normal(scale=0.4, size=w.shape) + (w.ndim == 1) for w in model.get_weights()]
+    )
     return model
 
 
@@ -53,7 +55,9 @@ def tokenizer() -> Tokenizer:
 @pytest.fixture(scope="module")
 def translator(tokenizer) -> Translator:
     model = small_model(tokenizer.vocab_size, tie_embeddings="all")
-    return Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(beam_size=2), max_length=40)
+    return Translator(
+        model, Tokenizers(tokenizer, tokenizer), DecodingConfig(beam_size=2), max_length=40
+    )
 
 
 # --- The walk through the model -------------------------------------------------------------------------------------
@@ -70,7 +74,10 @@ def test_encoder_weights_equal_numpy():
 def test_decoder_weights_equal_numpy():
     model, memory = small_model(), np.random.default_rng(3).normal(size=(1, 5, 16))
     _, self_weights, cross_weights = decoder_weights(
-        model, tf.constant(TARGET[:1]), tf.constant(memory, tf.float32), padding_mask(tf.constant(SOURCE[:1]))
+        model,
+        tf.constant(TARGET[:1]),
+        tf.constant(memory, tf.float32),
+        padding_mask(tf.constant(SOURCE[:1])),
     )
     layer, x = model.decoder.layers[0], numpy_embedding(model.target_embedding, TARGET[:1])
     attended, expected = numpy_attention(layer.self_attention, x, x, np.tri(6, dtype=bool))
@@ -95,23 +102,33 @@ def test_rows_sum_to_one_and_nothing_looks_at_padding_or_ahead():
     model, source, target = small_model(), tf.constant(SOURCE), tf.constant(TARGET)
     memory, encoder = encoder_weights(model, source)
     _, decoder, cross = decoder_weights(model, target, memory, padding_mask(source))
-    assert encoder.shape == (2, 2, 2, 5, 5) and decoder.shape == (2, 3, 2, 6, 6) and cross.shape == (2, 3, 2, 6, 5)
+    assert (
+        encoder.shape == (2, 2, 2, 5, 5)
+        and decoder.shape == (2, 3, 2, 6, 6)
+        and cross.shape == (2, 3, 2, 6, 5)
+    )
     for weights in (encoder, decoder, cross):
-        np.testing.assert_allclose(tf.reduce_sum(weights, axis=-1), np.ones(weights.shape[:-1]), atol=1e-5)
+        np.testing.assert_allclose(
+            tf.reduce_sum(weights, axis=-1), np.ones(weights.shape[:-1]), atol=1e-5
+        )
     assert not encoder[1, ..., 2:].numpy().any() and not cross[1, ..., 2:].numpy().any()
     assert not (decoder.numpy() * (1 - np.tri(6))).any()
 
 
 def test_alone_equals_in_a_batch(translator):
     together = attentions(translator, SENTENCES[:2], SENTENCES[2:] + SENTENCES[:1])
-    for found, sentence, target in zip(together, SENTENCES, SENTENCES[2:] + SENTENCES[:1], strict=False):
+    for found, sentence, target in zip(
+        together, SENTENCES, SENTENCES[2:] + SENTENCES[:1], strict=False
+    ):
         for one, other in zip(found, attention(translator, sentence, target), strict=True):
             assert (one.rows, one.columns) == (other.rows, other.columns)
             np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
 
 
 def test_batches_follow_each_other(translator):
-    whole, split = (attentions(translator, SENTENCES, SENTENCES, batch_size=size) for size in (64, 2))
+    whole, split = (
+        attentions(translator, SENTENCES, SENTENCES, batch_size=size) for size in (64, 2)
+    )
     assert [one.source_tokens for one in whole] == [one.source_tokens for one in split]
 
 
@@ -127,7 +144,10 @@ def test_tokens_stand_where_the_decoder_reads_and_writes_them(translator, tokeni
 
 def test_without_a_target_it_is_the_models_own_translation(translator, monkeypatch):
     monkeypatch.setattr(translator, "translate", lambda sentences: [SENTENCES[2]])
-    own, given = attention(translator, SENTENCES[0]), attention(translator, SENTENCES[0], SENTENCES[2])
+    own, given = (
+        attention(translator, SENTENCES[0]),
+        attention(translator, SENTENCES[0], SENTENCES[2]),
+    )
     assert own.target_tokens == given.target_tokens
     np.testing.assert_array_equal(own.cross.weights, given.cross.weights)
 
@@ -191,18 +211,35 @@ def test_words_are_what_stands_between_spaces(translator):
 
 
 def test_unknown_characters_belong_to_their_word(translator):
-    assert attention(translator, "The 漢 dog.", "漢").encoder.words().rows == ("The", "<unk>", "dog.", "</s>")
+    assert attention(translator, "The 漢 dog.", "漢").encoder.words().rows == (
+        "The",
+        "<unk>",
+        "dog.",
+        "</s>",
+    )
 
 
 # --- Coreference ----------------------------------------------------------------------------------------------------
 
 
 def pair(antecedent: int, distractor: int) -> Pair:
-    return Pair("a cat saw a dog because it slept", "x", "coreference", "", (), antecedent, distractor, (6, 0))
+    return Pair(
+        "a cat saw a dog because it slept",
+        "x",
+        "coreference",
+        "",
+        (),
+        antecedent,
+        distractor,
+        (6, 0),
+    )
 
 
 def test_head_scores_of_made_up_heads():
-    pairs, words = [pair(1, 4), pair(1, 4), pair(4, 1)], ("a", "cat", "saw", "a", "dog", "because", "it", "slept")
+    pairs, words = (
+        [pair(1, 4), pair(1, 4), pair(4, 1)],
+        ("a", "cat", "saw", "a", "dog", "because", "it", "slept"),
+    )
     resolves, first, neither = 0, 1, 2
     maps = []
     for one in pairs:
@@ -212,9 +249,17 @@ def test_head_scores_of_made_up_heads():
         weights[0, neither, 6, 6] = 1.0
         maps.append(AttentionMaps("encoder", words, words, weights))
     scores = head_scores(maps, [6, 6, 6], pairs)
-    assert [(score.kind, score.layer, score.head) for score in scores] == [("encoder", 1, n) for n in (1, 2, 3)]
-    assert scores[resolves][3:] == pytest.approx((0.75, 0.25, 1, 1, 1)) and scores[resolves].balanced == 1
-    assert scores[first][3:] == pytest.approx((1 / 3, 1 / 6, 2 / 3, 1, 0)) and scores[first].balanced == 0.5
+    assert [(score.kind, score.layer, score.head) for score in scores] == [
+        ("encoder", 1, n) for n in (1, 2, 3)
+    ]
+    assert (
+        scores[resolves][3:] == pytest.approx((0.75, 0.25, 1, 1, 1))
+        and scores[resolves].balanced == 1
+    )
+    assert (
+        scores[first][3:] == pytest.approx((1 / 3, 1 / 6, 2 / 3, 1, 0))
+        and scores[first].balanced == 0.5
+    )
     assert scores[neither][3:] == (0, 0, 0, 0, 0)
 
 
@@ -224,11 +269,18 @@ def test_scores_without_one_of_the_orders_say_so():
 
 
 def test_find_coreference_head_reads_the_pronouns_of_both_sides(translator):
-    source, target = "The cat saw the dog because it was big.", "Die Katze sah den Hund, weil sie alt war."
+    source, target = (
+        "The cat saw the dog because it was big.",
+        "Die Katze sah den Hund, weil sie alt war.",
+    )
     one = Pair(source, target, "coreference", "", (), 1, 4, (6, 6))
-    scores = find_coreference_head(translator, [one, Pair("The dog.", "Der Hund.", "statement", "", ())])
+    scores = find_coreference_head(
+        translator, [one, Pair("The dog.", "Der Hund.", "statement", "", ())]
+    )
     assert len(scores) == 2 * 2 + 3 * 2
-    assert [score.balanced for score in scores] == sorted((score.balanced for score in scores), reverse=True)
+    assert [score.balanced for score in scores] == sorted(
+        (score.balanced for score in scores), reverse=True
+    )
     found = attention(translator, source, target)
     for score in scores:
         words = getattr(found, score.kind).words()
@@ -245,5 +297,15 @@ def test_find_coreference_head_needs_coreference(translator):
 def test_the_table_has_a_line_a_head(capsys):
     print_head_scores([attention_maps.HeadScore("cross", 2, 11, 0.6071, 0.0322, 0.663, 1.0, 0.25)])
     title, line = capsys.readouterr().out.splitlines()
-    assert line.split() == ["cross", "2", "11", "0.607", "0.032", "66.3%", "100.0%", "25.0%", "62.5%"]
+    assert line.split() == [
+        "cross",
+        "2",
+        "11",
+        "0.607",
+        "0.032",
+        "66.3%",
+        "100.0%",
+        "25.0%",
+        "62.5%",
+    ]
     assert len(title) == len(line)

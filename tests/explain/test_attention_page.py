@@ -50,7 +50,10 @@ def test_the_page_holds_every_weight_by_words_and_by_pieces(tmp_path):
     for maps in EXAMPLE:
         kind = data["kinds"][maps.kind]
         for name, view in {"pieces": maps, "words": maps.words()}.items():
-            assert (tuple(kind[name]["rows"]), tuple(kind[name]["columns"])) == (view.rows, view.columns)
+            assert (tuple(kind[name]["rows"]), tuple(kind[name]["columns"])) == (
+                view.rows,
+                view.columns,
+            )
             np.testing.assert_allclose(decoded(kind[name], kind), view.weights, atol=0.002)
 
 
@@ -63,7 +66,13 @@ def test_the_page_needs_nothing_else(tmp_path):
 
 
 def test_what_the_user_typed_cannot_become_html(tmp_path):
-    nasty = ["▁<script>alert(1)</script>", "▁{data}", "▁</script><!--", "▁\u2028\"'&amp;\\", "▁שלום"]
+    nasty = [
+        "▁<script>alert(1)</script>",
+        "▁{data}",
+        "▁</script><!--",
+        "▁\u2028\"'&amp;\\",
+        "▁שלום",
+    ]
     draw_page(made_up_attention(" ".join(nasty), "x"), tmp_path / "nasty.html")
     draw_page(EXAMPLE, tmp_path / "plain.html")
     found, plain = Page(tmp_path / "nasty.html"), Page(tmp_path / "plain.html")
@@ -82,15 +91,21 @@ def test_a_page_of_the_base_model_is_small(tmp_path):
 
 def shown(browser: Browser) -> tuple[list[str], list[int]]:
     """The words that are looked at, and the percentages below them."""
-    tokens = browser.evaluate("[...document.querySelectorAll('#to span')].map((span) => span.firstChild.textContent)")
-    shares = browser.evaluate("[...document.querySelectorAll('#to small')].map((small) => small.textContent)")
+    tokens = browser.evaluate(
+        "[...document.querySelectorAll('#to span')].map((span) => span.firstChild.textContent)"
+    )
+    shares = browser.evaluate(
+        "[...document.querySelectorAll('#to small')].map((small) => small.textContent)"
+    )
     return tokens, [int(share.removesuffix("%")) for share in shares]
 
 
 def assert_shown(browser: Browser, maps: AttentionMaps, layer: int, head: int, row: int) -> None:
     tokens, shares = shown(browser)
     assert tuple(tokens) == maps.columns
-    np.testing.assert_allclose(shares, 100 * maps.weights[layer - 1, head - 1, row], atol=1)  # they travel as bytes
+    np.testing.assert_allclose(
+        shares, 100 * maps.weights[layer - 1, head - 1, row], atol=1
+    )  # they travel as bytes
 
 
 def test_pointing_at_a_word_shows_what_it_looks_at(browser, tmp_path):
@@ -116,18 +131,26 @@ def test_layer_head_kind_and_pieces_are_switched(browser, tmp_path):
     browser.click("#views input[value=pieces]")
     browser.hover("#from button:nth-child(3)")
     assert_shown(browser, EXAMPLE.cross, 2, 2, 2)
-    pressed = browser.evaluate("[...document.querySelectorAll('#heads [aria-pressed=true]')].map((b) => b.title)")
+    pressed = browser.evaluate(
+        "[...document.querySelectorAll('#heads [aria-pressed=true]')].map((b) => b.title)"
+    )
     assert pressed == ["layer 2, head 2"]
 
 
 def test_what_the_user_typed_is_text(browser, tmp_path):
-    nasty = ["<img/src=x/onerror=document.title='broken'>", "</script><script>document.title='broken'</script>", "&lt;"]
+    nasty = [
+        "<img/src=x/onerror=document.title='broken'>",
+        "</script><script>document.title='broken'</script>",
+        "&lt;",
+    ]
     attention = made_up_attention(" ".join(f"▁{word}" for word in nasty), "▁x")
     draw_page(attention, tmp_path / "page.html")
     browser.open((tmp_path / "page.html").as_uri())
     assert shown(browser)[0] == nasty
     assert browser.evaluate("document.title") == "Attention"
-    assert browser.evaluate("document.querySelectorAll('img').length + document.scripts.length") == 2
+    assert (
+        browser.evaluate("document.querySelectorAll('img').length + document.scripts.length") == 2
+    )
 
 
 def test_thirty_tokens_of_a_base_model_are_quick_to_open(browser, tmp_path):

@@ -23,7 +23,9 @@ def svg_texts(path) -> list[str]:
     return re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("choice", [{}, {"layer": 2}, {"layer": 1, "head": 2}, {"layer": 1, "head": "mean"}])
+@pytest.mark.parametrize(
+    "choice", [{}, {"layer": 2}, {"layer": 1, "head": 2}, {"layer": 1, "head": "mean"}]
+)
 @pytest.mark.parametrize("word", [None, "it"])
 def test_a_png_is_whole_and_alone(tmp_path, choice, word):
     path = tmp_path / "picture.png"
@@ -45,13 +47,20 @@ def test_heat_maps_name_every_head_and_word(tmp_path):
     draw_heads(EXAMPLE.cross.words(), tmp_path / "heads.svg")
     texts = svg_texts(tmp_path / "heads.svg")
     assert {f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2)} < set(texts)
-    assert texts.count("animal") == 2 and texts.count("Tier") == 2  # below two columns, beside two rows
+    assert (
+        texts.count("animal") == 2 and texts.count("Tier") == 2
+    )  # below two columns, beside two rows
     assert "Cross-attention" in texts
 
 
 def test_one_heat_map_has_the_percentages(tmp_path):
     weights = np.array([[[[0.98, 0.02], [0.25, 0.75]]]])
-    draw_heads(AttentionMaps("cross", ("x", "y"), ("u", "v"), weights), tmp_path / "head.svg", layer=1, head=1)
+    draw_heads(
+        AttentionMaps("cross", ("x", "y"), ("u", "v"), weights),
+        tmp_path / "head.svg",
+        layer=1,
+        head=1,
+    )
     texts = svg_texts(tmp_path / "head.svg")
     assert {"98", "25", "75"} <= set(texts) and "2" not in texts
 
@@ -64,14 +73,26 @@ def test_the_picture_of_a_word_has_its_percentages(tmp_path):
         svg_texts(tmp_path / "one.svg")
     )
     draw_word(maps, 0, tmp_path / "all.svg")
-    assert {"What “x” looks at", "Cross-attention, layer 1 of 1, heads", "1", "2", "70%", "30%"} <= set(
-        svg_texts(tmp_path / "all.svg")
-    )
+    assert {
+        "What “x” looks at",
+        "Cross-attention, layer 1 of 1, heads",
+        "1",
+        "2",
+        "70%",
+        "30%",
+    } <= set(svg_texts(tmp_path / "all.svg"))
 
 
 def test_words_are_found_with_or_without_punctuation_and_capitals(tmp_path):
     maps = made_up("The cat, it was. It", "u v")
-    for word, expected in {"it": "it", "It": "It", "cat": "cat", "cat,": "cat", "WAS": "was", 3: "was"}.items():
+    for word, expected in {
+        "it": "it",
+        "It": "It",
+        "cat": "cat",
+        "cat,": "cat",
+        "WAS": "was",
+        3: "was",
+    }.items():
         draw_word(maps, word, tmp_path / "word.svg")
         assert f"What “{expected}” looks at" in svg_texts(tmp_path / "word.svg")
 
@@ -99,7 +120,10 @@ def test_many_heads_have_colours_of_their_own(tmp_path):
         ({"layer": 0}, "layer=0 does not exist"),
         ({"head": 3}, "head=3 does not exist; cross-attention has the heads 1 to 2 and 'mean'"),
         ({"head": "first"}, "head='first' does not exist"),
-        ({"word": "street"}, "word='street' is not in the sentence; choose one of Das Tier es. </s>"),
+        (
+            {"word": "street"},
+            "word='street' is not in the sentence; choose one of Das Tier es. </s>",
+        ),
         ({"kind": "memory"}, "kind='memory' does not exist; choose one of encoder, decoder, cross"),
     ],
 )
@@ -111,9 +135,14 @@ def test_what_does_not_exist_is_refused_with_what_does(tmp_path, choice, message
 
 
 def test_unknown_formats_are_refused_with_the_known_ones(tmp_path):
-    with pytest.raises(ValueError, match=r"picture.gif does not end in .*; choose .png or .svg or .html"):
+    with pytest.raises(
+        ValueError, match=r"picture.gif does not end in .*; choose .png or .svg or .html"
+    ):
         draw(EXAMPLE, tmp_path / "picture.gif")
-    for function in (lambda path: draw_heads(EXAMPLE.encoder, path), lambda path: draw_word(EXAMPLE.encoder, 0, path)):
+    for function in (
+        lambda path: draw_heads(EXAMPLE.encoder, path),
+        lambda path: draw_word(EXAMPLE.encoder, 0, path),
+    ):
         with pytest.raises(ValueError, match=r"choose .png or .svg"):
             function(tmp_path / "picture.html")
     with pytest.raises(ValueError, match=r"choose .html"):
@@ -136,29 +165,54 @@ def test_a_failed_drawing_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ValueError, match=r"pictures need matplotlib; pip install 'tfformer\[plot\]' \(text and .html"):
+    with pytest.raises(
+        ValueError,
+        match=r"pictures need matplotlib; pip install 'tfformer\[plot\]' \(text and .html",
+    ):
         draw(EXAMPLE, tmp_path / "picture.png")
     draw(EXAMPLE, tmp_path / "page.html")
 
 
 def test_the_verb_draws_once(tiny_run, tmp_path, capsys):
     output = tmp_path / "it.svg"
-    arguments = ["attention", str(tiny_run), "The cat saw the dog because it was big.", "--word", "it"]
+    arguments = [
+        "attention",
+        str(tiny_run),
+        "The cat saw the dog because it was big.",
+        "--word",
+        "it",
+    ]
     arguments += ["--layer", "1", "--head", "2", "--output", str(output)]
     assert main(arguments) == 0
-    assert {"What “it” looks at", "Encoder self-attention, layer 1 of 1,", "head 2"} <= set(svg_texts(output))
+    assert {"What “it” looks at", "Encoder self-attention, layer 1 of 1,", "head 2"} <= set(
+        svg_texts(output)
+    )
     drawn = output.read_bytes()
-    assert main(arguments) == 2 and "it.svg exists already; choose another --output" in capsys.readouterr().err
+    assert (
+        main(arguments) == 2
+        and "it.svg exists already; choose another --output" in capsys.readouterr().err
+    )
     assert output.read_bytes() == drawn
 
 
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        (["--head", "9"], "head=9 does not exist; encoder self-attention has the heads 1 to 2 and 'mean'"),
-        (["--layer", "first"], "layer='first' does not exist; encoder self-attention has the layers 1 to 1"),
+        (
+            ["--head", "9"],
+            "head=9 does not exist; encoder self-attention has the heads 1 to 2 and 'mean'",
+        ),
+        (
+            ["--layer", "first"],
+            "layer='first' does not exist; encoder self-attention has the layers 1 to 1",
+        ),
     ],
 )
 def test_the_verb_refuses_in_one_line(tiny_run, tmp_path, capsys, choice, message):
-    assert main(["attention", str(tiny_run), "The cat.", *choice, "--output", str(tmp_path / "f.html")]) == 2
+    assert (
+        main(
+            ["attention", str(tiny_run), "The cat.", *choice, "--output", str(tmp_path / "f.html")]
+        )
+        == 2
+    )
     assert capsys.readouterr().err.endswith(f"tfformer: {message}\n")

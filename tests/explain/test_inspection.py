@@ -35,7 +35,9 @@ def total(model: Transformer) -> int:
 )
 def test_no_weight_is_left_out_or_counted_twice(changes):
     model = Transformer(11, 11, **(SIZES | changes))
-    assert total(model) == model.count_params() == sum(weight.size for weight in model.get_weights())
+    assert (
+        total(model) == model.count_params() == sum(weight.size for weight in model.get_weights())
+    )
 
 
 def test_the_parts_are_those_of_the_paper():
@@ -78,17 +80,23 @@ def test_the_text_holds_the_recipe_the_score_and_every_file(tiny_run):
 
 def test_a_run_that_has_not_got_far_is_described_too(tiny_run, tmp_path, capsys):
     run = tmp_path / "run"
-    shutil.copytree(tiny_run, run, ignore=shutil.ignore_patterns("resume.npz", "result.json", "best.weights.h5"))
+    shutil.copytree(
+        tiny_run, run, ignore=shutil.ignore_patterns("resume.npz", "result.json", "best.weights.h5")
+    )
     assert main(["inspect", str(run), "--output", str(tmp_path / "pictures")]) == 0
     assert "run: not finished, before the end of its first epoch" in capsys.readouterr().out
-    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == sorted(run_pictures.NAMES[1:])
+    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == sorted(
+        run_pictures.NAMES[1:]
+    )
 
 
 def test_the_verb_draws_four_whole_pictures_and_overwrites_none(tiny_run, tmp_path, capsys):
     folder = tmp_path / "new" / "pictures"
     arguments = ["inspect", str(tiny_run), "--output", str(folder)]
     assert main(arguments) == 0
-    assert capsys.readouterr().out.splitlines()[-4:] == [str(folder / name) for name in run_pictures.NAMES]
+    assert capsys.readouterr().out.splitlines()[-4:] == [
+        str(folder / name) for name in run_pictures.NAMES
+    ]
     assert sorted(path.name for path in folder.iterdir()) == sorted(run_pictures.NAMES)
     for path in folder.iterdir():
         pixels = matplotlib.image.imread(path)
@@ -102,7 +110,9 @@ def test_the_verb_draws_four_whole_pictures_and_overwrites_none(tiny_run, tmp_pa
     assert (folder / "positions.png").stat().st_mtime_ns == before
 
 
-def test_a_language_model_has_one_vocabulary_and_only_the_look_ahead_mask(counting_run, tmp_path, capsys, monkeypatch):
+def test_a_language_model_has_one_vocabulary_and_only_the_look_ahead_mask(
+    counting_run, tmp_path, capsys, monkeypatch
+):
     drawn = []
     monkeypatch.setattr(run_pictures, "_draw_mask", lambda ax, title, *_: drawn.append(title))
     assert main(["inspect", str(counting_run), "--output", str(tmp_path / "pictures")]) == 0
@@ -113,7 +123,10 @@ def test_a_language_model_has_one_vocabulary_and_only_the_look_ahead_mask(counti
 def test_a_file_is_no_folder_for_pictures(tiny_run, tmp_path, capsys):
     (tmp_path / "notes").write_text("mine")
     assert main(["inspect", str(tiny_run), "--output", str(tmp_path / "notes")]) == 2
-    assert "notes is a file, not a folder for pictures; choose another --output" in capsys.readouterr().err
+    assert (
+        "notes is a file, not a folder for pictures; choose another --output"
+        in capsys.readouterr().err
+    )
     assert (tmp_path / "notes").read_text() == "mine"
 
 
@@ -126,7 +139,9 @@ def test_inspect_refuses_in_one_line(tmp_path, capsys):
 
 def test_without_matplotlib_nothing_is_written(tiny_run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ValueError, match=r"pictures need matplotlib; pip install 'tfformer\[plot\]'"):
+    with pytest.raises(
+        ValueError, match=r"pictures need matplotlib; pip install 'tfformer\[plot\]'"
+    ):
         next(run_pictures.draw(RunDirectory.open(tiny_run), tmp_path / "pictures"))
     assert not (tmp_path / "pictures").exists()
 
@@ -149,7 +164,11 @@ HISTORY = [
 def test_the_training_ends_in_its_last_figures(tmp_path):
     run_pictures.draw_training(HISTORY, tmp_path / "training.svg")
     texts = texts_of(tmp_path / "training.svg")
-    assert {"BLEU: 12.34 at the end", "chrF: 45.67 at the end", "validation: 3.25 at the end"} < texts
+    assert {
+        "BLEU: 12.34 at the end",
+        "chrF: 45.67 at the end",
+        "validation: 3.25 at the end",
+    } < texts
     assert {"training, regularised: 3.50 at the end", "epoch by epoch: 0.002 at the end"} < texts
     assert "Training: 2 epochs, 200 steps, 2 minutes" in texts
 
@@ -157,15 +176,26 @@ def test_the_training_ends_in_its_last_figures(tmp_path):
 def test_a_training_without_validation_is_drawn(tmp_path):
     run_pictures.draw_training(HISTORY[:1], tmp_path / "training.svg")
     texts = texts_of(tmp_path / "training.svg")
-    assert any("5.25 at the end" in text for text in texts) and not any("BLEU" in text for text in texts)
+    assert any("5.25 at the end" in text for text in texts) and not any(
+        "BLEU" in text for text in texts
+    )
 
 
 @pytest.mark.parametrize(
     ("training", "expected"),
     [
-        ({"schedule": "warmup", "warmup_steps": 4000}, "0.0007 at step 4,000"),  # 512^-0.5 * 4000^-0.5
-        ({"schedule": "inverse_sqrt", "learning_rate": 0.005, "warmup_steps": 50}, "0.005 at step 50"),
-        ({"schedule": "linear", "learning_rate": 0.005, "warmup_steps": 50, "total_steps": 90}, "0.005 at step 50"),
+        (
+            {"schedule": "warmup", "warmup_steps": 4000},
+            "0.0007 at step 4,000",
+        ),  # 512^-0.5 * 4000^-0.5
+        (
+            {"schedule": "inverse_sqrt", "learning_rate": 0.005, "warmup_steps": 50},
+            "0.005 at step 50",
+        ),
+        (
+            {"schedule": "linear", "learning_rate": 0.005, "warmup_steps": 50, "total_steps": 90},
+            "0.005 at step 50",
+        ),
         ({"schedule": "plateau", "learning_rate": 0.25}, "the first one, 0.25"),
     ],
 )
@@ -189,7 +219,11 @@ def test_positions_name_the_wavelengths_of_the_formula(tmp_path, layout):
 
 def test_the_masks_are_those_of_the_paper(tmp_path, monkeypatch):
     drawn = {}
-    monkeypatch.setattr(run_pictures, "_draw_mask", lambda ax, title, mask, *_: drawn.update({title: np.array(mask)}))
+    monkeypatch.setattr(
+        run_pictures,
+        "_draw_mask",
+        lambda ax, title, mask, *_: drawn.update({title: np.array(mask)}),
+    )
     run_pictures.draw_masks(tmp_path / "masks.svg", "encoder-decoder")
     padding, ahead, memory = drawn.values()
     np.testing.assert_array_equal(padding, [[1, 1, 1, 1, 0, 0]] * 6)

@@ -82,10 +82,16 @@ def test_every_shape_of_model_has_the_same_probabilities(shape, tiny_run, tmp_pa
     tokenizers = Translator.load(tiny_run).tokenizers
     size, dice = tokenizers.source.vocab_size, np.random.default_rng(1)
     model = Transformer(size, size, **BASE | SHAPES[shape])
-    model.set_weights([weight + dice.normal(0, 0.1, weight.shape) for weight in model.get_weights()])
+    model.set_weights(
+        [weight + dice.normal(0, 0.1, weight.shape) for weight in model.get_weights()]
+    )
     ctranslate2_writer.write(tmp_path, model, tokenizers, 40)
     source, target = ([int(i) for i in dice.integers(4, size, length)] for length in (9, 12))
-    (found,) = ask(SCORE, tmp_path, about=[[tokenizers.source.pieces(source)], [tokenizers.target.pieces(target)]])
+    (found,) = ask(
+        SCORE,
+        tmp_path,
+        about=[[tokenizers.source.pieces(source)], [tokenizers.target.pieces(target)]],
+    )
     inputs = {"source": np.array([[*source, END_ID]]), "target": np.array([[START_ID, *target]])}
     logits = model(inputs).numpy()[0].astype(np.float64)
     log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
@@ -99,16 +105,27 @@ def test_manifest_and_files(version):
     assert (manifest["format"], manifest["dtype"]) == ("ctranslate2", "float32")
     assert list(manifest["parity"]) == ["greedy", "beam"]
     assert manifest["decoding"]["length_penalty"] == 0.0
-    assert {"model.bin", "config.json", "shared_vocabulary.json", "tokenizer.model"} <= set(manifest["files"])
+    assert {"model.bin", "config.json", "shared_vocabulary.json", "tokenizer.model"} <= set(
+        manifest["files"]
+    )
 
 
 def test_the_command_line_writes_the_next_version(version, tiny_run, tmp_path, capsys):
     samples = tmp_path / "samples.txt"
     samples.write_text("\n".join(["", *SENTENCES[:5]]) + "\n")
-    arguments = ["--format", "ctranslate2", "--output", str(version.parent), "--samples", str(samples)]
+    arguments = [
+        "--format",
+        "ctranslate2",
+        "--output",
+        str(version.parent),
+        "--samples",
+        str(samples),
+    ]
     assert main(["export", str(tiny_run), *arguments]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
-    assert lines == [f"{name}: 6 of 6 samples come out as the run's own" for name in ("greedy", "beam")]
+    assert lines == [
+        f"{name}: 6 of 6 samples come out as the run's own" for name in ("greedy", "beam")
+    ]
     assert last == str(version.parent / str(int(version.name) + 1))
 
 

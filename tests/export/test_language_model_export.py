@@ -25,8 +25,15 @@ def generator(counting_run) -> Generator:
 def answers(version, generator):
     pieces = generator.tokenizer.encode(TEXTS)
     longest = max(map(len, pieces))
-    ids = {"ids": [row + [5] * (longest - len(row)) for row in pieces], "lengths": list(map(len, pieces))}
-    requests = [["serving_default", {"text": TEXTS}], ["continue_ids", ids], ["score", {"text": TEXTS}]]
+    ids = {
+        "ids": [row + [5] * (longest - len(row)) for row in pieces],
+        "lengths": list(map(len, pieces)),
+    }
+    requests = [
+        ["serving_default", {"text": TEXTS}],
+        ["continue_ids", ids],
+        ["score", {"text": TEXTS}],
+    ]
     requests += [["serving_default", {"text": [text]}] for text in TEXTS]
     return parity.ask("saved_model", [version, "tensorflow_text"], requests)
 
@@ -62,7 +69,10 @@ def test_manifest_and_signatures_are_those_of_the_contract(version):
             "outputs": {"ids": ids, "lengths": number, "score": real},
         },
         "score": {"inputs": {"text": string}, "outputs": {"log_prob": real, "num_tokens": number}},
-        "serving_default": {"inputs": {"text": string}, "outputs": {"generated_text": string, "score": real}},
+        "serving_default": {
+            "inputs": {"text": string},
+            "outputs": {"generated_text": string, "score": real},
+        },
     }
 
 
@@ -72,12 +82,19 @@ def test_without_text_only_ids_are_continued(counting_run, tmp_path):
     assert list(saved_model_writer.signatures(version)) == ["continue_ids"]
     request = ["continue_ids", {"ids": [[5] * 9, [5] * 9], "lengths": [9, 0]}]
     (found,) = parity.ask("saved_model", [version], [request])
-    assert found["lengths"][0] == 6 and max(found["lengths"]) <= 6 and found["ids"][0][:5] == [5] * 5
+    assert (
+        found["lengths"][0] == 6 and max(found["lengths"]) <= 6 and found["ids"][0][:5] == [5] * 5
+    )
 
 
 def test_what_a_language_model_has_not_is_refused(counting_run, tmp_path):
-    with pytest.raises(ValueError, match="is a language model, which has no choice of beam size and length penalty"):
+    with pytest.raises(
+        ValueError, match="is a language model, which has no choice of beam size and length penalty"
+    ):
         export.saved_model(counting_run, tmp_path / "models", beam_size=2)
-    with pytest.raises(ValueError, match="holds a language model, for `tfformer generate`; this needs a translation"):
+    with pytest.raises(
+        ValueError,
+        match="holds a language model, for `tfformer generate`; this needs a translation",
+    ):
         export.ctranslate2(counting_run, tmp_path / "models")
     assert not (tmp_path / "models").exists()

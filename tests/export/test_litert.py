@@ -27,7 +27,9 @@ from tfformer.export.litert import quantizer as litert_quantizer
 from tfformer.export.litert import writer as litert_writer
 from tfformer.inference.translator import Translator
 
-pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'")
+pytest.importorskip(
+    "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
+)
 
 CLIENT = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 40)]
@@ -41,12 +43,16 @@ def translator(tiny_run):
 
 @pytest.fixture(scope="module")
 def dynamic(tiny_run, tmp_path_factory):
-    return export.tflite(tiny_run, tmp_path_factory.mktemp("dynamic"), beam_size=3, samples=SENTENCES)
+    return export.tflite(
+        tiny_run, tmp_path_factory.mktemp("dynamic"), beam_size=3, samples=SENTENCES
+    )
 
 
 @pytest.fixture(scope="module")
 def static(tiny_run, tmp_path_factory):
-    return export.tflite(tiny_run, tmp_path_factory.mktemp("static"), static=True, beam_size=3, samples=SENTENCES)
+    return export.tflite(
+        tiny_run, tmp_path_factory.mktemp("static"), static=True, beam_size=3, samples=SENTENCES
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +71,9 @@ def client(folder, *options, text=SENTENCES):
     lines = "".join(sentence + "\n" for sentence in text)
     command = [sys.executable, str(CLIENT), str(folder), *options]
     done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8")
-    messages = [line for line in done.stderr.splitlines() if not line.startswith(("INFO", "WARNING"))]
+    messages = [
+        line for line in done.stderr.splitlines() if not line.startswith(("INFO", "WARNING"))
+    ]
     return done.stdout.splitlines(), messages, done.returncode
 
 
@@ -79,12 +87,16 @@ def test_a_batch_translates_like_its_sentences_alone(dynamic, translator):
 
 
 def test_a_static_file_translates_as_the_run_does(static, translator):
-    assert max(map(len, translator.tokenizers.source.encode(SENTENCES))) > 32  # needs the widest signature
+    assert (
+        max(map(len, translator.tokenizers.source.encode(SENTENCES))) > 32
+    )  # needs the widest signature
     assert client(static)[0] == own(translator, 1)
     assert client(static, "--beam")[0] == own(translator, 3)
 
 
-def test_a_compiled_model_translates_as_the_run_does_and_keeps_its_weights(static, translator, tmp_path):
+def test_a_compiled_model_translates_as_the_run_does_and_keeps_its_weights(
+    static, translator, tmp_path
+):
     """The second time with the packed weights that the first has written; a damaged file of them is made anew."""
     cache = tmp_path / "cache"
     assert client(static, "--weight-cache", cache)[0] == own(translator, 1)
@@ -93,7 +105,9 @@ def test_a_compiled_model_translates_as_the_run_does_and_keeps_its_weights(stati
     assert client(static, "--weight-cache", cache, "--beam")[0] == own(translator, 3)
     assert list(cache.iterdir()) == [packed] and packed.stat().st_mtime_ns == when
     packed.write_bytes(written[:1000])
-    assert client(static, "--weight-cache", cache, text=["The dog."])[0] == translator.translate(["The dog."], 1)
+    assert client(static, "--weight-cache", cache, text=["The dog."])[0] == translator.translate(
+        ["The dog."], 1
+    )
     assert packed.read_bytes() == written
 
 
@@ -110,7 +124,11 @@ def test_the_client_brings_no_tensorflow(dynamic):
 def test_a_long_sentence_is_cut_with_a_warning_and_a_blank_one_stays_blank(dynamic):
     found, messages, code = client(dynamic, text=["The dog " * 60, "", "The dog."])
     assert code == 0 and found[1] == "" and found[0] and found[2]
-    assert len(messages) == 1 and messages[0].startswith("warning: line 1 has ") and messages[0].endswith("cut to 39")
+    assert (
+        len(messages) == 1
+        and messages[0].startswith("warning: line 1 has ")
+        and messages[0].endswith("cut to 39")
+    )
 
 
 @pytest.fixture
@@ -121,15 +139,27 @@ def copied(dynamic, tmp_path):
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda folder: (folder / "model.tflite").unlink(), "model.tflite cannot be read (No such file"),
+        (
+            lambda folder: (folder / "model.tflite").unlink(),
+            "model.tflite cannot be read (No such file",
+        ),
         (
             lambda folder: (folder / "model.tflite").write_bytes(b"TFL3"),
             "model.tflite is not the file that was exported",
         ),
-        (lambda folder: (folder / "tokenizer.model").write_bytes(b"x"), "tokenizer.model is not the file that was"),
+        (
+            lambda folder: (folder / "tokenizer.model").write_bytes(b"x"),
+            "tokenizer.model is not the file that was",
+        ),
         (lambda folder: (folder / "manifest.json").unlink(), "manifest.json cannot be read"),
-        (lambda folder: (folder / "manifest.json").write_text("[1, 2]"), "does not describe a LiteRT model"),
-        (lambda folder: (folder / "manifest.json").write_text('{"format": "tflite"}'), "does not describe a LiteRT"),
+        (
+            lambda folder: (folder / "manifest.json").write_text("[1, 2]"),
+            "does not describe a LiteRT model",
+        ),
+        (
+            lambda folder: (folder / "manifest.json").write_text('{"format": "tflite"}'),
+            "does not describe a LiteRT",
+        ),
         (
             lambda folder: (folder / "manifest.json").write_text('{"format": "saved_model"}'),
             "export with --format tflite",
@@ -145,12 +175,18 @@ def test_the_client_says_in_one_line_what_is_wrong(copied, spoil, message):
 def test_the_client_names_a_line_that_is_no_text(dynamic):
     command = [sys.executable, str(CLIENT), str(dynamic)]
     done = subprocess.run(command, input=b"The dog.\n\xff\xfe\n", capture_output=True)
-    assert done.returncode == 2 and b"line 2 is not UTF-8" in done.stderr and b"Traceback" not in done.stderr
+    assert (
+        done.returncode == 2
+        and b"line 2 is not UTF-8" in done.stderr
+        and b"Traceback" not in done.stderr
+    )
 
 
 def test_packed_weights_need_a_static_file(dynamic, tmp_path):
     assert client(dynamic, "--weight-cache", tmp_path / "cache")[1:] == (
-        [f"translate.py: --weight-cache needs fixed shapes, which {dynamic} has not; export with --static"],
+        [
+            f"translate.py: --weight-cache needs fixed shapes, which {dynamic} has not; export with --static"
+        ],
         2,
     )
     assert not (tmp_path / "cache").exists()
@@ -182,13 +218,20 @@ def test_what_stands_past_the_length_does_not_matter(static, dynamic):
 def test_every_shape_of_a_static_file_is_fixed(static):
     model = flatbuffer_utils.read_model(str(static / "model.tflite"))
     free = [
-        t for graph in model.subgraphs for t in graph.tensors if t.shapeSignature is not None and -1 in t.shapeSignature
+        t
+        for graph in model.subgraphs
+        for t in graph.tensors
+        if t.shapeSignature is not None and -1 in t.shapeSignature
     ]
     assert free == []
 
 
 def test_a_static_file_has_each_search_in_each_width(static):
-    names = {f"{search}{width}" for search in ("translate", "translate_beam") for width in ("", "_16", "_32")}
+    names = {
+        f"{search}{width}"
+        for search in ("translate", "translate_beam")
+        for width in ("", "_16", "_32")
+    }
     assert set(litert_writer.signatures(static / "model.tflite")) == names
 
 
@@ -217,21 +260,40 @@ def test_int8_weights_are_the_weights_to_half_a_step(int8, translator):
     model = flatbuffer_utils.read_model(str(int8 / "model.tflite"))
     weights = {np.asarray(w).shape: np.asarray(w) for w in translator.model.weights}
     embedding = weights[(500, 64)]
-    tensors = {t.buffer: t for graph in model.subgraphs for t in graph.tensors if np.array_equal(t.shape, [500, 64])}
+    tensors = {
+        t.buffer: t
+        for graph in model.subgraphs
+        for t in graph.tensors
+        if np.array_equal(t.shape, [500, 64])
+    }
     (tensor,) = tensors.values()  # stored once, for both ends
     scales = tensor.quantization.scale[:, np.newaxis]
     rounded = model.buffers[tensor.buffer].data.view(np.int8).reshape(500, 64) * scales
     assert (np.abs(rounded - embedding) < 0.5001 * scales).all()
-    np.testing.assert_allclose(tensor.quantization.scale, np.abs(embedding).max(axis=1) / 127, rtol=1e-6)
+    np.testing.assert_allclose(
+        tensor.quantization.scale, np.abs(embedding).max(axis=1) / 127, rtol=1e-6
+    )
 
 
 def test_int8_stores_a_byte_for_each_weight(int8, translator):
     model = flatbuffer_utils.read_model(str(int8 / "model.tflite"))
-    stored = {t.buffer: t for graph in model.subgraphs for t in graph.tensors if t.type == schema.TensorType.INT8}
+    stored = {
+        t.buffer: t
+        for graph in model.subgraphs
+        for t in graph.tensors
+        if t.type == schema.TensorType.INT8
+    }
     matrices = [np.asarray(weight) for weight in translator.model.weights if len(weight.shape) > 1]
     wide = sum(matrix.size for matrix in matrices)
     assert sum(len(model.buffers[number].data) for number in stored) == wide
-    assert max(len(b.data) for n, b in enumerate(model.buffers) if n not in stored and b.data is not None) < 0.1 * wide
+    assert (
+        max(
+            len(b.data)
+            for n, b in enumerate(model.buffers)
+            if n not in stored and b.data is not None
+        )
+        < 0.1 * wide
+    )
 
 
 def test_what_int8_costs_is_measured(int8, translator):
@@ -241,7 +303,9 @@ def test_what_int8_costs_is_measured(int8, translator):
     exported = sacrebleu.corpus_bleu(client(int8, text=sources)[0], [references]).score
     run = sacrebleu.corpus_bleu(translator.translate(sources, 1), [references]).score
     assert bleu["sentences"] == 50 and bleu["exported"] == pytest.approx(exported, abs=0.01)
-    assert bleu["run"] == pytest.approx(run, abs=0.01) and bleu["loss"] == pytest.approx(run - exported, abs=0.02)
+    assert bleu["run"] == pytest.approx(run, abs=0.01) and bleu["loss"] == pytest.approx(
+        run - exported, abs=0.02
+    )
 
 
 def test_a_matrix_that_something_else_reads_stays_as_it_is():
@@ -266,9 +330,13 @@ def test_a_matrix_that_something_else_reads_stays_as_it_is():
 
 def test_metadata_is_read_by_the_format_alone():
     """By the fields' places in TensorFlow Lite's schema: name 0, description 1, version 2, subgraphs 3, licence 5."""
-    content = litert_metadata.metadata("A", "B", "1", "C", [("ids", "in")], [("score", "out"), ("ids", "")])
+    content = litert_metadata.metadata(
+        "A", "B", "1", "C", [("ids", "in")], [("score", "out"), ("ids", "")]
+    )
     assert content[4:8] == b"M001"
-    root = flatbuffers.table.Table(content, flatbuffers.encode.Get(number_types.UOffsetTFlags.packer_type, content, 0))
+    root = flatbuffers.table.Table(
+        content, flatbuffers.encode.Get(number_types.UOffsetTFlags.packer_type, content, 0)
+    )
 
     def text(table, place):
         return table.String(table.Offset(4 + 2 * place) + table.Pos).decode()
@@ -276,12 +344,17 @@ def test_metadata_is_read_by_the_format_alone():
     def tables(table, place):
         start = table.Vector(table.Offset(4 + 2 * place))
         count = table.VectorLen(table.Offset(4 + 2 * place))
-        return [flatbuffers.table.Table(content, table.Indirect(start + 4 * n)) for n in range(count)]
+        return [
+            flatbuffers.table.Table(content, table.Indirect(start + 4 * n)) for n in range(count)
+        ]
 
     assert [text(root, place) for place in (0, 1, 2, 5)] == ["A", "B", "1", "C"]
     (subgraph,) = tables(root, 3)
     assert [(text(t, 0), text(t, 1)) for t in tables(subgraph, 2)] == [("ids", "in")]
-    assert [(text(t, 0), text(t, 1)) for t in tables(subgraph, 3)] == [("score", "out"), ("ids", "")]
+    assert [(text(t, 0), text(t, 1)) for t in tables(subgraph, 3)] == [
+        ("score", "out"),
+        ("ids", ""),
+    ]
 
 
 def test_an_exported_file_holds_its_metadata(dynamic):
@@ -292,9 +365,20 @@ def test_an_exported_file_holds_its_metadata(dynamic):
 
 def test_what_lies_beside_the_model(dynamic, tiny_run):
     manifest = json.loads((dynamic / "manifest.json").read_text())
-    assert (manifest["format"], manifest["quantize"], manifest["static"]) == ("tflite", "none", False)
-    assert all(found["identical"] == found["sentences"] == len(SENTENCES) for found in manifest["parity"].values())
-    assert sorted(manifest["digests"]) == sorted(manifest["files"]) == ["model.tflite", "tokenizer.model"]
+    assert (manifest["format"], manifest["quantize"], manifest["static"]) == (
+        "tflite",
+        "none",
+        False,
+    )
+    assert all(
+        found["identical"] == found["sentences"] == len(SENTENCES)
+        for found in manifest["parity"].values()
+    )
+    assert (
+        sorted(manifest["digests"])
+        == sorted(manifest["files"])
+        == ["model.tflite", "tokenizer.model"]
+    )
     card = (dynamic / "README.md").read_text()
     assert manifest["digests"]["model.tflite"] in card and "`translate_beam`" in card
     assert "TF Text" not in card
@@ -313,14 +397,21 @@ def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
 @pytest.mark.slow
 def test_text_of_random_pieces_comes_out_as_by_ids(tiny_run, tmp_path):
     """Some of their translations begin with blanks alone, which TF Text by itself would write."""
-    manifest = json.loads((export.tflite(tiny_run, tmp_path, with_text=True) / "manifest.json").read_text())
+    manifest = json.loads(
+        (export.tflite(tiny_run, tmp_path, with_text=True) / "manifest.json").read_text()
+    )
     found = manifest["parity"]["translate_text"]
     assert found["identical"] == found["sentences"] >= 30
 
 
 def test_a_tokenizer_that_reads_otherwise_is_refused():
-    found = {"translate": (1, [("a", 0.0), ("b", 0.0)]), "translate_text": (1, [("a", 0.0), ("c", 0.0)])}
-    with pytest.raises(ValueError, match=r"1 of 2 samples come out otherwise with TF Text.*leave out --text"):
+    found = {
+        "translate": (1, [("a", 0.0), ("b", 0.0)]),
+        "translate_text": (1, [("a", 0.0), ("c", 0.0)]),
+    }
+    with pytest.raises(
+        ValueError, match=r"1 of 2 samples come out otherwise with TF Text.*leave out --text"
+    ):
         parity.check_text(found)
 
 
@@ -328,7 +419,10 @@ def test_a_tokenizer_that_reads_otherwise_is_refused():
     "arguments, message",
     [
         ({"quantize": "int4"}, "quantize='int4' is not known; choose one of none, int8, float16"),
-        ({"static": True, "with_text": True}, "text has no fixed shape; choose --static or --text, not both"),
+        (
+            {"static": True, "with_text": True},
+            "text has no fixed shape; choose --static or --text, not both",
+        ),
         ({"max_length": 1}, "max_length=1 must be at least 2"),
     ],
 )
@@ -340,11 +434,28 @@ def test_settings_are_checked_before_anything_is_written(tiny_run, tmp_path, arg
 
 def test_without_litert_the_error_names_the_extra(tiny_run, tmp_path, monkeypatch):
     found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ai_edge_litert" else found(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "ai_edge_litert" else found(name)
+    )
     with pytest.raises(ValueError, match=r"pip install 'tfformer\[litert\]'"):
         export.tflite(tiny_run, tmp_path / "models")
 
 
 def test_an_option_of_another_format(tiny_run, tmp_path, capsys):
-    code = main(["export", str(tiny_run), "--format", "saved_model", "--output", str(tmp_path), "--quantize", "int8"])
-    assert code == 2 and "--format saved_model has no choice of quantize; leave it out" in capsys.readouterr().err
+    code = main(
+        [
+            "export",
+            str(tiny_run),
+            "--format",
+            "saved_model",
+            "--output",
+            str(tmp_path),
+            "--quantize",
+            "int8",
+        ]
+    )
+    assert (
+        code == 2
+        and "--format saved_model has no choice of quantize; leave it out"
+        in capsys.readouterr().err
+    )

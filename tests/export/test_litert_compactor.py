@@ -11,7 +11,9 @@ from tensorflow.lite.tools import flatbuffer_utils
 from tfformer.export import parity
 from tfformer.export.litert import compactor as litert_compactor
 
-pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'")
+pytest.importorskip(
+    "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
+)
 
 TABLE = np.random.default_rng(1).normal(size=(64, 32)).astype(np.float32)
 
@@ -28,7 +30,9 @@ def two_widths(tmp_path):
 
     functions = {f"add_{width}": over(width) for width in (64, 48)}
     tf.saved_model.save(tf.Module(), str(tmp_path), signatures=functions)
-    converter = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path), signature_keys=list(functions))
+    converter = tf.lite.TFLiteConverter.from_saved_model(
+        str(tmp_path), signature_keys=list(functions)
+    )
     return flatbuffer_utils.convert_bytearray_to_object(converter.convert())
 
 
@@ -49,7 +53,9 @@ def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths):
     """Zeros (40, 32) and, of the same bytes, (1280,) and whole numbers: each is filled in as what it is, or stays."""
     graph = two_widths.subgraphs[0]
     (zeros,) = [
-        t for t in graph.tensors if tuple(t.shape) == (40, 32) and two_widths.buffers[t.buffer].data is not None
+        t
+        for t in graph.tensors
+        if tuple(t.shape) == (40, 32) and two_widths.buffers[t.buffer].data is not None
     ]
     flat, whole = copy.copy(zeros), copy.copy(zeros)
     flat.shape, whole.type = np.array([1280], np.int32), schema.TensorType.INT32
@@ -66,7 +72,10 @@ def test_equal_tables_are_written_once(two_widths):
     litert_compactor.compact(two_widths)
     file = schema.Model.GetRootAs(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     one, other = file.Subgraphs(0), file.Subgraphs(1)
-    assert one.OperatorsLength() == other.OperatorsLength() >= 3 and one.TensorsLength() == other.TensorsLength()
+    assert (
+        one.OperatorsLength() == other.OperatorsLength() >= 3
+        and one.TensorsLength() == other.TensorsLength()
+    )
     for number in range(one.OperatorsLength()):
         assert one.Operators(number)._tab.Pos == other.Operators(number)._tab.Pos
     for number in range(one.TensorsLength()):

@@ -89,7 +89,10 @@ def answers(version, translator):
         "scores": ["score", {"source": SENTENCES, "target": greedy}],
         "odd scores": [
             "score",
-            {"source": ["", "The dog.", "The dog."], "target": ["Der Hund.", "", "Der Hund. " * 99]},
+            {
+                "source": ["", "The dog.", "The dog."],
+                "target": ["Der Hund.", "", "Der Hund. " * 99],
+            },
         ],
         "blank": ["serving_default", {"text": ["", "  "]}],
         "blank beam": ["translate_beam", {"text": ["", "  "]}],
@@ -98,13 +101,22 @@ def answers(version, translator):
             {"text": [text.decode("utf-8", "surrogateescape") for text in HOSTILE.values()]},
         ],
     }
-    requests |= {f"alone {n}": ["serving_default", {"text": [text]}] for n, text in enumerate(SENTENCES)}
+    requests |= {
+        f"alone {n}": ["serving_default", {"text": [text]}] for n, text in enumerate(SENTENCES)
+    }
     requests |= {
         f"hostile {name}": ["serving_default", {"text": [text.decode("utf-8", "surrogateescape")]}]
         for name, text in HOSTILE.items()
     }
     command = [sys.executable, "-c", SERVE, str(version)]
-    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, text=True, cwd=version, timeout=300)
+    done = subprocess.run(
+        command,
+        input=json.dumps(requests),
+        capture_output=True,
+        text=True,
+        cwd=version,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
 
@@ -135,7 +147,9 @@ def test_every_beam_is_the_runs_own(answers, translator):
     for (texts, scores), hypotheses in zip(found, expected, strict=True):
         places = [place for place, score in enumerate(scores) if score > -1e8]
         assert [texts[place] for place in places] == [hypothesis.text for hypothesis in hypotheses]
-        np.testing.assert_allclose([scores[p] for p in places], [h.score for h in hypotheses], atol=1e-4)
+        np.testing.assert_allclose(
+            [scores[p] for p in places], [h.score for h in hypotheses], atol=1e-4
+        )
 
 
 def test_ids_are_those_of_the_text(answers, translator):
@@ -144,7 +158,9 @@ def test_ids_are_those_of_the_text(answers, translator):
     assert texts == answers["greedy"]["translation"]
     np.testing.assert_allclose(found["score"], answers["greedy"]["score"], atol=1e-4)
     for row, length in zip(found["ids"], found["lengths"], strict=True):
-        assert all(row[:length]) and not any(row[length:]) and END_ID not in row[: max(0, length - 1)]
+        assert (
+            all(row[:length]) and not any(row[length:]) and END_ID not in row[: max(0, length - 1)]
+        )
     assert max(found["lengths"]) == len(found["ids"][0])
 
 
@@ -164,12 +180,21 @@ def test_scores_are_the_log_probabilities_of_teacher_forcing(answers, translator
     for n, (source, target) in enumerate(zip(SENTENCES, greedy, strict=True)):
         source_ids, target_ids = (
             [*tokenizer.encode([text])[0][: translator.max_length - 1], END_ID]
-            for tokenizer, text in ((translator.tokenizers.source, source), (translator.tokenizers.target, target))
+            for tokenizer, text in (
+                (translator.tokenizers.source, source),
+                (translator.tokenizers.target, target),
+            )
         )
         if source_ids == [END_ID]:
-            assert (answers["scores"]["log_prob"][n], answers["scores"]["num_tokens"][n]) == (0.0, 0)
+            assert (answers["scores"]["log_prob"][n], answers["scores"]["num_tokens"][n]) == (
+                0.0,
+                0,
+            )
             continue
-        inputs = {"source": np.array([source_ids]), "target": np.array([[START_ID, *target_ids[:-1]]])}
+        inputs = {
+            "source": np.array([source_ids]),
+            "target": np.array([[START_ID, *target_ids[:-1]]]),
+        }
         logits = translator.model(inputs).numpy()[0].astype(np.float64)
         log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         expected = log_probs[np.arange(len(target_ids)), target_ids].sum()
@@ -179,12 +204,16 @@ def test_scores_are_the_log_probabilities_of_teacher_forcing(answers, translator
 
 def test_scores_are_the_runs_own(answers, translator):
     scored = translator.score(SENTENCES, [translation.text for translation in own(translator, 1)])
-    np.testing.assert_allclose(answers["scores"]["log_prob"], [one.log_prob for one in scored], atol=1e-3)
+    np.testing.assert_allclose(
+        answers["scores"]["log_prob"], [one.log_prob for one in scored], atol=1e-3
+    )
     assert answers["scores"]["num_tokens"] == [len(one.tokens) for one in scored]
 
 
 def test_scores_of_nothing_and_of_too_much(answers, translator):
-    nothing, empty, long = zip(answers["odd scores"]["log_prob"], answers["odd scores"]["num_tokens"], strict=True)
+    nothing, empty, long = zip(
+        answers["odd scores"]["log_prob"], answers["odd scores"]["num_tokens"], strict=True
+    )
     assert nothing == (0.0, 0)
     assert empty[0] < 0 and empty[1] == 1  # the end token alone
     assert long[0] < 0 and long[1] == translator.max_length
@@ -209,7 +238,9 @@ def test_hostile_text_is_translated_like_any_other(answers, name):
 def test_text_beyond_what_the_model_takes_is_cut_as_the_run_cuts_it(answers, translator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        assert answers["hostile words"]["translation"] == translator.translate([HOSTILE["words"].decode()], beam_size=1)
+        assert answers["hostile words"]["translation"] == translator.translate(
+            [HOSTILE["words"].decode()], beam_size=1
+        )
 
 
 @pytest.mark.slow
@@ -222,7 +253,9 @@ def test_cpp_loader_translates_the_same(version, translator, tmp_path):
     libraries = [folder / "libtensorflow_cc.so.2", folder / "libtensorflow_framework.so.2"]
     source = Path(__file__).parents[1] / "support" / "saved_model_loader.cc"
     flags = ["-w", "-O0", *tf.sysconfig.get_compile_flags(), f"-Wl,-rpath,{folder}"]
-    subprocess.run(["g++", *flags, str(source), "-o", str(program), *map(str, libraries)], check=True)
+    subprocess.run(
+        ["g++", *flags, str(source), "-o", str(program), *map(str, libraries)], check=True
+    )
     text_folder = Path(importlib.util.find_spec("tensorflow_text").origin).parent
     operations = text_folder / "python" / "ops" / "_sentencepiece_tokenizer.so"
     sentences = [sentence for sentence in SENTENCES if "\0" not in sentence]
@@ -237,7 +270,9 @@ def test_cpp_loader_translates_the_same(version, translator, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         assert translated("serving_default") == translator.translate(sentences, beam_size=1)
-        assert translated("translate_beam")[:: translator.decoding.beam_size] == translator.translate(sentences)
+        assert translated("translate_beam")[
+            :: translator.decoding.beam_size
+        ] == translator.translate(sentences)
 
 
 @pytest.mark.slow
@@ -246,18 +281,28 @@ def test_the_check_refuses_what_the_cpp_loader_refuses(translator, tmp_path):
     module = tf.Module()
     module.model = translator.model
     signature = tf.function(
-        lambda ids: {"memory": translator.model.encode(ids)[0]}, input_signature=[tf.TensorSpec((None, None), tf.int32)]
+        lambda ids: {"memory": translator.model.encode(ids)[0]},
+        input_signature=[tf.TensorSpec((None, None), tf.int32)],
     )
     tf.saved_model.save(module, str(tmp_path), signatures={"encode": signature})
-    assert tf.saved_model.load(str(tmp_path)).signatures["encode"](ids=tf.constant([[4, 3]])) is not None
+    assert (
+        tf.saved_model.load(str(tmp_path)).signatures["encode"](ids=tf.constant([[4, 3]]))
+        is not None
+    )
     with pytest.raises(ValueError, match="cannot be run by another process"):
         parity.ask("saved_model", [tmp_path], [["encode", {"ids": [[4, 3]]}]])
 
 
 def test_manifest_says_what_was_written(version, translator, tiny_run):
     manifest = json.loads((version / "manifest.json").read_text())
-    files = {str(path.relative_to(version)): path.stat().st_size for path in version.rglob("*") if path.is_file()}
-    assert manifest["files"] == {name: size for name, size in files.items() if name != "manifest.json"}
+    files = {
+        str(path.relative_to(version)): path.stat().st_size
+        for path in version.rglob("*")
+        if path.is_file()
+    }
+    assert manifest["files"] == {
+        name: size for name, size in files.items() if name != "manifest.json"
+    }
     digest = hashlib.sha256((version / "tokenizer.model").read_bytes()).hexdigest()
     assert manifest["tokenizers"] == {"tokenizer.model": digest}
     settings = json.loads((tiny_run / "config.json").read_text())
@@ -283,7 +328,10 @@ def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, transla
             "inputs": {"source": string, "target": string},
             "outputs": {"log_prob": real, "num_tokens": number},
         },
-        "serving_default": {"inputs": {"text": string}, "outputs": {"translation": string, "score": real}},
+        "serving_default": {
+            "inputs": {"text": string},
+            "outputs": {"translation": string, "score": real},
+        },
         "translate_beam": {"inputs": {"text": string}, "outputs": beam},
         "translate_ids": {
             "inputs": {"ids": ids, "lengths": number},
@@ -302,7 +350,9 @@ def test_the_warm_up_requests_are_such_as_tensorflow_serving_reads_and_can_be_ru
         assert log.WhichOneof("log_type") == "predict_log"
         request = log.predict_log.request
         warmed_up.append(request.model_spec.signature_name)
-        inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
+        inputs = {
+            name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()
+        }
         outputs = signatures[request.model_spec.signature_name](**inputs)
         assert all(len(values) == 1 for values in outputs.values())
     assert sorted(warmed_up) == sorted(saved_model_writer.signatures(version))
@@ -312,7 +362,11 @@ def test_readme_names_every_signature_and_key(version):
     readme = (Path(__file__).parents[2] / "export" / "README.md").read_text(encoding="utf-8")
     manifest = json.loads((version / "manifest.json").read_text())
     signatures = manifest["signatures"]
-    names = [*manifest, *signatures, *(n for s in signatures.values() for side in s.values() for n in side)]
+    names = [
+        *manifest,
+        *signatures,
+        *(n for s in signatures.values() for side in s.values() for n in side),
+    ]
     assert [name for name in names if f"`{name}`" not in readme] == []
 
 
@@ -323,7 +377,9 @@ def test_without_text_there_is_no_text(tiny_run, tmp_path):
     warmup = (version / "assets.extra" / "tf_serving_warmup_requests").read_bytes()
     assert b"translate_ids" in warmup and b"serving_default" not in warmup
     assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
-    (found,) = parity.ask("saved_model", [version], [["translate_ids", {"ids": [[50] * 90], "lengths": [90]}]])
+    (found,) = parity.ask(
+        "saved_model", [version], [["translate_ids", {"ids": [[50] * 90], "lengths": [90]}]]
+    )
     assert found["lengths"][0] <= 20
     assert json.loads((version / "manifest.json").read_text())["decoding"]["max_length"] == 20
 
@@ -334,7 +390,9 @@ def test_bfloat16_is_measured_and_half_the_size(tiny_run, version, tmp_path):
     manifest = json.loads((half / "manifest.json").read_text())
     assert manifest["dtype"] == "bfloat16"
     assert {measured["sentences"] for measured in manifest["parity"].values()} == {len(SENTENCES)}
-    assert all(measured["identical"] > len(SENTENCES) / 4 for measured in manifest["parity"].values())
+    assert all(
+        measured["identical"] > len(SENTENCES) / 4 for measured in manifest["parity"].values()
+    )
     weights = "variables/variables.data-00000-of-00001"
     assert (half / weights).stat().st_size < 0.6 * (version / weights).stat().st_size
 
@@ -351,8 +409,14 @@ def test_versions_count_up_and_are_never_touched(tiny_run, tmp_path):
     before = contents(tmp_path)
     version = export.saved_model(tiny_run, tmp_path, with_text=False)
     assert version == tmp_path / "8"
-    assert {path: text for path, text in contents(tmp_path).items() if version not in (path, *path.parents)} == before
-    assert version.stat().st_mode & 0o055 == 0o055 & ~current_umask()  # the server may be another user
+    assert {
+        path: text
+        for path, text in contents(tmp_path).items()
+        if version not in (path, *path.parents)
+    } == before
+    assert (
+        version.stat().st_mode & 0o055 == 0o055 & ~current_umask()
+    )  # the server may be another user
 
 
 def current_umask():
@@ -369,7 +433,9 @@ def test_an_artefact_that_translates_differently_is_not_kept(tiny_run, tmp_path,
         return cast
 
     monkeypatch.setattr(export, "_cast", broken)
-    with pytest.raises(ValueError, match=r"gave the run's translation for .* of 32 samples.*is not kept"):
+    with pytest.raises(
+        ValueError, match=r"gave the run's translation for .* of 32 samples.*is not kept"
+    ):
         export.saved_model(tiny_run, tmp_path / "new" / "models", with_text=False)
     assert list(tmp_path.iterdir()) == []
 
@@ -405,7 +471,9 @@ def command_line(capsys, *arguments):
 
 def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):
     (tmp_path / "file").write_text("kept")
-    code, message = command_line(capsys, tiny_run, "--format", "saved_model", "--output", tmp_path / "file" / "models")
+    code, message = command_line(
+        capsys, tiny_run, "--format", "saved_model", "--output", tmp_path / "file" / "models"
+    )
     assert code == 2 and message.count("\n") == 1 and "Not a directory" in message
     assert (tmp_path / "file").read_text() == "kept"
 
@@ -413,7 +481,16 @@ def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):
 @pytest.mark.slow
 def test_a_full_disk_is_one_line_and_leaves_nothing(tiny_run, tmp_path):
     """No file may grow past 100 kB: the weights do not fit."""
-    command = [sys.executable, "-m", "tfformer", "export", tiny_run, "--format", "saved_model", "--no-text"]
+    command = [
+        sys.executable,
+        "-m",
+        "tfformer",
+        "export",
+        tiny_run,
+        "--format",
+        "saved_model",
+        "--no-text",
+    ]
     done = subprocess.run(
         [*map(str, command), "--output", str(tmp_path / "models")],
         cwd=Path(__file__).parents[2],
@@ -427,6 +504,17 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tiny_run, tmp_path):
 
 
 def test_an_option_that_the_format_has_not(tiny_run, tmp_path, capsys):
-    arguments = ("--format", "ctranslate2", "--output", tmp_path, "--no-text", "--dtype", "bfloat16")
+    arguments = (
+        "--format",
+        "ctranslate2",
+        "--output",
+        tmp_path,
+        "--no-text",
+        "--dtype",
+        "bfloat16",
+    )
     code, message = command_line(capsys, tiny_run, *arguments)
-    assert (code, message) == (2, "tfformer: --format ctranslate2 has no choice of dtype, with_text; leave it out\n")
+    assert (code, message) == (
+        2,
+        "tfformer: --format ctranslate2 has no choice of dtype, with_text; leave it out\n",
+    )

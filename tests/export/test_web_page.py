@@ -29,7 +29,9 @@ MISSING = [name for name, path in PROGRAMS.items() if path is None]
 def programs():
     if MISSING:
         pytest.skip(f"{' and '.join(MISSING)} not installed")
-    pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'")
+    pytest.importorskip(
+        "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,9 @@ def page(programs, tiny_run, tmp_path_factory):
 
 def browse(folder, sentences):
     command = ["node", str(web_page.SOURCES / "test" / "browser.mjs"), str(folder), CHROMIUM]
-    done = subprocess.run(command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", timeout=300)
+    done = subprocess.run(
+        command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", timeout=300
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
 
@@ -49,24 +53,40 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     found = browse(page, [*SENTENCES, "", "The dog " * 60])
     assert found["state"] == "Ready."
     translator = Translator.load(tiny_run)
-    expected, _ = parity.litert_greedy(page / "model" / "model.tflite", translator, SENTENCES, static=True)
+    expected, _ = parity.litert_greedy(
+        page / "model" / "model.tflite", translator, SENTENCES, static=True
+    )
     *translations, blank, long = found["translations"]
     assert [translation["ids"] for translation in translations] == expected
-    assert [translation["text"] for translation in translations] == translator.tokenizers.target.decode(expected)
+    assert [
+        translation["text"] for translation in translations
+    ] == translator.tokenizers.target.decode(expected)
     assert (blank["text"], blank["ids"], blank["cut"]) == ("", [], False)
-    assert long["cut"] and long["ids"] and (END_ID in long["ids"] or len(long["ids"]) == translator.max_length)
+    assert (
+        long["cut"]
+        and long["ids"]
+        and (END_ID in long["ids"] or len(long["ids"]) == translator.max_length)
+    )
     assert found["typed"] == found["offline"] == translations[0]["text"]
     assert found["origins"] == ["own"] and found["fitsAPhone"]
-    assert found["shown"]["model"].startswith("float16, ") and found["shown"]["memory"].endswith(" MB")
+    assert found["shown"]["model"].startswith("float16, ") and found["shown"]["memory"].endswith(
+        " MB"
+    )
     assert int(found["shown"]["speed"]) > 0
 
 
 @pytest.mark.slow
-def test_of_int8_the_browser_gives_the_tokens_of_python_but_for_near_ties(programs, tiny_run, tmp_path):
+def test_of_int8_the_browser_gives_the_tokens_of_python_but_for_near_ties(
+    programs, tiny_run, tmp_path
+):
     page = export.web(tiny_run, tmp_path, quantize="int8")
     found, translator = browse(page, SENTENCES), Translator.load(tiny_run)
-    expected, _ = parity.litert_greedy(page / "model" / "model.tflite", translator, SENTENCES, static=True)
-    same = [row["ids"] == python for row, python in zip(found["translations"], expected, strict=True)]
+    expected, _ = parity.litert_greedy(
+        page / "model" / "model.tflite", translator, SENTENCES, static=True
+    )
+    same = [
+        row["ids"] == python for row, python in zip(found["translations"], expected, strict=True)
+    ]
     assert sum(same) >= len(SENTENCES) - 2 and found["shown"]["model"].startswith("int8, ")
 
 
@@ -79,11 +99,20 @@ def other_letters(path):
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda model: (model / "model.tflite").write_bytes(b"TFL3"), "model.tflite is not the file that was exported"),
-        (lambda model: other_letters(model / "tokenizer.model"), "tokenizer.model is not the file that was exported"),
+        (
+            lambda model: (model / "model.tflite").write_bytes(b"TFL3"),
+            "model.tflite is not the file that was exported",
+        ),
+        (
+            lambda model: other_letters(model / "tokenizer.model"),
+            "tokenizer.model is not the file that was exported",
+        ),
         (lambda model: (model / "tokenizer.model").unlink(), "tokenizer.model is missing (404)"),
         (lambda model: (model / "manifest.json").write_text("null"), "export with --format web"),
-        (lambda model: (model / "manifest.json").write_text('{"format": "saved_model"}'), "export with --format web"),
+        (
+            lambda model: (model / "manifest.json").write_text('{"format": "saved_model"}'),
+            "export with --format web",
+        ),
     ],
 )
 def test_the_page_says_what_is_wrong_with_its_files(page, tmp_path, spoil, message):
@@ -93,14 +122,19 @@ def test_the_page_says_what_is_wrong_with_its_files(page, tmp_path, spoil, messa
 
 
 def test_without_sources_the_error_says_where_they_would_be(tmp_path):
-    with pytest.raises(ValueError, match=f"the page's sources are not at {tmp_path}; install tfformer from a checkout"):
+    with pytest.raises(
+        ValueError,
+        match=f"the page's sources are not at {tmp_path}; install tfformer from a checkout",
+    ):
         web_page.built(tmp_path)
 
 
 def test_without_npm_the_error_names_it(tmp_path, monkeypatch):
     (tmp_path / "package.json").write_text("{}")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ValueError, match=r"has to be built, and npm is not installed; install Node\.js 20 or newer"):
+    with pytest.raises(
+        ValueError, match=r"has to be built, and npm is not installed; install Node\.js 20 or newer"
+    ):
         web_page.built(tmp_path)
 
 
@@ -142,7 +176,9 @@ def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_
         model = web_page.write(built, folder)
         (model / "model.tflite").write_text(weights)
         web_page.set_version(folder)
-        versions += re.findall(r'const VERSION = "([0-9a-f]{16})";', (folder / "service_worker.js").read_text())
+        versions += re.findall(
+            r'const VERSION = "([0-9a-f]{16})";', (folder / "service_worker.js").read_text()
+        )
     assert len(versions) == 4 and versions[0] == versions[1] and len(set(versions)) == 3
 
 
@@ -165,7 +201,9 @@ class QuietHandler(SimpleHTTPRequestHandler):
 def served_page(page, tmp_path):
     """A copy of the page's folder, and the address at which it is served."""
     folder = Path(shutil.copytree(page, tmp_path / "served"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=folder)) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(QuietHandler, directory=folder)
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield folder, f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
@@ -178,7 +216,9 @@ def test_a_damaged_file_that_was_kept_is_asked_for_again(browser, served_page):
     exported = tokenizer.read_bytes()
     other_letters(tokenizer)
     browser.open(address)
-    browser.until(f"{STATE}.includes('tokenizer.model is not the file that was exported')", True, seconds=120)
+    browser.until(
+        f"{STATE}.includes('tokenizer.model is not the file that was exported')", True, seconds=120
+    )
     tokenizer.write_bytes(exported)
     browser.open(address)
     browser.until(STATE, "Ready.", seconds=120)
@@ -188,12 +228,18 @@ def test_a_damaged_file_that_was_kept_is_asked_for_again(browser, served_page):
 def test_a_new_export_takes_the_place_of_the_one_before(browser, served_page):
     """The visit that finds it still has the page before, whole; the next one has the new page, and nothing else."""
     folder, address = served_page
-    index, worker, version = folder / "index.html", folder / "service_worker.js", "of the next export"
+    index, worker, version = (
+        folder / "index.html",
+        folder / "service_worker.js",
+        "of the next export",
+    )
     (former,) = re.findall(r'const VERSION = "(\w+)"', worker.read_text(encoding="utf-8"))
     browser.open(address)
     browser.until(STATE, "Ready.", seconds=120)
     browser.until(VERSIONS, f"translate-{former}")
-    text = re.sub("<title>.*?</title>", "<title>The next one</title>", index.read_text(encoding="utf-8"))
+    text = re.sub(
+        "<title>.*?</title>", "<title>The next one</title>", index.read_text(encoding="utf-8")
+    )
     index.write_text(text, encoding="utf-8")
     worker.write_text(worker.read_text(encoding="utf-8").replace(former, version), encoding="utf-8")
     browser.open(address)

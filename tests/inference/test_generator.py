@@ -66,9 +66,17 @@ def test_bits_per_byte_are_those_of_the_file(generator):
 
 def test_sentences_that_are_too_long_are_left_out_of_bits_per_byte(generator, lines):
     long = " ".join(NUMBERS * 5)
-    with pytest.warns(UserWarning, match=r"1 of 25 sentences had more than 31 tokens, the model's most, and were left"):
-        assert generator.bits_per_byte([*lines, long]) == pytest.approx(generator.bits_per_byte(lines))
-    with pytest.raises(ValueError, match=r"1 of 1 sentences had more than 31 tokens, the model's most; give shorter"):
+    with pytest.warns(
+        UserWarning,
+        match=r"1 of 25 sentences had more than 31 tokens, the model's most, and were left",
+    ):
+        assert generator.bits_per_byte([*lines, long]) == pytest.approx(
+            generator.bits_per_byte(lines)
+        )
+    with pytest.raises(
+        ValueError,
+        match=r"1 of 1 sentences had more than 31 tokens, the model's most; give shorter",
+    ):
         generator.bits_per_byte([long])
 
 
@@ -81,7 +89,9 @@ def test_greedy_counts_on_from_any_prefix(generator):
         first = NUMBERS.index(words[0])
         assert words == NUMBERS[first : first + len(words)] and 2 <= len(words) <= 4
         ids, given = ([*generator.tokenizer.encode([part])[0]] for part in (text, prefix))
-        assert score == pytest.approx(stepwise(generator, [*ids, END_ID], first=len(given)), abs=1e-3)
+        assert score == pytest.approx(
+            stepwise(generator, [*ids, END_ID], first=len(given)), abs=1e-3
+        )
 
 
 def test_a_continuation_is_the_same_alone_and_beside_longer_and_shorter_prefixes(generator):
@@ -89,8 +99,12 @@ def test_a_continuation_is_the_same_alone_and_beside_longer_and_shorter_prefixes
     together = generator.complete(prefixes)
     for prefix, continuation in zip(prefixes, together, strict=True):
         [alone] = generator.complete([prefix])
-        assert alone.text == continuation.text and alone.score == pytest.approx(continuation.score, abs=1e-4)
-    assert [c.text for c in generator.complete(prefixes, batch_size=2)] == [c.text for c in together]
+        assert alone.text == continuation.text and alone.score == pytest.approx(
+            continuation.score, abs=1e-4
+        )
+    assert [c.text for c in generator.complete(prefixes, batch_size=2)] == [
+        c.text for c in together
+    ]
 
 
 def test_continuing_equals_recomputing_every_prefix():
@@ -101,7 +115,9 @@ def test_continuing_equals_recomputing_every_prefix():
     prefixes = [[START_ID, 7, 5], [START_ID], [START_ID, 4, 4, 9, 10]]
     padded = np.array([row + [0] * (5 - len(row)) for row in prefixes], np.int32)
     found = continue_prefixes(model, tf.constant(padded), tf.constant([3, 1, 5]), 8, greedy_search)
-    for row, ids, length, score in zip(prefixes, found.ids[:, 0], found.lengths[:, 0], found.scores[:, 0], strict=True):
+    for row, ids, length, score in zip(
+        prefixes, found.ids[:, 0], found.lengths[:, 0], found.scores[:, 0], strict=True
+    ):
         expected, nats = list(row), 0.0
         while len(expected) <= 8 and expected[-1] != END_ID:
             logits = model(np.array([expected]))[0, -1].numpy().astype(np.float64)
@@ -126,7 +142,10 @@ def test_samples_follow_their_seed_and_the_distribution(generator, lines):
 
 def test_a_text_that_is_too_long_is_cut_with_a_warning(generator):
     long = " ".join(NUMBERS * 5)
-    with pytest.warns(UserWarning, match=r"1 of 2 sentences had more than 31 tokens, the model's most, and were cut"):
+    with pytest.warns(
+        UserWarning,
+        match=r"1 of 2 sentences had more than 31 tokens, the model's most, and were cut",
+    ):
         _, cut = generator.complete(["one", long])
     assert long.startswith(cut.text.removesuffix(cut.text.split()[-1]))
     with pytest.warns(UserWarning, match="1 of 1 sentences had more than 31 tokens"):
@@ -141,7 +160,10 @@ def test_settings_that_make_no_sense(generator):
 
 
 def test_a_run_of_the_other_kind_is_refused(counting_run, tiny_run):
-    translation, language = "a translation model, for `tfformer translate`", "a language model, for `tfformer generate`"
+    translation, language = (
+        "a translation model, for `tfformer translate`",
+        "a language model, for `tfformer generate`",
+    )
     with pytest.raises(ValueError, match=f"holds {language}; this needs {translation}"):
         Translator.load(counting_run)
     with pytest.raises(ValueError, match=f"holds {translation}; this needs {language}"):

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfformer.inference.search import LOWEST, beam_search, greedy_search, keep_top_k, keep_top_p, length_penalty, sample
+from tfformer.inference.search import (
+    LOWEST,
+    beam_search,
+    greedy_search,
+    keep_top_k,
+    keep_top_p,
+    length_penalty,
+    sample,
+)
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 ALPHAS = [0.0, 0.6, 1.0]
@@ -22,7 +30,9 @@ class Tree:
     def __init__(self, sentences, vocab_size, depth, seed=0, scale=1.5):
         nodes = sum(vocab_size**n for n in range(depth))
         self.vocab_size = vocab_size
-        self.logits = np.random.default_rng(seed).normal(scale=scale, size=(sentences, nodes, vocab_size))
+        self.logits = np.random.default_rng(seed).normal(
+            scale=scale, size=(sentences, nodes, vocab_size)
+        )
         self.calls = 0
 
     def state(self, sentences, rows_each=1):
@@ -32,7 +42,9 @@ class Tree:
     def __call__(self, ids, step, state):
         self.calls += 1
         node = tf.where(state["node"] < 0, 0, state["node"] * self.vocab_size + ids + 1)
-        logits = tf.gather_nd(tf.constant(self.logits, tf.float32), tf.stack([state["sentence"], node], axis=1))
+        logits = tf.gather_nd(
+            tf.constant(self.logits, tf.float32), tf.stack([state["sentence"], node], axis=1)
+        )
         return logits, {"sentence": state["sentence"], "node": node}
 
     def log_probs(self, sentence, prefix):
@@ -65,12 +77,18 @@ def penalty(length, alpha):
 def n_best(found, sentence):
     """The hypotheses of a sentence as [(ids, score)], without the empty places."""
     ids, lengths, scores = (np.asarray(tensor)[sentence] for tensor in found)
-    return [(row[:n].tolist(), float(s)) for row, n, s in zip(ids, lengths, scores, strict=True) if s > LOWEST / 2]
+    return [
+        (row[:n].tolist(), float(s))
+        for row, n, s in zip(ids, lengths, scores, strict=True)
+        if s > LOWEST / 2
+    ]
 
 
 def assert_same_n_best(actual, expected):
     assert [ids for ids, _ in actual] == [ids for ids, _ in expected]
-    np.testing.assert_allclose([s for _, s in actual], [s for _, s in expected], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        [s for _, s in actual], [s for _, s in expected], rtol=1e-5, atol=1e-5
+    )
 
 
 def scripted(rows):
@@ -87,7 +105,9 @@ def scripted(rows):
 
 
 def test_greedy_ends_at_the_end_token_or_at_the_sentences_own_limit():
-    step_fn, state = scripted([[4, END_ID, 5, 5], [4, 5, 1, 4], [5, 4, 5, END_ID], [END_ID, 4, 4, 4]])
+    step_fn, state = scripted(
+        [[4, END_ID, 5, 5], [4, 5, 1, 4], [5, 4, 5, END_ID], [END_ID, 4, 4, 4]]
+    )
     found = greedy_search(step_fn, state, tf.constant([4, 3, 4, 2]))
     assert found.ids.dtype == found.lengths.dtype == tf.int32
     expected = [[4, END_ID, 0, 0], [4, 5, 1, 0], [5, 4, 5, END_ID], [END_ID, 0, 0, 0]]
@@ -175,7 +195,10 @@ def test_length_penalty_can_prefer_the_longer_of_two(alpha, best):
         return tf.tile(table[step][tf.newaxis], [2, 1]), state
 
     found = beam_search(step_fn, tf.zeros([2]), tf.constant([2]), 2, alpha)
-    assert n_best(found, 0)[0] == (best, pytest.approx({0.0: -0.9163, 1.0: -0.8757}[alpha], abs=1e-4))
+    assert n_best(found, 0)[0] == (
+        best,
+        pytest.approx({0.0: -0.9163, 1.0: -0.8757}[alpha], abs=1e-4),
+    )
 
 
 def python_beam_search(tree, sentence, limit, beam_size, alpha):
@@ -195,7 +218,9 @@ def python_beam_search(tree, sentence, limit, beam_size, alpha):
             if ended[n] and n < beam_size
         ]
         found = sorted(found + new, key=lambda hypothesis: -hypothesis[1])[:beam_size]
-        alive = [hypothesis for hypothesis, is_end in zip(longer, ended, strict=True) if not is_end][:beam_size]
+        alive = [
+            hypothesis for hypothesis, is_end in zip(longer, ended, strict=True) if not is_end
+        ][:beam_size]
         if len(found) == beam_size:
             break
     return found
@@ -209,7 +234,9 @@ def test_small_beams_equal_a_search_in_plain_python(beam_size, alpha):
     tree.logits[:, :, END_ID] += 1
     found = tree.search(range(32), limits, beam_size, alpha)
     for sentence, limit in enumerate(limits):
-        assert_same_n_best(n_best(found, sentence), python_beam_search(tree, sentence, limit, beam_size, alpha))
+        assert_same_n_best(
+            n_best(found, sentence), python_beam_search(tree, sentence, limit, beam_size, alpha)
+        )
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -235,7 +262,9 @@ def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_
             assert_same_n_best(n_best(found, place), alone[sentence])
     for sentence in range(6):
         longer = np.where(np.arange(6) == sentence, limits, 5).astype(np.int32)
-        assert_same_n_best(n_best(tree.search(range(6), longer, beam_size), sentence), alone[sentence])
+        assert_same_n_best(
+            n_best(tree.search(range(6), longer, beam_size), sentence), alone[sentence]
+        )
 
 
 def test_finished_hypotheses_never_change():
@@ -252,7 +281,9 @@ def test_finished_hypotheses_never_change():
 def test_nothing_follows_the_end_token():
     tree = Tree(sentences=30, vocab_size=5, depth=5, seed=5)
     found = tree.search(range(30), [5, 4, 3] * 10, beam_size=3)
-    for ids, length in zip(np.asarray(found.ids).reshape(-1, 5), np.asarray(found.lengths).ravel(), strict=True):
+    for ids, length in zip(
+        np.asarray(found.ids).reshape(-1, 5), np.asarray(found.lengths).ravel(), strict=True
+    ):
         assert END_ID not in ids[: length - 1]
         assert not ids[length:].any()
 
@@ -305,7 +336,8 @@ def test_search_is_the_same_in_a_graph_of_unknown_batch():
 
 
 @pytest.mark.parametrize(
-    ("length", "alpha", "expected"), [(1, 0.6, 1.0), (9, 0.0, 1.0), (7, 1.0, 2.0), (7, 0.5, 2**0.5), (49, 2.0, 81.0)]
+    ("length", "alpha", "expected"),
+    [(1, 0.6, 1.0), (9, 0.0, 1.0), (7, 1.0, 2.0), (7, 0.5, 2**0.5), (49, 2.0, 81.0)],
 )
 def test_length_penalty_is_that_of_wu_et_al(length, alpha, expected):
     np.testing.assert_allclose(length_penalty(tf.constant(length), alpha), expected, rtol=1e-6)
@@ -353,15 +385,23 @@ def test_frequencies_are_the_softmax_of_logits_over_temperature(temperature):
 def test_steps_draw_independently():
     ids = np.asarray(draw(length=2, seed=3).ids)[:, 0]
     pairs = ids[ids[:, 0] != END_ID] @ [6, 1]
-    first, second = distribution(np.where(np.arange(6) == END_ID, -np.inf, LOGITS)), distribution(LOGITS)
-    assert chi_square(pairs, np.outer(first, second).ravel()) < 70  # 29 degrees of freedom: p = 3e-5
+    first, second = (
+        distribution(np.where(np.arange(6) == END_ID, -np.inf, LOGITS)),
+        distribution(LOGITS),
+    )
+    assert (
+        chi_square(pairs, np.outer(first, second).ravel()) < 70
+    )  # 29 degrees of freedom: p = 3e-5
 
 
 def test_sampled_score_is_the_log_probability_in_the_unchanged_distribution():
     found = draw(rows=200, length=3, temperature=0.7, top_k=4, top_p=0.9)
     log_probs = np.log(distribution(LOGITS))
     for ids, length, score in zip(
-        found.ids[:, 0].numpy(), found.lengths[:, 0].numpy(), found.scores[:, 0].numpy(), strict=True
+        found.ids[:, 0].numpy(),
+        found.lengths[:, 0].numpy(),
+        found.scores[:, 0].numpy(),
+        strict=True,
     ):
         assert score == pytest.approx(log_probs[ids[:length]].sum(), rel=1e-5)
 
@@ -389,9 +429,15 @@ def test_top_k_and_top_p_keep_exactly_the_expected_logits_of_every_row():
     lowest = np.finfo(np.float32).min
     for k in (0, 1, 4, 9, 20):
         rank = (-logits).argsort(axis=1).argsort(axis=1)
-        np.testing.assert_array_equal(keep_top_k(tf.constant(logits), k), np.where(rank < (k or 9), logits, lowest))
-    probabilities = np.exp(logits, dtype=np.float64) / np.exp(logits, dtype=np.float64).sum(axis=1, keepdims=True)
-    before = [[row[row > q].sum() for q in row] for row in probabilities]  # what all likelier tokens have together
+        np.testing.assert_array_equal(
+            keep_top_k(tf.constant(logits), k), np.where(rank < (k or 9), logits, lowest)
+        )
+    probabilities = np.exp(logits, dtype=np.float64) / np.exp(logits, dtype=np.float64).sum(
+        axis=1, keepdims=True
+    )
+    before = [
+        [row[row > q].sum() for q in row] for row in probabilities
+    ]  # what all likelier tokens have together
     for p in (0.2, 0.5, 0.9, 1.0):
         np.testing.assert_array_equal(
             keep_top_p(tf.constant(logits), p), np.where(np.array(before) < p, logits, lowest)
@@ -411,7 +457,9 @@ def test_temperature_near_zero_is_greedy(temperature, settings):
 def test_sampling_keeps_each_sentences_limit_and_stops_at_the_end_token():
     limits = np.random.default_rng(0).integers(1, 7, size=300).astype(np.int32)
     found = sample(constant_logits, tf.zeros([300]), tf.constant(limits), seed=1)
-    for ids, length, limit in zip(found.ids[:, 0].numpy(), found.lengths[:, 0].numpy(), limits, strict=True):
+    for ids, length, limit in zip(
+        found.ids[:, 0].numpy(), found.lengths[:, 0].numpy(), limits, strict=True
+    ):
         assert length == limit or ids[length - 1] == END_ID
         assert length <= limit
         assert END_ID not in ids[: length - 1]

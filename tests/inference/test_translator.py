@@ -29,8 +29,12 @@ def test_a_reloaded_run_translates_identically(translator, tiny_run, sentences):
 
 
 def test_the_runs_own_search_is_used_unless_told_otherwise(translator, sentences):
-    assert translator.n_best(sentences) == translator.n_best(sentences, beam_size=3, length_penalty=1.0)
-    assert translator.n_best(sentences) != translator.n_best(sentences, beam_size=3, length_penalty=0.0)
+    assert translator.n_best(sentences) == translator.n_best(
+        sentences, beam_size=3, length_penalty=1.0
+    )
+    assert translator.n_best(sentences) != translator.n_best(
+        sentences, beam_size=3, length_penalty=0.0
+    )
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -51,7 +55,9 @@ def test_a_long_translation_is_the_same_by_a_cache_that_grows(beam_size):
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_translation_is_the_same_alone_in_a_batch_and_in_another_order(translator, sentences, beam_size):
+def test_a_translation_is_the_same_alone_in_a_batch_and_in_another_order(
+    translator, sentences, beam_size
+):
     together = translator.translate(sentences, beam_size)
     assert [translator.translate([sentence], beam_size)[0] for sentence in sentences] == together
     assert translator.translate(sentences[::-1], beam_size) == together[::-1]
@@ -67,9 +73,13 @@ def test_the_score_is_the_log_probability_of_the_text_under_teacher_forcing(tran
         inputs = {"source": np.array([source]), "target": np.array([[START_ID, *target[:-1]]])}
         logits = translator.model(inputs)[0].numpy().astype(np.float64)
         log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-        greedy = log_probs.argmax(-1).tolist() == target  # otherwise the text has another segmentation
+        greedy = (
+            log_probs.argmax(-1).tolist() == target
+        )  # otherwise the text has another segmentation
         if greedy:
-            assert best.score == pytest.approx(log_probs[range(len(target)), target].sum(), abs=1e-3)
+            assert best.score == pytest.approx(
+                log_probs[range(len(target)), target].sum(), abs=1e-3
+            )
         checked += greedy
     assert checked > len(sentences) / 2
 
@@ -86,7 +96,10 @@ def numpy_log_probs(translator, source: str, target: str) -> np.ndarray:
 
 def test_forced_scores_are_numpys_log_softmax(translator):
     pairs = phrasebook.pairs("test")[:30]
-    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs[1:] + pairs[:1]]
+    sources, targets = (
+        [pair.source for pair in pairs],
+        [pair.target for pair in pairs[1:] + pairs[:1]],
+    )
     found = translator.score(sources, targets, batch_tokens=100)
     for source, target, scored in zip(sources, targets, found, strict=True):
         expected = numpy_log_probs(translator, source, target)
@@ -102,18 +115,31 @@ def test_a_pair_has_the_same_score_alone_and_in_any_batch(translator):
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     together = translator.score(sources, targets)
     for one, source, target in zip(together, sources, targets, strict=True):
-        np.testing.assert_allclose(translator.score([source], [target])[0].log_probs, one.log_probs, atol=1e-4)
+        np.testing.assert_allclose(
+            translator.score([source], [target])[0].log_probs, one.log_probs, atol=1e-4
+        )
 
 
 def test_forced_scores_of_blank_and_overlong_sentences(translator, sentences):
     limit = translator.max_length - 1
-    cut = translator.tokenizers.target.decode([translator.tokenizers.target.encode([" ".join(sentences)])[0][:limit]])
-    with pytest.warns(UserWarning, match=f"1 of 3 sentences had more than {limit} tokens, the model's most, and were"):
-        nothing, empty, long = translator.score(["  ", sentences[0], sentences[0]], ["x", "", " ".join(sentences)])
+    cut = translator.tokenizers.target.decode(
+        [translator.tokenizers.target.encode([" ".join(sentences)])[0][:limit]]
+    )
+    with pytest.warns(
+        UserWarning,
+        match=f"1 of 3 sentences had more than {limit} tokens, the model's most, and were",
+    ):
+        nothing, empty, long = translator.score(
+            ["  ", sentences[0], sentences[0]], ["x", "", " ".join(sentences)]
+        )
     assert nothing.tokens == () and nothing.log_prob == 0 and np.isnan(nothing.perplexity)
     assert empty.tokens == ("</s>",)
-    np.testing.assert_allclose(empty.log_probs, numpy_log_probs(translator, sentences[0], ""), atol=1e-3)
-    assert long.log_prob == pytest.approx(translator.score(sentences[:1], cut)[0].log_prob, abs=1e-3)
+    np.testing.assert_allclose(
+        empty.log_probs, numpy_log_probs(translator, sentences[0], ""), atol=1e-3
+    )
+    assert long.log_prob == pytest.approx(
+        translator.score(sentences[:1], cut)[0].log_prob, abs=1e-3
+    )
     assert translator.score([], []) == []
 
 
@@ -144,9 +170,13 @@ def test_a_sentence_that_is_too_long_is_cut_to_the_models_length(translator, sen
     long = " ".join(sentences[:20])
     ids = translator.tokenizers.source.encode([long])[0]
     assert len(ids) > limit
-    with pytest.warns(UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the model's most, and"):
+    with pytest.warns(
+        UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the model's most, and"
+    ):
         found = translator.translate([sentences[0], long])
-    assert found[1] == translator.translate([translator.tokenizers.source.decode([ids[:limit]])[0]])[0]
+    assert (
+        found[1] == translator.translate([translator.tokenizers.source.decode([ids[:limit]])[0]])[0]
+    )
 
 
 def test_sampling_follows_its_seed_and_its_temperature(translator, sentences):
@@ -166,18 +196,26 @@ def test_settings_that_make_no_sense(translator):
         translator.translate(["Hello."], length_penalty=float("nan"))
     with pytest.raises(ValueError, match="temperature=0 must be above 0"):
         translator.sample(["Hello."], seed=1, temperature=0)
-    with pytest.raises(ValueError, match="top_k=0 must be at least 0 and top_p=0 above 0 and at most 1"):
+    with pytest.raises(
+        ValueError, match="top_k=0 must be at least 0 and top_p=0 above 0 and at most 1"
+    ):
         translator.sample(["Hello."], seed=1, top_p=0)
-    with pytest.raises(ValueError, match="2 sources and 1 targets do not make pairs; give one for each"):
+    with pytest.raises(
+        ValueError, match="2 sources and 1 targets do not make pairs; give one for each"
+    ):
         translator.score(["Hello.", "Yes."], ["Hallo."])
 
 
 def test_weights_that_are_not_numbers_are_noticed(tiny_run):
     broken = Translator.load(tiny_run)
     broken.model.set_weights([weight * np.nan for weight in broken.model.get_weights()])
-    with pytest.raises(ValueError, match="the model gives a sentence no finite score: its weights are damaged"):
+    with pytest.raises(
+        ValueError, match="the model gives a sentence no finite score: its weights are damaged"
+    ):
         broken.translate(["Hello."], beam_size=4)
-    with pytest.raises(ValueError, match="the model gives a sentence no finite score: its weights are damaged"):
+    with pytest.raises(
+        ValueError, match="the model gives a sentence no finite score: its weights are damaged"
+    ):
         broken.score(["Hello."], ["Hallo."])
 
 
@@ -185,6 +223,7 @@ def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(tiny_run, run, ignore=shutil.ignore_patterns("best.weights.h5"))
     with pytest.raises(
-        FileNotFoundError, match=r"has no best.weights.h5 yet: no validation has been reached; train on"
+        FileNotFoundError,
+        match=r"has no best.weights.h5 yet: no validation has been reached; train on",
     ):
         Translator.load(run)

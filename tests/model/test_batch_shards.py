@@ -24,7 +24,9 @@ def batch(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     random = np.random.default_rng(seed)
     labels = random.integers(4, 19, size=(rows, 7)).astype(np.int32)
     labels[np.arange(7) >= random.integers(2, 8, size=(rows, 1))] = 0
-    target = np.where(labels > 0, np.pad(labels[:, :-1], [(0, 0), (1, 0)], constant_values=2), 0).astype(np.int32)
+    target = np.where(
+        labels > 0, np.pad(labels[:, :-1], [(0, 0), (1, 0)], constant_values=2), 0
+    ).astype(np.int32)
     return target, labels, (labels > 0).astype(np.float32)
 
 
@@ -33,7 +35,10 @@ def trained(make, rows: int, shards: int) -> tuple[list[dict], list[np.ndarray]]
     keras.utils.set_random_seed(1)
     model = make()
     model.compile(
-        keras.optimizers.SGD(0.5), tfformer.SmoothedCrossEntropy(0.1), weighted_metrics=["accuracy"], run_eagerly=True
+        keras.optimizers.SGD(0.5),
+        tfformer.SmoothedCrossEntropy(0.1),
+        weighted_metrics=["accuracy"],
+        run_eagerly=True,
     )
     model.shards = shards
     reports = []
@@ -45,7 +50,9 @@ def trained(make, rows: int, shards: int) -> tuple[list[dict], list[np.ndarray]]
 
 
 @pytest.mark.parametrize("make", [translator, language_model])
-@pytest.mark.parametrize(("rows", "shards"), [(8, 2), (7, 3), (1, 2)], ids=["even", "uneven", "with_an_empty_shard"])
+@pytest.mark.parametrize(
+    ("rows", "shards"), [(8, 2), (7, 3), (1, 2)], ids=["even", "uneven", "with_an_empty_shard"]
+)
 def test_shards_learn_what_the_whole_batch_teaches(make, rows, shards):
     (whole, weights), (sharded, weights_then) = trained(make, rows, 1), trained(make, rows, shards)
     for report, expected in zip(sharded, whole, strict=True):
@@ -82,7 +89,10 @@ def test_shards_without_sample_weights_are_refused():
 def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
     """In the graph: half precision scales the loss against underflow, and the optimizer scales the gradients back."""
     reports = []
-    for optimizer in (keras.optimizers.SGD(0.5), keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.5))):
+    for optimizer in (
+        keras.optimizers.SGD(0.5),
+        keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.5)),
+    ):
         keras.utils.set_random_seed(1)
         model = translator()
         model.compile(optimizer, tfformer.SmoothedCrossEntropy(), jit_compile=False)

@@ -30,7 +30,9 @@ def test_dropout_decides_for_every_number_by_itself(shape):
         kept.append(np.asarray(layer(tf.ones(shape), training=True)).ravel() > 0)
     kept = np.array(kept)
     tolerance = 5 / np.sqrt(len(kept))
-    np.testing.assert_allclose(kept.mean(axis=0), 1 - RATE, atol=tolerance * np.sqrt(RATE * (1 - RATE)))
+    np.testing.assert_allclose(
+        kept.mean(axis=0), 1 - RATE, atol=tolerance * np.sqrt(RATE * (1 - RATE))
+    )
     correlation = np.corrcoef(kept.T) - np.eye(kept.shape[1])
     assert np.abs(correlation).max() < tolerance
 
@@ -47,10 +49,14 @@ def test_dropout_zeroes_its_share_of_the_sublayers_output_and_scales_the_rest():
     x, sublayer_output = tf.random.stateless_normal([2, 32, 50, 64], seed=[1, 2])
     added = np.asarray(residual(x, sublayer_output, training=True) - x)
     dropped = np.abs(added) < 1e-5
-    np.testing.assert_allclose(added[~dropped], (sublayer_output / (1 - RATE)).numpy()[~dropped], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        added[~dropped], (sublayer_output / (1 - RATE)).numpy()[~dropped], rtol=1e-3, atol=1e-5
+    )
     share = 4 * np.sqrt(RATE * (1 - RATE) / dropped.size)
     assert dropped.mean() == pytest.approx(RATE, abs=share)
-    np.testing.assert_allclose(residual(x, sublayer_output, training=False), x + sublayer_output, rtol=1e-6)
+    np.testing.assert_allclose(
+        residual(x, sublayer_output, training=False), x + sublayer_output, rtol=1e-6
+    )
 
 
 def test_dropout_preserves_the_scale_in_expectation():
@@ -74,7 +80,11 @@ def test_dropout_falls_on_the_output_of_each_sublayer_and_nowhere_inside(sublaye
     layer = DecoderLayer(D, HEADS, D_FF, dropout=RATE, norm="pre")
     layer.build()
     for name in {"self_attention", "cross_attention", "feed_forward"} - {sublayer}:
-        output = layer.feed_forward.outer if name == "feed_forward" else getattr(layer, name).output_projection
+        output = (
+            layer.feed_forward.outer
+            if name == "feed_forward"
+            else getattr(layer, name).output_projection
+        )
         output.set_weights([0 * weight for weight in output.get_weights()])
     x, memory = tf.constant(TARGET), tf.constant(MEMORY)
     full = np.asarray(layer(x, memory, look_ahead_mask(4), MEMORY_MASK, training=False) - x)

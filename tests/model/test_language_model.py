@@ -29,7 +29,10 @@ def small(vocab_size=13, seed=1, **changes):
     model = LanguageModel(vocab_size, **(settings | changes))
     rng = np.random.default_rng(seed)
     model.set_weights(
-        [rng.normal(scale=0.25, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.2) for w in model.get_weights()]
+        [
+            rng.normal(scale=0.25, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.2)
+            for w in model.get_weights()
+        ]
     )
     return model
 
@@ -41,7 +44,11 @@ def np_log_softmax(logits):
 
 def steps(model, rows, room):
     """log p(x_t | x_1 ... x_{t-1}) of each row's tokens, one at a time through the cache; softmax in NumPy."""
-    cache, last, found = model.stack.empty_cache(len(rows), room), np.full(len(rows), START_ID, np.int32), []
+    cache, last, found = (
+        model.stack.empty_cache(len(rows), room),
+        np.full(len(rows), START_ID, np.int32),
+        [],
+    )
     for t in range(rows.shape[1]):
         logits, cache = model.step(tf.constant(last)[:, tf.newaxis], t, cache)
         found.append(np_log_softmax(logits[:, 0])[np.arange(len(rows)), rows[:, t]])
@@ -61,7 +68,9 @@ def test_log_prob_is_the_sum_of_the_cached_steps_log_probabilities(norm, output_
     expected = [each[n, : np.argmax(row == END_ID) + 1].sum() for n, row in enumerate(ROWS)]
     np.testing.assert_allclose(model.log_prob(ROWS), expected, rtol=1e-5)
     np.testing.assert_allclose(model.log_prob(np.where(ROWS == 0, 9, ROWS)), expected, rtol=1e-5)
-    np.testing.assert_allclose(tf.reduce_sum(model.token_log_probs(ROWS), axis=1), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        tf.reduce_sum(model.token_log_probs(ROWS), axis=1), expected, rtol=1e-5
+    )
 
 
 @each_norm
@@ -111,11 +120,18 @@ def test_logits_are_the_transformers_decoder_with_nothing_to_look_up():
     decoder.build(None)
     decoder.normalization.set_weights(model.stack.normalization.get_weights())
     for own, other in zip(model.stack.layers, decoder.layers, strict=True):
-        for name in ("self_attention", "self_attention_residual", "feed_forward", "feed_forward_residual"):
+        for name in (
+            "self_attention",
+            "self_attention_residual",
+            "feed_forward",
+            "feed_forward_residual",
+        ):
             getattr(other, name).set_weights(getattr(own, name).get_weights())
         silent = other.cross_attention.output_projection
         silent.set_weights([np.zeros_like(weight) for weight in silent.get_weights()])
-    x = decoder(model.embedding(READ), tf.ones((3, 4, 16)), look_ahead_mask(6), tf.ones((1, 1, 1, 4), bool))
+    x = decoder(
+        model.embedding(READ), tf.ones((3, 4, 16)), look_ahead_mask(6), tf.ones((1, 1, 1, 4), bool)
+    )
     np.testing.assert_allclose(model.output_embedding.logits(x), model(READ), rtol=1e-5, atol=1e-5)
 
 
@@ -123,7 +139,10 @@ def test_a_tied_embedding_is_one_matrix():
     embedding = 13 * 16
     assert small(tie_embeddings="none").count_params() == small().count_params() + embedding
     assert small(tie_embeddings="all").count_params() == small().count_params()
-    with pytest.raises(ValueError, match="tie_embeddings='both' is not known; choose one of 'none', 'output', 'all'"):
+    with pytest.raises(
+        ValueError,
+        match="tie_embeddings='both' is not known; choose one of 'none', 'output', 'all'",
+    ):
         LanguageModel(10, tie_embeddings="both")
 
 
@@ -132,8 +151,16 @@ def test_a_tied_embedding_is_one_matrix():
 
 @each_tie
 def test_model_survives_its_config(tie):
-    changes = {"norm": "pre", "activation": "swish", "use_bias": False, "epsilon": 1e-3, "position_layout": "halves"}
-    model = small(tie_embeddings=tie, output_bias=True, dropout=0.2, num_heads=4, name="own_name", **changes)
+    changes = {
+        "norm": "pre",
+        "activation": "swish",
+        "use_bias": False,
+        "epsilon": 1e-3,
+        "position_layout": "halves",
+    }
+    model = small(
+        tie_embeddings=tie, output_bias=True, dropout=0.2, num_heads=4, name="own_name", **changes
+    )
     twin = LanguageModel.from_config(model.get_config())
     assert twin.get_config() == model.get_config()
     twin.set_weights(model.get_weights())
@@ -144,7 +171,10 @@ def test_model_survives_its_config(tie):
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_trains_with_float32_variables_and_log_probs(policy):
     model, full = small(dtype=policy, num_layers=1), small(num_layers=1)
-    assert model(READ).dtype == policy.removeprefix("mixed_") and model.log_prob(ROWS).dtype == tf.float32
+    assert (
+        model(READ).dtype == policy.removeprefix("mixed_")
+        and model.log_prob(ROWS).dtype == tf.float32
+    )
     assert {variable.dtype for variable in model.variables} == {"float32"}
     np.testing.assert_allclose(model.log_prob(ROWS), full.log_prob(ROWS), rtol=0.05)
     model.compile(keras.optimizers.Adam(1e-3), tfformer.SmoothedCrossEntropy(), jit_compile=False)
@@ -170,7 +200,10 @@ def test_learns_two_sentences_then_saves_and_loads_in_a_fresh_process(tmp_path):
         return logits[:, 0], cache
 
     _, cache = model.step(tf.constant([[START_ID, 7]]), 0, model.stack.empty_cache(1, 6))
-    assert greedy_search(step_fn, cache, tf.constant([4])).ids[0, 0, :2].numpy().tolist() == [8, END_ID]
+    assert greedy_search(step_fn, cache, tf.constant([4])).ids[0, 0, :2].numpy().tolist() == [
+        8,
+        END_ID,
+    ]
 
     model.save(tmp_path / "model.keras")
     np.save(tmp_path / "rows.npy", rows)

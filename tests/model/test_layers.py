@@ -9,7 +9,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.numpy_layers import numpy_attention, numpy_decoder_layer, numpy_encoder_layer, numpy_positions, randomized
+from support.numpy_layers import (
+    numpy_attention,
+    numpy_decoder_layer,
+    numpy_encoder_layer,
+    numpy_positions,
+    randomized,
+)
 
 from tfformer.model.layers import (
     DecoderLayer,
@@ -52,17 +58,25 @@ def refusal(message):
 def test_positions_are_the_papers_sines_and_cosines(layout, first, tolerance):
     layer = PositionalEncoding(16, layout)
     encoding = layer(tf.zeros([1, 60, 16]), first=first)[0]
-    np.testing.assert_allclose(encoding, numpy_positions(range(first, first + 60), 16, layout), atol=tolerance)
+    np.testing.assert_allclose(
+        encoding, numpy_positions(range(first, first + 60), 16, layout), atol=tolerance
+    )
 
 
 def test_positions_are_added_to_every_sentence():
     encoded = PositionalEncoding(D)(tf.constant(TARGET), first=2)
-    np.testing.assert_allclose(encoded, TARGET + numpy_positions([2, 3, 4, 5], D), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        encoded, TARGET + numpy_positions([2, 3, 4, 5], D), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_both_layouts_hold_the_same_numbers():
-    interleaved, halves = (positional_encoding(tf.range(9), 8, layout) for layout in ("interleaved", "halves"))
-    np.testing.assert_array_equal(tf.concat([interleaved[:, 0::2], interleaved[:, 1::2]], axis=1), halves)
+    interleaved, halves = (
+        positional_encoding(tf.range(9), 8, layout) for layout in ("interleaved", "halves")
+    )
+    np.testing.assert_array_equal(
+        tf.concat([interleaved[:, 0::2], interleaved[:, 1::2]], axis=1), halves
+    )
 
 
 def test_positions_equal_keras_hubs():
@@ -98,7 +112,9 @@ def test_an_unknown_layout_is_refused():
 def test_embedding_is_scaled_by_the_root_of_d_model_and_logits_are_its_unscaled_transpose():
     layer = randomized(TokenEmbedding(7, 16))
     matrix = layer.get_weights()[0]
-    np.testing.assert_allclose(layer(tf.constant([[0, 6], [3, 3]])), 4 * matrix[[[0, 6], [3, 3]]], rtol=1e-6)
+    np.testing.assert_allclose(
+        layer(tf.constant([[0, 6], [3, 3]])), 4 * matrix[[[0, 6], [3, 3]]], rtol=1e-6
+    )
     x = RNG.normal(size=(2, 3, 16)).astype(np.float32)
     np.testing.assert_allclose(layer.logits(tf.constant(x)), x @ matrix.T, rtol=1e-4, atol=1e-5)
 
@@ -129,7 +145,9 @@ def test_fresh_embeddings_and_their_logits_have_unit_variance():
 
 
 @pytest.mark.parametrize("use_bias", [True, False])
-@pytest.mark.parametrize("mask", [None, MEMORY_MASK, look_ahead_mask(4, 5), MEMORY_MASK & look_ahead_mask(4, 5)])
+@pytest.mark.parametrize(
+    "mask", [None, MEMORY_MASK, look_ahead_mask(4, 5), MEMORY_MASK & look_ahead_mask(4, 5)]
+)
 def test_attention_equals_numpy(use_bias, mask):
     layer = randomized(MultiHeadAttention(D, HEADS, use_bias))
     assert len(layer.weights) == (6 if use_bias else 3)
@@ -143,7 +161,10 @@ def test_attention_equals_numpy(use_bias, mask):
 def test_attention_weights_are_exactly_zero_on_padding_and_sum_to_one(policy):
     layer = randomized(MultiHeadAttention(D, HEADS, dtype=policy))
     mask = MEMORY_MASK & look_ahead_mask(4, 5)
-    query, memory = tf.cast(5 * TARGET, layer.compute_dtype), tf.cast(5 * MEMORY, layer.compute_dtype)
+    query, memory = (
+        tf.cast(5 * TARGET, layer.compute_dtype),
+        tf.cast(5 * MEMORY, layer.compute_dtype),
+    )
     _, weights = layer(query, memory, mask, return_weights=True)
     weights = np.asarray(weights, np.float32)
     allowed = np.broadcast_to(mask, weights.shape)
@@ -161,7 +182,9 @@ def test_scores_are_scaled_by_the_root_of_a_heads_depth():
     keys[0, 0, 0] = keys[0, 1, 1] = keys[0, 0, 4] = 2
     _, weights = layer(tf.constant(keys[:, :1]), tf.constant(keys), return_weights=True)
     odds = np.exp(2 * 2 / 2)
-    np.testing.assert_allclose(weights[0, :, 0], [[odds / (odds + 1), 1 / (odds + 1)]] * 2, rtol=1e-6)
+    np.testing.assert_allclose(
+        weights[0, :, 0], [[odds / (odds + 1), 1 / (odds + 1)]] * 2, rtol=1e-6
+    )
 
 
 def to_keras_attention(layer, reference):
@@ -186,7 +209,11 @@ def test_attention_equals_kerass_with_the_same_weights():
     to_keras_attention(layer, reference)
     mask = MEMORY_MASK & look_ahead_mask(4, 5)
     expected, expected_weights = reference(
-        TARGET, MEMORY, attention_mask=mask[:, 0], return_attention_scores=True, use_causal_mask=False
+        TARGET,
+        MEMORY,
+        attention_mask=mask[:, 0],
+        return_attention_scores=True,
+        use_causal_mask=False,
     )
     output, weights = layer(tf.constant(TARGET), tf.constant(MEMORY), mask, return_weights=True)
     np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-5)
@@ -199,10 +226,16 @@ def test_a_d_model_that_heads_do_not_divide_is_refused():
 
 
 def test_cache_takes_new_positions_in_their_places_alone():
-    cache = KeyValue(*(tf.constant(RNG.normal(size=(2, 3, 6, 4)).astype(np.float32)) for _ in range(2)))
-    new = KeyValue(*(tf.constant(RNG.normal(size=(2, 3, 2, 4)).astype(np.float32)) for _ in range(2)))
+    cache = KeyValue(
+        *(tf.constant(RNG.normal(size=(2, 3, 6, 4)).astype(np.float32)) for _ in range(2))
+    )
+    new = KeyValue(
+        *(tf.constant(RNG.normal(size=(2, 3, 2, 4)).astype(np.float32)) for _ in range(2))
+    )
     for before, added, after in zip(cache, new, cache.write(new, tf.constant(3)), strict=True):
-        np.testing.assert_array_equal(after, np.concatenate([before[:, :, :3], added, before[:, :, 5:]], axis=2))
+        np.testing.assert_array_equal(
+            after, np.concatenate([before[:, :, :3], added, before[:, :, 5:]], axis=2)
+        )
 
 
 # Feed-forward
@@ -235,15 +268,21 @@ def test_an_unknown_activation_is_refused():
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("use_bias", [True, False])
 def test_encoder_layer_equals_numpy(norm, use_bias):
-    layer = randomized(EncoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=EPSILON))
+    layer = randomized(
+        EncoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=EPSILON)
+    )
     expected = numpy_encoder_layer(layer, MEMORY, MEMORY_MASK)
-    np.testing.assert_allclose(layer(tf.constant(MEMORY), MEMORY_MASK), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        layer(tf.constant(MEMORY), MEMORY_MASK), expected, rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("use_bias", [True, False])
 def test_decoder_layer_equals_numpy(norm, use_bias):
-    layer = randomized(DecoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=EPSILON))
+    layer = randomized(
+        DecoderLayer(D, HEADS, D_FF, dropout=0.4, norm=norm, use_bias=use_bias, epsilon=EPSILON)
+    )
     expected = numpy_decoder_layer(layer, TARGET, MEMORY, look_ahead_mask(4), MEMORY_MASK)
     output = layer(tf.constant(TARGET), tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
     np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
@@ -251,13 +290,19 @@ def test_decoder_layer_equals_numpy(norm, use_bias):
 
 def to_keras_hub(layer, reference):
     to_keras_attention(layer.self_attention, reference._self_attention_layer)
-    reference._self_attention_layer_norm.set_weights(layer.self_attention_residual.normalization.get_weights())
+    reference._self_attention_layer_norm.set_weights(
+        layer.self_attention_residual.normalization.get_weights()
+    )
     reference._feedforward_intermediate_dense.set_weights(layer.feed_forward.inner.get_weights())
     reference._feedforward_output_dense.set_weights(layer.feed_forward.outer.get_weights())
-    reference._feedforward_layer_norm.set_weights(layer.feed_forward_residual.normalization.get_weights())
+    reference._feedforward_layer_norm.set_weights(
+        layer.feed_forward_residual.normalization.get_weights()
+    )
     if isinstance(layer, DecoderLayer):
         to_keras_attention(layer.cross_attention, reference._cross_attention_layer)
-        reference._cross_attention_layer_norm.set_weights(layer.cross_attention_residual.normalization.get_weights())
+        reference._cross_attention_layer_norm.set_weights(
+            layer.cross_attention_residual.normalization.get_weights()
+        )
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -270,7 +315,9 @@ def test_encoder_layer_equals_keras_hubs_with_the_same_weights(norm):
     reference.build(MEMORY.shape)
     to_keras_hub(layer, reference)
     expected = reference(MEMORY, padding_mask=MEMORY_IDS != 0)
-    np.testing.assert_allclose(layer(tf.constant(MEMORY), MEMORY_MASK), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        layer(tf.constant(MEMORY), MEMORY_MASK), expected, rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -293,7 +340,9 @@ def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(norm):
     layer = randomized(DecoderLayer(D, HEADS, D_FF, norm=norm))
     expected = layer(tf.constant(TARGET), tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
     memory = layer.cross_attention.project(tf.constant(MEMORY))
-    cache = KeyValue(*[tf.fill([2, HEADS, 6, D // HEADS], 99.0)] * 2)  # unwritten places must never be looked at
+    cache = KeyValue(
+        *[tf.fill([2, HEADS, 6, D // HEADS], 99.0)] * 2
+    )  # unwritten places must never be looked at
     outputs = []
     for first, count in ((0, 1), (1, 2), (3, 1)):
         mask = look_ahead_mask(count, 6, first)
@@ -312,7 +361,10 @@ def test_an_unknown_norm_is_refused(layer_class):
 @pytest.mark.parametrize("training", [False, True])
 def test_normalisation_and_its_gradients_equal_keras_own(training):
     upstream, found = RNG.normal(size=TARGET.shape).astype(np.float32), []
-    for kind, arguments in ((LayerNormalization, {"training": training}), (keras.layers.LayerNormalization, {})):
+    for kind, arguments in (
+        (LayerNormalization, {"training": training}),
+        (keras.layers.LayerNormalization, {}),
+    ):
         layer = kind(epsilon=EPSILON)
         layer.build(TARGET.shape)
         randomized(layer)
@@ -331,7 +383,10 @@ STACK_LAYER = (D, HEADS, D_FF, 0.1, "swish", "pre", False, 1e-3)
 LAYERS = {
     "positions": (lambda **k: PositionalEncoding(D, "halves", **k), [TARGET]),
     "embedding": (lambda **k: TokenEmbedding(11, D, **k), [MEMORY_IDS]),
-    "attention": (lambda **k: MultiHeadAttention(D, HEADS, False, **k), [TARGET, MEMORY, MEMORY_MASK]),
+    "attention": (
+        lambda **k: MultiHeadAttention(D, HEADS, False, **k),
+        [TARGET, MEMORY, MEMORY_MASK],
+    ),
     "feed_forward": (lambda **k: FeedForward(D, D_FF, "gelu", **k), [TARGET]),
     "residual": (lambda **k: Residual(D, 0.1, "post", 1e-3, **k), [TARGET, TARGET[:, ::-1]]),
     "encoder_layer": (lambda **k: EncoderLayer(*STACK_LAYER, **k), [MEMORY, MEMORY_MASK]),
@@ -346,7 +401,9 @@ each_layer = pytest.mark.parametrize("name", LAYERS)
 def tensors(arrays, dtype="float32"):
     """As tensors, the floating ones in `dtype`."""
     arrays = [np.asarray(array) for array in arrays]
-    return [tf.cast(array, dtype) if array.dtype.kind == "f" else tf.constant(array) for array in arrays]
+    return [
+        tf.cast(array, dtype) if array.dtype.kind == "f" else tf.constant(array) for array in arrays
+    ]
 
 
 @each_layer
@@ -371,7 +428,9 @@ def test_layer_computes_in_half_precision_and_keeps_its_weights_in_float32(name,
     output = layer(*tensors(inputs, layer.compute_dtype))
     assert output.dtype == layer.compute_dtype
     assert {weight.dtype for weight in layer.weights} <= {"float32"}
-    np.testing.assert_allclose(np.asarray(output, np.float32), full(*tensors(inputs)), rtol=0.1, atol=0.25)
+    np.testing.assert_allclose(
+        np.asarray(output, np.float32), full(*tensors(inputs)), rtol=0.1, atol=0.25
+    )
 
 
 def functional(name):
@@ -391,7 +450,9 @@ def test_each_layer_fits_a_step_and_loads_identically_in_a_fresh_process(tmp_pat
         model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
         inputs = tensors(arrays)
         if before:
-            assert np.isfinite(model.train_on_batch(inputs, np.ones(model(inputs).shape, np.float32)))
+            assert np.isfinite(
+                model.train_on_batch(inputs, np.ones(model(inputs).shape, np.float32))
+            )
         for variable, old in zip(model.trainable_variables, before, strict=True):
             assert np.any(variable.numpy() != old), (name, variable.path)
         model.save(tmp_path / f"{name}.keras")
@@ -404,6 +465,10 @@ for path in pathlib.Path(sys.argv[1]).glob("*.keras"):
     inputs = list(numpy.load(path.with_suffix(".npz")).values())
     numpy.save(path.with_suffix(".npy"), keras.models.load_model(path)(inputs))
 """
-    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], check=True, cwd=Path(__file__).parents[2]
+    )
     for name in LAYERS:
-        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), expected[name], err_msg=name)
+        np.testing.assert_array_equal(
+            np.load(tmp_path / f"{name}.npy"), expected[name], err_msg=name
+        )

@@ -16,25 +16,35 @@ SMOOTHINGS = [0.0, 0.1, 0.6]
 
 def cross_entropy(labels, logits, smoothing):
     """-sum over v of ((1 - e) [v = label] + e / V) log p_v, one token after the other."""
-    probabilities = np.exp(logits, dtype=np.float64) / np.exp(logits, dtype=np.float64).sum(-1, keepdims=True)
+    probabilities = np.exp(logits, dtype=np.float64) / np.exp(logits, dtype=np.float64).sum(
+        -1, keepdims=True
+    )
     nats = np.zeros(labels.shape)
     for place in np.ndindex(labels.shape):
         for v, p in enumerate(probabilities[place]):
-            nats[place] -= ((1 - smoothing) * (v == labels[place]) + smoothing / logits.shape[-1]) * np.log(p)
+            nats[place] -= (
+                (1 - smoothing) * (v == labels[place]) + smoothing / logits.shape[-1]
+            ) * np.log(p)
     return nats
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_each_token_costs_the_smoothed_cross_entropy_in_nats(smoothing):
     loss = SmoothedCrossEntropy(smoothing, reduction="none")
-    np.testing.assert_allclose(loss(LABELS, LOGITS), cross_entropy(LABELS, LOGITS, smoothing), rtol=1e-5)
+    np.testing.assert_allclose(
+        loss(LABELS, LOGITS), cross_entropy(LABELS, LOGITS, smoothing), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_equals_keras_cross_entropy_of_one_hot_labels(smoothing):
-    reference = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=smoothing, reduction="none")
+    reference = keras.losses.CategoricalCrossentropy(
+        from_logits=True, label_smoothing=smoothing, reduction="none"
+    )
     expected = reference(np.eye(7, dtype=np.float32)[LABELS], LOGITS)
-    np.testing.assert_allclose(SmoothedCrossEntropy(smoothing, reduction="none")(LABELS, LOGITS), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        SmoothedCrossEntropy(smoothing, reduction="none")(LABELS, LOGITS), expected, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
@@ -50,7 +60,9 @@ def test_more_padding_changes_nothing():
 
     loss = SmoothedCrossEntropy(0.1)
     expected = loss(LABELS, LOGITS, sample_weight=WEIGHTS)
-    np.testing.assert_allclose(loss(padded(LABELS), padded(LOGITS), sample_weight=padded(WEIGHTS)), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        loss(padded(LABELS), padded(LOGITS), sample_weight=padded(WEIGHTS)), expected, rtol=1e-6
+    )
 
 
 def test_padding_sends_back_no_gradient_and_real_tokens_do():
@@ -65,10 +77,14 @@ def test_padding_sends_back_no_gradient_and_real_tokens_do():
 def test_the_gradient_is_the_softmax_less_the_smoothed_target(smoothing):
     logits = tf.Variable(LOGITS)
     with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(SmoothedCrossEntropy(smoothing, reduction="none")(LABELS, logits) * WEIGHTS)
+        loss = tf.reduce_sum(
+            SmoothedCrossEntropy(smoothing, reduction="none")(LABELS, logits) * WEIGHTS
+        )
     softmax = np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True)
     target = (1 - smoothing) * np.eye(7)[LABELS] + smoothing / 7
-    np.testing.assert_allclose(tape.gradient(loss, logits), WEIGHTS[..., None] * (softmax - target), atol=1e-6)
+    np.testing.assert_allclose(
+        tape.gradient(loss, logits), WEIGHTS[..., None] * (softmax - target), atol=1e-6
+    )
 
 
 def test_a_label_without_any_probability_costs_how_far_below_the_best_it_is():
@@ -95,7 +111,9 @@ def test_half_precision_logits_are_measured_in_float32():
     logits = tf.cast(LOGITS, tf.bfloat16)
     loss = SmoothedCrossEntropy(0.1, reduction="none").call(tf.constant(LABELS), logits)
     assert loss.dtype == tf.float32
-    np.testing.assert_allclose(loss, cross_entropy(LABELS, np.asarray(logits, np.float32), 0.1), rtol=1e-5)
+    np.testing.assert_allclose(
+        loss, cross_entropy(LABELS, np.asarray(logits, np.float32), 0.1), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0, 1.5])
@@ -106,10 +124,14 @@ def test_a_smoothing_outside_its_range_is_refused(smoothing):
 
 
 def test_survives_serialising():
-    config = keras.saving.serialize_keras_object(SmoothedCrossEntropy(0.3, reduction="sum", name="nats"))
+    config = keras.saving.serialize_keras_object(
+        SmoothedCrossEntropy(0.3, reduction="sum", name="nats")
+    )
     loss = keras.saving.deserialize_keras_object(config)
     assert (type(loss), loss.name) == (SmoothedCrossEntropy, "nats")
-    np.testing.assert_allclose(loss(LABELS, LOGITS), cross_entropy(LABELS, LOGITS, 0.3).sum(), rtol=1e-5)
+    np.testing.assert_allclose(
+        loss(LABELS, LOGITS), cross_entropy(LABELS, LOGITS, 0.3).sum(), rtol=1e-5
+    )
 
 
 # R-Drop
@@ -160,10 +182,14 @@ def test_r_drop_is_the_mean_cross_entropy_of_two_passes_and_half_their_mean_dive
 def test_r_drop_refuses_a_negative_alpha_and_a_batch_without_halves():
     with pytest.raises(ValueError, match=r"^alpha=-1 must be at least 0$"):
         RDropCrossEntropy(-1)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="needs each row twice, in both halves of the batch"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="needs each row twice, in both halves of the batch"
+    ):
         RDropCrossEntropy(1.0)(LABELS[:1], LOGITS[:1])
 
 
 def test_r_drop_survives_serialising():
-    loss = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(RDropCrossEntropy(2.5, 0.3)))
+    loss = keras.saving.deserialize_keras_object(
+        keras.saving.serialize_keras_object(RDropCrossEntropy(2.5, 0.3))
+    )
     assert (type(loss), loss.alpha, loss.label_smoothing) == (RDropCrossEntropy, 2.5, 0.3)

@@ -11,7 +11,9 @@ def test_padding_mask_is_true_on_every_id_but_zero():
     ids = tf.constant([[5, 1, 3, 0], [2, 0, 0, 0], [9, 0, 7, 3]])
     mask = padding_mask(ids)
     assert mask.dtype == tf.bool
-    np.testing.assert_array_equal(mask, np.array([[[[1, 1, 1, 0]]], [[[1, 0, 0, 0]]], [[[1, 0, 1, 1]]]], bool))
+    np.testing.assert_array_equal(
+        mask, np.array([[[[1, 1, 1, 0]]], [[[1, 0, 0, 0]]], [[[1, 0, 1, 1]]]], bool)
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,9 +38,13 @@ def test_look_ahead_mask_hides_every_later_position(arguments, expected):
 def test_masks_are_the_same_in_a_graph_of_unknown_sizes():
     sizes = [tf.TensorSpec([], tf.int32)] * 3
     in_graph = tf.function(look_ahead_mask, input_signature=sizes)
-    np.testing.assert_array_equal(in_graph(2, 4, 1), np.array([[[[1, 1, 0, 0], [1, 1, 1, 0]]]], bool))
+    np.testing.assert_array_equal(
+        in_graph(2, 4, 1), np.array([[[[1, 1, 0, 0], [1, 1, 1, 0]]]], bool)
+    )
     in_graph = tf.function(padding_mask, input_signature=[tf.TensorSpec([None, None], tf.int32)])
-    np.testing.assert_array_equal(in_graph([[4, 0], [0, 4]]), np.array([[[[1, 0]]], [[[0, 1]]]], bool))
+    np.testing.assert_array_equal(
+        in_graph([[4, 0], [0, 4]]), np.array([[[[1, 0]]], [[[0, 1]]]], bool)
+    )
 
 
 def test_both_masks_together_allow_what_is_neither_padding_nor_later():

@@ -27,11 +27,21 @@ each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
 
 def small(tie="output", seed=1, **changes):
     """A model of 13 tokens a side with every weight random, so that no bias is zero and no scale one."""
-    settings = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0, "tie_embeddings": tie}
+    settings = {
+        "num_layers": 2,
+        "d_model": 16,
+        "num_heads": 2,
+        "d_ff": 24,
+        "dropout": 0.0,
+        "tie_embeddings": tie,
+    }
     model = Transformer(13, 13, **(settings | changes))
     rng = np.random.default_rng(seed)
     model.set_weights(
-        [rng.normal(scale=0.25, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.2) for w in model.get_weights()]
+        [
+            rng.normal(scale=0.25, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.2)
+            for w in model.get_weights()
+        ]
     )
     return model
 
@@ -52,14 +62,25 @@ def sizes(d_model, num_layers, vocab_size, d_ff):
 @each_tie
 @each_norm
 @pytest.mark.parametrize("output_bias", [False, True])
-def test_logits_are_embeddings_positions_layers_and_the_transposed_embedding(tie, norm, output_bias):
+def test_logits_are_embeddings_positions_layers_and_the_transposed_embedding(
+    tie, norm, output_bias
+):
     """The layers have tests of their own; what is around them is written out here in NumPy."""
-    model = small(tie, norm=norm, output_bias=output_bias, dropout=0.3, position_layout="halves", num_decoder_layers=3)
+    model = small(
+        tie,
+        norm=norm,
+        output_bias=output_bias,
+        dropout=0.3,
+        position_layout="halves",
+        num_decoder_layers=3,
+    )
     assert (len(model.encoder.layers), len(model.decoder.layers)) == (2, 3)
 
     def enter(embedding, ids):
         angles = np.arange(ids.shape[1])[:, np.newaxis] / 10000 ** (np.arange(8) / 8)
-        return np.asarray(embedding.embeddings)[ids] * 4 + np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+        return np.asarray(embedding.embeddings)[ids] * 4 + np.concatenate(
+            [np.sin(angles), np.cos(angles)], axis=1
+        )
 
     def leave(stack, x):
         if norm == "post":
@@ -84,7 +105,9 @@ def test_logits_are_embeddings_positions_layers_and_the_transposed_embedding(tie
     np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(("source", "target"), [((1, 1), (1, 1)), ((4, 9), (4, 2)), ((2, 3), (2, 20))])
+@pytest.mark.parametrize(
+    ("source", "target"), [((1, 1), (1, 1)), ((4, 9), (4, 2)), ((2, 3), (2, 20))]
+)
 def test_logits_have_the_targets_length_and_the_target_vocabulary(source, target):
     model = Transformer(11, 17, num_layers=1, d_model=8, num_heads=2, d_ff=8)
     logits = model({"source": np.ones(source, np.int32), "target": np.ones(target, np.int32)})
@@ -100,9 +123,13 @@ def test_base_model_has_the_parameters_of_the_paper():
 
 def test_big_model_has_the_parameters_of_the_paper():
     """213 million in table 3, by the formula that counts the models which are built here."""
-    assert sizes(d_model=1024, num_layers=6, vocab_size=37_000, d_ff=4096) == pytest.approx(213e6, rel=0.01)
+    assert sizes(d_model=1024, num_layers=6, vocab_size=37_000, d_ff=4096) == pytest.approx(
+        213e6, rel=0.01
+    )
     for d_model, num_layers, vocab_size, d_ff in ((16, 1, 10, 64), (24, 3, 50, 96)):
-        model = Transformer(vocab_size, vocab_size, num_layers, d_model, 4, d_ff, tie_embeddings="all")
+        model = Transformer(
+            vocab_size, vocab_size, num_layers, d_model, 4, d_ff, tie_embeddings="all"
+        )
         assert model.count_params() == sizes(d_model, num_layers, vocab_size, d_ff)
 
 
@@ -125,7 +152,8 @@ def test_options_add_and_remove_the_parameters_they_name():
 def test_tied_embeddings_are_one_variable(tie, matrices):
     model = small(tie)
     source, target, output = (
-        layer.embeddings for layer in (model.source_embedding, model.target_embedding, model.output_embedding)
+        layer.embeddings
+        for layer in (model.source_embedding, model.target_embedding, model.output_embedding)
     )
     assert len({id(source), id(target), id(output)}) == matrices
     assert (output is target) == (tie != "none")
@@ -141,7 +169,9 @@ def test_each_embedding_learns_from_every_end_it_serves(tie):
         loss = tf.reduce_sum(tf.nn.log_softmax(model(INPUTS))[..., 5])
     embeddings = [model.source_embedding, model.target_embedding, model.output_embedding]
     gradients = tape.gradient(loss, [layer.embeddings.value for layer in embeddings])
-    source, target, output = (set(np.flatnonzero(np.abs(tf.convert_to_tensor(g)).max(axis=1) > 0)) for g in gradients)
+    source, target, output = (
+        set(np.flatnonzero(np.abs(tf.convert_to_tensor(g)).max(axis=1) > 0)) for g in gradients
+    )
     everything = set(range(13))
     seen = set(SOURCE.ravel()) - {0}  # padding is never attended to
     assert output == everything
@@ -191,7 +221,9 @@ def test_what_stands_on_padding_in_the_memory_changes_nothing(norm):
     memory, mask = model.encode(SOURCE)
     noise = np.where(SOURCE[:, :, np.newaxis] == 0, 1e3, 0)
     expected = model.decode(TARGET, memory, mask)
-    np.testing.assert_allclose(model.decode(TARGET, memory + noise, mask), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        model.decode(TARGET, memory + noise, mask), expected, rtol=1e-5, atol=1e-5
+    )
     everywhere = model.decode(TARGET, memory + 1.0, mask)
     assert np.abs(everywhere - expected).max() > 1e-2
 
@@ -224,7 +256,9 @@ def test_a_stack_without_masks_sees_everything():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_allclose(encoder(x), encoder(x, all_of_x), atol=1e-6)
-        np.testing.assert_allclose(decoder(x, memory), decoder(x, memory, all_of_x, all_of_memory), atol=1e-6)
+        np.testing.assert_allclose(
+            decoder(x, memory), decoder(x, memory, all_of_x, all_of_memory), atol=1e-6
+        )
 
 
 def test_dropout_acts_in_training_alone_and_on_embeddings_plus_positions():
@@ -235,7 +269,10 @@ def test_dropout_acts_in_training_alone_and_on_embeddings_plus_positions():
     assert np.abs(model(INPUTS, training=True) - expected).max() > 0.1
     for stack in (model.encoder, model.decoder):
         embeddings = tf.random.stateless_normal([4, 50, 16], seed=[1, 2])
-        entered, dropped = stack.enter(embeddings).numpy(), stack.enter(embeddings, training=True).numpy()
+        entered, dropped = (
+            stack.enter(embeddings).numpy(),
+            stack.enter(embeddings, training=True).numpy(),
+        )
         np.testing.assert_allclose(entered, stack.positions(embeddings), rtol=1e-6)
         kept = dropped != 0
         assert kept.mean() == pytest.approx(0.7, abs=4 * (0.3 * 0.7 / kept.size) ** 0.5)
@@ -272,7 +309,10 @@ def test_cached_decoding_of_several_beams_to_a_row_of_memory_equals_uncached(nor
 @pytest.mark.parametrize("in_graph", [False, True])
 def test_a_cache_that_is_too_short_grows(norm, in_graph):
     """Five positions through a cache that begins with one: it doubles three times and loses nothing."""
-    model, target = small(norm=norm), np.random.default_rng(6).integers(1, 13, size=(3, 5)).astype(np.int32)
+    model, target = (
+        small(norm=norm),
+        np.random.default_rng(6).integers(1, 13, size=(3, 5)).astype(np.int32),
+    )
 
     def cached(room):
         memory, cache, found = model.memory(SOURCE), model.decoder.empty_cache(3, room), []
@@ -282,9 +322,13 @@ def test_a_cache_that_is_too_short_grows(norm, in_graph):
         return tf.stack(found, axis=1), [tf.shape(tensor)[2] for tensor in tf.nest.flatten(cache)]
 
     length = tf.TensorSpec((), tf.int32)
-    logits, lengths = (tf.function(cached, input_signature=[length]) if in_graph else cached)(tf.constant(1))
+    logits, lengths = (tf.function(cached, input_signature=[length]) if in_graph else cached)(
+        tf.constant(1)
+    )
     assert [int(length) for length in lengths] == [8] * 4
-    np.testing.assert_allclose(logits, model({"source": SOURCE, "target": target}), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        logits, model({"source": SOURCE, "target": target}), rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -315,8 +359,22 @@ def test_beam_search_with_a_cache_equals_one_that_recomputes_every_prefix(beam_s
 
 @each_tie
 def test_model_survives_its_config(tie):
-    changes = {"norm": "pre", "activation": "swish", "use_bias": False, "epsilon": 1e-3, "position_layout": "halves"}
-    model = small(tie, num_decoder_layers=1, output_bias=True, dropout=0.2, num_heads=4, name="own_name", **changes)
+    changes = {
+        "norm": "pre",
+        "activation": "swish",
+        "use_bias": False,
+        "epsilon": 1e-3,
+        "position_layout": "halves",
+    }
+    model = small(
+        tie,
+        num_decoder_layers=1,
+        output_bias=True,
+        dropout=0.2,
+        num_heads=4,
+        name="own_name",
+        **changes,
+    )
     twin = Transformer.from_config(model.get_config())
     assert twin.get_config() == model.get_config()
     twin.set_weights(model.get_weights())
@@ -343,7 +401,9 @@ def test_half_precision_trains_with_a_finite_loss_and_float32_variables(policy):
     assert {variable.dtype for variable in model.variables} == {"float32"}
     spread = np.std(full(INPUTS))
     assert np.abs(np.asarray(logits, np.float32) - full(INPUTS)).mean() < 0.05 * spread
-    model.compile(keras.optimizers.Adam(1e-3), tfformer.SmoothedCrossEntropy(0.1), jit_compile=False)
+    model.compile(
+        keras.optimizers.Adam(1e-3), tfformer.SmoothedCrossEntropy(0.1), jit_compile=False
+    )
     labels, weights = np.roll(TARGET, -1, axis=1), (TARGET != 0).astype(np.float32)
     losses = [float(model.train_on_batch(INPUTS, labels, weights)) for _ in range(4)]
     expected, _ = loss_and_accuracy(full(INPUTS), labels, weights, 0.1)
@@ -359,7 +419,9 @@ def test_half_precision_trains_with_a_finite_loss_and_float32_variables(policy):
 def test_compile_fit_evaluate_predict_and_load_in_a_fresh_process(tmp_path, vocab_size, num_layers):
     """The fresh process knows the model, the loss and the schedule by `import keras, tfformer` alone."""
     rng = np.random.default_rng(0)
-    source, target = (rng.integers(4, vocab_size, size=(12, length)).astype(np.int32) for length in (7, 9))
+    source, target = (
+        rng.integers(4, vocab_size, size=(12, length)).astype(np.int32) for length in (7, 9)
+    )
     target[:, 0] = START_ID
     source[::2, 4:] = target[1::2, 6:] = 0
     labels, weights = np.roll(target, -1, axis=1), (target != 0).astype(np.float32)
@@ -389,7 +451,9 @@ def test_compile_fit_evaluate_predict_and_load_in_a_fresh_process(tmp_path, voca
 
     logits = model({"source": source, "target": target})
     loss, accuracy = loss_and_accuracy(logits, labels, weights, 0.1)
-    results = model.evaluate(tf.data.Dataset.from_tensors((inputs, labels, weights)), verbose=0, return_dict=True)
+    results = model.evaluate(
+        tf.data.Dataset.from_tensors((inputs, labels, weights)), verbose=0, return_dict=True
+    )
     assert results["loss"] == pytest.approx(loss, rel=1e-4)
     assert results["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     np.testing.assert_allclose(model.predict(dataset, verbose=0), logits, rtol=1e-3, atol=1e-4)
@@ -431,13 +495,27 @@ def test_learns_to_copy_and_then_copies_unseen_sequences_perfectly():
     seen = set(map(bytes, train))
     unseen = np.array([row for row in unseen if bytes(row) not in seen])[:1000]
     assert len(unseen) == 1000
-    model = Transformer(12, 12, num_layers=1, d_model=32, num_heads=4, d_ff=64, dropout=0.0, tie_embeddings="all")
-    model.compile(keras.optimizers.Adam(5e-3), tfformer.SmoothedCrossEntropy(0.1), jit_compile=False)
+    model = Transformer(
+        12, 12, num_layers=1, d_model=32, num_heads=4, d_ff=64, dropout=0.0, tie_embeddings="all"
+    )
+    model.compile(
+        keras.optimizers.Adam(5e-3), tfformer.SmoothedCrossEntropy(0.1), jit_compile=False
+    )
     started = np.pad(train[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)
-    model.fit({"source": train, "target": started}, train, sample_weight=train != 0, batch_size=64, verbose=0)
+    model.fit(
+        {"source": train, "target": started},
+        train,
+        sample_weight=train != 0,
+        batch_size=64,
+        verbose=0,
+    )
 
     memory = model.memory(unseen)
-    limits = tf.fill([len(unseen)], 9)  # longer than any answer, so that the end token has to be learned
+    limits = tf.fill(
+        [len(unseen)], 9
+    )  # longer than any answer, so that the end token has to be learned
     cache = model.decoder.empty_cache(len(unseen), 9)
-    found = greedy_search(lambda ids, step, state: model.decode_step(ids, step, state, memory), cache, limits)
+    found = greedy_search(
+        lambda ids, step, state: model.decode_step(ids, step, state, memory), cache, limits
+    )
     np.testing.assert_array_equal(found.ids[:, 0], np.pad(unseen, ((0, 0), (0, 2))))

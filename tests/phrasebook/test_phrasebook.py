@@ -118,7 +118,9 @@ NOUNS_OF_PRONOUN = {
     "es": """Tier Pferd Schwein Schaf Kaninchen Huhn Eichhörnchen Auto Fahrrad Bild Sofa Buch Radio Tal Feld Eis Dach
         Tor Loch Zimmer Haus Brot Fleisch Ei""",
 }
-PRONOUN_OF_NOUN = {noun: pronoun for pronoun, nouns in NOUNS_OF_PRONOUN.items() for noun in nouns.split()}
+PRONOUN_OF_NOUN = {
+    noun: pronoun for pronoun, nouns in NOUNS_OF_PRONOUN.items() for noun in nouns.split()
+}
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +136,9 @@ def everything(corpus):
 @pytest.fixture(scope="module")
 def grammar():
     """The whole grammar: English sentence -> what the rule wrote."""
-    return {phrasebook.spell(sentence.english): sentence for sentence in phrasebook.every_sentence()}
+    return {
+        phrasebook.spell(sentence.english): sentence for sentence in phrasebook.every_sentence()
+    }
 
 
 def words(sentence):
@@ -142,7 +146,11 @@ def words(sentence):
 
 
 def test_sizes(corpus):
-    assert {split: len(pairs) for split, pairs in corpus.items()} == {"train": 24000, "valid": 1000, "test": 1000}
+    assert {split: len(pairs) for split, pairs in corpus.items()} == {
+        "train": 24000,
+        "valid": 1000,
+        "test": 1000,
+    }
 
 
 def test_no_source_sentence_occurs_twice_in_any_splits(everything):
@@ -157,12 +165,19 @@ def test_combinations_of_words_are_held_out(corpus):
 def test_every_word_of_valid_and_test_is_in_train(corpus):
     for side in ("source", "target"):
         known = {word for pair in corpus["train"] for word in getattr(pair, side).split()}
-        used = {word for split in ("valid", "test") for pair in corpus[split] for word in getattr(pair, side).split()}
+        used = {
+            word
+            for split in ("valid", "test")
+            for pair in corpus[split]
+            for word in getattr(pair, side).split()
+        }
         assert used <= known
 
 
 def test_sentences_have_three_to_eighteen_words(everything):
-    assert {len(side.split()) for pair in everything for side in (pair.source, pair.target)} <= set(range(3, 19))
+    assert {len(side.split()) for pair in everything for side in (pair.source, pair.target)} <= set(
+        range(3, 19)
+    )
 
 
 def test_a_sixth_of_each_split_is_coreference(corpus):
@@ -178,7 +193,10 @@ def test_the_famous_sentences_are_tested_and_not_trained(corpus):
 
 @pytest.mark.parametrize("word", ["animal", "street", "cross", "tired", "wide"])
 def test_the_words_of_the_famous_sentences_are_trained_with_others(corpus, word):
-    assert sum(pair.family == "coreference" and word in words(pair.source) for pair in corpus["train"]) > 10
+    assert (
+        sum(pair.family == "coreference" and word in words(pair.source) for pair in corpus["train"])
+        > 10
+    )
 
 
 def test_pairs_are_the_same_in_every_process():
@@ -186,7 +204,9 @@ def test_pairs_are_the_same_in_every_process():
     digests = set()
     for seed in ("0", "1"):
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"}
-        run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, check=True
+        )
         digests.add(hashlib.sha256(run.stdout).hexdigest())
     assert len(digests) == 1
 
@@ -213,7 +233,11 @@ def test_every_target_word_is_aligned(everything):
 
 
 def test_a_pronoun_that_occurs_twice_is_aligned_once_each(everything):
-    twice = [pair for pair in everything if pair.source.startswith("I am") and " because I " in pair.source]
+    twice = [
+        pair
+        for pair in everything
+        if pair.source.startswith("I am") and " because I " in pair.source
+    ]
     assert twice
     for pair in twice:
         ich = [j for j, word in enumerate(words(pair.target)) if word.lower() == "ich"]
@@ -228,7 +252,9 @@ def test_names_and_days_are_aligned_to_themselves(everything):
     for pair in everything:
         for i, word in enumerate(words(pair.source)):
             if word in german and pair.family in ("weather", "family", "health"):
-                assert [words(pair.target)[j] for k, j in pair.alignment if k == i] == [german[word]]
+                assert [words(pair.target)[j] for k, j in pair.alignment if k == i] == [
+                    german[word]
+                ]
                 found.add(word)
     assert found == set(english)
 
@@ -260,7 +286,9 @@ def test_the_pronoun_has_the_gender_of_its_antecedent_and_not_of_the_other_noun(
             assert (pair.antecedent, pair.distractor, pair.pronoun) == (None, None, None)
             continue
         source, target, links = words(pair.source), words(pair.target), dict(pair.alignment)
-        antecedent, distractor = (target[links[noun]] for noun in (pair.antecedent, pair.distractor))
+        antecedent, distractor = (
+            target[links[noun]] for noun in (pair.antecedent, pair.distractor)
+        )
         it, pronoun = pair.pronoun
         assert source[it] == "it" and links[it] == pronoun
         assert target[pronoun] == PRONOUN_OF_NOUN[antecedent] != PRONOUN_OF_NOUN[distractor]
@@ -269,7 +297,9 @@ def test_the_pronoun_has_the_gender_of_its_antecedent_and_not_of_the_other_noun(
 
 
 def test_an_unknown_split_is_named_with_the_known_ones():
-    with pytest.raises(ValueError, match="unknown split 'dev'; the phrasebook has train, valid, test"):
+    with pytest.raises(
+        ValueError, match="unknown split 'dev'; the phrasebook has train, valid, test"
+    ):
         phrasebook.pairs("dev")
 
 

@@ -22,7 +22,10 @@ MAY_IMPORT = {
     "serving": {"export", "inference"},
 }
 TOP = {"__init__", "__main__", "cli"}
-ROOMS = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()} - {"recipes", "__pycache__"}
+ROOMS = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()} - {
+    "recipes",
+    "__pycache__",
+}
 
 
 def files_of(room: str) -> list[Path]:

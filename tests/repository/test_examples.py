@@ -27,7 +27,9 @@ def output_of(program: str, *arguments) -> list[str]:
 def test_the_sentence_classifier_learns_what_a_question_is():
     """Far better than always saying that it is none."""
     right, none = (
-        float(part.rstrip("%")) for part in output_of("examples/sentence_classifier.py")[-1].split() if "%" in part
+        float(part.rstrip("%"))
+        for part in output_of("examples/sentence_classifier.py")[-1].split()
+        if "%" in part
     )
     assert right > 98 > none + 8
 
@@ -36,11 +38,16 @@ def test_the_sentence_classifier_learns_what_a_question_is():
 def test_both_arms_of_the_pretrained_encoder_are_trained_and_compared(tmp_path):
     for split, count in (("train", 400), ("val", 40)):
         for number, language in enumerate(("en", "de")):
-            lines = [(pair.source, pair.target)[number] for pair in phrasebook.pairs(split.replace("val", "valid"))]
+            lines = [
+                (pair.source, pair.target)[number]
+                for pair in phrasebook.pairs(split.replace("val", "valid"))
+            ]
             text = "".join(line + "\n" for line in lines[:count])
             (tmp_path / f"{split}.{language}.gz").write_bytes(gzip.compress(text.encode()))
     small = ["--pairs", 100, "--epochs", 1, "--minutes", 0.05, "--vocab-size", 120]
-    printed = output_of("examples/pretrained_encoder.py", "--data", tmp_path, "--output", tmp_path / "runs", *small)
+    printed = output_of(
+        "examples/pretrained_encoder.py", "--data", tmp_path, "--output", tmp_path / "runs", *small
+    )
     results = json.loads(printed[-1])
     assert list(results) == ["from nothing", "from the language model"]
     assert np.isfinite([result["val_loss"] for result in results.values()]).all()
@@ -50,7 +57,9 @@ def test_both_arms_of_the_pretrained_encoder_are_trained_and_compared(tmp_path):
 def test_the_n_gram_model_counts_contexts_to_the_end_token():
     """Worked by hand: trained on one piece and the end, each of the two is one of two seen, then for each length of the
     context the share 1/4 is the count's and 3/4 that of the shorter context; the same for both."""
-    spec = importlib.util.spec_from_file_location("phrasebook_lm", ROOT / "scripts" / "phrasebook_lm.py")
+    spec = importlib.util.spec_from_file_location(
+        "phrasebook_lm", ROOT / "scripts" / "phrasebook_lm.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     rows = [["<s>"] * 4 + ["a", "</s>"]]

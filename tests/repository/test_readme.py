@@ -44,12 +44,18 @@ def commands(text: str) -> list[list[str]]:
 def test_the_recipe_of_a_language_model_trains(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     recipe = block_with("yaml", "architecture: decoder")
-    for printed, smaller in (("num_layers: 6", "num_layers: 1"), ("8000", "300"), ("epochs: 20", "epochs: 1")):
+    for printed, smaller in (
+        ("num_layers: 6", "num_layers: 1"),
+        ("8000", "300"),
+        ("epochs: 20", "epochs: 1"),
+    ):
         assert printed in recipe
         recipe = recipe.replace(printed, smaller)
     Path("lm.yaml").write_text(recipe)
     for name, count in (("text.en", 200), ("valid.en", 8)):
-        Path(name).write_text("".join(pair.source + "\n" for pair in phrasebook.pairs("train")[:count]))
+        Path(name).write_text(
+            "".join(pair.source + "\n" for pair in phrasebook.pairs("train")[:count])
+        )
     assert cli.main(["train", "lm.yaml", "--run-dir", "lm"]) == 0
     assert json.loads(Path("lm", "result.json").read_text())["val_bits_per_byte"] > 0
 
@@ -117,14 +123,18 @@ def test_a_trained_run_in_python(tiny_run, tmp_path, monkeypatch):
     names = {}
     exec(block_with("python", "Translator.load"), names)
     sentence = [phrasebook.pairs("test")[0].source]
-    assert names["translator"].translate(sentence) == tfformer.Translator.load(tiny_run).translate(sentence)
+    assert names["translator"].translate(sentence) == tfformer.Translator.load(tiny_run).translate(
+        sentence
+    )
 
 
 def test_the_tree_names_what_is_there():
     tree = block_with("", "the package, in rooms")
     package, repository = tree.split("\nexamples/")
     rooms = set(re.findall(r"^  (\w+(?:/|\.py))", package, re.MULTILINE))
-    assert {f"{path.name}/" for path in (ROOT / "tfformer").iterdir() if path.is_dir()} - {"__pycache__/"} <= rooms
+    assert {f"{path.name}/" for path in (ROOT / "tfformer").iterdir() if path.is_dir()} - {
+        "__pycache__/"
+    } <= rooms
     for name in re.findall(r"\b(\w+\.py)\b", package.split("\n", 1)[1]):
         assert (ROOT / "tfformer" / name).exists(), name
     for name in re.findall(r"^(\w+/)", f"examples/{repository}", re.MULTILINE):
@@ -140,7 +150,9 @@ def test_the_recipes_for_tensorflow_datasets_are_valid():
 
 def test_the_exports_are_there_after_importing_the_package_alone():
     code = "import tfformer; print(tfformer.export.saved_model.__name__)"
-    printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    printed = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert printed.stdout == "saved_model\n"
 
 
@@ -162,8 +174,12 @@ def test_the_quickstart_reaches_its_scores(tmp_path):
     assert printed.returncode == 0, printed.stderr[-2000:]
     results = [json.loads(line) for line in printed.stdout.splitlines() if line.startswith("{")]
     assert next(result["bleu"] for result in results if "bleu" in result) >= 95
-    assert next(result["pronouns_right"] for result in results if "pronouns_right" in result) >= 0.95
-    aligned = subprocess.run([sys.executable, "scripts/alignments.py", tmp_path / "run"], cwd=ROOT, capture_output=True)
+    assert (
+        next(result["pronouns_right"] for result in results if "pronouns_right" in result) >= 0.95
+    )
+    aligned = subprocess.run(
+        [sys.executable, "scripts/alignments.py", tmp_path / "run"], cwd=ROOT, capture_output=True
+    )
     assert min(json.loads(aligned.stdout.splitlines()[-1])["alignment_error_rate"].values()) < 0.25
     for name in ("it.png", "it_wide.png"):
         assert (tmp_path / "run" / name).read_bytes().startswith(b"\x89PNG")

@@ -56,9 +56,13 @@ def printed(tour) -> dict[str, list[np.ndarray]]:
     for paragraph in tour[0].split("\n\n"):
         first, *lines = paragraph.strip("\n").split("\n")
         if title := STEP.fullmatch(first):
-            numbers = [[float(n) for n in re.findall(r"-?\d+\.\d\d\b|-inf", line)] for line in lines]
+            numbers = [
+                [float(n) for n in re.findall(r"-?\d+\.\d\d\b|-inf", line)] for line in lines
+            ]
             shape = () if title[3] == "one number" else tuple(map(int, title[3].split(" x ")))
-            found.setdefault(title[1], []).append(np.reshape([n for line in numbers for n in line], shape))
+            found.setdefault(title[1], []).append(
+                np.reshape([n for line in numbers for n in line], shape)
+            )
     return found
 
 
@@ -156,7 +160,9 @@ def expected(tour) -> dict[str, list[np.ndarray]]:
         **{name: [encoder[name], decoder[name]] for name in ("W1", "b1", "W2", "b2")},
         "max(0, x W1 + b1)": [e["inner"], d["inner"]],
         "FFN(x) = max(0, x W1 + b1) W2 + b2": [e["outer"], d["outer"]],
-        "padding mask of 'I sleep </s>' and 'sleep </s> <pad>': 1 where id != 0": [[[1, 1, 1], [1, 1, 0]]],
+        "padding mask of 'I sleep </s>' and 'sleep </s> <pad>': 1 where id != 0": [
+            [[1, 1, 1], [1, 1, 0]]
+        ],
         "look-ahead mask: 1 where column <= row": [LOOK_AHEAD],
         "y = E[id] * sqrt(d_model) + PE": [y],
         "logits = x E^T": [logits],
@@ -164,7 +170,9 @@ def expected(tour) -> dict[str, list[np.ndarray]]:
         "smoothed = 0.9 one-hot + 0.1 / 8: what the model should say": [smoothed],
         "-(sum of smoothed * log P): the cross-entropy of each word, in nats": [losses],
         "loss = their mean, as SmoothedCrossEntropy has it": [losses.mean()],
-        "perplexity = e^(mean of -log P(word)), without smoothing": [np.prod(p[range(3), LABELS]) ** (-1 / 3)],
+        "perplexity = e^(mean of -log P(word)), without smoothing": [
+            np.prod(p[range(3), LABELS]) ** (-1 / 3)
+        ],
     }
 
 
@@ -194,10 +202,14 @@ def test_the_notebook_is_the_script_and_what_it_prints(tour):
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     text = SCRIPT.read_text(encoding="utf-8")
     parts = [part.partition("\n") for part in re.split(r"^# %%", text, flags=re.MULTILINE)[1:]]
-    wanted = [re.sub(r"^# ?", "", body, flags=re.MULTILINE) if kind else body for kind, _, body in parts]
+    wanted = [
+        re.sub(r"^# ?", "", body, flags=re.MULTILINE) if kind else body for kind, _, body in parts
+    ]
     assert ["".join(cell["source"]) for cell in cells] == [body.strip("\n") for body in wanted]
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    assert all((output["output_type"], output["name"]) == ("stream", "stdout") for output in outputs)
+    assert all(
+        (output["output_type"], output["name"]) == ("stream", "stdout") for output in outputs
+    )
     shown = "".join(line for output in outputs for line in output["text"])
     assert shown.partition("loss before")[0] == tour[0].partition("loss before")[0]
     assert "beam search   (beam 2) finds  ich schlafe </s>" in shown
@@ -213,14 +225,23 @@ def test_beam_search_finds_the_likeliest_of_all_and_greedy_search_does_not(tour)
     text, variables, _ = tour
     model = variables["model"]
     words = [i for i in range(8) if i != 3]
-    sentences = [(*ids, 3) for length in range(3) for ids in itertools.product(words, repeat=length)]
+    sentences = [
+        (*ids, 3) for length in range(3) for ids in itertools.product(words, repeat=length)
+    ]
     rows = {ids: log_prob(model, ids) for ids in sentences}
     best = max(rows, key=rows.get)
     assert best == (6, 7, 3)
-    [(greedy, greedy_probability)], [(beam, beam_probability), _] = variables["greedy"], variables["beam"]
-    assert beam == ["ich", "schlafe", "</s>"] and beam_probability == pytest.approx(np.exp(rows[best]), abs=1e-3)
+    [(greedy, greedy_probability)], [(beam, beam_probability), _] = (
+        variables["greedy"],
+        variables["beam"],
+    )
+    assert beam == ["ich", "schlafe", "</s>"] and beam_probability == pytest.approx(
+        np.exp(rows[best]), abs=1e-3
+    )
     ids = [variables["WORDS"].index(word) for word in greedy]
-    assert greedy[0] == "schlafe" and greedy_probability == pytest.approx(np.exp(log_prob(model, ids)), abs=1e-3)
+    assert greedy[0] == "schlafe" and greedy_probability == pytest.approx(
+        np.exp(log_prob(model, ids)), abs=1e-3
+    )
     assert greedy_probability < beam_probability - 0.03
     assert f"finds  ich schlafe </s>  with probability {beam_probability:.2f}" in text
 
@@ -228,5 +249,7 @@ def test_beam_search_finds_the_likeliest_of_all_and_greedy_search_does_not(tour)
 def test_the_model_has_learned_the_shares_of_the_text(tour):
     _, variables, _ = tour
     for ids, count in variables["TRANSLATIONS"].items():
-        assert np.exp(log_prob(variables["model"], [*ids, 3])) == pytest.approx(count / 10, abs=0.05)
+        assert np.exp(log_prob(variables["model"], [*ids, 3])) == pytest.approx(
+            count / 10, abs=0.05
+        )
     assert variables["after"] < variables["before"]

@@ -36,8 +36,13 @@ def predict_request(
 def test_grpc_answers_what_rest_does(stub):
     response = stub.Predict(predict_request(text=["a", "Ж"]))
     assert list(tf.make_ndarray(response.outputs["translation"])) == [b"v10: a", "v10: Ж".encode()]
-    np.testing.assert_allclose(tf.make_ndarray(response.outputs["score"]), [-1 / 3, -2 / 3], rtol=1e-6)
-    assert response.model_spec.version.value == 10 and response.model_spec.signature_name == "serving_default"
+    np.testing.assert_allclose(
+        tf.make_ndarray(response.outputs["score"]), [-1 / 3, -2 / 3], rtol=1e-6
+    )
+    assert (
+        response.model_spec.version.value == 10
+        and response.model_spec.signature_name == "serving_default"
+    )
     for chosen in ({"version": 9}, {"label": "stable"}):
         response = stub.Predict(predict_request(text=["a"], **chosen))
         assert tf.make_ndarray(response.outputs["translation"])[0] == b"v9: a"
@@ -52,7 +57,10 @@ def test_grpc_metadata_holds_the_signatures(stub):
     request = get_model_metadata_pb2.GetModelMetadataRequest(**fields)
     response = stub.GetModelMetadata(request)
     signatures = get_model_metadata_pb2.SignatureDefMap()
-    assert response.metadata["signature_def"].Unpack(signatures) and response.model_spec.version.value == 10
+    assert (
+        response.metadata["signature_def"].Unpack(signatures)
+        and response.model_spec.version.value == 10
+    )
     assert signatures.signature_def["score"].inputs["source"].dtype == tf.string.as_datatype_enum
     del request.metadata_field[:]
     with pytest.raises(grpc.RpcError, match="metadata_field must be signature_def"):
@@ -62,7 +70,9 @@ def test_grpc_metadata_holds_the_signatures(stub):
 def claimed(*sizes: int) -> tensor_pb2.TensorProto:
     """A tensor that says it is larger than its message."""
     dims = [{"size": size} for size in sizes]
-    return tensor_pb2.TensorProto(dtype=tf.string.as_datatype_enum, tensor_shape={"dim": dims}, string_val=[b"a"])
+    return tensor_pb2.TensorProto(
+        dtype=tf.string.as_datatype_enum, tensor_shape={"dim": dims}, string_val=[b"a"]
+    )
 
 
 ONE = {"dim": [{"size": 1}]}
@@ -89,7 +99,14 @@ NO_TENSOR = ("INVALID_ARGUMENT", "is not a tensor")
         ({"text": ["a"] * 65}, "INVALID_ARGUMENT", "1 to 64 rows; this one has 65"),
         ({"text": claimed(10**12)}, "INVALID_ARGUMENT", "at most 524288 values"),
         ({"text": claimed(-1)}, "INVALID_ARGUMENT", "must have a whole shape"),
-        ({"text": tensor_pb2.TensorProto(dtype=tf.uint8.as_datatype_enum, int_val=[-7], tensor_shape=ONE)}, *NO_TENSOR),
+        (
+            {
+                "text": tensor_pb2.TensorProto(
+                    dtype=tf.uint8.as_datatype_enum, int_val=[-7], tensor_shape=ONE
+                )
+            },
+            *NO_TENSOR,
+        ),
         ({"text": claimed(0)}, *NO_TENSOR),
         ({"text": ["a" * 3 * 2**20]}, "RESOURCE_EXHAUSTED", "larger than max"),
     ],
@@ -98,10 +115,14 @@ def test_grpc_refuses_with_code_and_reason(stub, request_arguments, code, messag
     with pytest.raises(grpc.RpcError) as caught:
         stub.Predict(predict_request(**request_arguments))
     assert caught.value.code().name == code and message in caught.value.details()
-    assert stub.Predict(predict_request(text=["a"])).outputs["translation"].string_val == [b"v10: a"]
+    assert stub.Predict(predict_request(text=["a"])).outputs["translation"].string_val == [
+        b"v10: a"
+    ]
 
 
 def test_grpc_says_that_its_port_is_taken(server):
     host, _, port = server.grpc.rpartition(":")
-    with pytest.raises(OSError, match=f"gRPC cannot listen on port {port} of 127.0.0.1; choose another --grpc-port"):
+    with pytest.raises(
+        OSError, match=f"gRPC cannot listen on port {port} of 127.0.0.1; choose another --grpc-port"
+    ):
         asyncio.run(serving_grpc.start(None, None, host, int(port), 1))

@@ -22,7 +22,9 @@ async def gather(*requests) -> list:
     batches = Batches()
     loop = asyncio.create_task(batches.run())
     try:
-        return await asyncio.gather(*(batches.submit(*request) for request in requests), return_exceptions=True)
+        return await asyncio.gather(
+            *(batches.submit(*request) for request in requests), return_exceptions=True
+        )
     finally:
         loop.cancel()
 
@@ -35,10 +37,14 @@ def test_requests_of_a_kind_run_together_up_to_the_cap_and_each_gets_its_own():
         return {"found": inputs["text"]}
 
     version = scripted(run)
-    requests = [(version, "a", strings(*[str(n)] * 20)) for n in range(4)] + [(version, "b", strings("b", "c"))]
+    requests = [(version, "a", strings(*[str(n)] * 20)) for n in range(4)] + [
+        (version, "b", strings("b", "c"))
+    ]
     answers = asyncio.run(gather(*requests))
     assert sizes == [("a", 60), ("a", 20), ("b", 2)]
-    assert [list(answer["found"]) for answer in answers] == [list(inputs["text"]) for _, _, inputs in requests]
+    assert [list(answer["found"]) for answer in answers] == [
+        list(inputs["text"]) for _, _, inputs in requests
+    ]
 
 
 def test_ids_of_different_lengths_do_not_run_together():
@@ -58,5 +64,9 @@ def test_one_that_fails_takes_no_other_with_it():
         return {"found": inputs["text"]}
 
     version = scripted(run)
-    good, bad, other = asyncio.run(gather(*((version, "a", strings(text)) for text in ("good", "bad", "other"))))
-    assert isinstance(bad, Refused) and good["found"][0] == b"good" and other["found"][0] == b"other"
+    good, bad, other = asyncio.run(
+        gather(*((version, "a", strings(text)) for text in ("good", "bad", "other")))
+    )
+    assert (
+        isinstance(bad, Refused) and good["found"][0] == b"good" and other["found"][0] == b"other"
+    )

@@ -38,9 +38,19 @@ def test_a_served_run_gives_the_translators_own_through_both_clients(tiny_run):
         for beam, arguments in ((1, []), (translator.decoding.beam_size, ["--beam"])):
             expected = [best for best, *_ in translator.n_best(SENTENCES, beam)]
             for name in CLIENTS:
-                done = run_client(name, getattr(server, name), "--scores", "--batch-size", "7", *arguments, text=text)
+                done = run_client(
+                    name,
+                    getattr(server, name),
+                    "--scores",
+                    "--batch-size",
+                    "7",
+                    *arguments,
+                    text=text,
+                )
                 assert done.returncode == 0, done.stderr.decode()
-                lines = [line.split("\t") for line in done.stdout.decode().removesuffix("\n").split("\n")]
+                lines = [
+                    line.split("\t") for line in done.stdout.decode().removesuffix("\n").split("\n")
+                ]
                 assert [text for _, text in lines] == [best.text for best in expected]
                 scores = [float(score) for score, _ in lines]
                 assert scores == pytest.approx([best.score for best in expected], abs=1e-3)
@@ -48,7 +58,9 @@ def test_a_served_run_gives_the_translators_own_through_both_clients(tiny_run):
         for sentence in hostile:
             status, answer = ask(server, "echo:predict", {"instances": [sentence]})
             assert status == 200 and isinstance(answer["predictions"][0]["translation"], str)
-        status, answer = ask(server, "echo:predict", IDS | {"inputs": {"ids": [[10**9]], "lengths": [1]}})
+        status, answer = ask(
+            server, "echo:predict", IDS | {"inputs": {"ids": [[10**9]], "lengths": [1]}}
+        )
         assert status == 400 and "1000000000" in answer["error"]
         nothing = {"ids": [[]], "lengths": [0], "score": [0.0]}
         empty = IDS | {"inputs": {"ids": [[]], "lengths": [0]}}
@@ -60,7 +72,12 @@ def test_rows_and_columns_are_answered_in_kind(server):
     rows = [{"translation": "v10: a", "score": -0.33333334}, {"translation": "v10: ", "score": 0.0}]
     columns = {"translation": ["v10: a", "v10: "], "score": [-0.33333334, 0.0]}
     named = [{"text": "a"}, {"text": ""}]
-    for instances in (["a", ""], named, [{"b64": "YQ=="}, ""], [{"text": {"b64": "YQ=="}}, {"text": ""}]):
+    for instances in (
+        ["a", ""],
+        named,
+        [{"b64": "YQ=="}, ""],
+        [{"text": {"b64": "YQ=="}}, {"text": ""}],
+    ):
         assert ask(server, "echo:predict", {"instances": instances}) == (200, {"predictions": rows})
     for inputs in ({"text": ["a", ""]}, ["a", ""], [{"b64": "YQ=="}, ""]):
         assert ask(server, "echo:predict", {"inputs": inputs}) == (200, {"outputs": columns})
@@ -87,12 +104,20 @@ def test_text_passes_unchanged(server):
 
 @pytest.mark.parametrize(
     ("place", "name"),
-    [("", "v10"), ("/versions/9", "v9"), ("/versions/10", "v10"), ("/labels/stable", "v9"), ("/labels/canary", "v10")],
+    [
+        ("", "v10"),
+        ("/versions/9", "v9"),
+        ("/versions/10", "v10"),
+        ("/labels/stable", "v9"),
+        ("/labels/canary", "v10"),
+    ],
 )
 def test_versions_and_labels_choose_who_answers(server, place, name):
     answer = ask(server, f"echo{place}:predict", {"instances": ["a"]})[1]
     assert answer["predictions"][0]["translation"] == f"{name}: a"
-    assert ask(server, f"echo{place}/metadata")[1]["model_spec"]["version"] == name.removeprefix("v")
+    assert ask(server, f"echo{place}/metadata")[1]["model_spec"]["version"] == name.removeprefix(
+        "v"
+    )
 
 
 def test_status_and_metadata_have_tensorflow_servings_form(server):
@@ -101,11 +126,20 @@ def test_status_and_metadata_have_tensorflow_servings_form(server):
     assert ask(server, "echo") == (200, {"model_version_status": states})
     assert ask(server, "echo/versions/9") == (200, {"model_version_status": states[1:]})
     status, answer = ask(server, "echo/metadata")
-    assert status == 200 and answer["model_spec"] == {"name": "echo", "signature_name": "", "version": "10"}
+    assert status == 200 and answer["model_spec"] == {
+        "name": "echo",
+        "signature_name": "",
+        "version": "10",
+    }
     signature = answer["metadata"]["signature_def"]["signature_def"]["translate_ids"]
     ids = signature["inputs"]["ids"]
-    assert ids["dtype"] == "DT_INT32" and [dim["size"] for dim in ids["tensor_shape"]["dim"]] == ["-1", "-1"]
-    assert signature["method_name"] == "tensorflow/serving/predict" and "score" in signature["outputs"]
+    assert ids["dtype"] == "DT_INT32" and [dim["size"] for dim in ids["tensor_shape"]["dim"]] == [
+        "-1",
+        "-1",
+    ]
+    assert (
+        signature["method_name"] == "tensorflow/serving/predict" and "score" in signature["outputs"]
+    )
 
 
 # What nobody should send
@@ -133,20 +167,64 @@ BAD = {
     "a string for a list": ({"inputs": {"text": "a"}}, 400, "'a' must be a list"),
     "no base64": ({"instances": [{"text": {"b64": "%"}}]}, 400, "input text: "),
     "a missing input": ({"inputs": {}}, 400, "input text is missing"),
-    "a missing input in a row": ({"instances": [{"text": "a"}, {}]}, 400, "instance 1: input text is missing"),
-    "an unknown input": ({"inputs": {"text": ["a"], "txt": ["a"]}}, 400, "no input txt; the inputs are text"),
+    "a missing input in a row": (
+        {"instances": [{"text": "a"}, {}]},
+        400,
+        "instance 1: input text is missing",
+    ),
+    "an unknown input": (
+        {"inputs": {"text": ["a"], "txt": ["a"]}},
+        400,
+        "no input txt; the inputs are text",
+    ),
     "mixed rows": ({"instances": [{"text": "a"}, "a"]}, 400, "instance 1 must be an object"),
-    "an unknown signature": ({"signature_name": "none", "instances": ["a"]}, 400, "no signature 'none'; choose one of"),
-    "a number for a signature": ({"signature_name": 7, "instances": ["a"]}, 400, "signature_name must be a string"),
+    "an unknown signature": (
+        {"signature_name": "none", "instances": ["a"]},
+        400,
+        "no signature 'none'; choose one of",
+    ),
+    "a number for a signature": (
+        {"signature_name": 7, "instances": ["a"]},
+        400,
+        "signature_name must be a string",
+    ),
     "unnamed inputs": (IDS | {"instances": [[1]]}, 400, "several inputs: ids, lengths"),
-    "ragged ids": (IDS | {"inputs": {"ids": [[1], [1, 2]], "lengths": [1, 2]}}, 400, "the same length"),
+    "ragged ids": (
+        IDS | {"inputs": {"ids": [[1], [1, 2]], "lengths": [1, 2]}},
+        400,
+        "the same length",
+    ),
     "flat ids": (IDS | {"inputs": {"ids": [1], "lengths": [1]}}, 400, "1 must be a list"),
-    "rows that do not match": (IDS | {"inputs": {"ids": [[1]], "lengths": [1, 1]}}, 400, "same number of rows"),
-    "strings for ids": (IDS | {"inputs": {"ids": [["1"]], "lengths": [1]}}, 400, "'1' must be an int32"),
-    "fractions for ids": (IDS | {"inputs": {"ids": [[1.0]], "lengths": [1]}}, 400, "1.0 must be an int32"),
-    "truth for ids": (IDS | {"inputs": {"ids": [[True]], "lengths": [1]}}, 400, "True must be an int32"),
-    "large ids": (IDS | {"inputs": {"ids": [[2**31]], "lengths": [1]}}, 400, "2147483648 must be an int32"),
-    "unknown ids": (IDS | {"inputs": {"ids": [[500]], "lengths": [1]}}, 400, "500 is not in [0, 500)"),
+    "rows that do not match": (
+        IDS | {"inputs": {"ids": [[1]], "lengths": [1, 1]}},
+        400,
+        "same number of rows",
+    ),
+    "strings for ids": (
+        IDS | {"inputs": {"ids": [["1"]], "lengths": [1]}},
+        400,
+        "'1' must be an int32",
+    ),
+    "fractions for ids": (
+        IDS | {"inputs": {"ids": [[1.0]], "lengths": [1]}},
+        400,
+        "1.0 must be an int32",
+    ),
+    "truth for ids": (
+        IDS | {"inputs": {"ids": [[True]], "lengths": [1]}},
+        400,
+        "True must be an int32",
+    ),
+    "large ids": (
+        IDS | {"inputs": {"ids": [[2**31]], "lengths": [1]}},
+        400,
+        "2147483648 must be an int32",
+    ),
+    "unknown ids": (
+        IDS | {"inputs": {"ids": [[500]], "lengths": [1]}},
+        400,
+        "500 is not in [0, 500)",
+    ),
     "too much": (b" " * (serving.MAX_BYTES + 1), 413, "more than 2097152 bytes"),
 }
 
@@ -163,7 +241,10 @@ def test_a_compressed_body_is_read_and_has_the_same_limits(server):
     def ask_compressed(body: bytes) -> tuple[int, dict]:
         return ask(server, "echo:predict", body, headers={"Content-Encoding": "gzip"})
 
-    assert ask_compressed(gzip.compress(b'{"instances": ["a"]}'))[1]["predictions"][0]["translation"] == "v10: a"
+    assert (
+        ask_compressed(gzip.compress(b'{"instances": ["a"]}'))[1]["predictions"][0]["translation"]
+        == "v10: a"
+    )
     status, answer = ask_compressed(gzip.compress(b" " * 100_000_000))
     assert status == 413 and "more than 2097152 bytes" in answer["error"]
     status, answer = ask_compressed(b"no gzip")
@@ -207,7 +288,10 @@ def test_good_requests_are_unharmed_by_many_others_and_by_bad_ones(server):
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(tf.errors.InvalidArgumentError, "INVALID_ARGUMENT"), (tf.errors.ResourceExhaustedError, "INTERNAL")],
+    [
+        (tf.errors.InvalidArgumentError, "INVALID_ARGUMENT"),
+        (tf.errors.ResourceExhaustedError, "INTERNAL"),
+    ],
 )
 def test_an_error_in_the_graph_is_answered_with_its_reason(error, code):
     def fail(**_):
@@ -229,7 +313,9 @@ def test_a_full_queue_refuses_and_recovers(monkeypatch):
         assert go_on.wait(30)
         return {"translation": inputs["text"]}
 
-    text = meta_graph_pb2.TensorInfo(dtype=tf.string.as_datatype_enum, tensor_shape={"dim": [{"size": -1}]})
+    text = meta_graph_pb2.TensorInfo(
+        dtype=tf.string.as_datatype_enum, tensor_shape={"dim": [{"size": -1}]}
+    )
     signature = meta_graph_pb2.SignatureDef(inputs={"text": text})
     version = SimpleNamespace(run=run, signature=lambda name: signature)
     model = SimpleNamespace(name="slow", versions={1: version}, number=lambda *_: 1)
@@ -238,7 +324,9 @@ def test_a_full_queue_refuses_and_recovers(monkeypatch):
         async with TestClient(TestServer(serving.application(model))) as client:
 
             async def predict(*sentences):
-                async with client.post("/v1/models/slow:predict", json={"instances": sentences}) as response:
+                async with client.post(
+                    "/v1/models/slow:predict", json={"instances": sentences}
+                ) as response:
                     return response.status, await response.json()
 
             running = asyncio.create_task(predict("a"))
@@ -280,9 +368,13 @@ def refused(capsys, *arguments) -> str:
 
 
 def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
-    assert "neither a run directory nor a SavedModel export" in refused(capsys, tmp_path, "--port", 0)
+    assert "neither a run directory nor a SavedModel export" in refused(
+        capsys, tmp_path, "--port", 0
+    )
     assert "must not be empty nor hold a slash" in refused(capsys, tmp_path, "--name", "a/b")
-    assert "--port 65536 must be a number from 0 to 65535" in refused(capsys, tmp_path, "--port", 65536)
+    assert "--port 65536 must be a number from 0 to 65535" in refused(
+        capsys, tmp_path, "--port", 65536
+    )
     with scripted_server((0, 200, {})) as (address, _):
         port = urlsplit(address).port
         for option in ("--port", "--grpc-port"):
@@ -290,12 +382,16 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
             assert message in refused(capsys, tmp_path, option, port)
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").write_bytes(b"\xff")
-    assert "saved_model.pb is no SavedModel; export the run again" in refused(capsys, tmp_path, "--port", 0)
+    assert "saved_model.pb is no SavedModel; export the run again" in refused(
+        capsys, tmp_path, "--port", 0
+    )
     monkeypatch.setattr(serving, "find_spec", lambda name: None)
     assert "pip install 'tfformer[serve]'" in refused(capsys, tmp_path, "--grpc-port", 0)
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     monkeypatch.delitem(sys.modules, "tfformer.serving.server")
-    assert "serving needs aiohttp; install it with: pip install 'tfformer[serve]'" in refused(capsys, tmp_path)
+    assert "serving needs aiohttp; install it with: pip install 'tfformer[serve]'" in refused(
+        capsys, tmp_path
+    )
 
 
 # The page
@@ -304,14 +400,17 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
 def test_the_page_says_that_a_model_without_beam_search_is_not_for_it(tmp_path):
     module = tf.Module()
     double = tf.function(
-        lambda text: {"twice": text + text}, input_signature=[tf.TensorSpec((None,), tf.string, "text")]
+        lambda text: {"twice": text + text},
+        input_signature=[tf.TensorSpec((None,), tf.string, "text")],
     )
     tf.saved_model.save(module, str(tmp_path / "1"), signatures={"serving_default": double})
     with served(tmp_path, "--name", "double") as server:
         with pytest.raises(urllib.error.HTTPError) as page:
             urllib.request.urlopen(f"{server.rest}/")
         assert page.value.code == 404
-        assert json.loads(page.value.read())["error"].startswith("double has no translate_beam, which the page needs")
+        assert json.loads(page.value.read())["error"].startswith(
+            "double has no translate_beam, which the page needs"
+        )
         assert ask(server, "double:predict", {"instances": ["a"]}) == (200, {"predictions": ["aa"]})
 
 

@@ -13,18 +13,38 @@ import pytest
 import tensorflow as tf
 import yaml
 from google.protobuf import text_format
-from support.servers import CLIENTS, SERVING, run_client, save_scripted_model, scripted_server, start_server
+from support.servers import (
+    CLIENTS,
+    SERVING,
+    run_client,
+    save_scripted_model,
+    scripted_server,
+    start_server,
+)
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tensorflow_serving.config import model_server_config_pb2
 
-GOOD = (0, 200, {"predictions": [{"translation": "eins", "score": -1.0}, {"translation": "zwei", "score": -2.0}]})
+GOOD = (
+    0,
+    200,
+    {
+        "predictions": [
+            {"translation": "eins", "score": -1.0},
+            {"translation": "zwei", "score": -2.0},
+        ]
+    },
+)
 
 
 def test_the_client_tries_again_where_it_may():
     with scripted_server((0, 503, {"error": "full"}), (0, 429, {}), GOOD) as (address, requests):
         done = run_client("rest", address)
     assert done.stdout == b"eins\nzwei\n" and done.returncode == 0, done.stderr
-    assert requests == [{"signature_name": "serving_default", "instances": [{"text": "one"}, {"text": "two"}]}] * 3
+    assert (
+        requests
+        == [{"signature_name": "serving_default", "instances": [{"text": "one"}, {"text": "two"}]}]
+        * 3
+    )
 
 
 @pytest.mark.parametrize("status", [400, 404, 413, 500, 504])
@@ -32,16 +52,25 @@ def test_the_client_does_not_try_again_where_it_may_not(status):
     with scripted_server((0, status, {"error": "the reason"})) as (address, requests):
         done = run_client("rest", address)
     assert done.returncode == 1 and done.stdout == b"" and len(requests) == 1
-    assert f"answered {status}: the reason".encode() in done.stderr and len(done.stderr.splitlines()) == 1
+    assert (
+        f"answered {status}: the reason".encode() in done.stderr
+        and len(done.stderr.splitlines()) == 1
+    )
 
 
-@pytest.mark.parametrize(("answer", "tries"), [((20, 200, {}), 1), ((0, 503, {"error": "full"}), 2)])
+@pytest.mark.parametrize(
+    ("answer", "tries"), [((20, 200, {}), 1), ((0, 503, {"error": "full"}), 2)]
+)
 def test_the_client_keeps_its_deadline(answer, tries):
     with scripted_server(answer) as (address, requests):
         start = time.monotonic()
         done = run_client("rest", address, "--deadline", "1")
         assert time.monotonic() - start < 10
-    assert done.returncode == 1 and b"no answer within 1 seconds" in done.stderr and len(requests) >= tries
+    assert (
+        done.returncode == 1
+        and b"no answer within 1 seconds" in done.stderr
+        and len(requests) >= tries
+    )
 
 
 def test_the_client_names_what_it_cannot_send_or_reach():
@@ -50,26 +79,41 @@ def test_the_client_names_what_it_cannot_send_or_reach():
         command = [sys.executable, str(CLIENTS["rest"]), address, "echo"]
         done = subprocess.run(command, input=b"one\n\xff\n", capture_output=True)
         assert done.returncode == 1 and b"line 2 is not UTF-8" in done.stderr
-        assert b"--batch-size 0 must be at least 1" in run_client("rest", address, "--batch-size", "0").stderr
+        assert (
+            b"--batch-size 0 must be at least 1"
+            in run_client("rest", address, "--batch-size", "0").stderr
+        )
     assert b"cannot be reached" in run_client("rest", address, "--deadline", "0.5").stderr
     assert b"give http://HOST:PORT" in run_client("rest", "127.0.0.1:1").stderr
 
 
 def test_clients_choose_versions_and_labels(server):
     assert run_client("rest", server.rest, "--label", "stable").stdout == b"v9: one\nv9: two\n"
-    assert run_client("rest", server.rest, "--version", "10", "--batch-size", "1").stdout == b"v10: one\nv10: two\n"
-    assert run_client("rest", server.rest, "--beam", "--scores").stdout == b"-1.5000\tONE\n-1.5000\tTWO\n"
+    assert (
+        run_client("rest", server.rest, "--version", "10", "--batch-size", "1").stdout
+        == b"v10: one\nv10: two\n"
+    )
+    assert (
+        run_client("rest", server.rest, "--beam", "--scores").stdout
+        == b"-1.5000\tONE\n-1.5000\tTWO\n"
+    )
     assert run_client("grpc", server.grpc, "--label", "stable", "--beam").stdout == b"ONE\nTWO\n"
     refused = run_client("rest", server.rest, "--version", "8")
-    assert refused.returncode == 1 and b"answered 404: model 'echo' has no version 8" in refused.stderr
+    assert (
+        refused.returncode == 1 and b"answered 404: model 'echo' has no version 8" in refused.stderr
+    )
 
 
 def test_the_clients_say_in_one_line_what_cannot_be_sent(server):
     for name in CLIENTS:
-        refused = run_client(name, getattr(server, name), "--batch-size", "1", text="one\n" + "x" * 3_000_000)
+        refused = run_client(
+            name, getattr(server, name), "--batch-size", "1", text="one\n" + "x" * 3_000_000
+        )
         assert refused.returncode == 1 and refused.stdout == b"v10: one\n"
         *imports, line = refused.stderr.splitlines()
-        assert b"after 1 lines: " in line and not any(CLIENTS[name].name.encode() in other for other in imports)
+        assert b"after 1 lines: " in line and not any(
+            CLIENTS[name].name.encode() in other for other in imports
+        )
 
 
 @pytest.mark.slow
@@ -91,11 +135,18 @@ def test_the_grpc_client_tries_again_and_keeps_its_deadline():
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:
-        assert run_client("grpc", address).stdout == b"eins\nzwei\n" and calls == [[b"one", b"two"]] * 3
+        assert (
+            run_client("grpc", address).stdout == b"eins\nzwei\n"
+            and calls == [[b"one", b"two"]] * 3
+        )
         done = run_client("grpc", address, "--deadline", "1")
     finally:
         server.stop(0)
-    assert done.returncode == 1 and b"no answer within 1 seconds" in done.stderr and b"not yet" in done.stderr
+    assert (
+        done.returncode == 1
+        and b"no answer within 1 seconds" in done.stderr
+        and b"not yet" in done.stderr
+    )
 
 
 @pytest.mark.slow
@@ -103,7 +154,14 @@ def test_the_grpc_client_tries_again_and_keeps_its_deadline():
 def test_a_client_outlives_a_server_that_is_killed_and_started_again(name, tmp_path):
     save_scripted_model(tmp_path / "echo" / "1", "v1")
     server = start_server(tmp_path / "echo")
-    command = [sys.executable, str(CLIENTS[name]), getattr(server, name), "echo", "--batch-size", "1"]
+    command = [
+        sys.executable,
+        str(CLIENTS[name]),
+        getattr(server, name),
+        "echo",
+        "--batch-size",
+        "1",
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
 
         def send(line: bytes) -> None:
@@ -153,19 +211,34 @@ def test_the_smoke_test_passes_here_and_fails_elsewhere(server):
 
 def test_the_configuration_is_what_tensorflow_serving_reads():
     text = (SERVING / "models.config").read_text(encoding="utf-8")
-    model = text_format.Parse(text, model_server_config_pb2.ModelServerConfig()).model_config_list.config[0]
+    model = text_format.Parse(
+        text, model_server_config_pb2.ModelServerConfig()
+    ).model_config_list.config[0]
     versions = list(model.model_version_policy.specific.versions)
     assert versions == [1, 2] and dict(model.version_labels) == {"stable": 1, "canary": 2}
-    service = yaml.safe_load((SERVING / "compose.yaml").read_text(encoding="utf-8"))["services"]["serving"]
+    service = yaml.safe_load((SERVING / "compose.yaml").read_text(encoding="utf-8"))["services"][
+        "serving"
+    ]
     script = (SERVING / "run_server.sh").read_text(encoding="utf-8")
-    assert all(argument in script for argument in [*service["command"], service["image"], *service["ports"]])
-    assert service["volumes"][0].endswith(f":{model.base_path}:ro") and f":{model.base_path}:ro" in script
+    assert all(
+        argument in script
+        for argument in [*service["command"], service["image"], *service["ports"]]
+    )
+    assert (
+        service["volumes"][0].endswith(f":{model.base_path}:ro")
+        and f":{model.base_path}:ro" in script
+    )
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     kserve = yaml.safe_load((SERVING / "inference_service.yaml").read_text(encoding="utf-8"))
     assert kserve["kind"] == "InferenceService" and kserve["metadata"]["name"] == model.name
-    assert service["image"] == f"tensorflow/serving:{kserve['spec']['predictor']['model']['runtimeVersion']}"
+    assert (
+        service["image"]
+        == f"tensorflow/serving:{kserve['spec']['predictor']['model']['runtimeVersion']}"
+    )
 
 
 def test_run_server_wants_two_versions(tmp_path):
-    done = subprocess.run(["sh", str(SERVING / "run_server.sh"), str(tmp_path)], capture_output=True, text=True)
+    done = subprocess.run(
+        ["sh", str(SERVING / "run_server.sh"), str(tmp_path)], capture_output=True, text=True
+    )
     assert done.returncode == 2 and "versions 1 and 2" in done.stderr

@@ -7,7 +7,9 @@ import subprocess
 import time
 from pathlib import Path
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 
 
 class Browser:
@@ -16,7 +18,13 @@ class Browser:
     def __init__(self, profile: Path):
         commands, self._commands = os.pipe()
         self._answers, answers = os.pipe()
-        settings = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run")
+        settings = (
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--remote-debugging-pipe",
+            "--no-first-run",
+        )
         self._process = subprocess.Popen(
             [
                 "bash",
@@ -34,8 +42,18 @@ class Browser:
         os.close(answers)
         self._number, self._unread, self._session = 0, b"", {}
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = {"sessionId": self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
-        self.call("Emulation.setDeviceMetricsOverride", width=1200, height=1600, deviceScaleFactor=1, mobile=False)
+        self._session = {
+            "sessionId": self.call("Target.attachToTarget", targetId=target, flatten=True)[
+                "sessionId"
+            ]
+        }
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=1200,
+            height=1600,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def call(self, method: str, **parameters) -> dict:
         self._number += 1
@@ -75,7 +93,13 @@ class Browser:
 
     def press(self, key: str, code: int, modifiers: int = 0) -> None:
         for kind in ("rawKeyDown", "keyUp"):
-            event = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+            event = {
+                "type": kind,
+                "key": key,
+                "code": key,
+                "windowsVirtualKeyCode": code,
+                "modifiers": modifiers,
+            }
             self.call("Input.dispatchKeyEvent", **event)
 
     def close(self) -> None:
@@ -85,10 +109,14 @@ class Browser:
         os.close(self._answers)
 
     def _mouse(self, kind: str, selector: str) -> None:
-        box = self.evaluate(f"JSON.stringify(document.querySelector({selector!r}).getBoundingClientRect())")
+        box = self.evaluate(
+            f"JSON.stringify(document.querySelector({selector!r}).getBoundingClientRect())"
+        )
         x, y, width, height = (json.loads(box)[side] for side in ("x", "y", "width", "height"))
         button = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
-        self.call("Input.dispatchMouseEvent", type=kind, x=x + width / 2, y=y + height / 2, **button)
+        self.call(
+            "Input.dispatchMouseEvent", type=kind, x=x + width / 2, y=y + height / 2, **button
+        )
 
     def _read(self) -> bytes:
         while b"\0" not in self._unread:

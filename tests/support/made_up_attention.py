@@ -9,7 +9,9 @@ def made_up(rows: str, columns: str, layers=1, heads=2, kind="encoder") -> Atten
     """Random maps between words: each row sums to 1."""
     rows, columns = tuple(rows.split(" ")), tuple(columns.split(" "))
     rng = np.random.default_rng(7)
-    return AttentionMaps(kind, rows, columns, rng.dirichlet(np.ones(len(columns)), (layers, heads, len(rows))))
+    return AttentionMaps(
+        kind, rows, columns, rng.dirichlet(np.ones(len(columns)), (layers, heads, len(rows)))
+    )
 
 
 def made_up_attention(source: str, target: str, layers=2, heads=2) -> Attention:

@@ -9,7 +9,10 @@ def randomized(layer, seed=1):
         layer.build(None)
     rng = np.random.default_rng(seed)
     layer.set_weights(
-        [rng.normal(scale=0.5, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.5) for w in layer.get_weights()]
+        [
+            rng.normal(scale=0.5, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.5)
+            for w in layer.get_weights()
+        ]
     )
     return layer
 
@@ -26,11 +29,15 @@ def numpy_positions(positions, d_model, layout="interleaved"):
 def numpy_embedding(layer, ids):
     """(B, T) -> (B, T, D): scaled, with the positions added."""
     matrix = np.asarray(layer.embeddings, np.float64)
-    return matrix[ids] * np.sqrt(matrix.shape[1]) + numpy_positions(range(ids.shape[1]), matrix.shape[1])
+    return matrix[ids] * np.sqrt(matrix.shape[1]) + numpy_positions(
+        range(ids.shape[1]), matrix.shape[1]
+    )
 
 
 def numpy_dense(layer, x):
-    return x @ np.asarray(layer.kernel, np.float64) + (np.asarray(layer.bias) if layer.use_bias else 0)
+    return x @ np.asarray(layer.kernel, np.float64) + (
+        np.asarray(layer.bias) if layer.use_bias else 0
+    )
 
 
 def numpy_attention(layer, query, memory, mask=None):
@@ -65,13 +72,27 @@ def numpy_residual(residual, x, sublayer):
 
 
 def numpy_encoder_layer(layer, x, mask):
-    x = numpy_residual(layer.self_attention_residual, x, lambda h: numpy_attention(layer.self_attention, h, h, mask)[0])
-    return numpy_residual(layer.feed_forward_residual, x, lambda h: numpy_feed_forward(layer.feed_forward, h))
+    x = numpy_residual(
+        layer.self_attention_residual,
+        x,
+        lambda h: numpy_attention(layer.self_attention, h, h, mask)[0],
+    )
+    return numpy_residual(
+        layer.feed_forward_residual, x, lambda h: numpy_feed_forward(layer.feed_forward, h)
+    )
 
 
 def numpy_decoder_layer(layer, x, memory, mask, memory_mask):
-    x = numpy_residual(layer.self_attention_residual, x, lambda h: numpy_attention(layer.self_attention, h, h, mask)[0])
     x = numpy_residual(
-        layer.cross_attention_residual, x, lambda h: numpy_attention(layer.cross_attention, h, memory, memory_mask)[0]
+        layer.self_attention_residual,
+        x,
+        lambda h: numpy_attention(layer.self_attention, h, h, mask)[0],
     )
-    return numpy_residual(layer.feed_forward_residual, x, lambda h: numpy_feed_forward(layer.feed_forward, h))
+    x = numpy_residual(
+        layer.cross_attention_residual,
+        x,
+        lambda h: numpy_attention(layer.cross_attention, h, memory, memory_mask)[0],
+    )
+    return numpy_residual(
+        layer.feed_forward_residual, x, lambda h: numpy_feed_forward(layer.feed_forward, h)
+    )

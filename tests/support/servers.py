@@ -22,14 +22,28 @@ CLIENTS = {"rest": SERVING / "client_rest.py", "grpc": SERVING / "client_grpc.py
 
 def start_server(*arguments, ports=(0, 0)) -> SimpleNamespace:
     """`tfformer serve` in a process of its own, when it is ready: the process, its REST and gRPC addresses."""
-    command = [sys.executable, "-m", "tfformer", "serve", *arguments, "--port", ports[0], "--grpc-port", ports[1]]
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "tfformer",
+        "serve",
+        *arguments,
+        "--port",
+        ports[0],
+        "--grpc-port",
+        ports[1],
+    ]
+    process = subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     printed = ""
     while not (found := re.search(r"serving \S+ at (http://127\.0\.0\.1:\d+)/\n", printed)):
         line = process.stdout.readline()
         assert line, printed
         printed += line
-    return SimpleNamespace(process=process, rest=found[1], grpc=re.search(r"gRPC at (\S+)", printed)[1])
+    return SimpleNamespace(
+        process=process, rest=found[1], grpc=re.search(r"gRPC at (\S+)", printed)[1]
+    )
 
 
 @contextmanager
@@ -57,34 +71,49 @@ def save_scripted_model(folder: Path, name: str) -> None:
 
     def ids(ids, lengths):
         found = tf.gather(tf.range(500), ids)
-        return {"ids": found[:, ::-1], "lengths": lengths, "score": tf.cast(tf.reduce_sum(found, axis=1), tf.float32)}
+        return {
+            "ids": found[:, ::-1],
+            "lengths": lengths,
+            "score": tf.cast(tf.reduce_sum(found, axis=1), tf.float32),
+        }
 
     def score(source, target):
-        return {"log_prob": -tf.cast(tf.strings.length(target), tf.float32), "num_tokens": tf.strings.length(source)}
+        return {
+            "log_prob": -tf.cast(tf.strings.length(target), tf.float32),
+            "num_tokens": tf.strings.length(source),
+        }
 
     strings, lengths = tf.TensorSpec((None,), tf.string), tf.TensorSpec((None,), tf.int32)
     signatures = {
         "serving_default": tf.function(greedy, input_signature=[strings]),
         "translate_beam": tf.function(beam, input_signature=[strings]),
-        "translate_ids": tf.function(ids, input_signature=[tf.TensorSpec((None, None), tf.int32), lengths]),
+        "translate_ids": tf.function(
+            ids, input_signature=[tf.TensorSpec((None, None), tf.int32), lengths]
+        ),
         "score": tf.function(score, input_signature=[strings, strings]),
     }
     tf.saved_model.save(tf.Module(), str(folder), signatures=signatures)
 
 
-def ask(server, path: str, body: bytes | dict | None = None, headers: dict | None = None) -> tuple[int, dict]:
+def ask(
+    server, path: str, body: bytes | dict | None = None, headers: dict | None = None
+) -> tuple[int, dict]:
     """Status and JSON of the answer to a request for /v1/models/`path`."""
     connection = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
     content = json.dumps(body).encode() if isinstance(body, dict) else body
     try:
-        connection.request("GET" if body is None else "POST", f"/v1/models/{path}", content, headers or {})
+        connection.request(
+            "GET" if body is None else "POST", f"/v1/models/{path}", content, headers or {}
+        )
         response = connection.getresponse()
         return response.status, json.loads(response.read())
     finally:
         connection.close()
 
 
-def run_client(name: str, server: str, *arguments: str, text: str = "one\ntwo\n") -> subprocess.CompletedProcess:
+def run_client(
+    name: str, server: str, *arguments: str, text: str = "one\ntwo\n"
+) -> subprocess.CompletedProcess:
     command = [sys.executable, str(CLIENTS[name]), server, "echo", *arguments]
     return subprocess.run(command, input=text.encode(), capture_output=True, timeout=120)
 

@@ -23,7 +23,9 @@ def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings():
     optimizer = new_optimizer(recipe(clip_norm=0.5, accumulate_steps=3, ema_momentum=0.99))
     assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.98, 1e-9)
     assert (optimizer.global_clipnorm, optimizer.gradient_accumulation_steps) == (0.5, 3)
-    assert optimizer.ema_momentum**3 == pytest.approx(0.99)  # Keras averages at each of the three steps
+    assert optimizer.ema_momentum**3 == pytest.approx(
+        0.99
+    )  # Keras averages at each of the three steps
     decayed = new_optimizer(recipe(optimizer="adamw", weight_decay=0.1))
     assert isinstance(decayed, keras.optimizers.AdamW) and decayed.weight_decay == 0.1
     muon = new_optimizer(recipe(optimizer="muon", weight_decay=0.1, clip_norm=0.5))
@@ -39,9 +41,13 @@ def test_weights_decay_in_matrices_alone(optimizer):
     for weight in model.trainable_variables:
         weight.assign(tf.ones_like(weight))  # biases begin with 0, which cannot shrink
     before = [weight.numpy() for weight in model.trainable_variables]
-    new_optimizer(config).apply([tf.zeros_like(weight) for weight in before], model.trainable_variables)
+    new_optimizer(config).apply(
+        [tf.zeros_like(weight) for weight in before], model.trainable_variables
+    )
     for weight, old in zip(model.trainable_variables, before, strict=True):
-        np.testing.assert_allclose(weight.numpy(), old * (1 - 0.001 * (old.ndim == 2)), rtol=1e-6, err_msg=weight.path)
+        np.testing.assert_allclose(
+            weight.numpy(), old * (1 - 0.001 * (old.ndim == 2)), rtol=1e-6, err_msg=weight.path
+        )
 
 
 def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_the_rest_to_adam():
@@ -54,7 +60,10 @@ def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_th
     random = np.random.default_rng(1)
     matrix = keras.Variable(np.zeros((24, 8), np.float32), name="kernel")
     vector = keras.Variable(np.zeros(8, np.float32), name="bias")
-    optimizer.apply([tf.constant(random.normal(size=v.shape), tf.float32) for v in (matrix, vector)], [matrix, vector])
+    optimizer.apply(
+        [tf.constant(random.normal(size=v.shape), tf.float32) for v in (matrix, vector)],
+        [matrix, vector],
+    )
     singular_values = np.linalg.svd(matrix.numpy(), compute_uv=False) / (0.2 * 24**0.5 * 0.01)
     assert singular_values.min() > 0.6 and singular_values.max() < 1.3
     np.testing.assert_allclose(np.abs(vector.numpy()), 0.01, rtol=1e-4)
@@ -64,12 +73,18 @@ def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_th
     ("dtype", "nesterov", "tolerance"),
     [("float32", True, 1e-5), ("float32", False, 1e-5), ("mixed_bfloat16", True, 0.1)],
 )
-def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(dtype, nesterov, tolerance):
+def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(
+    dtype, nesterov, tolerance
+):
     """Over four steps, for several matrices of two shapes, one of them wide, and vectors between them."""
-    config = recipe(optimizer="muon", weight_decay=0.1, schedule="plateau", learning_rate=0.01, dtype=dtype)
+    config = recipe(
+        optimizer="muon", weight_decay=0.1, schedule="plateau", learning_rate=0.01, dtype=dtype
+    )
     settings = new_optimizer(config).get_config() | {"nesterov": nesterov}
     ours = Muon.from_config(settings)
-    theirs = keras.optimizers.Muon.from_config({name: settings[name] for name in settings if name != "matmul_dtype"})
+    theirs = keras.optimizers.Muon.from_config(
+        {name: settings[name] for name in settings if name != "matmul_dtype"}
+    )
     random, shapes = np.random.default_rng(1), [(24, 8), (8,), (8, 24), (24, 8), (8, 24), (24, 8)]
     weights = [random.normal(size=shape).astype(np.float32) for shape in shapes]
     one, other = ([keras.Variable(weight) for weight in weights] for _ in range(2))
@@ -93,13 +108,19 @@ def test_muon_takes_the_embeddings_for_no_matrices():
     optimizer, model = new_optimizer(recipe(optimizer="muon")), small_model()
     optimizer.build(model.trainable_variables)
     by_adam = {
-        weight.path.split("/")[-1] for weight in model.trainable_variables if optimizer._should_use_adamw(weight)
+        weight.path.split("/")[-1]
+        for weight in model.trainable_variables
+        if optimizer._should_use_adamw(weight)
     }
     assert by_adam == {"embeddings", "bias", "gamma", "beta"}
 
 
-@pytest.mark.parametrize("schedule", [{"schedule": "inverse_sqrt"}, {"schedule": "linear", "total_steps": 50}])
+@pytest.mark.parametrize(
+    "schedule", [{"schedule": "inverse_sqrt"}, {"schedule": "linear", "total_steps": 50}]
+)
 def test_accumulated_steps_count_as_one_for_the_schedule(schedule):
-    alone, together = (learning_rate(recipe(accumulate_steps=steps, **schedule)) for steps in (1, 4))
+    alone, together = (
+        learning_rate(recipe(accumulate_steps=steps, **schedule)) for steps in (1, 4)
+    )
     for update in (0, 7, 19, 60):
         assert float(together(4 * update + 3)) == pytest.approx(float(alone(update)), rel=1e-5)

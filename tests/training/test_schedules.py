@@ -10,7 +10,10 @@ from tfformer.training.schedules import LinearSchedule, WarmupSchedule
 
 @pytest.mark.parametrize(("d_model", "warmup_steps"), [(512, 4000), (1024, 4000), (128, 7)])
 def test_equals_equation_three_with_the_papers_steps_from_one(d_model, warmup_steps):
-    s = np.array([1, 2, 3, warmup_steps - 1, warmup_steps, warmup_steps + 1, 10 * warmup_steps, 100_000], np.float64)
+    s = np.array(
+        [1, 2, 3, warmup_steps - 1, warmup_steps, warmup_steps + 1, 10 * warmup_steps, 100_000],
+        np.float64,
+    )
     expected = d_model**-0.5 * np.minimum(s**-0.5, s * warmup_steps**-1.5)
     schedule = WarmupSchedule(d_model, warmup_steps)
     np.testing.assert_allclose([schedule(step - 1) for step in s], expected, rtol=1e-5)
@@ -29,11 +32,15 @@ def test_scale_multiplies_every_rate():
 
 
 @pytest.mark.parametrize(("peak", "d_model", "warmup_steps"), [(5e-3, 128, 2000), (1.0, 16, 10)])
-def test_with_peak_rises_linearly_to_the_peak_and_falls_with_the_inverse_square_root(peak, d_model, warmup_steps):
+def test_with_peak_rises_linearly_to_the_peak_and_falls_with_the_inverse_square_root(
+    peak, d_model, warmup_steps
+):
     schedule = WarmupSchedule.with_peak(peak, d_model, warmup_steps)
     rates = np.asarray(schedule(tf.range(4 * warmup_steps)))
     assert np.argmax(rates) + 1 == warmup_steps
-    np.testing.assert_allclose(rates[:warmup_steps], peak * np.arange(1, warmup_steps + 1) / warmup_steps, rtol=1e-5)
+    np.testing.assert_allclose(
+        rates[:warmup_steps], peak * np.arange(1, warmup_steps + 1) / warmup_steps, rtol=1e-5
+    )
     np.testing.assert_allclose(rates[4 * warmup_steps - 1], peak / 2, rtol=1e-5)
 
 
@@ -44,15 +51,21 @@ def test_a_linear_schedule_rises_to_its_peak_falls_to_nothing_and_stays_there():
 
 
 def test_a_linear_schedule_must_be_longer_than_its_warmup():
-    with pytest.raises(ValueError, match="warmup_steps=10 must be below total_steps=10; lower the one"):
+    with pytest.raises(
+        ValueError, match="warmup_steps=10 must be below total_steps=10; lower the one"
+    ):
         LinearSchedule(0.02, warmup_steps=10, total_steps=10)
 
 
 def test_a_linear_schedule_survives_serialising():
-    config = keras.saving.serialize_keras_object(LinearSchedule(0.02, warmup_steps=4, total_steps=10))
+    config = keras.saving.serialize_keras_object(
+        LinearSchedule(0.02, warmup_steps=4, total_steps=10)
+    )
     schedule = keras.saving.deserialize_keras_object(config)
     assert type(schedule) is LinearSchedule
-    np.testing.assert_allclose([schedule(3), schedule(6), schedule(9)], [0.02, 0.01, 0.0], rtol=1e-5)
+    np.testing.assert_allclose(
+        [schedule(3), schedule(6), schedule(9)], [0.02, 0.01, 0.0], rtol=1e-5
+    )
 
 
 def test_survives_serialising():

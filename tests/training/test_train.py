@@ -70,7 +70,13 @@ def whole(corpus, tmp_path_factory) -> Path:
 
 
 def full_config(corpus: Path, **values) -> Config:
-    stateful = {"epochs": 3, "ema_momentum": 0.9, "accumulate_steps": 2, "clip_norm": 1.0, "r_drop": 2.0}
+    stateful = {
+        "epochs": 3,
+        "ema_momentum": 0.9,
+        "accumulate_steps": 2,
+        "clip_norm": 1.0,
+        "r_drop": 2.0,
+    }
     config = config_for(corpus, **stateful | values)
     return dataclasses.replace(config, data=dataclasses.replace(config.data, sampling_alpha=0.3))
 
@@ -92,7 +98,9 @@ def kill_at(monkeypatch, step: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus, whole, tmp_path, monkeypatch):
+def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(
+    corpus, whole, tmp_path, monkeypatch
+):
     config, steps = full_config(corpus), RunDirectory(whole).history()[0]["step"]
     with monkeypatch.context() as patch, pytest.raises(Kill):
         kill_at(patch, steps + steps // 2)
@@ -100,7 +108,10 @@ def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus
     assert len(losses(tmp_path / "run")) == 1
     train(config, tmp_path / "run", resume=True, report=silent)
     np.testing.assert_allclose(losses(tmp_path / "run"), losses(whole), rtol=1e-6)
-    with np.load(whole / "resume.npz") as expected, np.load(tmp_path / "run" / "resume.npz") as resumed:
+    with (
+        np.load(whole / "resume.npz") as expected,
+        np.load(tmp_path / "run" / "resume.npz") as resumed,
+    ):
         for name in expected.files:
             if name != "history":
                 np.testing.assert_allclose(resumed[name], expected[name], rtol=1e-5, atol=1e-6)
@@ -126,9 +137,13 @@ def test_the_seed_decides_the_run(corpus, whole, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_recipes_shards_are_learned_and_give_the_losses_of_whole_batches(corpus, tmp_path, monkeypatch):
+def test_a_recipes_shards_are_learned_and_give_the_losses_of_whole_batches(
+    corpus, tmp_path, monkeypatch
+):
     learned, learn = [], ShardedModel._learn
-    monkeypatch.setattr(ShardedModel, "_learn", lambda *arguments: learned.append(1) or learn(*arguments))
+    monkeypatch.setattr(
+        ShardedModel, "_learn", lambda *arguments: learned.append(1) or learn(*arguments)
+    )
     for shards in (1, 2):
         config = config_for(corpus, epochs=1, shards=shards)
         config = dataclasses.replace(config, model=dataclasses.replace(config.model, dropout=0.0))
@@ -139,7 +154,14 @@ def test_a_recipes_shards_are_learned_and_give_the_losses_of_whole_batches(corpu
 
 def test_a_run_directory_holds_what_its_contract_says(whole):
     assert {path.name for path in whole.iterdir()} == {
-        *("config.json", "tokenizer.model", "best.weights.h5", "resume.npz", "metrics.jsonl", "result.json"),
+        *(
+            "config.json",
+            "tokenizer.model",
+            "best.weights.h5",
+            "resume.npz",
+            "metrics.jsonl",
+            "result.json",
+        ),
         "tensorboard",
     }
     result, history = json.loads((whole / "result.json").read_text()), RunDirectory(whole).history()
@@ -158,7 +180,10 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
 
     history = RunDirectory(whole).history()
     scalars = events("validation")
-    bleus = [float(np.frombuffer(e.tensor_proto.tensor_content or b"", "f4")[0]) for e in scalars.Tensors("epoch_bleu")]
+    bleus = [
+        float(np.frombuffer(e.tensor_proto.tensor_content or b"", "f4")[0])
+        for e in scalars.Tensors("epoch_bleu")
+    ]
     np.testing.assert_allclose(bleus, [epoch["val_bleu"] for epoch in history], rtol=1e-5)
     sample = events("samples").Tensors("samples")[-1].tensor_proto.string_val
     sources = (corpus / "valid.en").read_text().splitlines()
@@ -190,8 +215,16 @@ def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("after", "step", "message"),
     [
-        (3, 12, "the loss is nan at step 12; "),  # poisoned by step 11, seen in the loss of the next
-        (0, 16, "a weight is not a number at step 16; "),  # poisoned by the last step of the second epoch
+        (
+            3,
+            12,
+            "the loss is nan at step 12; ",
+        ),  # poisoned by step 11, seen in the loss of the next
+        (
+            0,
+            16,
+            "a weight is not a number at step 16; ",
+        ),  # poisoned by the last step of the second epoch
     ],
 )
 def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
@@ -221,7 +254,9 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
 @pytest.mark.slow
 def test_patience_and_minutes_end_a_run(corpus, tmp_path):
     stuck = {"learning_rate": 1e-12, "epochs": 9}
-    assert train(config_for(corpus, patience=2, **stuck), tmp_path / "a", report=silent)["epochs"] == 3
+    assert (
+        train(config_for(corpus, patience=2, **stuck), tmp_path / "a", report=silent)["epochs"] == 3
+    )
     timed = train(config_for(corpus, max_minutes=1e-6, **stuck), tmp_path / "b", report=silent)
     assert (timed["epochs"], timed["steps"]) == (1, 1)
     assert (tmp_path / "b" / "best.weights.h5").exists()
@@ -230,7 +265,12 @@ def test_patience_and_minutes_end_a_run(corpus, tmp_path):
 @pytest.mark.slow
 def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_path):
     config = config_for(
-        corpus, schedule="plateau", learning_rate=1e-12, plateau_patience=1, plateau_factor=0.1, epochs=3
+        corpus,
+        schedule="plateau",
+        learning_rate=1e-12,
+        plateau_patience=1,
+        plateau_factor=0.1,
+        epochs=3,
     )
     train(config, tmp_path / "run", report=silent)
     rates = [epoch["learning_rate"] for epoch in RunDirectory(tmp_path / "run").history()]
@@ -240,14 +280,21 @@ def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_pat
 @pytest.mark.slow
 def test_a_longer_recipe_resumes_a_finished_run_and_another_recipe_does_not(corpus, tmp_path):
     train(config_for(corpus, epochs=1), tmp_path / "run", report=silent)
-    with pytest.raises(ValueError, match=r"--resume cannot change training.seed from 1 to 2; only training.epochs"):
+    with pytest.raises(
+        ValueError, match=r"--resume cannot change training.seed from 1 to 2; only training.epochs"
+    ):
         train(config_for(corpus, epochs=2, seed=2), tmp_path / "run", resume=True, report=silent)
-    assert train(config_for(corpus, epochs=2), tmp_path / "run", resume=True, report=silent)["epochs"] == 2
+    assert (
+        train(config_for(corpus, epochs=2), tmp_path / "run", resume=True, report=silent)["epochs"]
+        == 2
+    )
     assert RunDirectory(tmp_path / "run").config().training.epochs == 2
 
 
 @pytest.mark.slow
-def test_a_run_killed_in_its_first_epoch_resumes_from_its_beginning(corpus, whole, tmp_path, monkeypatch):
+def test_a_run_killed_in_its_first_epoch_resumes_from_its_beginning(
+    corpus, whole, tmp_path, monkeypatch
+):
     with monkeypatch.context() as patch, pytest.raises(Kill):
         kill_at(patch, 3)
         train(full_config(corpus), tmp_path / "run", report=silent)
@@ -268,15 +315,21 @@ def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, who
     train(resumed, tmp_path / "tuned", resume=True, report=silent)
     before, after = Translator.load(whole), Translator.load(tmp_path / "tuned")
     assert after.tokenizers.source.digest == before.tokenizers.source.digest
-    assert resumed.tokenizer == RunDirectory(whole).config().tokenizer and resumed.model.dropout == 0.3
-    for old, new in zip(before.model.trainable_variables, after.model.trainable_variables, strict=True):
+    assert (
+        resumed.tokenizer == RunDirectory(whole).config().tokenizer and resumed.model.dropout == 0.3
+    )
+    for old, new in zip(
+        before.model.trainable_variables, after.model.trainable_variables, strict=True
+    ):
         np.testing.assert_allclose(new.numpy(), old.numpy(), atol=1e-6)
 
 
 def test_init_from_refuses_another_model(corpus, whole, tmp_path):
     values = full_config(corpus).to_dict()
     values["model"]["d_ff"] = 32
-    with pytest.raises(ValueError, match=r"the recipe's model is not that of .*; copy the section 'model'"):
+    with pytest.raises(
+        ValueError, match=r"the recipe's model is not that of .*; copy the section 'model'"
+    ):
         train(Config.from_dict(values), tmp_path / "run", init_from=whole, report=silent)
     assert not (tmp_path / "run").exists()
 
@@ -291,12 +344,16 @@ def language_model(corpus: Path, **training_values) -> Config:
 
 
 @pytest.mark.slow
-def test_a_language_model_trains_resumes_and_keeps_its_best_weights_like_a_translator(corpus, tmp_path, monkeypatch):
+def test_a_language_model_trains_resumes_and_keeps_its_best_weights_like_a_translator(
+    corpus, tmp_path, monkeypatch
+):
     config = language_model(corpus)
     result = train(config, tmp_path / "whole", report=silent)
     history = RunDirectory(tmp_path / "whole").history()
     bits = [epoch["val_bits_per_byte"] for epoch in history]
-    assert bits == sorted(bits, reverse=True) and bits[-1] < bits[0]  # each epoch is better than the one before
+    assert (
+        bits == sorted(bits, reverse=True) and bits[-1] < bits[0]
+    )  # each epoch is better than the one before
     assert (result["best_epoch"], result["val_bits_per_byte"]) == (3, round(bits[-1], 4))
     with monkeypatch.context() as patch, pytest.raises(Kill):
         kill_at(patch, history[0]["step"] + 2)
@@ -308,7 +365,9 @@ def test_a_language_model_trains_resumes_and_keeps_its_best_weights_like_a_trans
 
 
 def test_the_fewest_bits_per_byte_are_kept_and_patience_counts_those_that_are_not_fewer():
-    history = [{"val_bits_per_byte": bits} if bits else {} for bits in (2.0, None, 1.5, 1.7, None, 1.6)]
+    history = [
+        {"val_bits_per_byte": bits} if bits else {} for bits in (2.0, None, 1.5, 1.7, None, 1.6)
+    ]
     assert validation.best_epoch(history) is history[2]
     assert validation.validations_since_best(history) == 2
     assert validation.validations_since_best([{}, {}]) == 0
@@ -335,12 +394,22 @@ def test_a_translators_encoder_starts_from_a_language_model_of_the_source(corpus
 @pytest.mark.parametrize(
     ("section", "changes", "message"),
     [
-        ("tokenizer", {}, r"is a language model of the source, whose .*; set tokenizer.shared=false and model.tie"),
-        ("model", {"d_ff": 32}, r"the recipe's model is not that of .* \(only dropout, architecture, num_decoder"),
+        (
+            "tokenizer",
+            {},
+            r"is a language model of the source, whose .*; set tokenizer.shared=false and model.tie",
+        ),
+        (
+            "model",
+            {"d_ff": 32},
+            r"the recipe's model is not that of .* \(only dropout, architecture, num_decoder",
+        ),
     ],
 )
 def test_an_encoder_that_does_not_fit_is_refused(corpus, tmp_path, section, changes, message):
-    RunDirectory(tmp_path / "lm").create(language_model(corpus), training._train_tokenizers(language_model(corpus)))
+    RunDirectory(tmp_path / "lm").create(
+        language_model(corpus), training._train_tokenizers(language_model(corpus))
+    )
     values = full_config(corpus).to_dict()
     values[section] |= changes
     with pytest.raises(ValueError, match=message):
@@ -355,11 +424,16 @@ def test_a_language_model_does_not_start_from_a_translator(corpus, whole, tmp_pa
 
 @pytest.mark.slow
 def test_separate_vocabularies_and_mixed_precision_train_too(corpus, tmp_path):
-    values = config_for(corpus, epochs=1, dtype="mixed_bfloat16", optimizer="adamw", weight_decay=0.01).to_dict()
+    values = config_for(
+        corpus, epochs=1, dtype="mixed_bfloat16", optimizer="adamw", weight_decay=0.01
+    ).to_dict()
     values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
     values["model"]["tie_embeddings"] = "output"
     train(Config.from_dict(values), tmp_path / "run", report=silent)
-    assert {path.name for path in (tmp_path / "run").glob("*.model")} == {"source.model", "target.model"}
+    assert {path.name for path in (tmp_path / "run").glob("*.model")} == {
+        "source.model",
+        "target.model",
+    }
     assert len(Translator.load(tmp_path / "run").translate(["one two"])) == 1
 
 
@@ -367,7 +441,9 @@ def test_separate_vocabularies_and_mixed_precision_train_too(corpus, tmp_path):
 def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus, tmp_path):
     """Inverse square root with its peak at step 20, warmup by equation 3: the rate after the eighth step."""
     vocabularies = training._train_tokenizers(config_for(corpus))
-    model = training._compiled_model(config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), vocabularies)
+    model = training._compiled_model(
+        config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), vocabularies
+    )
     assert model.loss.label_smoothing == 0.2 and model.dtype_policy.name == "mixed_bfloat16"
     paper = {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0}
     for values, expected in (({}, 0.005 * 9 / 20), (paper, 2 * 32**-0.5 * 9 * 20**-1.5)):
@@ -379,7 +455,11 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
 @pytest.mark.parametrize("r_drop", [0.0, 3.0])
 def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
     given = {}
-    monkeypatch.setattr(keras.Model, "fit", lambda model, dataset, **_: given.update(loss=model.loss, dataset=dataset))
+    monkeypatch.setattr(
+        keras.Model,
+        "fit",
+        lambda model, dataset, **_: given.update(loss=model.loss, dataset=dataset),
+    )
     config = config_for(corpus, label_smoothing=0.2, r_drop=r_drop)
     text = training.Text.read(config, None, silent)
     model = training._compiled_model(config, text.tokenizers)
@@ -387,7 +467,9 @@ def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
     inputs, labels, weights = next(given["dataset"].as_numpy_iterator())
     rows, times = text.train.batch(0), 2 if r_drop else 1
     for found, alone in zip(
-        (inputs["source"], inputs["target"], labels, weights), (*rows[0].values(), *rows[1:]), strict=True
+        (inputs["source"], inputs["target"], labels, weights),
+        (*rows[0].values(), *rows[1:]),
+        strict=True,
     ):
         np.testing.assert_array_equal(found, np.concatenate([alone] * times))
     assert isinstance(given["loss"], RDropCrossEntropy) == bool(r_drop)
@@ -395,9 +477,13 @@ def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
 
 
 @pytest.mark.slow
-def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kept(corpus, tmp_path, monkeypatch):
+def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kept(
+    corpus, tmp_path, monkeypatch
+):
     scripted = iter([5.0, 9.0, 7.0, 8.0])
-    monkeypatch.setattr(validation.evaluation, "scores", lambda *texts: {"bleu": next(scripted), "chrf": 0.0})
+    monkeypatch.setattr(
+        validation.evaluation, "scores", lambda *texts: {"bleu": next(scripted), "chrf": 0.0}
+    )
     config = config_for(corpus, epochs=5, validate_every=2)
     with monkeypatch.context() as patch, pytest.raises(Kill):
         kill_at(patch, 4 * 8 + 2)
@@ -421,8 +507,15 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
     with monkeypatch.context() as patch, pytest.raises(Kill):
         kill_at(patch, 2 * 8 + 1)
         train(config, tmp_path / "run", report=silent)
-    with pytest.raises(ValueError, match=r"the recipe ends .*run before its first validation; give it more epochs"):
-        train(config_for(corpus, epochs=2, validate_every=4), tmp_path / "run", resume=True, report=silent)
+    with pytest.raises(
+        ValueError, match=r"the recipe ends .*run before its first validation; give it more epochs"
+    ):
+        train(
+            config_for(corpus, epochs=2, validate_every=4),
+            tmp_path / "run",
+            resume=True,
+            report=silent,
+        )
     values = config.to_dict()
     with pytest.raises(ValueError, match=r"leave out --init-from"):
         train(config, tmp_path / "run", resume=True, init_from=tmp_path / "run", report=silent)
@@ -471,5 +564,7 @@ def test_bad_text_is_refused_before_anything_is_written(corpus, tmp_path):
 def test_a_recipe_without_text_is_told_what_to_give(corpus, tmp_path):
     values = config_for(corpus).to_dict()
     values["data"]["valid"] = ""
-    with pytest.raises(ValueError, match=r"the recipe names no data.valid; give a file for each side, FILE.tsv"):
+    with pytest.raises(
+        ValueError, match=r"the recipe names no data.valid; give a file for each side, FILE.tsv"
+    ):
         train(Config.from_dict(values), tmp_path / "run", report=silent)

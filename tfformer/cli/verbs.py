@@ -91,7 +91,11 @@ def _translate(options: argparse.Namespace) -> None:
     def lines(sources: list[str]) -> list[str]:
         """The lines of a chunk: the same number for each sentence, whatever the search finds."""
         no_more = [("", 0.0)] * options.n_best
-        found = [translation for best in n_best(sources) for translation in [*best, *no_more][: options.n_best]]
+        found = [
+            translation
+            for best in n_best(sources)
+            for translation in [*best, *no_more][: options.n_best]
+        ]
         columns = [[text for text, _ in found]]
         if options.scores:
             columns.insert(0, [f"{score:.4f}" for _, score in found])
@@ -145,7 +149,9 @@ def _evaluate(options: argparse.Namespace) -> None:
 
     translates = RunDirectory.open(options.run).config().model.architecture != "decoder"
     if translates != (options.reference is not None):
-        raise ValueError(f"{options.run} {'needs a' if translates else 'is a language model and takes no'} --reference")
+        raise ValueError(
+            f"{options.run} {'needs a' if translates else 'is a language model and takes no'} --reference"
+        )
     line, result = (_evaluate_translation if translates else _evaluate_language_model)(options)
     if not options.json:
         print(line)
@@ -157,10 +163,14 @@ def _evaluate_translation(options: argparse.Namespace) -> tuple[str, dict]:
     from tfformer.inference.evaluation import scores
     from tfformer.inference.translator import Translator
 
-    sources, references = map(list, zip(*read_pairs([options.source, options.reference]), strict=True))
+    sources, references = map(
+        list, zip(*read_pairs([options.source, options.reference]), strict=True)
+    )
     translator = Translator.load(options.run)
     start = time.monotonic()
-    result = scores([best.text for best, *_ in _in_chunks(sources, _n_best(translator, options))], references)
+    result = scores(
+        [best.text for best, *_ in _in_chunks(sources, _n_best(translator, options))], references
+    )
     line = f"BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f} on {len(sources)} sentences"
     return line, result | {"sentences": len(sources), "seconds": round(time.monotonic() - start, 2)}
 
@@ -183,14 +193,28 @@ def _score(options: argparse.Namespace) -> None:
     translator, pairs, tokens, log_prob = Translator.load(options.run), 0, 0, 0.0
     with _output(options.output) as output:
         texts = read_pairs([options.source, options.target])
-        for found in _in_chunks(texts, lambda chunk: translator.score(*zip(*chunk, strict=True)), sides=2):
+        for found in _in_chunks(
+            texts, lambda chunk: translator.score(*zip(*chunk, strict=True)), sides=2
+        ):
             columns = [f"{found.log_prob:.4f}", len(found.tokens), f"{found.perplexity:.4f}"]
             if options.per_token:
-                columns += [" ".join(found.tokens), " ".join(f"{token:.4f}" for token in found.log_probs)]
+                columns += [
+                    " ".join(found.tokens),
+                    " ".join(f"{token:.4f}" for token in found.log_probs),
+                ]
             print(*columns, sep="\t", file=output)
-            pairs, tokens, log_prob = pairs + 1, tokens + len(found.tokens), log_prob + found.log_prob
+            pairs, tokens, log_prob = (
+                pairs + 1,
+                tokens + len(found.tokens),
+                log_prob + found.log_prob,
+            )
     perplexity = math.exp(-log_prob / tokens) if tokens else None
-    summary = {"pairs": pairs, "tokens": tokens, "log_prob": round(log_prob, 4), "perplexity": perplexity}
+    summary = {
+        "pairs": pairs,
+        "tokens": tokens,
+        "log_prob": round(log_prob, 4),
+        "perplexity": perplexity,
+    }
     print(json.dumps(summary), file=sys.stdout if options.output else sys.stderr)
 
 
@@ -201,7 +225,9 @@ def _attention(options: argparse.Namespace) -> None:
     from tfformer.inference.translator import Translator
 
     _check_new(options.output)
-    layer, head = (int(text) if text and text.isdecimal() else text for text in (options.layer, options.head))
+    layer, head = (
+        int(text) if text and text.isdecimal() else text for text in (options.layer, options.head)
+    )
     found = attention(Translator.load(options.run), options.sentence, options.target)
     draw(found, options.output, options.kind, options.word, layer, head)
 
@@ -225,19 +251,35 @@ def _export(options: argparse.Namespace) -> None:
     from tfformer.data.sources import read_lines
     from tfformer.export import formats as export
 
-    names = ("max_length", "beam_size", "length_penalty", "dtype", "with_text", "quantize", "static")
+    names = (
+        "max_length",
+        "beam_size",
+        "length_penalty",
+        "dtype",
+        "with_text",
+        "quantize",
+        "static",
+    )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if options.samples:
         given["samples"] = list(read_lines(options.samples))
     write = getattr(export, options.format)
     if unknown := given.keys() - inspect.signature(write).parameters.keys():
-        raise ValueError(f"--format {options.format} has no choice of {', '.join(sorted(unknown))}; leave it out")
+        raise ValueError(
+            f"--format {options.format} has no choice of {', '.join(sorted(unknown))}; leave it out"
+        )
     version = write(options.run, options.output, **given)
-    (manifest,) = (json.loads(path.read_text(encoding="utf-8")) for path in version.rglob(export.MANIFEST))
+    (manifest,) = (
+        json.loads(path.read_text(encoding="utf-8")) for path in version.rglob(export.MANIFEST)
+    )
     for name, measured in manifest["parity"].items():
-        print(f"{name}: {measured['identical']} of {measured['sentences']} samples come out as the run's own")
+        print(
+            f"{name}: {measured['identical']} of {measured['sentences']} samples come out as the run's own"
+        )
     if bleu := manifest.get("bleu"):
-        print(f"BLEU on {bleu['sentences']} validation sentences: {bleu['run']:.2f}, exported {bleu['exported']:.2f}")
+        print(
+            f"BLEU on {bleu['sentences']} validation sentences: {bleu['run']:.2f}, exported {bleu['exported']:.2f}"
+        )
     print(version)
 
 
@@ -270,7 +312,9 @@ def _in_chunks(items: Iterable, work: Callable[[list], list], sides: int = 1) ->
             print(f"{done:,} lines done", file=sys.stderr)
         yield from found
     if cut:
-        warnings.warn(CutSentences(sum(one.cut for one in cut), sides * done, cut[0].most), stacklevel=1)
+        warnings.warn(
+            CutSentences(sum(one.cut for one in cut), sides * done, cut[0].most), stacklevel=1
+        )
 
 
 def _input_lines(path: str | None) -> Iterator[str]:

@@ -39,7 +39,10 @@ class IdRows:
     @classmethod
     def join(cls, parts: Sequence[IdRows]) -> IdRows:
         lengths = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)])
-        return cls(np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)]), np.cumsum(lengths))
+        return cls(
+            np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)]),
+            np.cumsum(lengths),
+        )
 
     @property
     def lengths(self) -> np.ndarray:
@@ -61,9 +64,15 @@ class IdRows:
         return batch
 
 
-def like_length_batches(rows: Sequence[Sequence[int]], batch_size: int) -> Iterator[tuple[list[int], np.ndarray]]:
+def like_length_batches(
+    rows: Sequence[Sequence[int]], batch_size: int
+) -> Iterator[tuple[list[int], np.ndarray]]:
     """The rows that are not empty, shortest first, `batch_size` at a time: their numbers and their ids, padded."""
-    order = [number for number in sorted(range(len(rows)), key=lambda number: len(rows[number])) if rows[number]]
+    order = [
+        number
+        for number in sorted(range(len(rows)), key=lambda number: len(rows[number]))
+        if rows[number]
+    ]
     for first in range(0, len(order), batch_size):
         numbers = order[first : first + batch_size]
         yield numbers, IdRows.of([rows[number] for number in numbers]).padded(range(len(numbers)))
@@ -94,7 +103,9 @@ class EncodedText:
     @property
     def digest(self) -> str:
         """SHA-256 of the ids, in hexadecimal: the same for the same text, vocabulary and `max_length`."""
-        return hashlib.sha256(b"".join(rows.ids.tobytes() + rows.offsets.tobytes() for rows in self.sides)).hexdigest()
+        return hashlib.sha256(
+            b"".join(rows.ids.tobytes() + rows.offsets.tobytes() for rows in self.sides)
+        ).hexdigest()
 
     def report(self) -> str:
         if len(self.sides) == 1:
@@ -125,7 +136,9 @@ def encode_text(
         parts.append(_encode_chunk(chunk, tokenizers, max_length, cut))
         on_progress(rows_done := rows_done + len(chunk))
     encoded = EncodedText(
-        sides=tuple(IdRows.join([part.sides[side] for part in parts]) for side in range(len(tokenizers))),
+        sides=tuple(
+            IdRows.join([part.sides[side] for part in parts]) for side in range(len(tokenizers))
+        ),
         max_length=max_length,
         dropped_empty=sum(part.dropped_empty for part in parts),
         dropped_long=sum(part.dropped_long for part in parts),
@@ -140,8 +153,13 @@ def _chunks(rows: Iterable[Sides]) -> Iterator[list[Sides]]:
     return iter(lambda: list(itertools.islice(rows, CHUNK)), [])
 
 
-def _encode_chunk(chunk: list[Sides], tokenizers: Sequence[Tokenizer], max_length: int, cut: Cut) -> EncodedText:
-    sides = [cut(tokenizer, side) for tokenizer, side in zip(tokenizers, zip(*chunk, strict=True), strict=True)]
+def _encode_chunk(
+    chunk: list[Sides], tokenizers: Sequence[Tokenizer], max_length: int, cut: Cut
+) -> EncodedText:
+    sides = [
+        cut(tokenizer, side)
+        for tokenizer, side in zip(tokenizers, zip(*chunk, strict=True), strict=True)
+    ]
     full = [[[*ids, END_ID] for ids in row] for row in zip(*sides, strict=True) if all(row)]
     kept = [row for row in full if max(map(len, row)) <= max_length]
     return EncodedText(
@@ -175,13 +193,17 @@ def sampled_texts(
 
     Each pass takes the time of encoding the text twice, by one processor. In another process it is cut in other ways.
     """
-    return lambda epoch: encode_text(rows, tokenizers, max_length, cut=random_cut(alpha, max_length, [seed, epoch]))
+    return lambda epoch: encode_text(
+        rows, tokenizers, max_length, cut=random_cut(alpha, max_length, [seed, epoch])
+    )
 
 
 # Ids to batches
 
 
-def snake_order(source_lengths: np.ndarray, target_lengths: np.ndarray, ties: np.ndarray) -> np.ndarray:
+def snake_order(
+    source_lengths: np.ndarray, target_lengths: np.ndarray, ties: np.ndarray
+) -> np.ndarray:
     """The order in which pairs of like lengths are neighbours, (pairs,) int64, longest first.
 
     Pairs are sorted by their longer side, which decides how many fit into a batch; of equal ones, by how much longer
@@ -218,9 +240,13 @@ def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> lis
     """
     rows = len(longer_lengths)
     if rows < steps:
-        raise ValueError(f"{rows:,} rows cannot make {steps:,} batches; give more text or fewer steps")
+        raise ValueError(
+            f"{rows:,} rows cannot make {steps:,} batches; give more text or fewer steps"
+        )
     budgets = range(batch_tokens, rows * int(longer_lengths[0]) + batch_tokens)
-    enough = bisect.bisect_left(budgets, -steps, key=lambda tokens: -len(plan_batches(longer_lengths, tokens)))
+    enough = bisect.bisect_left(
+        budgets, -steps, key=lambda tokens: -len(plan_batches(longer_lengths, tokens))
+    )
     plan = plan_batches(longer_lengths, budgets[enough])
     while len(plan) < steps:
         start, stop = most = max(plan, key=lambda bounds: bounds[1] - bounds[0])
@@ -267,7 +293,9 @@ class Batches:
         text, order, plan = self._epoch(0)
         starts, stops = np.sort(plan, axis=0).T
         longest = [np.maximum.reduceat(rows.lengths[order], starts) for rows in text.sides]
-        return 1 - sum(len(rows.ids) for rows in text.sides) / float(sum(longest) @ (stops - starts))
+        return 1 - sum(len(rows.ids) for rows in text.sides) / float(
+            sum(longest) @ (stops - starts)
+        )
 
     def report(self) -> str:
         return f"{self.steps_per_epoch:,} batches an epoch, {self.padding_share:.1%} padding"
@@ -307,10 +335,15 @@ class Batches:
     def _dataset(self, generator: Callable[[], Iterator]):
         import tensorflow as tf
 
-        ids, weights = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
+        ids, weights = (
+            tf.TensorSpec([None, None], tf.int32),
+            tf.TensorSpec([None, None], tf.float32),
+        )
         inputs = {"source": ids, "target": ids} if len(self.text.sides) == 2 else ids
         options = tf.data.Options()
-        options.autotune.enabled = False  # nothing to tune; and its thread may sleep on for a minute when training ends
+        options.autotune.enabled = (
+            False  # nothing to tune; and its thread may sleep on for a minute when training ends
+        )
         dataset = tf.data.Dataset.from_generator(generator, output_signature=(inputs, ids, weights))
         return dataset.prefetch(2).with_options(options)
 

@@ -47,7 +47,10 @@ def read_pairs(
 
 
 def read_sentences(
-    source: str | Path, folder: str | Path = ".", languages: tuple[str] | None = None, split: str = "train"
+    source: str | Path,
+    folder: str | Path = ".",
+    languages: tuple[str] | None = None,
+    split: str = "train",
 ) -> Iterator[tuple[str]]:
     """The sentences (sentence,) of a data source, for a language model: as `read_pairs`, but of one side.
 
@@ -74,12 +77,16 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a text file, unpacked if it ends in `.gz`; raises FileNotFoundError or what `lines` raises."""
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such file; correct the path or fetch the data first")
+        raise FileNotFoundError(
+            f"{path}: there is no such file; correct the path or fetch the data first"
+        )
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
         try:
             yield from lines(stream, str(path))
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}: not a whole gzip file; fetch or compress it again ({error})") from error
+            raise ValueError(
+                f"{path}: not a whole gzip file; fetch or compress it again ({error})"
+            ) from error
 
 
 def lines(stream: BinaryIO, name: str) -> Iterator[str]:
@@ -93,7 +100,9 @@ def lines(stream: BinaryIO, name: str) -> Iterator[str]:
 
 def _text(line: bytes, place: str) -> str:
     if b"\0" in line:
-        raise ValueError(f"{place}: holds a NUL byte, which no text has; save the file as UTF-8 text")
+        raise ValueError(
+            f"{place}: holds a NUL byte, which no text has; save the file as UTF-8 text"
+        )
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -135,7 +144,9 @@ def _tsv_pairs(path: Path) -> Iterator[SentencePair]:
         yield columns[0], columns[1]
 
 
-def _tfds_rows(name: str, languages: tuple[str, ...] | None, split: str, sides: int) -> Iterator[Sides]:
+def _tfds_rows(
+    name: str, languages: tuple[str, ...] | None, split: str, sides: int
+) -> Iterator[Sides]:
     name, _, own_split = name.partition("@")
     tfds, builder = _tfds_builder(name)
     keys = _tfds_languages(builder.info, languages, sides)
@@ -172,15 +183,25 @@ def _prepare(name: str, builder) -> None:
         builder.download_and_prepare()
     except Exception as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise OSError(f"TFDS cannot fetch {name!r} ({reason}); check network and disk, and try again") from error
+        raise OSError(
+            f"TFDS cannot fetch {name!r} ({reason}); check network and disk, and try again"
+        ) from error
 
 
 def _tfds_languages(info, languages: tuple[str, ...] | None, sides: int) -> tuple[str, ...]:
-    chosen, known, count = languages or info.supervised_keys, list(info.features), {1: "one", 2: "two"}[sides]
+    chosen, known, count = (
+        languages or info.supervised_keys,
+        list(info.features),
+        {1: "one", 2: "two"}[sides],
+    )
     if chosen is None:
-        raise ValueError(f"TFDS dataset {info.name!r} names no source and target; give languages, {count} of {known}")
+        raise ValueError(
+            f"TFDS dataset {info.name!r} names no source and target; give languages, {count} of {known}"
+        )
     if len(chosen) != sides or not set(chosen) <= set(known):
-        raise ValueError(f"languages {list(chosen)} do not fit TFDS dataset {info.name!r}; give {count} of {known}")
+        raise ValueError(
+            f"languages {list(chosen)} do not fit TFDS dataset {info.name!r}; give {count} of {known}"
+        )
     return tuple(chosen)
 
 
@@ -193,5 +214,7 @@ def _phrasebook_pairs(split: str) -> Iterator[SentencePair]:
 def _phrasebook_sentences(split: str, languages: tuple[str] | None) -> Iterator[tuple[str]]:
     chosen = list(languages or [])
     if chosen not in (["en"], ["de"]):
-        raise ValueError(f"languages {chosen} do not choose a side of the phrasebook; give [en] or [de]")
+        raise ValueError(
+            f"languages {chosen} do not choose a side of the phrasebook; give [en] or [de]"
+        )
     return ((pair[chosen == ["de"]],) for pair in _phrasebook_pairs(split))

@@ -19,7 +19,9 @@ from tfformer import files
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 MODEL_TYPES = ("unigram", "bpe")
-MAX_MODEL_BYTES = 64 * 1024 * 1024  # thirteen times the largest published vocabularies (250,000 pieces, about 5 MB)
+MAX_MODEL_BYTES = (
+    64 * 1024 * 1024
+)  # thirteen times the largest published vocabularies (250,000 pieces, about 5 MB)
 SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process
 TRAINING_THREADS = 4  # the model's bytes depend on this number, so it never follows the machine
 
@@ -56,7 +58,9 @@ def train(
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise (failures[0] if failures else ValueError(_explain_training_error(str(error), vocab_size))) from error
+        raise (
+            failures[0] if failures else ValueError(_explain_training_error(str(error), vocab_size))
+        ) from error
     return model.getvalue()
 
 
@@ -76,7 +80,9 @@ class Tokenizer:
         """Reads a model file; raises FileNotFoundError or ValueError before TensorFlow sees a byte of a bad one."""
         path = Path(path)
         if not path.is_file():
-            raise FileNotFoundError(f"{path}: there is no tokenizer file here; train one or correct the path")
+            raise FileNotFoundError(
+                f"{path}: there is no tokenizer file here; train one or correct the path"
+            )
         if path.stat().st_size > MAX_MODEL_BYTES:
             raise ValueError(
                 f"{path}: {path.stat().st_size:,} bytes, but a SentencePiece model has at most {MAX_MODEL_BYTES:,}; "
@@ -113,7 +119,9 @@ class Tokenizer:
         """
         settings = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
         with SAMPLING:
-            sentencepiece.set_random_generator_seed(seed)  # for threads that begin: the one begun here takes it
+            sentencepiece.set_random_generator_seed(
+                seed
+            )  # for threads that begin: the one begun here takes it
             return self._processor.encode(_all_utf8(sentences), **settings)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
@@ -133,7 +141,9 @@ class Tokenizer:
         """In the graph: (B, T) int32, dense or ragged -> (B,) string, the sentences of `decode`."""
         import tensorflow as tf
 
-        return self._graph_functions[1](ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else ids)
+        return self._graph_functions[1](
+            ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else ids
+        )
 
     @functools.cached_property
     def _graph_functions(self):
@@ -152,7 +162,9 @@ class Tokenizer:
         @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids):
             is_text = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) == 0
-            return tensorflow_text.SentencepieceTokenizer(self.model).detokenize(tf.ragged.boolean_mask(ids, is_text))
+            return tensorflow_text.SentencepieceTokenizer(self.model).detokenize(
+                tf.ragged.boolean_mask(ids, is_text)
+            )
 
         return tokenize, detokenize
 
@@ -166,18 +178,26 @@ class Tokenizer:
         return ids
 
 
-def _check_training_settings(vocab_size: int, model_type: str, character_coverage: float, max_sentences: int) -> None:
+def _check_training_settings(
+    vocab_size: int, model_type: str, character_coverage: float, max_sentences: int
+) -> None:
     if model_type not in MODEL_TYPES:
-        raise ValueError(f"model_type is {model_type!r}, but must be one of {', '.join(MODEL_TYPES)}")
+        raise ValueError(
+            f"model_type is {model_type!r}, but must be one of {', '.join(MODEL_TYPES)}"
+        )
     if vocab_size <= END_ID + 1:
         raise ValueError(
             f"vocab_size is {vocab_size}, but padding, unknown, start and end alone take {END_ID + 1}; "
             "give a larger one, such as 8000"
         )
     if not 0.98 <= character_coverage <= 1.0:
-        raise ValueError(f"character_coverage is {character_coverage}, but must lie within 0.98 and 1.0; 1.0 keeps all")
+        raise ValueError(
+            f"character_coverage is {character_coverage}, but must lie within 0.98 and 1.0; 1.0 keeps all"
+        )
     if max_sentences <= 100:
-        raise ValueError(f"max_sentences is {max_sentences}, but a sample must have more than 100; raise it")
+        raise ValueError(
+            f"max_sentences is {max_sentences}, but a sample must have more than 100; raise it"
+        )
 
 
 def _watched(sentences: Iterable[str], failures: list) -> Iterator[bytes]:
@@ -192,13 +212,17 @@ def _watched(sentences: Iterable[str], failures: list) -> Iterator[bytes]:
 
 def _all_utf8(sentences: Sequence[str]) -> list[bytes]:
     if isinstance(sentences, str):
-        raise ValueError(f"sentences come in a list, but this is the text {sentences[:40]!r}; write [text]")
+        raise ValueError(
+            f"sentences come in a list, but this is the text {sentences[:40]!r}; write [text]"
+        )
     return [_utf8(number, sentence) for number, sentence in enumerate(sentences, start=1)]
 
 
 def _utf8(number: int, sentence: str) -> bytes:
     if not isinstance(sentence, str):
-        raise ValueError(f"sentence {number} is {sentence!r}, but must be a str; decode or convert it first")
+        raise ValueError(
+            f"sentence {number} is {sentence!r}, but must be a str; decode or convert it first"
+        )
     try:
         return sentence.encode("utf-8")
     except UnicodeEncodeError as error:

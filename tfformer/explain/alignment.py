@@ -27,7 +27,10 @@ def alignments(
     layer = max(1, layers - 1) if layer is None else layer
     if layer not in range(1, layers + 1):
         raise ValueError(f"layer={layer} does not exist; the decoder has the layers 1 to {layers}")
-    source_ids, target_ids = translator.tokenizers.source.encode(sources), translator.tokenizers.target.encode(targets)
+    source_ids, target_ids = (
+        translator.tokenizers.source.encode(sources),
+        translator.tokenizers.target.encode(targets),
+    )
     both = [n for n in range(len(sources)) if source_ids[n] and target_ids[n]]
     order = sorted(both, key=lambda n: len(source_ids[n]))
     found = [()] * len(sources)
@@ -47,13 +50,23 @@ def alignment_error_rate(found: Sequence[Alignment], known: Sequence[Alignment])
     pairs = [(set(a), set(s)) for a, s in zip(found, known, strict=True)]
     total = sum(len(a) + len(s) for a, s in pairs)
     if not total:
-        raise ValueError("there is no link in these alignments, and so no error rate; give sentences with some")
+        raise ValueError(
+            "there is no link in these alignments, and so no error rate; give sentences with some"
+        )
     return 1 - 2 * sum(len(a & s) for a, s in pairs) / total
 
 
 def _strongest(maps: AttentionMaps, layer: int) -> Alignment:
-    weights = maps.weights[layer - 1].mean(axis=0)[:-1]  # from each target word to each source word and the end token
+    weights = maps.weights[layer - 1].mean(axis=0)[
+        :-1
+    ]  # from each target word to each source word and the end token
     end = weights.shape[1] - 1
-    from_targets = {(int(source), target) for target, source in enumerate(weights.argmax(axis=1)) if source != end}
-    from_sources = {(source, int(target)) for source, target in enumerate(weights[:, :end].argmax(axis=0))}
+    from_targets = {
+        (int(source), target)
+        for target, source in enumerate(weights.argmax(axis=1))
+        if source != end
+    }
+    from_sources = {
+        (source, int(target)) for source, target in enumerate(weights[:, :end].argmax(axis=0))
+    }
     return tuple(sorted(from_targets | from_sources))

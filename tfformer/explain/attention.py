@@ -75,14 +75,20 @@ def attention(translator: Translator, sentence: str, target: str | None = None) 
 
 
 def attentions(
-    translator: Translator, sentences: Sequence[str], targets: Sequence[str] | None = None, batch_size: int = 64
+    translator: Translator,
+    sentences: Sequence[str],
+    targets: Sequence[str] | None = None,
+    batch_size: int = 64,
 ) -> list[Attention]:
     """`attention` of many sentences, as `each_attention` gives it."""
     return list(each_attention(translator, sentences, targets, batch_size))
 
 
 def each_attention(
-    translator: Translator, sentences: Sequence[str], targets: Sequence[str] | None = None, batch_size: int = 64
+    translator: Translator,
+    sentences: Sequence[str],
+    targets: Sequence[str] | None = None,
+    batch_size: int = 64,
 ) -> Iterator[Attention]:
     """`attention` of one sentence after the other, computed `batch_size` at a time.
 
@@ -94,7 +100,9 @@ def each_attention(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CutSentences)  # they have just been counted
             targets = translator.translate(sentences)
-        written = [ids[: translator.max_length - 1] for ids in translator.tokenizers.target.encode(targets)]
+        written = [
+            ids[: translator.max_length - 1] for ids in translator.tokenizers.target.encode(targets)
+        ]
     else:
         written = _encode(translator.tokenizers.target, targets, translator.max_length)
     for first in range(0, len(sources), batch_size):
@@ -146,12 +154,18 @@ def _attentions_of_batch(
             tuple(translator.tokenizers.target.pieces(target_ids[1:])),
             *sentence_weights,
         )
-        for source_ids, target_ids, *sentence_weights in zip(sources, targets, *weights, strict=True)
+        for source_ids, target_ids, *sentence_weights in zip(
+            sources, targets, *weights, strict=True
+        )
     ]
 
 
 def _labelled(
-    source: tuple[str, ...], target: tuple[str, ...], encoder: np.ndarray, decoder: np.ndarray, cross: np.ndarray
+    source: tuple[str, ...],
+    target: tuple[str, ...],
+    encoder: np.ndarray,
+    decoder: np.ndarray,
+    cross: np.ndarray,
 ) -> Attention:
     """One sentence's weights with their tokens, without the padding of its batch."""
     read, written = (START, *target), (*target, END)
@@ -166,7 +180,9 @@ def _labelled(
 def _encode(tokenizer: Tokenizer, sentences: Sequence[str], max_length: int) -> list[list[int]]:
     encoded = encode_cut(tokenizer, sentences, max_length - 1, stacklevel=4)
     if not all(encoded):
-        raise ValueError("a sentence is blank, and there is no attention in it; give one with words")
+        raise ValueError(
+            "a sentence is blank, and there is no attention in it; give one with words"
+        )
     return encoded
 
 
@@ -204,7 +220,9 @@ class HeadScore(NamedTuple):
     antecedent: float  # mean weight on the noun that the pronoun stands for
     distractor: float  # mean weight on the other noun
     accuracy: float  # share of the sentences in which the antecedent gets more than the distractor
-    first: float  # the accuracy where the antecedent is the first of the two nouns; nan if it never is
+    first: (
+        float  # the accuracy where the antecedent is the first of the two nouns; nan if it never is
+    )
     second: float  # the accuracy where it is the second
 
     @property
@@ -221,19 +239,31 @@ def find_coreference_head(translator: Translator, pairs: Sequence[Pair]) -> list
     """
     pairs = [pair for pair in pairs if pair.pronoun is not None]
     if not pairs:
-        raise ValueError("none of the pairs is a coreference sentence; give phrasebook.pairs('test') or ('valid')")
+        raise ValueError(
+            "none of the pairs is a coreference sentence; give phrasebook.pairs('test') or ('valid')"
+        )
     found = attentions(translator, [pair.source for pair in pairs], [pair.target for pair in pairs])
     scores = [
-        *head_scores([one.encoder.words() for one in found], [pair.pronoun[0] for pair in pairs], pairs),
-        *head_scores([one.cross.words() for one in found], [pair.pronoun[1] for pair in pairs], pairs),
+        *head_scores(
+            [one.encoder.words() for one in found], [pair.pronoun[0] for pair in pairs], pairs
+        ),
+        *head_scores(
+            [one.cross.words() for one in found], [pair.pronoun[1] for pair in pairs], pairs
+        ),
     ]
     return sorted(scores, key=lambda score: (-score.balanced, -score.antecedent))
 
 
-def head_scores(maps: Sequence[AttentionMaps], rows: Sequence[int], pairs: Sequence[Pair]) -> list[HeadScore]:
+def head_scores(
+    maps: Sequence[AttentionMaps], rows: Sequence[int], pairs: Sequence[Pair]
+) -> list[HeadScore]:
     """The scores of each head: a map from word to word, the pronoun's row and the nouns' columns for each sentence."""
-    antecedent = np.stack([m.weights[:, :, row, p.antecedent] for m, row, p in zip(maps, rows, pairs, strict=True)])
-    distractor = np.stack([m.weights[:, :, row, p.distractor] for m, row, p in zip(maps, rows, pairs, strict=True)])
+    antecedent = np.stack(
+        [m.weights[:, :, row, p.antecedent] for m, row, p in zip(maps, rows, pairs, strict=True)]
+    )
+    distractor = np.stack(
+        [m.weights[:, :, row, p.distractor] for m, row, p in zip(maps, rows, pairs, strict=True)]
+    )
     right = antecedent > distractor
     comes_first = np.array([pair.antecedent < pair.distractor for pair in pairs])
     groups = (antecedent, distractor, right, right[comes_first], right[~comes_first])

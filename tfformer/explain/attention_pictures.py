@@ -22,13 +22,27 @@ if TYPE_CHECKING:
 
 Head = int | str | None  # a number from 1, "mean", or None for every head
 
-KINDS = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
+KINDS = {
+    "encoder": "Encoder self-attention",
+    "decoder": "Decoder self-attention",
+    "cross": "Cross-attention",
+}
 PICTURES = (".png", ".svg")
 PAGE = ".html"
 TEMPLATE = Path(__file__).with_name("attention.html")
 DATA_PLACE = "{data}"  # what stands in the template where the data go
 
-MUTED = ("#332288", "#cc6677", "#117733", "#ddaa33", "#88ccee", "#882255", "#44aa99", "#aa4499", "#999933")  # after Tol
+MUTED = (
+    "#332288",
+    "#cc6677",
+    "#117733",
+    "#ddaa33",
+    "#88ccee",
+    "#882255",
+    "#44aa99",
+    "#aa4499",
+    "#999933",
+)  # after Tol
 PUNCTUATION = ".,;:!?\"'()[]«»„“”‚‘’¿¡…"
 
 
@@ -57,17 +71,24 @@ def draw(
 # --- Heat maps ------------------------------------------------------------------------------------------------------
 
 
-def draw_heads(maps: AttentionMaps, path: str | Path, layer: int | None = None, head: Head = None) -> None:
+def draw_heads(
+    maps: AttentionMaps, path: str | Path, layer: int | None = None, head: Head = None
+) -> None:
     """Heat maps, to .png or .svg: of one head or, by default, of every head, a layer a row."""
     path = _known_suffix(path, PICTURES)
     layers = [_layer(maps, layer)] if layer is not None else range(1, len(maps.weights) + 1)
     heads = range(1, maps.weights.shape[1] + 1) if head is None else [head]
     panels = {(layer, head): _head_weights(maps, layer, head) for layer in layers for head in heads}
     cell = min(0.5, max(16 / (len(heads) * len(maps.columns)), 0.05))  # inches
-    width, height = (len(maps.columns) + 1) * len(heads) - 1, (len(maps.rows) + 2) * len(layers) - 2  # cells
+    width, height = (
+        (len(maps.columns) + 1) * len(heads) - 1,
+        (len(maps.rows) + 2) * len(layers) - 2,
+    )  # cells
     figure = empty_figure((width * cell, height * cell))
     axes = figure.subplots(len(layers), len(heads), squeeze=False, sharex=True, sharey=True)
-    figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=1 / len(maps.columns), hspace=2 / len(maps.rows))
+    figure.subplots_adjust(
+        left=0, right=1, bottom=0, top=1, wspace=1 / len(maps.columns), hspace=2 / len(maps.rows)
+    )
     for ax, ((layer, head), weights) in zip(axes.flat, panels.items(), strict=True):
         _heat_map(ax, weights, cell)
         ax.set_title(f"layer {layer}, {_head_name(head)}", fontsize=max(_font(cell), 7), color=INK)
@@ -96,7 +117,14 @@ def _label(axes: np.ndarray, maps: AttentionMaps, cell: float) -> None:
     for ax in axes[:, 0]:
         ax.set_yticks(range(len(maps.rows)), maps.rows, **text)
     for ax in axes[-1]:
-        ax.set_xticks(range(len(maps.columns)), maps.columns, rotation=60, ha="right", rotation_mode="anchor", **text)
+        ax.set_xticks(
+            range(len(maps.columns)),
+            maps.columns,
+            rotation=60,
+            ha="right",
+            rotation_mode="anchor",
+            **text,
+        )
 
 
 def _write_percentages(ax: Axes, weights: np.ndarray, cell: float) -> None:
@@ -121,7 +149,11 @@ BAR_WORTH_A_NUMBER = 0.02
 
 
 def draw_word(
-    maps: AttentionMaps, word: str | int, path: str | Path, layer: int | None = None, head: Head = None
+    maps: AttentionMaps,
+    word: str | int,
+    path: str | Path,
+    layer: int | None = None,
+    head: Head = None,
 ) -> None:
     """What one word looks at, to .png or .svg: a curve to every word, as wide as the weight is large.
 
@@ -135,11 +167,15 @@ def draw_word(
     colours = _colours(len(heads))
     ax = _word_axes(max(len(maps.rows), len(maps.columns)))
     left = _write_words(ax, maps.rows, 0.0, "right", {row})
-    right = _write_words(ax, maps.columns, CURVE_WIDTH, "left", {int(weights.mean(axis=0).argmax())})
+    right = _write_words(
+        ax, maps.columns, CURVE_WIDTH, "left", {int(weights.mean(axis=0).argmax())}
+    )
     _draw_curves(ax, weights, row, colours)
     _draw_bars(ax, weights, right + 0.25, colours)
     where = f"{KINDS[maps.kind]}, layer {layer} of {len(maps.weights)},"
-    _write_title(ax, f"What “{maps.rows[row].strip(PUNCTUATION)}” looks at", where, left, heads, colours)
+    _write_title(
+        ax, f"What “{maps.rows[row].strip(PUNCTUATION)}” looks at", where, left, heads, colours
+    )
     ax.set_xlim(left - 0.2, right + 0.25 + BAR_LENGTH + 0.8)
     ax.figure.set_size_inches(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()))
     save(ax.figure, path)
@@ -158,7 +194,9 @@ def _write_words(ax: Axes, words: Sequence[str], x: float, align: str, bold: set
     ends = [x]
     for line, word in enumerate(words):
         style = {"color": INK, "fontweight": "bold"} if line in bold else {"color": GREY}
-        text = ax.text(x, line * LINE, word, ha=align, va="center", fontsize=TEXT, parse_math=False, **style)
+        text = ax.text(
+            x, line * LINE, word, ha=align, va="center", fontsize=TEXT, parse_math=False, **style
+        )
         width = text.get_window_extent().width / ax.figure.dpi
         ends.append(x - width if align == "right" else x + width)
     return min(ends) if align == "right" else max(ends)
@@ -175,7 +213,11 @@ def _draw_curves(ax: Axes, weights: np.ndarray, row: int, colours: Sequence[str]
         for column, weight in enumerate(head):
             y, target = row * LINE + shift, column * LINE + shift
             curve = Curve([(start, y), (middle, y), (middle, target), (end, target)], [1, 4, 4, 4])
-            look = {"linewidth": 0.5 + 13 * weight, "alpha": min(1.0, 0.25 + weight), "capstyle": "round"}
+            look = {
+                "linewidth": 0.5 + 13 * weight,
+                "alpha": min(1.0, 0.25 + weight),
+                "capstyle": "round",
+            }
             ax.add_patch(PathPatch(curve, fill=False, edgecolor=colour, **look))
 
 
@@ -191,9 +233,20 @@ def _draw_bars(ax: Axes, weights: np.ndarray, x: float, colours: Sequence[str]) 
             ax.text(end, line, f"{share:.0%}", va="center", fontsize=TEXT - 4, color=INK)
 
 
-def _write_title(ax: Axes, title: str, where: str, x: float, heads: Sequence[Head], colours: Sequence[str]) -> None:
+def _write_title(
+    ax: Axes, title: str, where: str, x: float, heads: Sequence[Head], colours: Sequence[str]
+) -> None:
     """Two lines over the words: what is seen, and in which layer and heads, the heads in their colours."""
-    ax.text(x, -1.2, title, va="center", fontsize=TEXT + 4, fontweight="bold", color=INK, parse_math=False)
+    ax.text(
+        x,
+        -1.2,
+        title,
+        va="center",
+        fontsize=TEXT + 4,
+        fontweight="bold",
+        color=INK,
+        parse_math=False,
+    )
     names = [_head_name(heads[0])] if len(heads) == 1 else map(str, heads)
     looks = [{"color": colour, "fontweight": "bold"} for colour in colours]
     start = (where if len(heads) == 1 else f"{where} heads", {"color": GREY})
@@ -228,9 +281,16 @@ def draw_page(
     maps = _word_maps(attention, kind)
     layer, head = _layer(maps, layer), "mean" if head is None else head
     _head_weights(maps, layer, head)
-    start = {"kind": kind, "layer": layer, "head": head, "row": 0 if word is None else _row(maps, word)}
+    start = {
+        "kind": kind,
+        "layer": layer,
+        "head": head,
+        "row": 0 if word is None else _row(maps, word),
+    }
     data = {"start": start, "kinds": {kind: _page_data(getattr(attention, kind)) for kind in KINDS}}
-    text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")  # no text can end the page's script element
+    text = json.dumps(data, ensure_ascii=False).replace(
+        "<", "\\u003c"
+    )  # no text can end the page's script element
     write_text(path, TEMPLATE.read_text(encoding="utf-8").replace(DATA_PLACE, text, 1))
 
 
@@ -245,7 +305,9 @@ def _page_data(maps: AttentionMaps) -> dict:
             name: {
                 "rows": view.rows,
                 "columns": view.columns,
-                "weights": base64.b64encode(np.round(255 * view.weights).astype(np.uint8).tobytes()).decode("ascii"),
+                "weights": base64.b64encode(
+                    np.round(255 * view.weights).astype(np.uint8).tobytes()
+                ).decode("ascii"),
             }
             for name, view in views.items()
         },
@@ -258,7 +320,9 @@ def _page_data(maps: AttentionMaps) -> dict:
 def _known_suffix(path: str | Path, known: tuple[str, ...]) -> Path:
     path = Path(path)
     if path.suffix not in known:
-        raise ValueError(f"{path} does not end in a format that is drawn here; choose {' or '.join(known)}")
+        raise ValueError(
+            f"{path} does not end in a format that is drawn here; choose {' or '.join(known)}"
+        )
     return path
 
 
@@ -272,7 +336,9 @@ def _layer(maps: AttentionMaps, layer: int | None) -> int:
     """The layer's number; the last one for None."""
     layers = len(maps.weights)
     if layer is not None and layer not in range(1, layers + 1):
-        raise ValueError(f"layer={layer!r} does not exist; {KINDS[maps.kind].lower()} has the layers 1 to {layers}")
+        raise ValueError(
+            f"layer={layer!r} does not exist; {KINDS[maps.kind].lower()} has the layers 1 to {layers}"
+        )
     return layer or layers
 
 
@@ -283,7 +349,9 @@ def _head_weights(maps: AttentionMaps, layer: int, head: Head) -> np.ndarray:
         return maps.weights[layer - 1].mean(axis=0)
     if head not in range(1, heads + 1):
         known = f"1 to {heads} and 'mean'"
-        raise ValueError(f"head={head!r} does not exist; {KINDS[maps.kind].lower()} has the heads {known}")
+        raise ValueError(
+            f"head={head!r} does not exist; {KINDS[maps.kind].lower()} has the heads {known}"
+        )
     return maps.weights[layer - 1, head - 1]
 
 

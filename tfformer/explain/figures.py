@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, GREY, PAPER, LINE_GREY = "#1b1f24", "#6e7781", "#ffffff", "#d8dee4"
-BLUE, ORANGE, GREEN, PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"  # Okabe and Ito: safe for every colour vision
+BLUE, ORANGE, GREEN, PINK = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+)  # Okabe and Ito: safe for every colour vision
 
 
 def empty_figure(size: tuple[float, float], **settings) -> Figure:

@@ -29,7 +29,13 @@ def describe(run: RunDirectory) -> str:
     """Everything that `tfformer inspect` prints; the run may be unfinished."""
     tokenizers = run.tokenizers()
     model = new_model(run.config().model, tokenizers)
-    parts = (_progress(run), _recipe(run), _vocabulary(run.config(), tokenizers), _layers(model), _files(run))
+    parts = (
+        _progress(run),
+        _recipe(run),
+        _vocabulary(run.config(), tokenizers),
+        _layers(model),
+        _files(run),
+    )
     return "\n\n".join(parts)
 
 
@@ -38,7 +44,10 @@ def model_parts(model: Model) -> list[Part]:
     found = []
     for layer in model.layers:
         if isinstance(layer, TokenEmbedding):
-            roles = [place.removesuffix("embedding").rstrip("_") or "input" for place in _places(model, layer)]
+            roles = [
+                place.removesuffix("embedding").rstrip("_") or "input"
+                for place in _places(model, layer)
+            ]
             found.append(_part(f"{', '.join(roles)} embedding", layer.weights))
         else:
             found += _stack_parts(*_places(model, layer), layer)
@@ -77,14 +86,18 @@ def _progress(run: RunDirectory) -> str:
     text = f"{run.path}: {state}; {last['epoch']} epochs, {last['step']:,} steps, {last['minutes']:.1f} minutes"
     if not is_validated(best):
         return f"{text}; not validated yet"
-    figures = ", ".join(f"{label} {best[name]:.2f}" for name, (label, _) in DECIDING.items() if name in best)
+    figures = ", ".join(
+        f"{label} {best[name]:.2f}" for name, (label, _) in DECIDING.items() if name in best
+    )
     return f"{text}; best validation {figures}, after epoch {best['epoch']}"
 
 
 def _recipe(run: RunDirectory) -> str:
     import yaml
 
-    text = yaml.safe_dump(run.config().to_dict(), sort_keys=False, default_flow_style=None, width=110)
+    text = yaml.safe_dump(
+        run.config().to_dict(), sort_keys=False, default_flow_style=None, width=110
+    )
     return f"Recipe\n{_indented(text)}"
 
 
@@ -107,7 +120,9 @@ def _layers(model: Model) -> str:
     for part in parts:
         shape = " + ".join(" x ".join(map(str, shape)) for shape in part.shapes)
         together = f"{part.copies * part.parameters:,}"
-        lines.append(f"  {part.name:<{width}}  {shape:<22}{part.parameters:>12,}{part.copies:>8}{together:>14}")
+        lines.append(
+            f"  {part.name:<{width}}  {shape:<22}{part.parameters:>12,}{part.copies:>8}{together:>14}"
+        )
     lines.append(f"  {'all':<{width}}  {'':<22}{'':>12}{'':>8}{total:>14,}")
     lines.append(f"  {_size(4 * total)} in float32, {_size(2 * total)} in bfloat16")
     return "\n".join([lines[0].strip(), *lines[1:]])
@@ -115,7 +130,9 @@ def _layers(model: Model) -> str:
 
 def _files(run: RunDirectory) -> str:
     files = sorted(path for path in run.path.iterdir() if path.is_file())
-    return "\n".join(["Files", *(f"  {path.name:<22}{_size(path.stat().st_size):>12}" for path in files)])
+    return "\n".join(
+        ["Files", *(f"  {path.name:<22}{_size(path.stat().st_size):>12}" for path in files)]
+    )
 
 
 def _size(count: int) -> str:

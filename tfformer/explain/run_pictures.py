@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 
 NAMES = ("training.png", "learning_rate.png", "positions.png", "masks.png")
 
-SOURCE = ("The", "animal", "sleeps", "</s>", "<pad>", "<pad>")  # what the picture of the masks is drawn of
+SOURCE = (
+    "The",
+    "animal",
+    "sleeps",
+    "</s>",
+    "<pad>",
+    "<pad>",
+)  # what the picture of the masks is drawn of
 TARGET = ("<s>", "Das", "Tier", "schläft", "<pad>", "<pad>")
 
 
@@ -45,7 +52,9 @@ def draw(run: RunDirectory, folder: str | Path) -> Iterator[Path]:
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file, not a folder for pictures; choose another --output")
+        raise FileExistsError(
+            f"{folder} is a file, not a folder for pictures; choose another --output"
+        )
     paths = [folder / name for name in NAMES]
     for path in paths:
         if path.exists():
@@ -59,7 +68,9 @@ def draw(run: RunDirectory, folder: str | Path) -> Iterator[Path]:
         yield training
     draw_learning_rate(config, history, rate)
     yield rate
-    draw_positions(config.data.max_length, config.model.d_model, config.model.position_layout, positions)
+    draw_positions(
+        config.data.max_length, config.model.d_model, config.model.position_layout, positions
+    )
     yield positions
     draw_masks(masks, config.model.architecture)
     yield masks
@@ -87,7 +98,9 @@ def draw_training(history: Sequence[dict], path: Path) -> None:
         if ax.lines:
             ax.legend(framealpha=1, edgecolor=PAPER)
     last = history[-1]
-    title = f"Training: {last['epoch']} epochs, {last['step']:,} steps, {last['minutes']:.0f} minutes"
+    title = (
+        f"Training: {last['epoch']} epochs, {last['step']:,} steps, {last['minutes']:.0f} minutes"
+    )
     figure.suptitle(title, fontsize=14, fontweight="bold", color=INK)
     save(figure, path)
 
@@ -99,7 +112,14 @@ def _curve(ax: Axes, history: Sequence[dict], name: str, label: str, colour: str
         return
     last = f"{points[-1][1]:.3g}" if name == "learning_rate" else f"{points[-1][1]:.2f}"
     label = f"{label}: {last} at the end"
-    ax.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=3.5, linewidth=1.6, label=label)
+    ax.plot(
+        *zip(*points, strict=True),
+        color=colour,
+        marker="o",
+        markersize=3.5,
+        linewidth=1.6,
+        label=label,
+    )
 
 
 # --- The learning rate ----------------------------------------------------------------------------------------------
@@ -114,17 +134,33 @@ def draw_learning_rate(config: Config, history: Sequence[dict], path: Path) -> N
         ax.axhline(schedule, color=BLUE, linewidth=1.8, label=f"the first one, {schedule:g}")
     else:
         peak = schedule.warmup_steps
-        steps = np.arange(max(settings.total_steps or 4 * peak, history[-1]["step"] if history else 0))
+        steps = np.arange(
+            max(settings.total_steps or 4 * peak, history[-1]["step"] if history else 0)
+        )
         ax.plot(steps + 1, schedule(steps), color=BLUE, linewidth=1.8, label="the schedule")
         highest = float(schedule(peak - 1))
-        ax.annotate(f"{highest:.2g} at step {peak:,}", (peak, highest), (8, 2), textcoords="offset points", color=INK)
+        ax.annotate(
+            f"{highest:.2g} at step {peak:,}",
+            (peak, highest),
+            (8, 2),
+            textcoords="offset points",
+            color=INK,
+        )
     recorded = [(epoch["step"], epoch["learning_rate"]) for epoch in history]
     if recorded:
-        ax.plot(*zip(*recorded, strict=True), "o", color=ORANGE, markersize=4, label="recorded, epoch by epoch")
+        ax.plot(
+            *zip(*recorded, strict=True),
+            "o",
+            color=ORANGE,
+            markersize=4,
+            label="recorded, epoch by epoch",
+        )
     ax.set(xlim=(0, None), ylim=(0, None))
     ax.margins(y=0.12)
     ax.legend(framealpha=1, edgecolor=PAPER)
-    ax.set_title(f"Learning rate: {settings.schedule}", fontsize=12, fontweight="bold", color=INK, loc="left")
+    ax.set_title(
+        f"Learning rate: {settings.schedule}", fontsize=12, fontweight="bold", color=INK, loc="left"
+    )
     save(figure, path)
 
 
@@ -135,10 +171,16 @@ def draw_positions(length: int, d_model: int, layout: str, path: Path) -> None:
     """The positional encoding as stripes, some of its waves, and how alike positions are."""
     encoding = positional_encoding(tf.range(length), d_model, layout).numpy()
     figure = empty_figure((12, 8), layout="constrained")
-    stripes, waves, alike = figure.subplot_mosaic([["stripes", "waves"], ["stripes", "alike"]]).values()
-    image = stripes.imshow(encoding, cmap="RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
+    stripes, waves, alike = figure.subplot_mosaic(
+        [["stripes", "waves"], ["stripes", "alike"]]
+    ).values()
+    image = stripes.imshow(
+        encoding, cmap="RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest"
+    )
     stripes.set(xlabel="dimension", ylabel="position")
-    stripes.set_title(f"{length} positions in {d_model} dimensions, {layout}", fontsize=12, color=INK, loc="left")
+    stripes.set_title(
+        f"{length} positions in {d_model} dimensions, {layout}", fontsize=12, color=INK, loc="left"
+    )
     figure.colorbar(image, ax=stripes, shrink=0.5, label="value")
     _draw_waves(waves, length, d_model, layout)
     _draw_likeness(alike, encoding)
@@ -173,8 +215,15 @@ def _draw_likeness(ax: Axes, encoding: np.ndarray) -> None:
     """The scalar product of the middle position with every other: it depends on their distance alone."""
     middle = len(encoding) // 2
     open_axes(ax, xlabel="distance", ylabel=f"scalar product with position {middle}")
-    ax.plot(np.arange(len(encoding)) - middle, encoding @ encoding[middle], color=BLUE, linewidth=1.6)
-    ax.set_title("How alike two positions are depends on their distance alone", fontsize=12, color=INK, loc="left")
+    ax.plot(
+        np.arange(len(encoding)) - middle, encoding @ encoding[middle], color=BLUE, linewidth=1.6
+    )
+    ax.set_title(
+        "How alike two positions are depends on their distance alone",
+        fontsize=12,
+        color=INK,
+        loc="left",
+    )
 
 
 # --- Masks ----------------------------------------------------------------------------------------------------------
@@ -198,15 +247,21 @@ def draw_masks(path: Path, architecture: str) -> None:
     figure = empty_figure((4.5 * len(panels), 5), layout="constrained")
     for ax, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _draw_mask(ax, *panel)
-    figure.suptitle("Masks: a blue place may be attended to", fontsize=15, fontweight="bold", color=INK)
+    figure.suptitle(
+        "Masks: a blue place may be attended to", fontsize=15, fontweight="bold", color=INK
+    )
     save(figure, path)
 
 
-def _draw_mask(ax: Axes, title: str, mask: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
+def _draw_mask(
+    ax: Axes, title: str, mask: np.ndarray, rows: Sequence[str], columns: Sequence[str]
+) -> None:
     from matplotlib.colors import ListedColormap
 
     ax.imshow(mask, cmap=ListedColormap([PAPER, BLUE]), vmin=0, vmax=1)
-    ax.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor", fontsize=12)
+    ax.set_xticks(
+        range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor", fontsize=12
+    )
     ax.set_yticks(range(len(rows)), rows, fontsize=12)
     ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)

@@ -15,7 +15,11 @@ POSITIONS = 1024  # the longest input that CTranslate2 takes unless told otherwi
 
 
 def write(
-    folder: Path, model: Transformer, tokenizers: Tokenizers, max_length: int, quantization: str | None = None
+    folder: Path,
+    model: Transformer,
+    tokenizers: Tokenizers,
+    max_length: int,
+    quantization: str | None = None,
 ) -> None:
     """Fill the empty `folder`. The reader gives pieces without an end token, and gets them without one."""
     spec = _spec(model, max(POSITIONS, max_length))
@@ -47,10 +51,14 @@ def _spec(model: Transformer, positions: int):
         (len(model.encoder.layers), len(model.decoder.layers)),
         config["num_heads"],
         pre_norm=config["norm"] == "pre",
-        activation={"relu": Activation.RELU, "gelu": Activation.GELU, "swish": Activation.SWISH}[config["activation"]],
+        activation={"relu": Activation.RELU, "gelu": Activation.GELU, "swish": Activation.SWISH}[
+            config["activation"]
+        ],
     )
     # Its own positions are not the paper's, so it gets a table.
-    table = positional_encoding(np.arange(positions), config["d_model"], config["position_layout"]).numpy()
+    table = positional_encoding(
+        np.arange(positions), config["d_model"], config["position_layout"]
+    ).numpy()
     spec.encoder.position_encodings.encodings = table
     spec.decoder.position_encodings.encodings = table
     spec.encoder.embeddings[0].weight = np.asarray(model.source_embedding.embeddings)

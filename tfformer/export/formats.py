@@ -59,10 +59,16 @@ def saved_model(
     with temporary_folder(Path(output)) as folder:
         saved_model_writer.write(folder, _with_model(own, _cast(own.model, dtype)), with_text)
         samples = samples or _sample_sentences(own)
-        measured = parity.compare(own, samples, parity.run_saved_model(folder, own, samples, with_text))
+        measured = parity.compare(
+            own, samples, parity.run_saved_model(folder, own, samples, with_text)
+        )
         if dtype == "float32":
             parity.check(measured)
-        manifest = {"dtype": dtype, "signatures": saved_model_writer.signatures(folder), "parity": measured}
+        manifest = {
+            "dtype": dtype,
+            "signatures": saved_model_writer.signatures(folder),
+            "parity": measured,
+        }
         _complete(folder, own, {"format": "saved_model"} | manifest)
         return publish(folder, Path(output))
 
@@ -81,15 +87,23 @@ def ctranslate2(
     penalty. Raises ValueError or OSError, and then leaves nothing behind.
     """
     if importlib.util.find_spec("ctranslate2") is None:
-        raise ValueError("this format needs CTranslate2; install it with: pip install 'tfformer[ctranslate2]'")
+        raise ValueError(
+            "this format needs CTranslate2; install it with: pip install 'tfformer[ctranslate2]'"
+        )
     RunDirectory.open(run).check_architecture("encoder-decoder")
     translator = _load(run, max_length, beam_size, length_penalty=0.0)
     with temporary_folder(Path(output)) as folder:
-        ctranslate2_writer.write(folder, translator.model, translator.tokenizers, translator.max_length)
+        ctranslate2_writer.write(
+            folder, translator.model, translator.tokenizers, translator.max_length
+        )
         samples = samples or _sample_sentences(translator)
-        measured = parity.compare(translator, samples, parity.run_ctranslate2(folder, translator, samples))
+        measured = parity.compare(
+            translator, samples, parity.run_ctranslate2(folder, translator, samples)
+        )
         parity.check(measured)
-        _complete(folder, translator, {"format": "ctranslate2", "dtype": "float32", "parity": measured})
+        _complete(
+            folder, translator, {"format": "ctranslate2", "dtype": "float32", "parity": measured}
+        )
         return publish(folder, Path(output))
 
 
@@ -136,7 +150,9 @@ def web(
     translator = _load(run, max_length, beam_size=1, length_penalty=None)
     with temporary_folder(Path(output)) as folder:
         model = web_page.write(page, folder)
-        _write_litert(model, run, translator, quantize, static=True, with_text=False, samples=samples)
+        _write_litert(
+            model, run, translator, quantize, static=True, with_text=False, samples=samples
+        )
         web_page.set_version(folder)
         return publish(folder, Path(output))
 
@@ -153,7 +169,9 @@ def _write_litert(
     """Fill the empty `folder` with the model, what belongs to it and what was found when it was read back."""
     file, samples = folder / "model.tflite", samples or _sample_sentences(translator)
     litert_writer.write(file, translator, quantize, static, with_text)
-    measured = parity.compare(translator, samples, parity.run_litert(file, translator, samples, static, with_text))
+    measured = parity.compare(
+        translator, samples, parity.run_litert(file, translator, samples, static, with_text)
+    )
     described = {"format": "tflite", "quantize": quantize, "static": static, "parity": measured}
     if quantize == "none":
         parity.check(measured)
@@ -171,7 +189,9 @@ def _check_litert(run: str | Path, quantize: str, static: bool, with_text: bool)
     if static and with_text:
         raise ValueError("text has no fixed shape; choose --static or --text, not both")
     if importlib.util.find_spec("ai_edge_litert") is None:
-        raise ValueError("this format needs LiteRT; install it with: pip install 'tfformer[litert]'")
+        raise ValueError(
+            "this format needs LiteRT; install it with: pip install 'tfformer[litert]'"
+        )
     RunDirectory.open(run).check_architecture("encoder-decoder")
     if quantize != "none":
         _validation_text(run)
@@ -183,14 +203,18 @@ def _load(
     """The run's own translator, with other settings where some are given, or its generator."""
     directory = RunDirectory.open(run)
     if not directory.result.is_file():
-        raise ValueError(f"{run} is not finished: it has no result.json; go on with `tfformer train --resume` first")
+        raise ValueError(
+            f"{run} is not finished: it has no result.json; go on with `tfformer train --resume` first"
+        )
     config, tokenizers = directory.config(), directory.tokenizers()
     max_length = config.data.max_length if max_length is None else max_length
     if max_length < 2:
         raise ValueError(f"max_length={max_length} must be at least 2: a token and the end token")
     if config.model.architecture == "decoder":
         if (beam_size, length_penalty) != (None, None):
-            raise ValueError(f"{run} is a language model, which has no choice of beam size and length penalty")
+            raise ValueError(
+                f"{run} is a language model, which has no choice of beam size and length penalty"
+            )
         return Generator(directory.load_model(tokenizers), tokenizers, max_length)
     decoding = DecodingConfig(
         config.decoding.beam_size if beam_size is None else beam_size,
@@ -220,10 +244,16 @@ def _complete(folder: Path, own: Translator | Generator, described: dict) -> dic
     """Add the tokenizers and the manifest to what the writer has written; returns the manifest."""
     for name, tokenizer in _tokenizer_files(own.tokenizers).items():
         tokenizer.save(folder / name)
-    files = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
+    files = {
+        str(path.relative_to(folder)): path.stat().st_size
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
     manifest = described | {
         "decoding": _decoding(own),
-        "tokenizers": {name: tokenizer.digest for name, tokenizer in _tokenizer_files(own.tokenizers).items()},
+        "tokenizers": {
+            name: tokenizer.digest for name, tokenizer in _tokenizer_files(own.tokenizers).items()
+        },
         "parameters": own.model.count_params(),
         "files": files,
         "digests": {name: _digest(folder / name) for name in files},
@@ -256,7 +286,14 @@ def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
 
 def _versions() -> dict[str, str]:
     versions = {"tfformer": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
-    for library in ("tensorflow", "tensorflow-text", "keras", "sentencepiece", "ctranslate2", "ai-edge-litert"):
+    for library in (
+        "tensorflow",
+        "tensorflow-text",
+        "keras",
+        "sentencepiece",
+        "ctranslate2",
+        "ai-edge-litert",
+    ):
         with suppress(importlib.metadata.PackageNotFoundError):
             versions[library] = importlib.metadata.version(library)
     return versions
@@ -289,7 +326,10 @@ def _validation_text(run: str | Path) -> tuple[list[str], list[str]]:
 def _bleu(run: str | Path, translator: Translator, file: Path, static: bool) -> dict:
     """What quantisation costs: greedy BLEU of the run and of the file on up to `VALIDATION` pairs."""
     sources, references = _validation_text(run)
-    own = scores([text for text, _ in parity.own_texts(translator, "translate", sources, beam_size=1)], references)
+    own = scores(
+        [text for text, _ in parity.own_texts(translator, "translate", sources, beam_size=1)],
+        references,
+    )
     ids, _ = parity.litert_greedy(file, translator, sources, static)
     its = scores(translator.tokenizers.target.decode(ids), references)
     return {

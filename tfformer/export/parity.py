@@ -14,19 +14,31 @@ from tfformer.special_ids import END_ID
 
 SCORE_TOLERANCE = 1e-3  # of the score, or in nats below 1; a sum over 60 tokens in another order differs by about 1e-5
 
-Found = dict[str, tuple[int, list[tuple[str, float]]]]  # who translated -> its beam size, translations and scores
+Found = dict[
+    str, tuple[int, list[tuple[str, float]]]
+]  # who translated -> its beam size, translations and scores
 
 
-def run_saved_model(folder: Path, own: Translator | Generator, samples: Sequence[str], with_text: bool) -> Found:
+def run_saved_model(
+    folder: Path, own: Translator | Generator, samples: Sequence[str], with_text: bool
+) -> Found:
     """What every signature of the SavedModel in `folder` makes of the samples; without text there is only one."""
     pieces = own.tokenizers.source.encode(samples)
     longest = max(map(len, pieces))
-    padded = [row + [END_ID] * (longest - len(row)) for row in pieces]  # past its length a row may hold anything
+    padded = [
+        row + [END_ID] * (longest - len(row)) for row in pieces
+    ]  # past its length a row may hold anything
     ids, text = {"ids": padded, "lengths": list(map(len, pieces))}, {"text": samples}
     if isinstance(own, Generator):
-        read, requests = _continuations, {"continue_ids": ids, "serving_default": text, "score": text}
+        read, requests = (
+            _continuations,
+            {"continue_ids": ids, "serving_default": text, "score": text},
+        )
     else:
-        pairs = {"source": samples, "target": samples}  # any text has a probability as a translation
+        pairs = {
+            "source": samples,
+            "target": samples,
+        }  # any text has a probability as a translation
         over_text = {"serving_default": text, "translate_beam": text, "score": pairs}
         read, requests = _translations, {"translate_ids": ids} | over_text
     modules = ["tensorflow_text"] if with_text else []
@@ -34,19 +46,31 @@ def run_saved_model(folder: Path, own: Translator | Generator, samples: Sequence
     return read(own, samples, *ask("saved_model", [folder.resolve(), *modules], asked))
 
 
-def run_litert(file: Path, translator: Translator, samples: Sequence[str], static: bool, with_text: bool) -> Found:
+def run_litert(
+    file: Path, translator: Translator, samples: Sequence[str], static: bool, with_text: bool
+) -> Found:
     """What every signature of the LiteRT file makes of the samples, sentence by sentence."""
     target, beam_size = translator.tokenizers.target, translator.decoding.beam_size
     ids, scores = litert_greedy(file, translator, samples, static)
     found = {"translate": (1, list(zip(target.decode(ids), scores, strict=True)))}
     if beam_size > 1:
-        answers = ask("litert", [file.resolve()], litert_requests("translate_beam", translator, samples, static))
+        answers = ask(
+            "litert",
+            [file.resolve()],
+            litert_requests("translate_beam", translator, samples, static),
+        )
         texts = target.decode([answer["ids"][0][0] for answer in answers])
-        found["translate_beam"] = (beam_size, list(zip(texts, [a["scores"][0][0] for a in answers], strict=True)))
+        found["translate_beam"] = (
+            beam_size,
+            list(zip(texts, [a["scores"][0][0] for a in answers], strict=True)),
+        )
     if with_text:
         requests = [["translate_text", {"text": [sentence]}] for sentence in samples]
         answers = ask("litert", [file.resolve(), "tensorflow_text"], requests)
-        found["translate_text"] = (1, [(answer["translation"][0], answer["score"][0]) for answer in answers])
+        found["translate_text"] = (
+            1,
+            [(answer["translation"][0], answer["score"][0]) for answer in answers],
+        )
         check_text(found)
     return found
 
@@ -54,12 +78,16 @@ def run_litert(file: Path, translator: Translator, samples: Sequence[str], stati
 def run_ctranslate2(folder: Path, translator: Translator, samples: Sequence[str]) -> Found:
     """What the CTranslate2 model in `folder` makes of the samples, greedily and with the translator's beams."""
     source, target = translator.tokenizers.source, translator.tokenizers.target
-    number_of = {piece: number for number, piece in enumerate(target.pieces(range(target.vocab_size)))}
+    number_of = {
+        piece: number for number, piece in enumerate(target.pieces(range(target.vocab_size)))
+    }
     rows = [row[: translator.max_length - 1] for row in source.encode(samples)]
     limits = [min(len(row) + 1 + EXTRA_LENGTH, translator.max_length) for row in rows]
 
     def best(beam_size: int) -> list[tuple[str, float]]:
-        requests = [[source.pieces(row), beam_size, limit] for row, limit in zip(rows, limits, strict=True)]
+        requests = [
+            [source.pieces(row), beam_size, limit] for row, limit in zip(rows, limits, strict=True)
+        ]
         answers = ask("ctranslate2", [folder.resolve()], requests)
         texts = target.decode([[number_of[piece] for piece in pieces] for pieces, _ in answers])
         return [(text, score) for text, (_, score) in zip(texts, answers, strict=True)]
@@ -89,7 +117,10 @@ def compare(own: Translator | Generator, samples: Sequence[str], found: Found) -
 
 def check(parity: dict[str, dict]) -> None:
     for name, measured in parity.items():
-        if measured["identical"] < measured["sentences"] or measured["largest_score_difference"] > SCORE_TOLERANCE:
+        if (
+            measured["identical"] < measured["sentences"]
+            or measured["largest_score_difference"] > SCORE_TOLERANCE
+        ):
             raise ValueError(
                 f"{name} gave the run's translation for {measured['identical']} of {measured['sentences']} samples, "
                 f"with scores up to {measured['largest_score_difference']:.2g} apart; what was written is not kept"
@@ -102,17 +133,28 @@ def litert_greedy(
     """The ids of the file's greedy translations of the sentences, with their end tokens, and their scores."""
     requests = litert_requests("translate", translator, sentences, static)
     answers = ask("litert", [file.resolve()], requests)
-    return [answer["ids"][0][: answer["lengths"][0]] for answer in answers], [answer["score"][0] for answer in answers]
+    return [answer["ids"][0][: answer["lengths"][0]] for answer in answers], [
+        answer["score"][0] for answer in answers
+    ]
 
 
 def ask(program: str, arguments: Sequence[str | Path], requests: list) -> list:
     """The answers of `programs/<program>.py`, in a new process that does not import tfformer."""
     file = Path(__file__).parent / "programs" / f"{program}.py"
-    command = [sys.executable, "-P", str(file), *map(str, arguments)]  # -P: no module is looked for beside the file
-    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, encoding="utf-8", errors="replace")
+    command = [
+        sys.executable,
+        "-P",
+        str(file),
+        *map(str, arguments),
+    ]  # -P: no module is looked for beside the file
+    done = subprocess.run(
+        command, input=json.dumps(requests), capture_output=True, encoding="utf-8", errors="replace"
+    )
     if done.returncode:
         reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        raise ValueError(f"what was written cannot be run by another process, so it is not kept: {reason}")
+        raise ValueError(
+            f"what was written cannot be run by another process, so it is not kept: {reason}"
+        )
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -121,7 +163,9 @@ def own_texts(
 ) -> Sequence[tuple[str, float]]:
     """What the signature of this name should give."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that some samples are cut: they are meant to be
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # that some samples are cut: they are meant to be
         if name == "score":
             return list(zip(samples, _own_log_probs(own, samples), strict=True))
         if isinstance(own, Translator):
@@ -129,36 +173,65 @@ def own_texts(
         return own.complete(samples)
 
 
-def _continuations(generator: Generator, samples: Sequence[str], by_ids: dict, *by_text: dict) -> Found:
-    found = {"continue_ids": (1, list(zip(generator.tokenizer.decode(by_ids["ids"]), by_ids["score"], strict=True)))}
+def _continuations(
+    generator: Generator, samples: Sequence[str], by_ids: dict, *by_text: dict
+) -> Found:
+    found = {
+        "continue_ids": (
+            1,
+            list(zip(generator.tokenizer.decode(by_ids["ids"]), by_ids["score"], strict=True)),
+        )
+    }
     if by_text:
         greedy, scored = by_text
-        found["serving_default"] = (1, list(zip(greedy["generated_text"], greedy["score"], strict=True)))
+        found["serving_default"] = (
+            1,
+            list(zip(greedy["generated_text"], greedy["score"], strict=True)),
+        )
         found["score"] = (1, list(zip(samples, scored["log_prob"], strict=True)))
     return found
 
 
-def _translations(translator: Translator, samples: Sequence[str], by_ids: dict, *by_text: dict) -> Found:
+def _translations(
+    translator: Translator, samples: Sequence[str], by_ids: dict, *by_text: dict
+) -> Found:
     target = translator.tokenizers.target
-    found = {"translate_ids": (1, list(zip(target.decode(by_ids["ids"]), by_ids["score"], strict=True)))}
+    found = {
+        "translate_ids": (1, list(zip(target.decode(by_ids["ids"]), by_ids["score"], strict=True)))
+    }
     if by_text:
         greedy, beam, scored = by_text
-        best = [(texts[0], scores[0]) for texts, scores in zip(beam["translations"], beam["scores"], strict=True)]
-        found["serving_default"] = (1, list(zip(greedy["translation"], greedy["score"], strict=True)))
+        best = [
+            (texts[0], scores[0])
+            for texts, scores in zip(beam["translations"], beam["scores"], strict=True)
+        ]
+        found["serving_default"] = (
+            1,
+            list(zip(greedy["translation"], greedy["score"], strict=True)),
+        )
         found["translate_beam"] = (translator.decoding.beam_size, best)
         found["score"] = (1, list(zip(samples, scored["log_prob"], strict=True)))
     return found
 
 
-def litert_requests(signature: str, translator: Translator, sentences: Sequence[str], static: bool) -> list:
+def litert_requests(
+    signature: str, translator: Translator, sentences: Sequence[str], static: bool
+) -> list:
     """One for each sentence; of a static file the narrowest signature that it fits in."""
     longest, requests = translator.max_length, []
     for pieces in translator.tokenizers.source.encode(sentences):
         lengths = [len(pieces)]
         if static:
-            width = next((width for width in litert_writer.widths(longest) if len(pieces) < width), longest)
+            width = next(
+                (width for width in litert_writer.widths(longest) if len(pieces) < width), longest
+            )
             pieces = [*pieces, *[END_ID] * width][:width]  # past its length a row may hold anything
-            requests.append([litert_writer.name(signature, width, longest), {"ids": [pieces], "lengths": lengths}])
+            requests.append(
+                [
+                    litert_writer.name(signature, width, longest),
+                    {"ids": [pieces], "lengths": lengths},
+                ]
+            )
         else:
             requests.append([signature, {"ids": [pieces or [END_ID]], "lengths": lengths}])
     return requests

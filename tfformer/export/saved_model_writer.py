@@ -28,13 +28,17 @@ CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a p
 def write(folder: Path, written: Translator | Generator, with_text: bool) -> None:
     """Fill the empty `folder`; without text there is no operation that core TensorFlow lacks. OSError if it cannot."""
     holder = tf.Module()
-    holder.weights = [weight.value for weight in written.model.weights]  # Keras' own tracking: C++ cannot read it
+    holder.weights = [
+        weight.value for weight in written.model.weights
+    ]  # Keras' own tracking: C++ cannot read it
     try:
         with _transposed_output(written.model) as holder.transposed:
             tf.saved_model.save(holder, str(folder), signatures=_signatures(written, with_text))
         warmup_requests.write(folder, _first_requests(signatures(folder)))
     except tf.errors.OpError as error:
-        raise OSError(f"{folder.parent} cannot be written to ({first_line(error)}); free some space") from None
+        raise OSError(
+            f"{folder.parent} cannot be written to ({first_line(error)}); free some space"
+        ) from None
 
 
 @contextmanager
@@ -55,13 +59,20 @@ def _transposed_output(model: Model) -> Iterator[tf.Variable]:
 def _first_requests(signatures: dict[str, dict]) -> dict[str, dict[str, np.ndarray]]:
     """A small request for each signature: the first is slow, as TensorFlow then prepares the graph."""
     text, ids = np.array([FIRST_TEXT], object), np.array([[END_ID + 1]], np.int32)
-    values = {"ids": ids, "lengths": np.array([1], np.int32)} | dict.fromkeys(("text", "source", "target"), text)
-    return {name: {given: values[given] for given in described["inputs"]} for name, described in signatures.items()}
+    values = {"ids": ids, "lengths": np.array([1], np.int32)} | dict.fromkeys(
+        ("text", "source", "target"), text
+    )
+    return {
+        name: {given: values[given] for given in described["inputs"]}
+        for name, described in signatures.items()
+    }
 
 
 def signatures(folder: Path) -> dict[str, dict]:
     """What a written SavedModel answers to: signature -> inputs and outputs -> name -> dtype and shape."""
-    graph = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes()).meta_graphs[0]
+    graph = saved_model_pb2.SavedModel.FromString(
+        (folder / "saved_model.pb").read_bytes()
+    ).meta_graphs[0]
     return {
         name: {"inputs": _tensors(signature.inputs), "outputs": _tensors(signature.outputs)}
         for name, signature in sorted(graph.signature_def.items())
@@ -71,7 +82,10 @@ def signatures(folder: Path) -> dict[str, dict]:
 
 def _tensors(tensors) -> dict[str, dict]:
     return {
-        name: {"dtype": tf.as_dtype(tensor.dtype).name, "shape": tf.TensorShape(tensor.tensor_shape).as_list()}
+        name: {
+            "dtype": tf.as_dtype(tensor.dtype).name,
+            "shape": tf.TensorShape(tensor.tensor_shape).as_list(),
+        }
         for name, tensor in sorted(tensors.items())
     }
 
@@ -84,8 +98,13 @@ def _signatures(written: Translator | Generator, with_text: bool) -> dict:
 def _translating(translator: Translator) -> tuple[dict, dict]:
     """The signatures of a translator over ids, and those over text."""
     calls = _Translating(translator)
-    text, source, target = (tf.TensorSpec((None,), tf.string, name) for name in ("text", "source", "target"))
-    ids, lengths = tf.TensorSpec((None, None), tf.int32, "ids"), tf.TensorSpec((None,), tf.int32, "lengths")
+    text, source, target = (
+        tf.TensorSpec((None,), tf.string, name) for name in ("text", "source", "target")
+    )
+    ids, lengths = (
+        tf.TensorSpec((None, None), tf.int32, "ids"),
+        tf.TensorSpec((None,), tf.int32, "lengths"),
+    )
     return {"translate_ids": tf.function(calls.translate_ids, input_signature=[ids, lengths])}, {
         "serving_default": tf.function(calls.translate, input_signature=[text]),
         "translate_beam": tf.function(calls.translate_beam, input_signature=[text]),
@@ -97,7 +116,10 @@ def _continuing(generator: Generator) -> tuple[dict, dict]:
     """The signatures of a language model over ids, and those over text."""
     calls = _Continuing(generator)
     text = tf.TensorSpec((None,), tf.string, "text")
-    ids, lengths = tf.TensorSpec((None, None), tf.int32, "ids"), tf.TensorSpec((None,), tf.int32, "lengths")
+    ids, lengths = (
+        tf.TensorSpec((None, None), tf.int32, "ids"),
+        tf.TensorSpec((None,), tf.int32, "lengths"),
+    )
     return {"continue_ids": tf.function(calls.continue_ids, input_signature=[ids, lengths])}, {
         "serving_default": tf.function(calls.complete, input_signature=[text]),
         "score": tf.function(calls.score, input_signature=[text]),
@@ -110,7 +132,9 @@ def beginning(text: tf.Tensor, max_length: int) -> tf.Tensor:
     Bytes first, as bytes that are no UTF-8 may count as no character; four of them hold any character.
     """
     characters = CHARACTERS_PER_TOKEN * max_length
-    return tf.strings.substr(tf.strings.substr(text, 0, 4 * characters), 0, characters, unit="UTF8_CHAR")
+    return tf.strings.substr(
+        tf.strings.substr(text, 0, 4 * characters), 0, characters, unit="UTF8_CHAR"
+    )
 
 
 class _Translating:
@@ -125,7 +149,10 @@ class _Translating:
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """(B,) string -> the greedy translation (B,) string and its log-probability (B,)."""
         found = self._search(self._source(text), beam_size=1)
-        return {"translation": self.tokenizers.target.detokenize(found.ids[:, 0]), "score": found.scores[:, 0]}
+        return {
+            "translation": self.tokenizers.target.detokenize(found.ids[:, 0]),
+            "score": found.scores[:, 0],
+        }
 
     def translate_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """(B,) string -> the best translations (B, N) string and their scores (B, N), best first."""
@@ -139,7 +166,11 @@ class _Translating:
         """Pieces (B, S), of which the first `lengths` (B,) count -> the greedy translation (B, T), its score (B,)."""
         found = self._search(source_ids(ids, lengths, self.max_length), beam_size=1)
         longest = tf.reduce_max(found.lengths)
-        return {"ids": found.ids[:, 0, :longest], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
+        return {
+            "ids": found.ids[:, 0, :longest],
+            "lengths": found.lengths[:, 0],
+            "score": found.scores[:, 0],
+        }
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """Two (B,) string -> log P(target | source) in nats (B,), and the number of target tokens (B,)."""
@@ -175,14 +206,21 @@ class _Continuing:
     def complete(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """(B,) string -> the text with its greedy continuation (B,) string, the latter's log-probability (B,)."""
         found = self._continue(self._pieces(text))
-        return {"generated_text": self.tokenizer.detokenize(found.ids[:, 0]), "score": found.scores[:, 0]}
+        return {
+            "generated_text": self.tokenizer.detokenize(found.ids[:, 0]),
+            "score": found.scores[:, 0],
+        }
 
     def continue_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         """Pieces (B, S), of which the first `lengths` (B,) count -> these and their greedy continuation (B, T)."""
         lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(ids)[1], self.max_length - 1))
         found = self._continue(tf.RaggedTensor.from_tensor(ids, lengths))
         longest = tf.reduce_max(found.lengths)
-        return {"ids": found.ids[:, 0, :longest], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
+        return {
+            "ids": found.ids[:, 0, :longest],
+            "lengths": found.lengths[:, 0],
+            "score": found.scores[:, 0],
+        }
 
     def score(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """(B,) string -> its log-probability in nats (B,), and the number of its tokens (B,), with the end token."""
@@ -198,4 +236,6 @@ class _Continuing:
     def _continue(self, pieces: tf.RaggedTensor) -> Hypotheses:
         prefixes = tf.concat([tf.fill((pieces.nrows(), 1), START_ID), pieces], axis=1)
         lengths = tf.cast(prefixes.row_lengths(), tf.int32)
-        return continue_prefixes(self.model, prefixes.to_tensor(PAD_ID), lengths, self.max_length, greedy_search)
+        return continue_prefixes(
+            self.model, prefixes.to_tensor(PAD_ID), lengths, self.max_length, greedy_search
+        )

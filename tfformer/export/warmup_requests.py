@@ -24,10 +24,14 @@ def write(folder: Path, requests: Mapping[str, Mapping[str, np.ndarray]]) -> Non
 
 def _prediction_log(signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:
     """tensorflow_serving/apis: prediction_log.proto, predict.proto, model.proto."""
-    request = _field(1, _field(3, signature.encode()))  # PredictRequest.model_spec, ModelSpec.signature_name
+    request = _field(
+        1, _field(3, signature.encode())
+    )  # PredictRequest.model_spec, ModelSpec.signature_name
     for name, values in inputs.items():
         tensor = tf.make_tensor_proto(values).SerializeToString()
-        request += _field(2, _field(1, name.encode()) + _field(2, tensor))  # PredictRequest.inputs: a map's key, value
+        request += _field(
+            2, _field(1, name.encode()) + _field(2, tensor)
+        )  # PredictRequest.inputs: a map's key, value
     return _field(6, _field(1, request))  # PredictionLog.predict_log, PredictLog.request
 
 

@@ -25,16 +25,25 @@ def built(sources: Path = SOURCES) -> Path:
         )
     for command in BUILD:
         print(f"{command} in {sources} ...", flush=True)
-        done = subprocess.run(command.split(), cwd=sources, capture_output=True, encoding="utf-8", errors="replace")
+        done = subprocess.run(
+            command.split(), cwd=sources, capture_output=True, encoding="utf-8", errors="replace"
+        )
         if done.returncode:
-            reason = next(iter((done.stderr or done.stdout).strip().splitlines()), f"exit code {done.returncode}")
+            reason = next(
+                iter((done.stderr or done.stdout).strip().splitlines()),
+                f"exit code {done.returncode}",
+            )
             raise ValueError(f"`{command}` failed in {sources}: {reason}")
     return page
 
 
 def _is_newest(built: Path, sources: Path) -> bool:
     """Whether the file that a build writes last is there, and newer than all that it is built from."""
-    made_from = [sources / "build.mjs", sources / "package-lock.json", *(sources / "src").rglob("*")]
+    made_from = [
+        sources / "build.mjs",
+        sources / "package-lock.json",
+        *(sources / "src").rglob("*"),
+    ]
     newest = max((path.stat().st_mtime_ns for path in made_from if path.is_file()), default=0)
     return built.is_file() and built.stat().st_mtime_ns > newest
 
@@ -50,7 +59,11 @@ def set_version(folder: Path) -> None:
     """A browser that has kept the page takes the new files when the version has changed: it is their digest."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(f"{path.relative_to(folder)}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
+        digest.update(
+            f"{path.relative_to(folder)}\n".encode() + hashlib.sha256(path.read_bytes()).digest()
+        )
     path = folder / SERVICE_WORKER
-    text = path.read_text(encoding="utf-8").replace(VERSION, f'VERSION = "{digest.hexdigest()[:16]}"')
+    text = path.read_text(encoding="utf-8").replace(
+        VERSION, f'VERSION = "{digest.hexdigest()[:16]}"'
+    )
     path.write_text(text, encoding="utf-8")

@@ -8,7 +8,9 @@ def scores(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, fl
     import sacrebleu
 
     if len(hypotheses) != len(references):
-        raise ValueError(f"{len(hypotheses)} translations cannot be scored against {len(references)} references")
+        raise ValueError(
+            f"{len(hypotheses)} translations cannot be scored against {len(references)} references"
+        )
     bleu = sacrebleu.BLEU()
     return {
         "bleu": bleu.corpus_score(hypotheses, [references]).score,

@@ -28,7 +28,11 @@ class Continuation(NamedTuple):
 
 
 def continue_prefixes(
-    model: LanguageModel, prefixes: tf.Tensor, lengths: tf.Tensor, max_length: int, search: Callable[..., Hypotheses]
+    model: LanguageModel,
+    prefixes: tf.Tensor,
+    lengths: tf.Tensor,
+    max_length: int,
+    search: Callable[..., Hypotheses],
 ) -> Hypotheses:
     """In the graph: prefixes (R, P) of `lengths` (R,), from the start token on -> sequences that begin with them.
 
@@ -63,7 +67,9 @@ class Generator:
         self.tokenizer = tokenizers.target
         self.max_length = max_length
         self._graphs: dict[tuple | None, tf.types.experimental.PolymorphicFunction] = {}
-        self._log_prob = tf.function(model.log_prob, input_signature=[tf.TensorSpec((None, None), tf.int32)])
+        self._log_prob = tf.function(
+            model.log_prob, input_signature=[tf.TensorSpec((None, None), tf.int32)]
+        )
 
     @classmethod
     def load(cls, run: str | Path) -> "Generator":
@@ -79,7 +85,9 @@ class Generator:
         A sentence with more tokens than the model was trained for is cut, with a warning.
         """
         found = np.zeros(len(sentences))
-        for numbers, ids in like_length_batches([[*ids, END_ID] for ids in self._encode(sentences)], batch_size):
+        for numbers, ids in like_length_batches(
+            [[*ids, END_ID] for ids in self._encode(sentences)], batch_size
+        ):
             found[numbers] = self._log_prob(ids)
         return found.tolist()
 
@@ -91,7 +99,9 @@ class Generator:
         if none is left.
         """
         lengths, most = map(len, self.tokenizer.encode(sentences)), self.max_length - 1
-        kept = [sentence for sentence, length in zip(sentences, lengths, strict=True) if length <= most]
+        kept = [
+            sentence for sentence, length in zip(sentences, lengths, strict=True) if length <= most
+        ]
         if left_out := len(sentences) - len(kept):
             what = f"{left_out} of {len(sentences)} sentences had more than {most} tokens, the model's most"
             if not kept:

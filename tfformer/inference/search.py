@@ -65,7 +65,9 @@ def sample(
 
     def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
         logits = keep_top_p(keep_top_k(logits / temperature, top_k), top_p)
-        uniform = tf.random.stateless_uniform(tf.shape(logits), seed=tf.stack([seed, step]), minval=1e-30)
+        uniform = tf.random.stateless_uniform(
+            tf.shape(logits), seed=tf.stack([seed, step]), minval=1e-30
+        )
         return tf.argmax(logits - tf.math.log(-tf.math.log(uniform)), axis=-1, output_type=tf.int32)
 
     return _one_by_one(step_fn, state, max_lengths, choose)
@@ -74,9 +76,13 @@ def sample(
 def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
     """ValueError for settings of `sample` that make no sense."""
     if temperature <= 0:
-        raise ValueError(f"temperature={temperature} must be above 0; the likeliest token is the limit of low ones")
+        raise ValueError(
+            f"temperature={temperature} must be above 0; the likeliest token is the limit of low ones"
+        )
     if top_k < 0 or not 0 < top_p <= 1:
-        raise ValueError(f"top_k={top_k} must be at least 0 and top_p={top_p} above 0 and at most 1")
+        raise ValueError(
+            f"top_k={top_k} must be at least 0 and top_p={top_p} above 0 and at most 1"
+        )
 
 
 def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
@@ -93,12 +99,18 @@ def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
         return logits
     ordered = tf.sort(logits, direction="DESCENDING")
     before = tf.cumsum(tf.nn.softmax(ordered), axis=-1, exclusive=True)
-    smallest_kept = tf.reduce_min(tf.where(before < p, ordered, ordered.dtype.max), axis=-1, keepdims=True)
+    smallest_kept = tf.reduce_min(
+        tf.where(before < p, ordered, ordered.dtype.max), axis=-1, keepdims=True
+    )
     return tf.where(logits >= smallest_kept, logits, logits.dtype.min)
 
 
 def _one_by_one(
-    step_fn: StepFn, state: Any, max_lengths: tf.Tensor, choose: Callable, room: int | tf.Tensor | None = None
+    step_fn: StepFn,
+    state: Any,
+    max_lengths: tf.Tensor,
+    choose: Callable,
+    room: int | tf.Tensor | None = None,
 ) -> Hypotheses:
     """Append `choose(logits, step)` to every row until each has its end token or its limit."""
     rows, longest = tf.shape(max_lengths)[0], tf.reduce_max(max_lengths) if room is None else room
@@ -147,7 +159,10 @@ def beam_search(
     on. A sentence is done, and frozen, when it has N hypotheses; at its limit what lives becomes a hypothesis as it is.
     So a sentence's result never depends on its neighbours in the batch. `room` as in `greedy_search`.
     """
-    sentences, longest = tf.shape(max_lengths)[0], tf.reduce_max(max_lengths) if room is None else room
+    sentences, longest = (
+        tf.shape(max_lengths)[0],
+        tf.reduce_max(max_lengths) if room is None else room,
+    )
     first_rows = tf.range(sentences)[:, tf.newaxis] * beam_size
 
     def body(step, last, alive_ids, alive_scores, found, state):
@@ -180,7 +195,9 @@ def beam_search(
     return found
 
 
-def _continuations(logits: tf.Tensor, alive_scores: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+def _continuations(
+    logits: tf.Tensor, alive_scores: tf.Tensor, count: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """The `count` likeliest next tokens of each sentence: scores, the beams they continue, tokens, each (B, count)."""
     logits = tf.cast(logits, tf.float32)
     sentences, beams = tf.shape(alive_scores)[0], alive_scores.shape[1]
@@ -189,7 +206,11 @@ def _continuations(logits: tf.Tensor, alive_scores: tf.Tensor, count: int) -> tu
     log_probs = top - tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
     scores = tf.reshape(log_probs, [sentences, beams, each]) + alive_scores[:, :, tf.newaxis]
     scores, places = tf.math.top_k(tf.reshape(scores, [sentences, -1]), min(count, beams * each))
-    return scores, places // each, tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1)
+    return (
+        scores,
+        places // each,
+        tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1),
+    )
 
 
 def _append(ids: tf.Tensor, tokens: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
@@ -205,7 +226,9 @@ def _add_found(found, ids, scores, ends, length, beam_size, alpha) -> Hypotheses
     best, order = tf.math.top_k(tf.concat([found.scores, new_scores], axis=1), beam_size)
     lengths = tf.concat([found.lengths, tf.fill(tf.shape(new_scores), length)], axis=1)
     all_ids = tf.concat([found.ids, ids[:, :beam_size]], axis=1)
-    return Hypotheses(tf.gather(all_ids, order, batch_dims=1), tf.gather(lengths, order, batch_dims=1), best)
+    return Hypotheses(
+        tf.gather(all_ids, order, batch_dims=1), tf.gather(lengths, order, batch_dims=1), best
+    )
 
 
 def _is_done(found: Hypotheses) -> tf.Tensor:

@@ -13,7 +13,15 @@ import tensorflow as tf
 from tfformer.config import DecodingConfig
 from tfformer.data.batches import IdRows, like_length_batches
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.inference.search import LOWEST, Hypotheses, StepFn, beam_search, check_sampling, greedy_search, sample
+from tfformer.inference.search import (
+    LOWEST,
+    Hypotheses,
+    StepFn,
+    beam_search,
+    check_sampling,
+    greedy_search,
+    sample,
+)
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import RunDirectory, Tokenizers
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
@@ -50,7 +58,9 @@ class ForcedScore(NamedTuple):
         return math.exp(-self.log_prob / len(self.tokens)) if self.tokens else math.nan
 
 
-def search(model: Transformer, source: tf.Tensor, max_length: int, beam_size: int, length_penalty: float) -> Hypotheses:
+def search(
+    model: Transformer, source: tf.Tensor, max_length: int, beam_size: int, length_penalty: float
+) -> Hypotheses:
     """In the graph: source ids (B, S), each ending in the end token -> the best hypotheses, B by `beam_size`.
 
     A row of nothing but padding is a blank sentence: one empty hypothesis, of score 0.
@@ -117,8 +127,12 @@ def _steps(
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)
     limits = tf.where(lengths > 0, tf.minimum(lengths + EXTRA_LENGTH, max_length), 0)
     width = source.shape[1]
-    room = min(width + EXTRA_LENGTH, max_length) if width else tf.maximum(tf.reduce_max(limits), 1)  # never empty
-    cache = model.decoder.empty_cache(tf.size(limits) * beam_size, room if width else tf.minimum(room, FIRST_ROOM))
+    room = (
+        min(width + EXTRA_LENGTH, max_length) if width else tf.maximum(tf.reduce_max(limits), 1)
+    )  # never empty
+    cache = model.decoder.empty_cache(
+        tf.size(limits) * beam_size, room if width else tf.minimum(room, FIRST_ROOM)
+    )
 
     def step_fn(ids, step, cache):
         return model.decode_step(ids, step, cache, memory)
@@ -141,12 +155,16 @@ class CutSentences(UserWarning):
     """Some sentences had more tokens than the model takes."""
 
     def __init__(self, cut: int, sentences: int, most: int):
-        super().__init__(f"{cut} of {sentences} sentences had more than {most} tokens, the model's most, and were cut")
+        super().__init__(
+            f"{cut} of {sentences} sentences had more than {most} tokens, the model's most, and were cut"
+        )
         self.cut = cut
         self.most = most
 
 
-def encode_cut(tokenizer: Tokenizer, sentences: Sequence[str], most: int, stacklevel: int) -> list[list[int]]:
+def encode_cut(
+    tokenizer: Tokenizer, sentences: Sequence[str], most: int, stacklevel: int
+) -> list[list[int]]:
     """Ids of the sentences, each cut to `most` tokens, with a warning that says how many were."""
     ids = tokenizer.encode(sentences)
     if too_long := sum(len(sentence) > most for sentence in ids):
@@ -157,7 +175,9 @@ def encode_cut(tokenizer: Tokenizer, sentences: Sequence[str], most: int, stackl
 class Translator:
     """A trained model that translates lists of sentences."""
 
-    def __init__(self, model: Transformer, tokenizers: Tokenizers, decoding: DecodingConfig, max_length: int):
+    def __init__(
+        self, model: Transformer, tokenizers: Tokenizers, decoding: DecodingConfig, max_length: int
+    ):
         self.model = model
         self.tokenizers = tokenizers
         self.decoding = decoding
@@ -170,13 +190,21 @@ class Translator:
         directory = RunDirectory.open(run)
         directory.check_architecture("encoder-decoder")
         config, tokenizers = directory.config(), directory.tokenizers()
-        return cls(directory.load_model(tokenizers), tokenizers, config.decoding, config.data.max_length)
+        return cls(
+            directory.load_model(tokenizers), tokenizers, config.decoding, config.data.max_length
+        )
 
     def translate(
-        self, sentences: Sequence[str], beam_size: int | None = None, length_penalty: float | None = None
+        self,
+        sentences: Sequence[str],
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
     ) -> list[str]:
         """The best translation of each sentence; a blank sentence gives an empty one."""
-        return [translations[0].text for translations in self.n_best(sentences, beam_size, length_penalty)]
+        return [
+            translations[0].text
+            for translations in self.n_best(sentences, beam_size, length_penalty)
+        ]
 
     def n_best(
         self,
@@ -214,10 +242,14 @@ class Translator:
         """
         check_sampling(temperature, top_k, top_p)
         graph = self._graph(draw_sample, (temperature, top_k, top_p), tf.TensorSpec((), tf.int32))
-        found = self._in_batches(self._sources(sentences), batch_size, lambda ids, first: graph(ids, seed + first))
+        found = self._in_batches(
+            self._sources(sentences), batch_size, lambda ids, first: graph(ids, seed + first)
+        )
         return [translations[0].text for translations in found]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 2048) -> list[ForcedScore]:
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 2048
+    ) -> list[ForcedScore]:
         """How likely the model thinks each target is as the translation of its source, token by token.
 
         Pairs of like length are computed together, up to `batch_tokens` target tokens at a time. A sentence that has
@@ -225,21 +257,34 @@ class Translator:
         target the end token alone. ValueError where there are not as many targets as sources.
         """
         if len(sources) != len(targets):
-            raise ValueError(f"{len(sources)} sources and {len(targets)} targets do not make pairs; give one for each")
+            raise ValueError(
+                f"{len(sources)} sources and {len(targets)} targets do not make pairs; give one for each"
+            )
         source_ids = self._sources(sources)
         most = self.max_length - 1
-        target_ids = [[*ids, END_ID] for ids in encode_cut(self.tokenizers.target, targets, most, stacklevel=3)]
+        target_ids = [
+            [*ids, END_ID]
+            for ids in encode_cut(self.tokenizers.target, targets, most, stacklevel=3)
+        ]
         found = [ForcedScore((), np.zeros(0, np.float32)) for _ in sources]
-        order = [n for n in sorted(range(len(found)), key=lambda n: len(target_ids[n])) if source_ids[n]]
+        order = [
+            n for n in sorted(range(len(found)), key=lambda n: len(target_ids[n])) if source_ids[n]
+        ]
         for batch in _batches(order, [len(ids) for ids in target_ids], batch_tokens):
-            rows = [IdRows.of([ids[n] for n in batch]).padded(range(len(batch))) for ids in (source_ids, target_ids)]
+            rows = [
+                IdRows.of([ids[n] for n in batch]).padded(range(len(batch)))
+                for ids in (source_ids, target_ids)
+            ]
             for n, log_probs in zip(batch, self._token_log_probs(*rows).numpy(), strict=True):
                 tokens = self.tokenizers.target.pieces(target_ids[n])
                 found[n] = ForcedScore(tuple(tokens), _checked_finite(log_probs[: len(tokens)]))
         return found
 
     def _in_batches(
-        self, sources: list[list[int]], batch_size: int, find: Callable[[np.ndarray, int], Hypotheses]
+        self,
+        sources: list[list[int]],
+        batch_size: int,
+        find: Callable[[np.ndarray, int], Hypotheses],
     ) -> list[list[Translation]]:
         """`find(ids, number of the first)` over sentences of like length, back in their order."""
         found = [[Translation("", 0.0)] for _ in sources]
@@ -258,7 +303,9 @@ class Translator:
         ids, _, scores = (tensor.numpy() for tensor in hypotheses)
         texts = iter(self.tokenizers.target.decode(ids.reshape(-1, ids.shape[-1])))
         rows = [[Translation(next(texts), float(score)) for score in row] for row in scores]
-        found = [[translation for translation in row if translation.score > LOWEST / 2] for row in rows]
+        found = [
+            [translation for translation in row if translation.score > LOWEST / 2] for row in rows
+        ]
         if not all(found):
             raise ValueError(DAMAGED)
         return found
@@ -266,7 +313,9 @@ class Translator:
     @functools.cached_property
     def _token_log_probs(self) -> tf.types.experimental.PolymorphicFunction:
         ids = tf.TensorSpec((None, None), tf.int32)
-        return tf.function(functools.partial(token_log_probs, self.model), input_signature=[ids, ids])
+        return tf.function(
+            functools.partial(token_log_probs, self.model), input_signature=[ids, ids]
+        )
 
     def _graph(
         self, find: Callable[..., Hypotheses], settings: tuple, *more: tf.TensorSpec
@@ -274,13 +323,17 @@ class Translator:
         """`find(model, source, max_length, *more, *settings)` as one graph for any batch, traced once."""
         if (find, settings) not in self._graphs:
             self._graphs[find, settings] = tf.function(
-                lambda source, *inputs: find(self.model, source, self.max_length, *inputs, *settings),
+                lambda source, *inputs: find(
+                    self.model, source, self.max_length, *inputs, *settings
+                ),
                 input_signature=[tf.TensorSpec((None, None), tf.int32), *more],
             )
         return self._graphs[find, settings]
 
 
-def _batches(order: Sequence[int], lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+def _batches(
+    order: Sequence[int], lengths: Sequence[int], batch_tokens: int
+) -> Iterator[list[int]]:
     """The numbers in `order`, shortest first, in groups of up to `batch_tokens` tokens with the padding."""
     batch = []
     for n in order:

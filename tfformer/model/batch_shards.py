@@ -22,7 +22,9 @@ class ShardedModel(keras.Model):
             return super().train_step(data)
         batch = _, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
         if weights is None:
-            raise ValueError(f"shards={self.shards} average their losses by sample weights; give one for each token")
+            raise ValueError(
+                f"shards={self.shards} average their losses by sample weights; give one for each token"
+            )
         total = tf.reduce_sum(weights)
         learned = [self._learn(_shard(batch, n, self.shards), total) for n in range(self.shards)]
         losses, gradients = zip(*learned, strict=True)

@@ -44,7 +44,10 @@ class LanguageModel(ShardedModel):
     ):
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
-        self.ties = {"tie_embeddings": require("tie_embeddings", tie_embeddings, TIES), "output_bias": output_bias}
+        self.ties = {
+            "tie_embeddings": require("tie_embeddings", tie_embeddings, TIES),
+            "output_bias": output_bias,
+        }
         self.embedding = TokenEmbedding(vocab_size, d_model, dtype=self.dtype_policy)
         self.output_embedding = self.embedding
         if tie_embeddings == "none":
@@ -72,13 +75,17 @@ class LanguageModel(ShardedModel):
                 layer.build(None)
         self.output_bias = None
         if self.ties["output_bias"]:
-            self.output_bias = self.add_weight(shape=(self.vocab_size,), initializer="zeros", name="output_bias")
+            self.output_bias = self.add_weight(
+                shape=(self.vocab_size,), initializer="zeros", name="output_bias"
+            )
         self.built = True
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Ids (B, T), beginning with the start token -> logits (B, T, V) for the token after each position."""
         mask = look_ahead_mask(tf.shape(ids)[1])
-        return self._logits(self.stack(self.embedding(ids, training=training), mask, training=training))
+        return self._logits(
+            self.stack(self.embedding(ids, training=training), mask, training=training)
+        )
 
     def step(
         self, ids: tf.Tensor, first: tf.Tensor | int, cache: tuple[KeyValue, ...]
@@ -107,10 +114,22 @@ class LanguageModel(ShardedModel):
 
     def _logits(self, x: tf.Tensor) -> tf.Tensor:
         logits = self.output_embedding.logits(x)
-        return logits if self.output_bias is None else logits + tf.cast(self.output_bias, logits.dtype)
+        return (
+            logits if self.output_bias is None else logits + tf.cast(self.output_bias, logits.dtype)
+        )
 
     def get_config(self) -> dict:
         stack = self.stack.get_config()
-        names = ("num_layers", "d_model", "num_heads", "d_ff", "dropout", "activation", "norm", "use_bias", "epsilon")
+        names = (
+            "num_layers",
+            "d_model",
+            "num_heads",
+            "d_ff",
+            "dropout",
+            "activation",
+            "norm",
+            "use_bias",
+            "epsilon",
+        )
         config = {name: stack[name] for name in (*names, "position_layout")}
         return super().get_config() | {"vocab_size": self.vocab_size} | self.ties | config

@@ -19,11 +19,15 @@ UPDATE_SLICE = 'name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value 
 def require(name: str, value: object, known: tuple) -> object:
     """Return `value` if it is one of `known`; otherwise a ValueError that lists them."""
     if value not in known:
-        raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
+        raise ValueError(
+            f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}"
+        )
     return value
 
 
-def positional_encoding(positions: tf.Tensor, d_model: int, layout: str = "interleaved") -> tf.Tensor:
+def positional_encoding(
+    positions: tf.Tensor, d_model: int, layout: str = "interleaved"
+) -> tf.Tensor:
     """Positions (T,) -> (T, D) float32: sine and cosine of pos / 10000^(2i / d_model) (section 3.5).
 
     `interleaved` is the paper's order (sin, cos, sin, cos, ...), `halves` has all sines before all cosines.
@@ -43,13 +47,17 @@ class PositionalEncoding(keras.layers.Layer):
     def __init__(self, d_model: int, layout: str = "interleaved", **kwargs):
         super().__init__(**kwargs)
         if d_model % 2:
-            raise ValueError(f"d_model={d_model} is odd; sines and cosines come in pairs, so choose an even d_model")
+            raise ValueError(
+                f"d_model={d_model} is odd; sines and cosines come in pairs, so choose an even d_model"
+            )
         self.d_model = d_model
         self.layout = require("layout", layout, POSITION_LAYOUTS)
 
     def call(self, embeddings: tf.Tensor, first: tf.Tensor | int = 0) -> tf.Tensor:
         positions = first + tf.range(tf.shape(embeddings)[1])
-        return embeddings + tf.cast(positional_encoding(positions, self.d_model, self.layout), embeddings.dtype)
+        return embeddings + tf.cast(
+            positional_encoding(positions, self.d_model, self.layout), embeddings.dtype
+        )
 
     def get_config(self) -> dict:
         return super().get_config() | {"d_model": self.d_model, "layout": self.layout}
@@ -80,21 +88,30 @@ class TokenEmbedding(keras.layers.Layer):
     def build(self, input_shape=None) -> None:
         initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         self.embeddings = self.add_weight(
-            shape=(self.vocab_size, self.d_model), initializer=initializer, name="embeddings", autocast=False
+            shape=(self.vocab_size, self.d_model),
+            initializer=initializer,
+            name="embeddings",
+            autocast=False,
         )
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         look_up = _gather_with_dense_gradient if training else tf.gather
-        flat = look_up(tf.convert_to_tensor(self.embeddings), tf.reshape(ids, (-1,)))  # what LiteRT can quantise
+        flat = look_up(
+            tf.convert_to_tensor(self.embeddings), tf.reshape(ids, (-1,))
+        )  # what LiteRT can quantise
         flat = tf.cast(flat, self.compute_dtype)
-        return tf.reshape(flat, tf.concat([tf.shape(ids), [self.d_model]], axis=0)) * self.d_model**0.5
+        return (
+            tf.reshape(flat, tf.concat([tf.shape(ids), [self.d_model]], axis=0)) * self.d_model**0.5
+        )
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """(..., D) -> (..., V): the product with the transposed embedding.
 
         All positions make one product: of one for each sentence, the gradient would be a (B, V, D), to be summed.
         """
-        flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one: TensorFlow's plain product is slower for few rows
+        flat = tf.reshape(
+            x, (1, -1, self.d_model)
+        )  # a batch of one: TensorFlow's plain product is slower for few rows
         logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
         return tf.reshape(logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0))
 
@@ -122,7 +139,9 @@ class KeyValue(NamedTuple):
     def write(self, new: "KeyValue", first: tf.Tensor) -> "KeyValue":
         """This cache with `new`'s positions (B, H, T, D // H) in the places first, first + 1, ..., first + T - 1."""
         begin = tf.stack([0, 0, first, 0])
-        update = tf.function(_update_slice, autograph=False, experimental_implements=UPDATE_SLICE)  # for these shapes
+        update = tf.function(
+            _update_slice, autograph=False, experimental_implements=UPDATE_SLICE
+        )  # for these shapes
         return KeyValue(update(self.key, new.key, begin), update(self.value, new.value, begin))
 
 
@@ -159,7 +178,13 @@ class MultiHeadAttention(keras.layers.Layer):
         for dense in (self.query, self.key_value, self.output_projection):
             dense.build((None, None, self.d_model))
 
-    def call(self, query: tf.Tensor, memory: tf.Tensor, mask: tf.Tensor | None = None, return_weights: bool = False):
+    def call(
+        self,
+        query: tf.Tensor,
+        memory: tf.Tensor,
+        mask: tf.Tensor | None = None,
+        return_weights: bool = False,
+    ):
         """Query (B, T, D) and memory (B, S, D) -> (B, T, D); with `return_weights` also the weights (B, H, T, S)."""
         output, weights = self.attend(query, self.project(memory), mask)
         return (output, weights) if return_weights else output
@@ -170,7 +195,9 @@ class MultiHeadAttention(keras.layers.Layer):
         both = tf.reshape(self.key_value(memory), (shape[0], shape[1], 2, self.num_heads, depth))
         return KeyValue(*tf.unstack(tf.transpose(both, (2, 0, 3, 1, 4))))
 
-    def attend(self, query: tf.Tensor, memory: KeyValue, mask: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
+    def attend(
+        self, query: tf.Tensor, memory: KeyValue, mask: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Query (B, T, D) and projected memory -> output (B, T, D) and weights (B, H, T, S), exactly 0 where masked."""
         query = self._split_heads(self.query(query)) * (self.d_model // self.num_heads) ** -0.5
         scores = tf.matmul(query, memory.key, transpose_b=True)
@@ -183,7 +210,8 @@ class MultiHeadAttention(keras.layers.Layer):
         """(B, T, D) -> (B, H, T, D // H)."""
         shape = tf.shape(x)
         return tf.transpose(
-            tf.reshape(x, (shape[0], shape[1], self.num_heads, self.d_model // self.num_heads)), (0, 2, 1, 3)
+            tf.reshape(x, (shape[0], shape[1], self.num_heads, self.d_model // self.num_heads)),
+            (0, 2, 1, 3),
         )
 
     def _merge_heads(self, x: tf.Tensor) -> tf.Tensor:
@@ -192,7 +220,11 @@ class MultiHeadAttention(keras.layers.Layer):
         return tf.reshape(tf.transpose(x, (0, 2, 1, 3)), (shape[0], shape[2], self.d_model))
 
     def get_config(self) -> dict:
-        return super().get_config() | {"d_model": self.d_model, "num_heads": self.num_heads, "use_bias": self.use_bias}
+        return super().get_config() | {
+            "d_model": self.d_model,
+            "num_heads": self.num_heads,
+            "use_bias": self.use_bias,
+        }
 
 
 @register
@@ -215,7 +247,11 @@ class FeedForward(keras.layers.Layer):
         return self.outer(self.inner(x))
 
     def get_config(self) -> dict:
-        return super().get_config() | {"d_model": self.d_model, "d_ff": self.d_ff, "activation": self.activation}
+        return super().get_config() | {
+            "d_model": self.d_model,
+            "d_ff": self.d_ff,
+            "activation": self.activation,
+        }
 
 
 @register
@@ -224,8 +260,15 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         x = tf.cast(x, tf.float32)  # its squares are summed
-        normal = _normalize_with_short_gradient(x, self.epsilon) if training else _normalize(x, self.epsilon)[0]
-        return tf.cast(normal * tf.cast(self.gamma, tf.float32) + tf.cast(self.beta, tf.float32), self.compute_dtype)
+        normal = (
+            _normalize_with_short_gradient(x, self.epsilon)
+            if training
+            else _normalize(x, self.epsilon)[0]
+        )
+        return tf.cast(
+            normal * tf.cast(self.gamma, tf.float32) + tf.cast(self.beta, tf.float32),
+            self.compute_dtype,
+        )
 
 
 def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
@@ -244,7 +287,9 @@ def _normalize_with_short_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
             mean = tf.reduce_mean(upstream, -1, keepdims=True)
-            return scale * (upstream - mean - normal * tf.reduce_mean(upstream * normal, -1, keepdims=True))
+            return scale * (
+                upstream - mean - normal * tf.reduce_mean(upstream * normal, -1, keepdims=True)
+            )
 
         return normal, gradient
 
@@ -263,7 +308,9 @@ class Dropout(keras.layers.Dropout):
             return x
         size, dropped = tf.size(x), min(round(self.rate * 2**16), 2**16 - 1)
         seed = tf.cast(self.seed_generator.next(), tf.int32)
-        words = tf.random.stateless_uniform([(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32)
+        words = tf.random.stateless_uniform(
+            [(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32
+        )
         halves = tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:size]
         kept = tf.reshape(halves >= dropped, tf.shape(x))
         return tf.where(kept, x / (1 - dropped / 2**16), tf.zeros((), x.dtype))
@@ -277,11 +324,20 @@ class Residual(keras.layers.Layer):
     A layer calls `enter` before its sub-layer and the object itself after it.
     """
 
-    def __init__(self, d_model: int, dropout: float = 0.0, norm: str = "post", epsilon: float = 1e-6, **kwargs):
+    def __init__(
+        self,
+        d_model: int,
+        dropout: float = 0.0,
+        norm: str = "post",
+        epsilon: float = 1e-6,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.d_model = d_model
         self.norm = require("norm", norm, NORMS)
-        self.normalization = LayerNormalization(epsilon=epsilon, name="normalization", dtype=self.dtype_policy)
+        self.normalization = LayerNormalization(
+            epsilon=epsilon, name="normalization", dtype=self.dtype_policy
+        )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape=None) -> None:
@@ -291,7 +347,9 @@ class Residual(keras.layers.Layer):
         """The sub-layer's input."""
         return self.normalization(x) if self.norm == "pre" else x
 
-    def call(self, x: tf.Tensor, sublayer_output: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+    def call(
+        self, x: tf.Tensor, sublayer_output: tf.Tensor, training: bool | None = None
+    ) -> tf.Tensor:
         x = x + self.dropout(sublayer_output, training=training)
         return self.normalization(x) if self.norm == "post" else x
 
@@ -332,19 +390,30 @@ class _StackLayer(keras.layers.Layer):
         }
         self.self_attention = self._attention("self_attention")
         self.self_attention_residual = self._residual("self_attention_residual")
-        self.feed_forward = FeedForward(d_model, d_ff, activation, name="feed_forward", dtype=self.dtype_policy)
+        self.feed_forward = FeedForward(
+            d_model, d_ff, activation, name="feed_forward", dtype=self.dtype_policy
+        )
         self.feed_forward_residual = self._residual("feed_forward_residual")
 
     def _attention(self, name: str) -> MultiHeadAttention:
         config = self.config
         return MultiHeadAttention(
-            config["d_model"], config["num_heads"], config["use_bias"], name=name, dtype=self.dtype_policy
+            config["d_model"],
+            config["num_heads"],
+            config["use_bias"],
+            name=name,
+            dtype=self.dtype_policy,
         )
 
     def _residual(self, name: str) -> Residual:
         config = self.config
         return Residual(
-            config["d_model"], config["dropout"], config["norm"], config["epsilon"], name=name, dtype=self.dtype_policy
+            config["d_model"],
+            config["dropout"],
+            config["norm"],
+            config["epsilon"],
+            name=name,
+            dtype=self.dtype_policy,
         )
 
     def build(self, input_shape=None) -> None:
@@ -352,7 +421,12 @@ class _StackLayer(keras.layers.Layer):
             layer.build(None)
 
     def sublayers(self) -> tuple[keras.layers.Layer, ...]:
-        return self.self_attention, self.self_attention_residual, self.feed_forward, self.feed_forward_residual
+        return (
+            self.self_attention,
+            self.self_attention_residual,
+            self.feed_forward,
+            self.feed_forward_residual,
+        )
 
     def get_config(self) -> dict:
         return super().get_config() | self.config
@@ -369,7 +443,9 @@ class _StackLayer(keras.layers.Layer):
         h = self.self_attention_residual.enter(x)
         keys = self.self_attention.project(h)
         cache = keys if cache is None else cache.write(keys, first)
-        return self.self_attention_residual(x, self.self_attention.attend(h, cache, mask)[0], training=training), cache
+        return self.self_attention_residual(
+            x, self.self_attention.attend(h, cache, mask)[0], training=training
+        ), cache
 
     def _feed_forward(self, x: tf.Tensor, training: bool | None) -> tf.Tensor:
         """The last sub-layer."""
@@ -384,7 +460,9 @@ class EncoderLayer(_StackLayer):
     With a look-ahead mask it is a decoder's layer for a model that has no source.
     """
 
-    def call(self, x: tf.Tensor, mask: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
+    def call(
+        self, x: tf.Tensor, mask: tf.Tensor | None = None, training: bool | None = None
+    ) -> tf.Tensor:
         """All positions at once: (B, S, D) with a mask over the keys -> (B, S, D)."""
         return self.step(x, mask, training=training)[0]
 
@@ -415,7 +493,9 @@ class DecoderLayer(_StackLayer):
 
     def call(self, x, memory, mask=None, memory_mask=None, training=None) -> tf.Tensor:
         """All positions at once: (B, T, D) and memory (B, S, D) -> (B, T, D)."""
-        return self.step(x, mask, None, 0, self.cross_attention.project(memory), memory_mask, training)[0]
+        return self.step(
+            x, mask, None, 0, self.cross_attention.project(memory), memory_mask, training
+        )[0]
 
     def step(
         self,
@@ -435,6 +515,8 @@ class DecoderLayer(_StackLayer):
         x, cache = self._attend_to_self(x, mask, cache, first, training)
         h = self.cross_attention_residual.enter(x)
         queries = tf.reshape(h, (tf.shape(memory.key)[0], -1, self.config["d_model"]))
-        attended = tf.reshape(self.cross_attention.attend(queries, memory, memory_mask)[0], tf.shape(x))
+        attended = tf.reshape(
+            self.cross_attention.attend(queries, memory, memory_mask)[0], tf.shape(x)
+        )
         x = self.cross_attention_residual(x, attended, training=training)
         return self._feed_forward(x, training), cache

@@ -13,7 +13,11 @@ class SmoothedCrossEntropy(keras.losses.Loss):
     """
 
     def __init__(
-        self, label_smoothing: float = 0.0, reduction: str = "mean_with_sample_weight", name: str = "loss", **kwargs
+        self,
+        label_smoothing: float = 0.0,
+        reduction: str = "mean_with_sample_weight",
+        name: str = "loss",
+        **kwargs,
     ):
         super().__init__(name=name, reduction=reduction, **kwargs)
         if not 0.0 <= label_smoothing < 1.0:
@@ -44,7 +48,9 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         rows = tf.shape(y_pred)[0]
-        tf.debugging.assert_equal(rows % 2, 0, "R-Drop needs each row twice, in both halves of the batch; repeat them")
+        tf.debugging.assert_equal(
+            rows % 2, 0, "R-Drop needs each row twice, in both halves of the batch; repeat them"
+        )
         disagreement = symmetric_divergence(*tf.split(tf.cast(y_pred, tf.float32), 2))
         return super().call(y_true, y_pred) + self.alpha / 4 * tf.tile(disagreement, [2, 1])
 
@@ -70,7 +76,9 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
             targets = tf.one_hot(labels, vocab_size, on_value=1.0 - smoothing + off, off_value=off)
             return upstream[..., tf.newaxis] * (probabilities - targets)
 
-        return log_sum_exp - (1.0 - smoothing) * at_label - smoothing * tf.reduce_mean(logits, -1), gradient
+        return log_sum_exp - (1.0 - smoothing) * at_label - smoothing * tf.reduce_mean(
+            logits, -1
+        ), gradient
 
     return measure(logits)
 

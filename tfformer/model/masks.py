@@ -12,7 +12,9 @@ from tfformer.special_ids import PAD_ID
 def padding_mask(ids: tf.Tensor) -> tf.Tensor:
     """Token ids (B, S) -> (B, 1, 1, S): every query may attend to every position that is not padding."""
     is_token = tf.not_equal(ids, PAD_ID)
-    return tf.expand_dims(tf.expand_dims(is_token, 1), 1)  # not [:, None, None]: LiteRT has no two new axes at once
+    return tf.expand_dims(
+        tf.expand_dims(is_token, 1), 1
+    )  # not [:, None, None]: LiteRT has no two new axes at once
 
 
 def look_ahead_mask(

@@ -67,10 +67,14 @@ class _Stack(keras.layers.Layer):
         policy = self.dtype_policy
         self.positions = PositionalEncoding(d_model, position_layout, dtype=policy)
         self.dropout = Dropout(dropout, dtype=policy)
-        self.layers = [self.layer_class(**layer, name=f"layer_{n}", dtype=policy) for n in range(num_layers)]
+        self.layers = [
+            self.layer_class(**layer, name=f"layer_{n}", dtype=policy) for n in range(num_layers)
+        ]
         self.normalization = None
         if norm == "pre":
-            self.normalization = LayerNormalization(epsilon=epsilon, name="normalization", dtype=policy)
+            self.normalization = LayerNormalization(
+                epsilon=epsilon, name="normalization", dtype=policy
+            )
 
     def build(self, input_shape=None) -> None:
         for layer in self.layers:
@@ -78,7 +82,9 @@ class _Stack(keras.layers.Layer):
         if self.normalization:
             self.normalization.build((None, None, self.config["d_model"]))
 
-    def enter(self, embeddings: tf.Tensor, first: tf.Tensor | int = 0, training: bool | None = None) -> tf.Tensor:
+    def enter(
+        self, embeddings: tf.Tensor, first: tf.Tensor | int = 0, training: bool | None = None
+    ) -> tf.Tensor:
         """What the first layer sees: embeddings (B, T, D) plus positions first, first + 1, ... (sections 3.5, 5.4)."""
         return self.dropout(self.positions(embeddings, first=first), training=training)
 
@@ -120,7 +126,9 @@ def _with_room(cache: tuple[KeyValue, ...], length: tf.Tensor) -> tuple[KeyValue
     room = tf.shape(cache[0].key)[2]
     padding = ((0, 0), (0, 0), (0, room), (0, 0))
     return tf.cond(
-        length <= room, lambda: cache, lambda: tf.nest.map_structure(lambda tensor: tf.pad(tensor, padding), cache)
+        length <= room,
+        lambda: cache,
+        lambda: tf.nest.map_structure(lambda tensor: tf.pad(tensor, padding), cache),
     )
 
 
@@ -133,7 +141,9 @@ class Encoder(_Stack):
 
     layer_class = EncoderLayer
 
-    def call(self, embeddings: tf.Tensor, mask: tf.Tensor | None = None, training: bool | None = None) -> tf.Tensor:
+    def call(
+        self, embeddings: tf.Tensor, mask: tf.Tensor | None = None, training: bool | None = None
+    ) -> tf.Tensor:
         x = self.enter(embeddings, training=training)
         masks = () if mask is None else (mask,)  # Keras takes no None by position
         for layer in self.layers:
@@ -161,7 +171,9 @@ class Decoder(_Stack):
         self, embeddings: tf.Tensor, first: tf.Tensor, cache: tuple[KeyValue, ...], memory: Memory
     ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
         """Positions first, first + 1, ... (R, T, D), which see the cache before them and the memory."""
-        return super().step(embeddings, first, cache, memory.key_values, [memory.mask] * len(self.layers))
+        return super().step(
+            embeddings, first, cache, memory.key_values, [memory.mask] * len(self.layers)
+        )
 
 
 @register
@@ -194,12 +206,18 @@ class Transformer(ShardedModel):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if require("tie_embeddings", tie_embeddings, TIES) == "all" and source_vocab_size != target_vocab_size:
+        if (
+            require("tie_embeddings", tie_embeddings, TIES) == "all"
+            and source_vocab_size != target_vocab_size
+        ):
             raise ValueError(
                 f"tie_embeddings='all' needs one shared vocabulary, but source_vocab_size={source_vocab_size} and "
                 f"target_vocab_size={target_vocab_size}; share the vocabulary or choose 'output'"
             )
-        self.vocab_sizes = {"source_vocab_size": source_vocab_size, "target_vocab_size": target_vocab_size}
+        self.vocab_sizes = {
+            "source_vocab_size": source_vocab_size,
+            "target_vocab_size": target_vocab_size,
+        }
         self.ties = {"tie_embeddings": tie_embeddings, "output_bias": output_bias}
         stack = {
             "d_model": d_model,
@@ -216,24 +234,38 @@ class Transformer(ShardedModel):
         self.source_embedding = TokenEmbedding(source_vocab_size, d_model, dtype=self.dtype_policy)
         self.target_embedding = self.source_embedding
         if tie_embeddings != "all":
-            self.target_embedding = TokenEmbedding(target_vocab_size, d_model, dtype=self.dtype_policy)
+            self.target_embedding = TokenEmbedding(
+                target_vocab_size, d_model, dtype=self.dtype_policy
+            )
         self.output_embedding = self.target_embedding
         if tie_embeddings == "none":
-            self.output_embedding = TokenEmbedding(target_vocab_size, d_model, dtype=self.dtype_policy)
+            self.output_embedding = TokenEmbedding(
+                target_vocab_size, d_model, dtype=self.dtype_policy
+            )
         self.encoder = Encoder(num_layers, **stack)
-        self.decoder = Decoder(num_layers if num_decoder_layers is None else num_decoder_layers, **stack)
+        self.decoder = Decoder(
+            num_layers if num_decoder_layers is None else num_decoder_layers, **stack
+        )
         self.build()
 
     def build(self, input_shape=None) -> None:
         if self.built:
             return
-        for layer in (self.source_embedding, self.target_embedding, self.output_embedding, self.encoder, self.decoder):
+        for layer in (
+            self.source_embedding,
+            self.target_embedding,
+            self.output_embedding,
+            self.encoder,
+            self.decoder,
+        ):
             if not layer.built:
                 layer.build(None)
         self.output_bias = None
         if self.ties["output_bias"]:
             self.output_bias = self.add_weight(
-                shape=(self.vocab_sizes["target_vocab_size"],), initializer="zeros", name="output_bias"
+                shape=(self.vocab_sizes["target_vocab_size"],),
+                initializer="zeros",
+                name="output_bias",
             )
         self.built = True
 
@@ -242,13 +274,21 @@ class Transformer(ShardedModel):
         memory, memory_mask = self.encode(inputs["source"], training=training)
         return self.decode(inputs["target"], memory, memory_mask, training=training)
 
-    def encode(self, source: tf.Tensor, training: bool | None = None) -> tuple[tf.Tensor, tf.Tensor]:
+    def encode(
+        self, source: tf.Tensor, training: bool | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Source ids (B, S) -> memory (B, S, D) and its mask (B, 1, 1, S)."""
         mask = padding_mask(source)
-        return self.encoder(self.source_embedding(source, training=training), mask, training=training), mask
+        return self.encoder(
+            self.source_embedding(source, training=training), mask, training=training
+        ), mask
 
     def decode(
-        self, target: tf.Tensor, memory: tf.Tensor, memory_mask: tf.Tensor, training: bool | None = None
+        self,
+        target: tf.Tensor,
+        memory: tf.Tensor,
+        memory_mask: tf.Tensor,
+        training: bool | None = None,
     ) -> tf.Tensor:
         """Target ids (B, T), beginning with the start token, and a memory -> logits (B, T, V)."""
         mask = look_ahead_mask(tf.shape(target)[1])
@@ -269,11 +309,23 @@ class Transformer(ShardedModel):
 
     def _logits(self, x: tf.Tensor) -> tf.Tensor:
         logits = self.output_embedding.logits(x)
-        return logits if self.output_bias is None else logits + tf.cast(self.output_bias, logits.dtype)
+        return (
+            logits if self.output_bias is None else logits + tf.cast(self.output_bias, logits.dtype)
+        )
 
     def get_config(self) -> dict:
         stack = self.encoder.get_config()
-        names = ("num_layers", "d_model", "num_heads", "d_ff", "dropout", "activation", "norm", "use_bias", "epsilon")
+        names = (
+            "num_layers",
+            "d_model",
+            "num_heads",
+            "d_ff",
+            "dropout",
+            "activation",
+            "norm",
+            "use_bias",
+            "epsilon",
+        )
         config = {name: stack[name] for name in (*names, "position_layout")}
         config["num_decoder_layers"] = len(self.decoder.layers)
         return super().get_config() | self.vocab_sizes | self.ties | config

@@ -218,7 +218,9 @@ class Rule:
 RULES: list[Rule] = []
 
 
-def rule(family: str, share: int, contents: Iterable[tuple], forms: Iterable[tuple] = ((),)) -> Callable:
+def rule(
+    family: str, share: int, contents: Iterable[tuple], forms: Iterable[tuple] = ((),)
+) -> Callable:
     """Register a function that writes a sentence from one element of `contents` and one of `forms`."""
 
     def register(sentence: Callable[..., Sentence]) -> Callable[..., Sentence]:
@@ -231,7 +233,9 @@ def rule(family: str, share: int, contents: Iterable[tuple], forms: Iterable[tup
 # --- Clauses --------------------------------------------------------------------------------------------------------
 
 
-def clause(subject, action: Action, thing, determiner: Determiner | None) -> tuple[Predicate, Complement]:
+def clause(
+    subject, action: Action, thing, determiner: Determiner | None
+) -> tuple[Predicate, Complement]:
     return action.verb.of(subject), action.on(thing.determined(determiner))
 
 
@@ -246,7 +250,12 @@ def statement(subject, action, thing, tense, determiner):
     )
 
 
-@rule("verb-second", 26, transitive(SUBJECTS, THING_ACTIONS, adjectives=False, at_most=8), product(WHEN, (THE, A)))
+@rule(
+    "verb-second",
+    26,
+    transitive(SUBJECTS, THING_ACTIONS, adjectives=False, at_most=8),
+    product(WHEN, (THE, A)),
+)
 @rule("verb-second", 15, transitive(SUBJECTS, PERSON_ACTIONS), product(WHEN, (None,)))
 def verb_second(subject, action, thing, when, determiner):
     english_when, german_when, (english, german) = when
@@ -257,7 +266,12 @@ def verb_second(subject, action, thing, when, determiner):
     )
 
 
-@rule("negation", 30, transitive(SUBJECTS, THING_ACTIONS, adjectives=False, at_most=8), product(NEGATED, (THE, A, HER)))
+@rule(
+    "negation",
+    30,
+    transitive(SUBJECTS, THING_ACTIONS, adjectives=False, at_most=8),
+    product(NEGATED, (THE, A, HER)),
+)
 @rule("negation", 20, transitive(SUBJECTS, PERSON_ACTIONS), product(NEGATED, (None,)))
 def negation(subject, action, thing, tense, determiner):
     english, german = tense
@@ -268,7 +282,12 @@ def negation(subject, action, thing, tense, determiner):
     )
 
 
-@rule("question", 16, transitive(ASKED_ABOUT, THING_ACTIONS, adjectives=False, at_most=8), product((THE, A, THIS)))
+@rule(
+    "question",
+    16,
+    transitive(ASKED_ABOUT, THING_ACTIONS, adjectives=False, at_most=8),
+    product((THE, A, THIS)),
+)
 @rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
 def question(subject, action, thing, determiner):
     verb, thing = clause(subject, action, thing, determiner)
@@ -278,7 +297,12 @@ def question(subject, action, thing, determiner):
     )
 
 
-@rule("question", 16, transitive(ASKED_ABOUT, ACCOMPLISHMENTS, adjectives=False, at_most=8), product((THE, A, YOUR)))
+@rule(
+    "question",
+    16,
+    transitive(ASKED_ABOUT, ACCOMPLISHMENTS, adjectives=False, at_most=8),
+    product((THE, A, YOUR)),
+)
 @rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
 def perfect_question(subject, action, thing, determiner):
     verb, thing = clause(subject, action, thing, determiner)
@@ -288,7 +312,12 @@ def perfect_question(subject, action, thing, determiner):
     )
 
 
-@rule("question", 12, transitive(ASKED_ABOUT, THING_ACTIONS, adjectives=False, at_most=8), product((THE, THIS)))
+@rule(
+    "question",
+    12,
+    transitive(ASKED_ABOUT, THING_ACTIONS, adjectives=False, at_most=8),
+    product((THE, THIS)),
+)
 @rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
 def why(subject, action, thing, determiner):
     verb, thing = clause(subject, action, thing, determiner)
@@ -298,7 +327,12 @@ def why(subject, action, thing, determiner):
     )
 
 
-@rule("question", 8, transitive((*ASKED_ABOUT, ME, WE), (BUYING, FINDING, REPAIRING, SELLING)), product((THE, A)))
+@rule(
+    "question",
+    8,
+    transitive((*ASKED_ABOUT, ME, WE), (BUYING, FINDING, REPAIRING, SELLING)),
+    product((THE, A)),
+)
 def where_can(subject, action, thing, determiner):
     can, (verb, thing) = CAN.of(subject), clause(subject, action, thing, determiner)
     return Sentence(
@@ -316,7 +350,11 @@ def who(someone, action, thing, determiner):
     )
 
 
-@rule("question", 8, transitive(ASKED_ABOUT, (BUYING, WEARING, NEEDING, *SWITCHING), adjectives=False, at_most=8))
+@rule(
+    "question",
+    8,
+    transitive(ASKED_ABOUT, (BUYING, WEARING, NEEDING, *SWITCHING), adjectives=False, at_most=8),
+)
 def which(subject, action, thing):
     verb, thing = action.verb.of(subject), thing.determined(WHICH)
     return Sentence(
@@ -325,7 +363,12 @@ def which(subject, action, thing):
     )
 
 
-@rule("modal", 20, transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8), product(MODALS, (THE, A)))
+@rule(
+    "modal",
+    20,
+    transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8),
+    product(MODALS, (THE, A)),
+)
 @rule("modal", 12, transitive(SUBJECTS, PERSON_ACTIONS), product(MODALS, (None,)))
 def modal(subject, action, thing, modal_verb, determiner):
     modal, (verb, thing) = modal_verb.of(subject), clause(subject, action, thing, determiner)
@@ -335,7 +378,9 @@ def modal(subject, action, thing, modal_verb, determiner):
     )
 
 
-@rule("modal", 15, transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8), product((THE, MY)))
+@rule(
+    "modal", 15, transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8), product((THE, MY))
+)
 @rule("modal", 8, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
 def cannot(subject, action, thing, determiner):
     can, (verb, thing) = CAN.of(subject), clause(subject, action, thing, determiner)
@@ -355,8 +400,18 @@ def perfect(subject, action, thing, determiner):
     )
 
 
-@rule("infinitive", 18, transitive(SUBJECTS, INTENTIONS, adjectives=False, at_most=8), product(TO_DO, (THE, MY)))
-@rule("infinitive", 18, transitive(SUBJECTS, (CALLING, HELPING, INVITING, COLLECTING)), product(TO_DO, (None,)))
+@rule(
+    "infinitive",
+    18,
+    transitive(SUBJECTS, INTENTIONS, adjectives=False, at_most=8),
+    product(TO_DO, (THE, MY)),
+)
+@rule(
+    "infinitive",
+    18,
+    transitive(SUBJECTS, (CALLING, HELPING, INVITING, COLLECTING)),
+    product(TO_DO, (None,)),
+)
 def infinitive(subject, action, thing, to_do, determiner):
     control, (english, german) = to_do
     control, (verb, thing) = control.of(subject), clause(subject, action, thing, determiner)
@@ -425,7 +480,12 @@ def because_and_although(subject, action, thing, other, mood, tense, determiner)
     )
 
 
-@rule("subordinate", 18, transitive(SUBJECTS, PLANS, adjectives=False, at_most=8), product(CONDITIONS, (THE,)))
+@rule(
+    "subordinate",
+    18,
+    transitive(SUBJECTS, PLANS, adjectives=False, at_most=8),
+    product(CONDITIONS, (THE,)),
+)
 @rule("subordinate", 8, transitive(SUBJECTS, PERSON_ACTIONS), product(CONDITIONS, (None,)))
 def conditional(subject, action, thing, condition, determiner):
     english, german = condition
@@ -439,7 +499,9 @@ def conditional(subject, action, thing, condition, determiner):
 # --- Coreference ----------------------------------------------------------------------------------------------------
 
 
-def reason(quality: Adjective, bearer: Noun, degree: tuple[str, str], tense: tuple[str, str]) -> tuple[str, str]:
+def reason(
+    quality: Adjective, bearer: Noun, degree: tuple[str, str], tense: tuple[str, str]
+) -> tuple[str, str]:
     """`because it was too wide`, `weil sie zu breit war`: the pronoun has the gender of the noun it stands for."""
     english_degree, german_degree = degree
     english_be, german_be = tense
@@ -516,7 +578,9 @@ def dative(giver, action, receiver, thing, tense, determiner):
 
 
 def going() -> Iterator[tuple]:
-    for subject, verb, place, companion in product(SUBJECTS, (GO, DRIVE), DESTINATIONS, (None, *RECEIVERS)):
+    for subject, verb, place, companion in product(
+        SUBJECTS, (GO, DRIVE), DESTINATIONS, (None, *RECEIVERS)
+    ):
         if companion is None or not same_person(subject, companion):
             yield subject, verb, place, companion
 
@@ -561,7 +625,9 @@ def place(thing, prepositions, spot, determiner, spot_determiner, be):
     english_be, german_be = be
     thing = phrase(determiner, thing)
     where = PrepositionalPhrase(english, german, "Dativ", phrase(spot_determiner, spot))
-    return Sentence(f"{thing} {english_be}/be {where}.", f"{thing:Nominativ} {german_be}/be {where:deutsch}.")
+    return Sentence(
+        f"{thing} {english_be}/be {where}.", f"{thing:Nominativ} {german_be}/be {where:deutsch}."
+    )
 
 
 @rule(
@@ -585,21 +651,35 @@ def has_put(subject, put, thing, prepositions, spot, determiner):
     )
 
 
-@rule("place", 8, ((building, *site) for building, site in product(BUILDINGS, SITES) if building is not site[1]))
+@rule(
+    "place",
+    8,
+    ((building, *site) for building, site in product(BUILDINGS, SITES) if building is not site[1]),
+)
 def site(building, prepositions, landmark):
     english, german = prepositions
     where = PrepositionalPhrase(english, german, "Dativ", the(landmark))
-    return Sentence(f"{the(building)} is {where}.", f"{the(building):Nominativ} ist/is {where:deutsch}.")
+    return Sentence(
+        f"{the(building)} is {where}.", f"{the(building):Nominativ} ist/is {where:deutsch}."
+    )
 
 
 # --- Numbers and times ----------------------------------------------------------------------------------------------
 
 
-@rule("number", 18, product(GIVERS, (BUYING, NEEDING, ORDERING), SMALL_NUMBERS, COUNTED), product((PRESENT, PAST)))
+@rule(
+    "number",
+    18,
+    product(GIVERS, (BUYING, NEEDING, ORDERING), SMALL_NUMBERS, COUNTED),
+    product((PRESENT, PAST)),
+)
 def counted(subject, action, number, thing, tense):
     english, german = tense
     verb, thing = clause(subject, action, thing, number)
-    return Sentence(f"{subject} {verb:{english}} {thing}.", f"{subject:Nominativ} {verb:{german}} {thing:deutsch}.")
+    return Sentence(
+        f"{subject} {verb:{english}} {thing}.",
+        f"{subject:Nominativ} {verb:{german}} {thing:deutsch}.",
+    )
 
 
 @rule("number", 16, product((*CLOTHES, *LUGGAGE), PRICES), product((THE, THIS)))
@@ -688,7 +768,12 @@ def description(thing, quality, determiner, degree, tense):
 # --- The phrasebook proper: family, hotel, restaurant, shopping, directions, weather, health ------------------------
 
 
-@rule("family", 8, product((*ADULTS, SON, DAUGHTER), (LIVE, WORK), CITIES), product(OWNERS, (PRESENT, PAST)))
+@rule(
+    "family",
+    8,
+    product((*ADULTS, SON, DAUGHTER), (LIVE, WORK), CITIES),
+    product(OWNERS, (PRESENT, PAST)),
+)
 def lives_in(relative, verb, city, owner, tense):
     (english_city, german_city), (english, german) = city, tense
     relative = phrase(owner, relative)
@@ -716,7 +801,9 @@ rule("family", 8, PEERS, product(OWNERS, (MY, YOUR)))(comparison)
 def hotel_room(quality, extra, unit, number, guest):
     like, room = WOULD_LIKE.of(guest), NounPhrase(ROOM, quality, A)
     extra = PrepositionalPhrase("with", "mit", "Dativ", phrase(A, extra))
-    stay = PrepositionalPhrase("for", "für", "Akkusativ", NounPhrase(unit, determiner=number, plural=True))
+    stay = PrepositionalPhrase(
+        "for", "für", "Akkusativ", NounPhrase(unit, determiner=number, plural=True)
+    )
     return Sentence(
         f"{guest} {like:present} {room} {extra} {stay}.",
         f"{guest:Nominativ} {like:Präsens} {room:Akkusativ} {extra:deutsch} {stay:deutsch}.",
@@ -732,7 +819,11 @@ def serving(vessel: Noun, content: Noun) -> tuple[str, str]:
 @rule(
     "restaurant",
     18,
-    ((*one, *other) for one, other in product(SERVINGS, SERVINGS) if one[0] is not other[0] and one[1] is not other[1]),
+    (
+        (*one, *other)
+        for one, other in product(SERVINGS, SERVINGS)
+        if one[0] is not other[0] and one[1] is not other[1]
+    ),
     product((ME, WE, HE, SHE)),
 )
 def order(vessel, content, other_vessel, other_content, guest):
@@ -745,7 +836,11 @@ def order(vessel, content, other_vessel, other_content, guest):
     )
 
 
-@rule("restaurant", 8, ((*portion, guest) for portion, guest in product(SERVINGS, DINERS) if guest is not YOU))
+@rule(
+    "restaurant",
+    8,
+    ((*portion, guest) for portion, guest in product(SERVINGS, DINERS) if guest is not YOU),
+)
 def could_you_bring(vessel, content, guest):
     english, german = serving(vessel, content)
     return Sentence(
@@ -754,7 +849,9 @@ def could_you_bring(vessel, content, guest):
     )
 
 
-@rule("restaurant", 8, ((*dish, guest) for dish, guest in product(DISHES, RECEIVERS)), (PRESENT, PAST))
+@rule(
+    "restaurant", 8, ((*dish, guest) for dish, guest in product(DISHES, RECEIVERS)), (PRESENT, PAST)
+)
 def too_salty(dish, quality, guest, english, german):
     dish, taste = the(dish), PrepositionalPhrase("for", "für", "Akkusativ", guest)
     be = BE.of(dish)
@@ -786,7 +883,11 @@ def likes(someone, thing, determiner):
 @rule(
     "direction",
     8,
-    ((origin, place) for origin, place in product(DESTINATIONS, DESTINATIONS) if origin is not place),
+    (
+        (origin, place)
+        for origin, place in product(DESTINATIONS, DESTINATIONS)
+        if origin is not place
+    ),
     product((ME, WE)),
 )
 def how_to_get(origin, place, traveller):
@@ -802,7 +903,11 @@ def how_to_get(origin, place, traveller):
 @rule(
     "direction",
     8,
-    ((corner, goal) for corner, goal in product(BUILDINGS, (BRIDGE, RIVER, *DESTINATIONS)) if corner is not goal),
+    (
+        (corner, goal)
+        for corner, goal in product(BUILDINGS, (BRIDGE, RIVER, *DESTINATIONS))
+        if corner is not goal
+    ),
     (("left", "links"), ("right", "rechts")),
 )
 def turn(corner, goal, left, links):
@@ -815,10 +920,17 @@ def turn(corner, goal, left, links):
     )
 
 
-@rule("direction", 8, ((building, *site) for building, site in product(BUILDINGS, SITES) if building is not site[1]))
+@rule(
+    "direction",
+    8,
+    ((building, *site) for building, site in product(BUILDINGS, SITES) if building is not site[1]),
+)
 def is_there(building, prepositions, landmark):
     english, german = prepositions
-    where, building = PrepositionalPhrase(english, german, "Dativ", the(landmark)), phrase(A, building)
+    where, building = (
+        PrepositionalPhrase(english, german, "Dativ", the(landmark)),
+        phrase(A, building),
+    )
     return Sentence(
         f"is/there_is there/there_is {building} {where}?",
         f"gibt/there_is es/there_is {building:Akkusativ} {where:deutsch}?",
@@ -943,7 +1055,9 @@ def draw(rule: Rule, split: str) -> Iterator[Pair]:
     contents = rule.contents_of[split]
     size = rule.share * (TRAIN_RATIO if split == "train" else 1)
     total = len(contents) * len(rule.forms)
-    famous = [i * len(rule.forms) for i, content in enumerate(contents) if combination(content) in FAMOUS]
+    famous = [
+        i * len(rule.forms) for i, content in enumerate(contents) if combination(content) in FAMOUS
+    ]
     drawn = random.Random(f"{SEED} {split} {rule.sentence.__name__}").sample(range(total), size)
     for number in list(dict.fromkeys(famous + drawn))[:size]:
         content, form = divmod(number, len(rule.forms))
@@ -973,7 +1087,9 @@ def write(output: Path) -> list[Path]:
     }
     for path in sides:
         if path.exists():
-            raise FileExistsError(f"{path} exists already and is left as it is; choose another folder")
+            raise FileExistsError(
+                f"{path} exists already and is left as it is; choose another folder"
+            )
     output.mkdir(parents=True, exist_ok=True)
     for path, (split, side) in sides.items():
         write_text(path, "".join(f"{getattr(pair, side)}\n" for pair in pairs(split)))
@@ -990,7 +1106,8 @@ def every_sentence() -> Iterator[Sentence]:
 def languages() -> dict[str, frozenset[str]]:
     """Every sentence that the grammar writes in each language."""
     english, german = zip(
-        *((spell(sentence.english), spell(sentence.german)) for sentence in every_sentence()), strict=True
+        *((spell(sentence.english), spell(sentence.german)) for sentence in every_sentence()),
+        strict=True,
     )
     return {"en": frozenset(english), "de": frozenset(german)}
 
@@ -998,5 +1115,7 @@ def languages() -> dict[str, frozenset[str]]:
 def is_grammatical(sentence: str, language: str) -> bool:
     """Whether the grammar, in any combination, writes this sentence; the first call takes some seconds."""
     if language not in LANGUAGES:
-        raise ValueError(f"unknown language {language!r}; the phrasebook has {', '.join(LANGUAGES)}")
+        raise ValueError(
+            f"unknown language {language!r}; the phrasebook has {', '.join(LANGUAGES)}"
+        )
     return sentence in languages()[language]

@@ -13,7 +13,9 @@ from functools import cache
 from itertools import product
 from math import ceil
 
-FIRST, THIRD, PLURAL = range(3)  # the persons with a verb form of their own; the polite "Sie" takes the plural
+FIRST, THIRD, PLURAL = range(
+    3
+)  # the persons with a verb form of their own; the polite "Sie" takes the plural
 CASES = ("Nominativ", "Akkusativ", "Dativ")
 
 ARTICLES = {
@@ -123,7 +125,11 @@ class Determiner:
     def in_german(self, case: str, gender: str) -> str:
         if self.kind == "der":
             return ARTICLES[case][gender]
-        return self.german if self.without_ending(case, gender) else self.german + STRONG_ENDINGS[case][gender]
+        return (
+            self.german
+            if self.without_ending(case, gender)
+            else self.german + STRONG_ENDINGS[case][gender]
+        )
 
     def without_ending(self, case: str, gender: str) -> bool:
         return self.kind == "bare" or (self.kind == "ein" and (case, gender) in EIN_WITHOUT_ENDING)
@@ -183,7 +189,11 @@ class NounPhrase:
         gender = "plural" if self.plural else self.noun.gender
         ending = self.determiner.adjective_ending(case, gender)
         adjective = self.adjective.with_ending(ending) if self.adjective else ""
-        return self.determiner.in_german(case, gender), adjective, self.noun.in_german(case, self.plural)
+        return (
+            self.determiner.in_german(case, gender),
+            adjective,
+            self.noun.in_german(case, self.plural),
+        )
 
 
 @cache
@@ -192,7 +202,9 @@ def written(phrase: NounPhrase, case: str) -> str:
     words = phrase.in_german(case) if case in CASES else phrase.in_english()
     noun = phrase.noun.english
     glosses = (f"{phrase.determiner!s}:{noun}", f"{phrase.adjective!s}:{noun}", noun)
-    return " ".join(glossed(word, gloss) for word, gloss in zip(words, glosses, strict=True) if word)
+    return " ".join(
+        glossed(word, gloss) for word, gloss in zip(words, glosses, strict=True) if word
+    )
 
 
 @cache
@@ -281,13 +293,18 @@ def verb(english: str, german: str, particle: str = "", **irregular: tuple[str, 
     person present and preterite, auxiliary and participle.
     """
     lemma = "_".join((english.split()[0], *particle.split()))
-    return Verb(lemma, particle, english_forms(*english.split()) | german_forms(*german.split()) | irregular)
+    return Verb(
+        lemma, particle, english_forms(*english.split()) | german_forms(*german.split()) | irregular
+    )
 
 
 def modal(english: str, german: str, third: str = "") -> Verb:
     """A modal verb, present tense only; `german` is first (and third) person singular and plural."""
     singular, plural = german.split()
-    forms = {"present": (english, third or english, english), "Präsens": (singular, singular, plural)}
+    forms = {
+        "present": (english, third or english, english),
+        "Präsens": (singular, singular, plural),
+    }
     return Verb(english.split()[0], "", forms | {"Präsens am Ende": forms["Präsens"]})
 
 
@@ -313,7 +330,10 @@ def german_forms(
         "Präsens": (stem.removesuffix("n"), present, stem),
         "Präteritum": (preterite, preterite, preterite.removesuffix("e") + "en"),
     }
-    at_the_end = {f"{tense} am Ende": tuple(prefix + word for word in words) for tense, words in finite.items()}
+    at_the_end = {
+        f"{tense} am Ende": tuple(prefix + word for word in words)
+        for tense, words in finite.items()
+    }
     return (
         finite
         | at_the_end
@@ -322,7 +342,9 @@ def german_forms(
             "Infinitiv": (prefix + stem,) * 3,
             "zu-Infinitiv": (f"{prefix}zu{stem}" if prefix else f"zu {stem}",) * 3,
             "Partizip": (participle,) * 3,
-            "Hilfsverb": {"hat": ("habe", "hat", "haben"), "ist": ("bin", "ist", "sind")}[auxiliary],
+            "Hilfsverb": {"hat": ("habe", "hat", "haben"), "ist": ("bin", "ist", "sind")}[
+                auxiliary
+            ],
         }
     )
 
@@ -408,7 +430,23 @@ FOX = Noun("fox", "der Fuchs", "Füchse")
 BEAR = Noun("bear", "der Bär", "Bären", oblique="Bären")
 SQUIRREL = Noun("squirrel", "das Eichhörnchen", "Eichhörnchen")
 MONKEY = Noun("monkey", "der Affe", "Affen", oblique="Affen")
-WALKERS = (ANIMAL, DOG, CAT, HORSE, COW, PIG, SHEEP, GOAT, DONKEY, RABBIT, MOUSE, DUCK, CHICKEN, FOX, BEAR)
+WALKERS = (
+    ANIMAL,
+    DOG,
+    CAT,
+    HORSE,
+    COW,
+    PIG,
+    SHEEP,
+    GOAT,
+    DONKEY,
+    RABBIT,
+    MOUSE,
+    DUCK,
+    CHICKEN,
+    FOX,
+    BEAR,
+)
 JUMPERS = (ANIMAL, DOG, CAT, HORSE, COW, SHEEP, GOAT, DONKEY, RABBIT, FOX)
 CLIMBERS = (ANIMAL, CAT, GOAT, MOUSE, BEAR, SQUIRREL, MONKEY)
 
@@ -654,7 +692,9 @@ TURN_ON = verb("turn turned turned", "an|machen macht machte hat angemacht", par
 TURN_OFF = verb("turn turned turned", "aus|machen macht machte hat ausgemacht", particle="off")
 PUT_ON = verb("put put put", "an|ziehen zieht zog hat angezogen", particle="on")
 TAKE_OFF = verb("take took taken", "aus|ziehen zieht zog hat ausgezogen", particle="off")
-BRING_ALONG = verb("bring brought brought", "mit|bringen bringt brachte hat mitgebracht", particle="along")
+BRING_ALONG = verb(
+    "bring brought brought", "mit|bringen bringt brachte hat mitgebracht", particle="along"
+)
 CALL = verb("call called called", "an|rufen ruft rief hat angerufen")
 PICK_UP = verb("pick picked picked", "ab|holen holt holte hat abgeholt", particle="up")
 INVITE = verb("invite invited invited", "ein|laden lädt lud hat eingeladen")
@@ -713,7 +753,9 @@ class Complement:
 
     def __format__(self, form: str) -> str:
         """`""` is English, `deutsch` German, `verneint` German with "nicht" or "kein" where it belongs."""
-        return {"": governed, "deutsch": regiert, "verneint": verneint}[form](self.action, self.phrase)
+        return {"": governed, "deutsch": regiert, "verneint": verneint}[form](
+            self.action, self.phrase
+        )
 
 
 @cache
@@ -755,9 +797,15 @@ class Action:
         return Complement(self, phrase)
 
 
-def described(nouns: tuple[Noun, ...], adjectives: tuple[Adjective, ...], plural: bool = False) -> tuple:
+def described(
+    nouns: tuple[Noun, ...], adjectives: tuple[Adjective, ...], plural: bool = False
+) -> tuple:
     """Each noun alone and with each adjective, without a determiner."""
-    return tuple(NounPhrase(noun, adjective, plural=plural) for noun in nouns for adjective in (None, *adjectives))
+    return tuple(
+        NounPhrase(noun, adjective, plural=plural)
+        for noun in nouns
+        for adjective in (None, *adjectives)
+    )
 
 
 @cache
@@ -794,17 +842,30 @@ RECEIVERS = (
     NounPhrase(FRIEND, determiner=MY), NounPhrase(NEIGHBOR, determiner=HIS), the(DOCTOR), the(BOY), the(GIRL),
     the(TEACHER, NEW), the(WOMAN, YOUNG), the(STUDENT, plural=True),
 )  # fmt: skip
-DINERS = tuple(person for person in RECEIVERS if getattr(person, "noun", None) not in (CHILD, BOY, GIRL))
-PEOPLE = (*RECEIVERS, NounPhrase(FRIEND, OLD, A), NounPhrase(WOMAN, YOUNG, A), NounPhrase(CHILD, SICK, A))
+DINERS = tuple(
+    person for person in RECEIVERS if getattr(person, "noun", None) not in (CHILD, BOY, GIRL)
+)
+PEOPLE = (
+    *RECEIVERS,
+    NounPhrase(FRIEND, OLD, A),
+    NounPhrase(WOMAN, YOUNG, A),
+    NounPhrase(CHILD, SICK, A),
+)
 
 WORN_BY_ALL = described((SHIRT, COAT, JACKET, SWEATER), (NEW, WARM, *COLORS))
 WORN_BY_ALL += described((SHOE,), (NEW, *COLORS), plural=True)
 CLOTHES = WORN_BY_ALL + described((DRESS, SKIRT), (NEW, WARM, *COLORS))
-FURNITURE = described((TABLE, CHAIR, BED, SOFA, LAMP, CUPBOARD, MIRROR, CLOCK), (NEW, OLD, SMALL, EXPENSIVE))
+FURNITURE = described(
+    (TABLE, CHAIR, BED, SOFA, LAMP, CUPBOARD, MIRROR, CLOCK), (NEW, OLD, SMALL, EXPENSIVE)
+)
 LUGGAGE = described((SUITCASE, BAG, BACKPACK, UMBRELLA, CAMERA, KEY), (NEW, OLD, SMALL, BLACK))
-READING = described((BOOK, NEWSPAPER), (NEW, OLD, GOOD, INTERESTING)) + described((TICKET,), (NEW, CHEAP))
+READING = described((BOOK, NEWSPAPER), (NEW, OLD, GOOD, INTERESTING)) + described(
+    (TICKET,), (NEW, CHEAP)
+)
 MAIL = described((LETTER, POSTCARD), (LONG, BEAUTIFUL))
-GROCERIES = described((BREAD, CHEESE, CAKE, SALAD), (FRESH, GOOD)) + described((SOUP,), (WARM, GOOD))
+GROCERIES = described((BREAD, CHEESE, CAKE, SALAD), (FRESH, GOOD)) + described(
+    (SOUP,), (WARM, GOOD)
+)
 GROCERIES += described((APPLE, PEAR, ORANGE, CARROT, POTATO, EGG), (BIG, FRESH), plural=True)
 DRINKS = (
     described((COFFEE, TEA), (HOT, COLD, GOOD))
@@ -824,7 +885,9 @@ LOSING = Action(LOSE, LUGGAGE + described((TICKET,), (NEW,)))
 FORGETTING = Action(FORGET, LUGGAGE + READING)
 SELLING = Action(SELL, FURNITURE + VEHICLES)
 REPAIRING = Action(REPAIR, VEHICLES + DEVICES + described((CLOCK, CHAIR, CAMERA), (OLD,)))
-CLEANING = Action(CLEAN_UP, ROOMS + described((WINDOW,), (DIRTY,)) + described((SHOE,), (DIRTY,), plural=True))
+CLEANING = Action(
+    CLEAN_UP, ROOMS + described((WINDOW,), (DIRTY,)) + described((SHOE,), (DIRTY,), plural=True)
+)
 SEEING_SIGHTS = Action(VISIT, SIGHTS)
 BRINGING_ALONG = Action(BRING_ALONG, GROCERIES + READING + described((UMBRELLA, CAMERA), (OLD,)))
 NEEDING = Action(NEED, LUGGAGE + FURNITURE + CLOTHES)
@@ -832,7 +895,12 @@ WEARING = Action(WEAR, WORN_BY_ALL)
 WAITING = Action(WAIT, described((BUS, TRAIN, TAXI), ()), "Akkusativ", "for", "auf")
 TAKING = Action(TAKE, described((BUS, TRAIN, TAXI), ()))
 PUTTING_ON = Action(PUT_ON, WORN_BY_ALL)  # apart, because its past tense looks like its present
-SWITCHING = (Action(OPEN, OPENINGS), Action(CLOSE, OPENINGS), Action(TURN_ON, DEVICES), Action(TURN_OFF, DEVICES))
+SWITCHING = (
+    Action(OPEN, OPENINGS),
+    Action(CLOSE, OPENINGS),
+    Action(TURN_ON, DEVICES),
+    Action(TURN_OFF, DEVICES),
+)
 THING_ACTIONS = (
     BUYING, ORDERING, FINDING, LOSING, FORGETTING, SELLING, REPAIRING, CLEANING, SEEING_SIGHTS, BRINGING_ALONG, WAITING,
     NEEDING, WEARING,
@@ -847,7 +915,9 @@ THING_ACTIONS = (
 CALLING = Action(CALL, PEOPLE)
 HELPING = Action(HELP, PEOPLE, "Dativ")
 INVITING = Action(INVITE, PEOPLE)
-COLLECTING = Action(PICK_UP, tuple(one for one in PEOPLE if isinstance(one, NounPhrase)))  # not "pick up him"
+COLLECTING = Action(
+    PICK_UP, tuple(one for one in PEOPLE if isinstance(one, NounPhrase))
+)  # not "pick up him"
 PERSON_ACTIONS = (
     CALLING, HELPING, INVITING, COLLECTING,
     Action(VISIT, PEOPLE),
@@ -864,7 +934,9 @@ PLANS = (
 GOOD_NEWS = (BUYING, FINDING, REPAIRING, CLEANING, SEEING_SIGHTS, BRINGING_ALONG)
 BAD_NEWS = (LOSING, FORGETTING, SELLING)
 INTENTIONS = (BUYING, SELLING, REPAIRING, CLEANING, SEEING_SIGHTS, BRINGING_ALONG, *SWITCHING)
-PRESENTS = described((BOOK, BAG, BALL, LAMP, CAMERA, UMBRELLA, CLOCK), (NEW,)) + described((LETTER, POSTCARD), (LONG,))
+PRESENTS = described((BOOK, BAG, BALL, LAMP, CAMERA, UMBRELLA, CLOCK), (NEW,)) + described(
+    (LETTER, POSTCARD), (LONG,)
+)
 GIVING = tuple(Action(verb, PRESENTS) for verb in (GIVE, SHOW, SEND, BRING))
 
 
@@ -930,13 +1002,21 @@ def scenes(fitting: bool) -> Iterator[tuple]:
             continue
         for actor, obstacle in product(scene.actors, scene.obstacles):
             if actor.gender != obstacle.gender:
-                yield from ((actor, scene.action, obstacle, quality, actor) for quality in scene.actor_qualities)
-                yield from ((actor, scene.action, obstacle, quality, obstacle) for quality in scene.obstacles[obstacle])
+                yield from (
+                    (actor, scene.action, obstacle, quality, actor)
+                    for quality in scene.actor_qualities
+                )
+                yield from (
+                    (actor, scene.action, obstacle, quality, obstacle)
+                    for quality in scene.obstacles[obstacle]
+                )
 
 
 def properties() -> Iterator[tuple]:
     """Each noun of the scenes with each adjective that can be true of it."""
-    yield from dict.fromkeys((bearer, quality) for fitting in (False, True) for *_, quality, bearer in scenes(fitting))
+    yield from dict.fromkeys(
+        (bearer, quality) for fitting in (False, True) for *_, quality, bearer in scenes(fitting)
+    )
 
 
 def transitive(
@@ -944,7 +1024,9 @@ def transitive(
 ) -> Iterator[tuple]:
     """Who does what to what or to whom, not to oneself; `at_most` objects each, so that no verb crowds out another."""
     for subject, action in product(subjects, actions):
-        things = [thing for thing in action.objects if adjectives or not getattr(thing, "adjective", None)]
+        things = [
+            thing for thing in action.objects if adjectives or not getattr(thing, "adjective", None)
+        ]
         for thing in things[:: ceil(len(things) / at_most)]:
             if not same_person(subject, thing):
                 yield subject, action, thing
@@ -980,22 +1062,49 @@ SORRY_OR_GLAD = ((SAD, "because", "weil"), (HAPPY, "although", "obwohl"))
 CONDITIONS = (
     ("if/if it/rain rains/rain", "wenn/if es/rain regnet/rain"),
     ("if/if it/snow snows/snow", "wenn/if es/snow schneit/snow"),
-    ("if/if the/the:weather weather is good", "wenn/if das/the:weather Wetter/weather gut/good ist/is"),
-    ("if/if the/the:weather weather is bad", "wenn/if das/the:weather Wetter/weather schlecht/bad ist/is"),
-    ("when/when the/the:guests guests arrive", "wenn/when die/the:guests Gäste/guests ankommen/arrive"),
+    (
+        "if/if the/the:weather weather is good",
+        "wenn/if das/the:weather Wetter/weather gut/good ist/is",
+    ),
+    (
+        "if/if the/the:weather weather is bad",
+        "wenn/if das/the:weather Wetter/weather schlecht/bad ist/is",
+    ),
+    (
+        "when/when the/the:guests guests arrive",
+        "wenn/when die/the:guests Gäste/guests ankommen/arrive",
+    ),
 )
 
 # --- Places, numbers, times and the topics of a phrasebook ------------------------------------------------------------
 
-SMALL_THINGS = (KEY, BOOK, NEWSPAPER, LETTER, TICKET, CAMERA, KNIFE, FORK, SPOON, POSTCARD, UMBRELLA, SHIRT)
+SMALL_THINGS = (
+    KEY,
+    BOOK,
+    NEWSPAPER,
+    LETTER,
+    TICKET,
+    CAMERA,
+    KNIFE,
+    FORK,
+    SPOON,
+    POSTCARD,
+    UMBRELLA,
+    SHIRT,
+)
 SPOTS = (
     *product((("in", "in", "into"),), (BAG, BOX, DRAWER, SUITCASE, CUPBOARD, BACKPACK, CAR)),
     *product((("on", "auf", "on"),), (TABLE, CHAIR, BED, SOFA, SHELF)),
     *product((("under", "unter", "under"),), (TABLE, CHAIR, BED, SOFA)),
-    *product((("next to", "neben", "next to"),), (LAMP, CLOCK, BED, MIRROR, GLASS, CUP, RADIO, TELEVISION)),
+    *product(
+        (("next to", "neben", "next to"),),
+        (LAMP, CLOCK, BED, MIRROR, GLASS, CUP, RADIO, TELEVISION),
+    ),
     *product((("behind", "hinter", "behind"),), (DOOR, SOFA, MIRROR, CUPBOARD, TELEVISION)),
 )
-SITES = tuple(product((("next to", "neben"), ("behind", "hinter"), ("in front of", "vor")), BUILDINGS))
+SITES = tuple(
+    product((("next to", "neben"), ("behind", "hinter"), ("in front of", "vor")), BUILDINGS)
+)
 
 ENGLISH_NUMBERS = (
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
@@ -1031,7 +1140,9 @@ AGES_OF_ADULTS = tuple(numeral(number) for number in range(25, 100, 5))
 PRICES = tuple(numeral(number) for number in (*range(10, 21), *range(25, 100, 5)))
 HOUSEHOLD = (*CLOTHES, *FURNITURE, *LUGGAGE, *VEHICLES)
 COUNTED = described((APPLE, PEAR, ORANGE, CARROT, POTATO, EGG), (BIG, FRESH), plural=True)
-COUNTED += described((SHIRT, DRESS, CHAIR, LAMP, BOOK, TICKET, GLASS, CUP, BOTTLE), (NEW, CHEAP), plural=True)
+COUNTED += described(
+    (SHIRT, DRESS, CHAIR, LAMP, BOOK, TICKET, GLASS, CUP, BOTTLE), (NEW, CHEAP), plural=True
+)
 
 
 def clock_times() -> Iterator[tuple[str, str, str]]:
@@ -1041,7 +1152,11 @@ def clock_times() -> Iterator[tuple[str, str, str]]:
         spoken = "eins" if hour == 1 else german
         following = "eins" if hour == 12 else GERMAN_NUMBERS[hour]
         yield f"{english} o'clock", f"at {english} o'clock", f"um/at {german}/{english} Uhr/o'clock"
-        yield f"half past {english}", f"at half past {english}", f"um/at halb/half+past {following}/{english}"
+        yield (
+            f"half past {english}",
+            f"at half past {english}",
+            f"um/at halb/half+past {following}/{english}",
+        )
         for relation, beziehung in (("past", "nach"), ("to", "vor")):
             yield (
                 f"quarter {relation} {english}",
@@ -1052,8 +1167,14 @@ def clock_times() -> Iterator[tuple[str, str, str]]:
 
 CLOCK_TIMES = tuple(clock_times())
 EVENTS = (
-    *product((the(noun, which) for noun in (TRAIN, BUS) for which in (None, FIRST_ONE, LAST_ONE)), (ARRIVE, LEAVE)),
-    *product((the(noun) for noun in (MUSEUM, CASTLE, LIBRARY, BAKERY, PHARMACY, RESTAURANT, MARKET)), (OPEN, CLOSE)),
+    *product(
+        (the(noun, which) for noun in (TRAIN, BUS) for which in (None, FIRST_ONE, LAST_ONE)),
+        (ARRIVE, LEAVE),
+    ),
+    *product(
+        (the(noun) for noun in (MUSEUM, CASTLE, LIBRARY, BAKERY, PHARMACY, RESTAURANT, MARKET)),
+        (OPEN, CLOSE),
+    ),
     *product(SUBJECTS, (GET_UP, ARRIVE)),
 )
 
@@ -1061,7 +1182,10 @@ COMPARABLE = tuple(
     (adjective, one, other)
     for nouns, adjectives in (
         ((SHIRT, DRESS, COAT, SKIRT, JACKET), (NEW, OLD, LONG, CHEAP, EXPENSIVE, BEAUTIFUL)),
-        ((TABLE, CHAIR, BED, SOFA, LAMP, CUPBOARD, MIRROR), (NEW, OLD, BIG, SMALL, CHEAP, EXPENSIVE, BEAUTIFUL, HEAVY)),
+        (
+            (TABLE, CHAIR, BED, SOFA, LAMP, CUPBOARD, MIRROR),
+            (NEW, OLD, BIG, SMALL, CHEAP, EXPENSIVE, BEAUTIFUL, HEAVY),
+        ),
         (BUILDINGS, (NEW, OLD, BIG, SMALL, BEAUTIFUL)),
         ((CAR, BUS, TRAIN, BICYCLE, TAXI), (NEW, OLD, BIG, SMALL, CHEAP, EXPENSIVE)),
     )
@@ -1095,4 +1219,9 @@ WEATHER_DAYS = (
 )  # fmt: skip
 LIMBS = described((KNEE, HAND, ARM, LEG, FOOT, SHOULDER), SIDES)
 LIMBS += described((KNEE, HAND, ARM, LEG, FOOT, SHOULDER, FINGER), (), plural=True)
-BODY = (*LIMBS, *described((HEAD, BACK), ()), *described((EYE, EAR), SIDES), *described((EYE, EAR), (), plural=True))
+BODY = (
+    *LIMBS,
+    *described((HEAD, BACK), ()),
+    *described((EYE, EAR), SIDES),
+    *described((EYE, EAR), (), plural=True),
+)

@@ -27,7 +27,11 @@ class _Request:
     @property
     def group(self) -> Hashable:
         """What requests must have in common to be put together."""
-        return self.version, self.signature, tuple(sorted((name, v.shape[1:]) for name, v in self.inputs.items()))
+        return (
+            self.version,
+            self.signature,
+            tuple(sorted((name, v.shape[1:]) for name, v in self.inputs.items())),
+        )
 
 
 class Batches:
@@ -42,7 +46,9 @@ class Batches:
         request = _Request(version, signature, inputs, asyncio.get_running_loop().create_future())
         ahead = sum(other.size for other in self._waiting)
         if ahead + request.size > MAX_WAITING:
-            raise Refused("UNAVAILABLE", f"the queue is full: {ahead} sentences are waiting; try again later")
+            raise Refused(
+                "UNAVAILABLE", f"the queue is full: {ahead} sentences are waiting; try again later"
+            )
         self._waiting.append(request)
         self._arrived.set()
         return await request.answer
@@ -63,7 +69,9 @@ class Batches:
         waiting = [request for request in self._waiting if not request.answer.done()]
         batch, self._waiting, size = [], [], 0
         for request in waiting:
-            if not batch or (request.group == batch[0].group and size + request.size <= MAX_SENTENCES):
+            if not batch or (
+                request.group == batch[0].group and size + request.size <= MAX_SENTENCES
+            ):
                 batch.append(request)
                 size += request.size
             else:
@@ -85,7 +93,9 @@ def _run(batch: list[_Request]) -> list[Arrays | Exception]:
 
 def _run_together(batch: list[_Request]) -> list[Arrays]:
     first = batch[0]
-    inputs = {name: np.concatenate([request.inputs[name] for request in batch]) for name in first.inputs}
+    inputs = {
+        name: np.concatenate([request.inputs[name] for request in batch]) for name in first.inputs
+    }
     outputs = first.version.run(first.signature, inputs)
     ends = np.cumsum([request.size for request in batch])[:-1]
     rows = {name: np.split(values, ends) for name, values in outputs.items()}

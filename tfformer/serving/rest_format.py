@@ -10,7 +10,14 @@ import tensorflow as tf
 from google.protobuf.json_format import MessageToDict
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from tfformer.serving.model import DEFAULT_SIGNATURE, Arrays, Refused, ServedModel, check_inputs, check_names
+from tfformer.serving.model import (
+    DEFAULT_SIGNATURE,
+    Arrays,
+    Refused,
+    ServedModel,
+    check_inputs,
+    check_names,
+)
 
 INT32 = range(-(2**31), 2**31)
 
@@ -20,18 +27,24 @@ def read_request(body: bytes) -> dict[str, Any]:
     try:
         request = json.loads(body.decode("utf-8"))
     except RecursionError:
-        raise Refused("INVALID_ARGUMENT", "the body is nested too deeply; four levels are enough") from None
+        raise Refused(
+            "INVALID_ARGUMENT", "the body is nested too deeply; four levels are enough"
+        ) from None
     except ValueError as error:
         raise Refused("INVALID_ARGUMENT", f"the body is not JSON in UTF-8: {error}") from None
     if not isinstance(request, dict):
-        raise Refused("INVALID_ARGUMENT", f"the body must be a JSON object; it is {reprlib.repr(request)}")
+        raise Refused(
+            "INVALID_ARGUMENT", f"the body must be a JSON object; it is {reprlib.repr(request)}"
+        )
     return request
 
 
 def signature_name(request: dict[str, Any]) -> str:
     name = request.get("signature_name", DEFAULT_SIGNATURE)
     if not isinstance(name, str):
-        raise Refused("INVALID_ARGUMENT", f"signature_name must be a string; it is {reprlib.repr(name)}")
+        raise Refused(
+            "INVALID_ARGUMENT", f"signature_name must be a string; it is {reprlib.repr(name)}"
+        )
     return name or DEFAULT_SIGNATURE
 
 
@@ -39,7 +52,9 @@ def read_inputs(request: dict[str, Any], signature: meta_graph_pb2.SignatureDef)
     """The arrays in a request, from `instances` (a row each) or `inputs` (a column each), checked."""
     if ("instances" in request) == ("inputs" in request):
         raise Refused("INVALID_ARGUMENT", "a request must have either instances or inputs")
-    columns = _from_rows(request["instances"], signature) if "instances" in request else request["inputs"]
+    columns = (
+        _from_rows(request["instances"], signature) if "instances" in request else request["inputs"]
+    )
     if not _has_names(columns):
         columns = dict.fromkeys(_only_input(signature), columns)
     check_names(signature, columns)
@@ -72,7 +87,10 @@ def _has_names(value: Any) -> bool:
 def _only_input(signature: meta_graph_pb2.SignatureDef) -> list[str]:
     names = sorted(signature.inputs)
     if len(names) > 1:
-        raise Refused("INVALID_ARGUMENT", f"values must be named, as there are several inputs: {', '.join(names)}")
+        raise Refused(
+            "INVALID_ARGUMENT",
+            f"values must be named, as there are several inputs: {', '.join(names)}",
+        )
     return names
 
 
@@ -145,7 +163,8 @@ def status(numbers: list[int]) -> dict[str, Any]:
     well = {"error_code": "OK", "error_message": ""}
     return {
         "model_version_status": [
-            {"version": str(number), "state": "AVAILABLE", "status": well} for number in sorted(numbers, reverse=True)
+            {"version": str(number), "state": "AVAILABLE", "status": well}
+            for number in sorted(numbers, reverse=True)
         ]
     }
 
@@ -153,7 +172,9 @@ def status(numbers: list[int]) -> dict[str, Any]:
 def metadata(model: ServedModel, number: int) -> dict[str, Any]:
     """What the signatures take and give."""
     signatures = {
-        name: MessageToDict(signature, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+        name: MessageToDict(
+            signature, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+        )
         for name, signature in model.versions[number].signatures.items()
     }
     return {

@@ -23,7 +23,9 @@ from tfformer.serving.request_queue import Batches
 try:
     from aiohttp import web
 except ImportError:
-    raise ValueError("serving needs aiohttp; install it with: pip install 'tfformer[serve]'") from None
+    raise ValueError(
+        "serving needs aiohttp; install it with: pip install 'tfformer[serve]'"
+    ) from None
 
 MODEL = web.AppKey("model", ServedModel)
 BATCHES = web.AppKey("batches", Batches)
@@ -42,7 +44,9 @@ HTTP_STATUS = {
 }
 
 
-def serve(path: str | Path, host: str, port: int, grpc_port: int | None = None, name: str | None = None) -> None:
+def serve(
+    path: str | Path, host: str, port: int, grpc_port: int | None = None, name: str | None = None
+) -> None:
     """Serve a run directory or an export until interrupted. Port 0 is any that is free."""
     name = _name(Path(path)) if name is None else name
     if not re.fullmatch(NAME, name):
@@ -68,7 +72,9 @@ def _name(path: Path) -> str:
 def _check_grpc(host: str, port: int) -> None:
     """Say at once, and not after an export, what stands in the way of a gRPC server."""
     if find_spec("tensorflow_serving") is None:
-        raise ValueError("gRPC needs tensorflow-serving-api; install it with: pip install 'tfformer[serve]'")
+        raise ValueError(
+            "gRPC needs tensorflow-serving-api; install it with: pip install 'tfformer[serve]'"
+        )
     _listen(host, port, "--grpc-port").close()
 
 
@@ -76,7 +82,9 @@ def _listen(host: str, port: int, option: str) -> socket.socket:
     if not 0 <= port < 2**16:
         raise ValueError(f"{option} {port} must be a number from 0 to 65535")
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
     except OSError as error:
         reason = error.strerror.partition(" (")[0]
         raise OSError(f"{option} {port} on {host}: {reason}; choose another") from None
@@ -137,15 +145,22 @@ def _error(code: int, message: str) -> web.Response:
 async def _page(request: web.Request) -> web.Response:
     model = request.app[MODEL]
     if PAGE_SIGNATURE not in model.versions[model.number(model.name)].signatures:
-        raise Refused("NOT_FOUND", f"{model.name} has no {PAGE_SIGNATURE}, which the page needs; use REST requests")
-    page = PAGE.read_text(encoding="utf-8").replace(NAME_PLACE, html.escape(request.app[MODEL].name))
+        raise Refused(
+            "NOT_FOUND",
+            f"{model.name} has no {PAGE_SIGNATURE}, which the page needs; use REST requests",
+        )
+    page = PAGE.read_text(encoding="utf-8").replace(
+        NAME_PLACE, html.escape(request.app[MODEL].name)
+    )
     return web.Response(text=page, content_type="text/html")
 
 
 async def _status(request: web.Request) -> web.Response:
     number = _number(request)
     one = "version" in request.match_info or "label" in request.match_info
-    return web.json_response(serving_json.status([number] if one else list(request.app[MODEL].versions)))
+    return web.json_response(
+        serving_json.status([number] if one else list(request.app[MODEL].versions))
+    )
 
 
 async def _metadata(request: web.Request) -> web.Response:
@@ -166,7 +181,9 @@ def _number(request: web.Request) -> int:
     """Which version the path means."""
     number = request.match_info.get("version")
     return request.app[MODEL].number(
-        request.match_info["name"], None if number is None else int(number), request.match_info.get("label")
+        request.match_info["name"],
+        None if number is None else int(number),
+        request.match_info.get("label"),
     )
 
 

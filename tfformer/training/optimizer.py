@@ -30,7 +30,9 @@ def new_optimizer(config: Config) -> keras.optimizers.Optimizer:
         matmul_dtype = "bfloat16" if settings.dtype == "mixed_bfloat16" else "float32"
         optimizer = Muon(matmul_dtype=matmul_dtype, weight_decay=decay, **adam, **shared)
     elif settings.optimizer == "adamw":
-        optimizer = keras.optimizers.AdamW(beta_1=0.9, beta_2=0.98, weight_decay=settings.weight_decay, **shared)
+        optimizer = keras.optimizers.AdamW(
+            beta_1=0.9, beta_2=0.98, weight_decay=settings.weight_decay, **shared
+        )
     else:
         optimizer = keras.optimizers.Adam(beta_1=0.9, beta_2=0.98, **shared)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
@@ -48,7 +50,9 @@ class Muon(keras.optimizers.Muon):
         super().__init__(*args, **kwargs)
         self.matmul_dtype = matmul_dtype
 
-    def _backend_update_step(self, gradients: list, variables: list, learning_rate: tf.Tensor) -> None:
+    def _backend_update_step(
+        self, gradients: list, variables: list, learning_rate: tf.Tensor
+    ) -> None:
         """Keras' hook for the update of all variables at once, which would be `update_step` of each."""
         by_shape = {}
         for gradient, variable in zip(gradients, variables, strict=True):
@@ -57,16 +61,24 @@ class Muon(keras.optimizers.Muon):
             else:
                 by_shape.setdefault(tuple(variable.shape), []).append((gradient, variable))
         for pairs in by_shape.values():
-            directions = tf.cast(tf.stack([self._look_ahead(*pair) for pair in pairs]), self.matmul_dtype)
-            orthogonal = tf.cast(self.zeropower_via_newtonschulz5(directions, self.ns_steps), tf.float32)
-            for (_, variable), direction in zip(pairs, tf.unstack(orthogonal, len(pairs)), strict=True):
+            directions = tf.cast(
+                tf.stack([self._look_ahead(*pair) for pair in pairs]), self.matmul_dtype
+            )
+            orthogonal = tf.cast(
+                self.zeropower_via_newtonschulz5(directions, self.ns_steps), tf.float32
+            )
+            for (_, variable), direction in zip(
+                pairs, tf.unstack(orthogonal, len(pairs)), strict=True
+            ):
                 self.assign_sub(variable, self.lr_adjust(learning_rate * direction))
 
     def _look_ahead(self, gradient: tf.Tensor, variable: keras.Variable) -> tf.Tensor:
         """Add the gradient to the momentum, m = mu m + g, and return the direction: m, or Nesterov's g + mu m."""
         momentum = self.momentums[self._get_variable_index(variable)]
         self.assign(momentum, self.momentum * momentum + gradient)
-        return gradient + self.momentum * momentum if self.nesterov else tf.convert_to_tensor(momentum)
+        return (
+            gradient + self.momentum * momentum if self.nesterov else tf.convert_to_tensor(momentum)
+        )
 
     def get_config(self) -> dict:
         return super().get_config() | {"matmul_dtype": self.matmul_dtype}
@@ -79,7 +91,11 @@ def learning_rate(config: Config) -> float | WarmupSchedule | LinearSchedule:
         return settings.learning_rate
     warmup_steps = settings.warmup_steps * settings.accumulate_steps
     if settings.schedule == "linear":
-        return LinearSchedule(settings.learning_rate, warmup_steps, settings.total_steps * settings.accumulate_steps)
+        return LinearSchedule(
+            settings.learning_rate, warmup_steps, settings.total_steps * settings.accumulate_steps
+        )
     if settings.schedule == "inverse_sqrt":
         return WarmupSchedule.with_peak(settings.learning_rate, d_model, warmup_steps)
-    return WarmupSchedule(d_model, warmup_steps, settings.learning_rate_scale * settings.accumulate_steps**0.5)
+    return WarmupSchedule(
+        d_model, warmup_steps, settings.learning_rate_scale * settings.accumulate_steps**0.5
+    )

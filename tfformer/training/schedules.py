@@ -52,4 +52,8 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return self.peak * tf.minimum(s / self.warmup_steps, tf.maximum(falling, 0.0))
 
     def get_config(self) -> dict:
-        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "total_steps": self.total_steps}
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "total_steps": self.total_steps,
+        }

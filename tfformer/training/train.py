@@ -22,7 +22,12 @@ from tfformer.data.tokenizers import Tokenizer
 from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
 from tfformer.run_directory import Model, RunDirectory, Tokenizers, new_model
 from tfformer.training.optimizer import new_optimizer
-from tfformer.training.validation import Validation, best_epoch, is_validated, validations_since_best
+from tfformer.training.validation import (
+    Validation,
+    best_epoch,
+    is_validated,
+    validations_since_best,
+)
 
 OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "output_bias")
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
@@ -52,7 +57,9 @@ def train(
     if origin and not _gives_encoder(origin, config):
         config = dataclasses.replace(config, tokenizer=origin.config().tokenizer)
     if config.training.shards > 1:
-        with contextlib.suppress(RuntimeError):  # TensorFlow runs already, with threads that the shards then share
+        with contextlib.suppress(
+            RuntimeError
+        ):  # TensorFlow runs already, with threads that the shards then share
             tf.config.threading.set_intra_op_parallelism_threads(1)
     keras.utils.set_random_seed(config.training.seed)
     text = Text.read(config, origin, report)
@@ -78,11 +85,15 @@ def _resumed_history(run: RunDirectory, config: Config, model: Model, text: "Tex
     run.check_text(text.train.text.digest)
     history = run.load_resume_state(model)
     if _is_over(config, history) and not any(map(is_validated, history)):
-        raise ValueError(f"the recipe ends {run.path} before its first validation; give it more epochs or minutes")
+        raise ValueError(
+            f"the recipe ends {run.path} before its first validation; give it more epochs or minutes"
+        )
     return history
 
 
-def _open_runs(config: Config, run_dir, resume: bool, init_from) -> tuple[RunDirectory, RunDirectory | None]:
+def _open_runs(
+    config: Config, run_dir, resume: bool, init_from
+) -> tuple[RunDirectory, RunDirectory | None]:
     """The run to write, and the one whose vocabulary (and weights) it begins with."""
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
@@ -101,7 +112,10 @@ def _open_runs(config: Config, run_dir, resume: bool, init_from) -> tuple[RunDir
 
 def _gives_encoder(origin: RunDirectory, config: Config) -> bool:
     """Whether the other run is a language model where this one translates."""
-    return (origin.config().model.architecture, config.model.architecture) == ("decoder", "encoder-decoder")
+    return (origin.config().model.architecture, config.model.architecture) == (
+        "decoder",
+        "encoder-decoder",
+    )
 
 
 def _check_fits(config: Config, origin: RunDirectory) -> None:
@@ -166,7 +180,10 @@ class Text:
 
 
 def _read(config: Config, role: str) -> Iterator[Sides]:
-    data, read = config.data, {"encoder-decoder": read_pairs, "decoder": read_sentences}[config.model.architecture]
+    data, read = (
+        config.data,
+        {"encoder-decoder": read_pairs, "decoder": read_sentences}[config.model.architecture],
+    )
     source, split = {"train": (data.train, "train"), "valid": (data.valid, "validation")}[role]
     if not source:
         raise ValueError(
@@ -205,7 +222,10 @@ def _batches(config: Config, role: str, rows, vocabularies: Tokenizers, report: 
             print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
 
     data, seed, sampled = config.data, config.training.seed, None
-    sides = {"encoder-decoder": [vocabularies.source, vocabularies.target], "decoder": [vocabularies.target]}
+    sides = {
+        "encoder-decoder": [vocabularies.source, vocabularies.target],
+        "decoder": [vocabularies.target],
+    }
     side_tokenizers = sides[config.model.architecture]
     if role == "train" and data.sampling_alpha is not None:
         rows = list(rows)
@@ -240,10 +260,14 @@ def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.
     dataset = batches.dataset(first_step)
     if not settings.r_drop:
         return dataset
-    return dataset.map(lambda *batch: tf.nest.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch))
+    return dataset.map(
+        lambda *batch: tf.nest.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch)
+    )
 
 
-def _fit(model: Model, run: RunDirectory, config: Config, text: Text, history: list[dict], report: Report) -> None:
+def _fit(
+    model: Model, run: RunDirectory, config: Config, text: Text, history: list[dict], report: Report
+) -> None:
     first_step = history[-1]["step"] if history else 0
     guard = Guard(run, history)
     callbacks = [
@@ -307,7 +331,9 @@ class Progress(keras.callbacks.Callback):
         position = {"epoch": epoch + 1, "step": self.guard.step, "minutes": self._minutes()}
         rate = {"learning_rate": float(optimizer.learning_rate)}
         self.history.append(position | rate | {name: float(value) for name, value in logs.items()})
-        if settings.schedule == "plateau" and _is_on_plateau(settings.plateau_patience, self.history):
+        if settings.schedule == "plateau" and _is_on_plateau(
+            settings.plateau_patience, self.history
+        ):
             optimizer.learning_rate = rate["learning_rate"] * settings.plateau_factor
         self.run.save_resume_state(self.model, self.history)
         if is_validated(logs) and _is_over(self.config, self.history):

@@ -28,7 +28,9 @@ class Deciding(NamedTuple):
 
 DECIDING = {"val_bleu": Deciding("BLEU", 1), "val_bits_per_byte": Deciding("bits per byte", -1)}
 
-Measured = tuple[dict[str, float], list[str]]  # figures by their names in the history, and sample texts
+Measured = tuple[
+    dict[str, float], list[str]
+]  # figures by their names in the history, and sample texts
 
 
 def is_validated(epoch: dict) -> bool:
@@ -38,7 +40,10 @@ def is_validated(epoch: dict) -> bool:
 
 def quality(epoch: dict) -> float:
     """The figure that decides which weights are kept, so that more is better; -inf without a validation."""
-    return max((figure.sign * epoch[name] for name, figure in DECIDING.items() if name in epoch), default=-math.inf)
+    return max(
+        (figure.sign * epoch[name] for name, figure in DECIDING.items() if name in epoch),
+        default=-math.inf,
+    )
 
 
 def best_epoch(history: Sequence[dict]) -> dict:
@@ -62,7 +67,10 @@ class TranslationQuality:
         sources, references = (list(side) for side in zip(*rows, strict=True))
         translations = self.translator.translate(sources, beam_size=1)
         scores = evaluation.scores(translations, references)
-        shown = [f"{source}\n\n> {translation}" for source, translation in zip(sources, translations, strict=True)]
+        shown = [
+            f"{source}\n\n> {translation}"
+            for source, translation in zip(sources, translations, strict=True)
+        ]
         step = max(1, len(shown) // SAMPLES)
         return {"val_bleu": scores["bleu"], "val_chrf": scores["chrf"]}, shown[::step][:SAMPLES]
 
@@ -75,7 +83,9 @@ class LanguageModelQuality:
 
     def measure(self, rows: Sequence[Sides]) -> Measured:
         sentences = [sentence for (sentence,) in rows if sentence.strip()]
-        shown = [continuation.text for continuation in self.generator.sample([""] * SAMPLES, seed=1)]
+        shown = [
+            continuation.text for continuation in self.generator.sample([""] * SAMPLES, seed=1)
+        ]
         return {"val_bits_per_byte": self.generator.bits_per_byte(sentences)}, shown
 
 
@@ -105,8 +115,12 @@ class Validation(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict | None = None) -> None:
         settings = self.config.training
         self.averaged = type(self.model).from_config(self.model.get_config())
-        self.averaged.compile(None, SmoothedCrossEntropy(settings.label_smoothing), jit_compile=settings.jit_compile)
-        self.quality = QUALITIES[self.config.model.architecture](self.averaged, self.tokenizers, self.config)
+        self.averaged.compile(
+            None, SmoothedCrossEntropy(settings.label_smoothing), jit_compile=settings.jit_compile
+        )
+        self.quality = QUALITIES[self.config.model.architecture](
+            self.averaged, self.tokenizers, self.config
+        )
         self.writer = tf.summary.create_file_writer(str(self.run.tensorboard / "samples"))
         self.best = max(map(quality, self.run.history()), default=-math.inf)
 
@@ -127,7 +141,9 @@ class Validation(keras.callbacks.Callback):
         self.model.optimizer.finalize_variable_values(self.averaged.trainable_variables)
 
     def _figures(self, epoch: int) -> dict[str, float]:
-        loss = self.averaged.evaluate(self.valid.dataset(), steps=self.valid.steps_per_epoch, verbose=0)
+        loss = self.averaged.evaluate(
+            self.valid.dataset(), steps=self.valid.steps_per_epoch, verbose=0
+        )
         measured, samples = self.quality.measure(self.rows)
         with self.writer.as_default():
             tf.summary.text("samples", samples, step=epoch)

@@ -16,8 +16,13 @@ PAPER = {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
 
 def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.Step, process.Count]:
     keras.config.set_dtype_policy(dtype)
-    smoothing, shape = shape["label_smoothing"], {k: v for k, v in shape.items() if k != "label_smoothing"}
-    model = {"tfformer": ours, "keras-hub": keras_hub_model, "tutorial": tutorial_model}[engine](**shape)
+    smoothing, shape = (
+        shape["label_smoothing"],
+        {k: v for k, v in shape.items() if k != "label_smoothing"},
+    )
+    model = {"tfformer": ours, "keras-hub": keras_hub_model, "tutorial": tutorial_model}[engine](
+        **shape
+    )
     optimizer = keras.optimizers.Adam(1e-3, **PAPER)
     is_ours = engine == "tfformer" or "our_loss" in flags
     loss = SmoothedCrossEntropy(smoothing) if is_ours else KerasCrossEntropy(smoothing)
@@ -26,7 +31,9 @@ def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.St
     def step(batch: process.Batch) -> float:
         source, target, labels = batch
         return float(
-            model.train_on_batch({"source": source, "target": target}, labels, (labels != 0).astype("float32"))
+            model.train_on_batch(
+                {"source": source, "target": target}, labels, (labels != 0).astype("float32")
+            )
         )
 
     return step, model.count_params
@@ -41,7 +48,9 @@ class KerasCrossEntropy(keras.losses.Loss):
 
     def call(self, labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
         targets = tf.one_hot(tf.cast(labels, tf.int32), tf.shape(logits)[-1])
-        return keras.losses.categorical_crossentropy(targets, logits, from_logits=True, label_smoothing=self.smoothing)
+        return keras.losses.categorical_crossentropy(
+            targets, logits, from_logits=True, label_smoothing=self.smoothing
+        )
 
 
 def ours(vocab_size: int, **shape) -> keras.Model:
@@ -55,7 +64,8 @@ class Embedding(keras.layers.Layer):
         super().__init__()
         self.d_model = d_model
         self.table = self.add_weight(
-            shape=(vocab_size, d_model), initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5)
+            shape=(vocab_size, d_model),
+            initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5),
         )
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
@@ -69,7 +79,9 @@ class Embedding(keras.layers.Layer):
 class Peer(keras.Model):
     """Embedding, `encode` layers, `decode` layers, logits."""
 
-    def __init__(self, vocab_size: int, d_model: int, dropout: float, encoders: list, decoders: list):
+    def __init__(
+        self, vocab_size: int, d_model: int, dropout: float, encoders: list, decoders: list
+    ):
         super().__init__()
         self.embedding = Embedding(vocab_size, d_model)
         self.dropout = keras.layers.Dropout(dropout)
@@ -86,11 +98,17 @@ class Peer(keras.Model):
         return self.embedding.logits(x)
 
 
-def keras_hub_model(vocab_size: int, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float):
+def keras_hub_model(
+    vocab_size: int, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float
+):
     import keras_hub
 
-    encoders = [keras_hub.layers.TransformerEncoder(d_ff, num_heads, dropout) for _ in range(num_layers)]
-    decoders = [keras_hub.layers.TransformerDecoder(d_ff, num_heads, dropout) for _ in range(num_layers)]
+    encoders = [
+        keras_hub.layers.TransformerEncoder(d_ff, num_heads, dropout) for _ in range(num_layers)
+    ]
+    decoders = [
+        keras_hub.layers.TransformerDecoder(d_ff, num_heads, dropout) for _ in range(num_layers)
+    ]
     return Peer(vocab_size, d_model, dropout, encoders, decoders)
 
 
@@ -100,25 +118,36 @@ class TutorialLayer(keras.layers.Layer):
     def __init__(self, d_model: int, num_heads: int, d_ff: int, dropout: float, attentions: int):
         super().__init__()
         self.attentions = [
-            keras.layers.MultiHeadAttention(num_heads, d_model // num_heads, dropout=dropout) for _ in range(attentions)
+            keras.layers.MultiHeadAttention(num_heads, d_model // num_heads, dropout=dropout)
+            for _ in range(attentions)
         ]
         self.feed_forward = keras.Sequential(
-            [keras.layers.Dense(d_ff, "relu"), keras.layers.Dense(d_model), keras.layers.Dropout(dropout)]
+            [
+                keras.layers.Dense(d_ff, "relu"),
+                keras.layers.Dense(d_model),
+                keras.layers.Dropout(dropout),
+            ]
         )
         self.normalizations = [keras.layers.LayerNormalization() for _ in range(attentions + 1)]
 
     def call(self, x, memory=None, padding_mask=None, encoder_padding_mask=None, training=None):
         first, *others = self.attentions
         mask = None if padding_mask is None else padding_mask[:, None, :]
-        attended = first(x, x, attention_mask=mask, use_causal_mask=memory is not None, training=training)
+        attended = first(
+            x, x, attention_mask=mask, use_causal_mask=memory is not None, training=training
+        )
         x = self.normalizations[0](x + attended)
         for attention in others:
             mask = encoder_padding_mask[:, None, :]
-            x = self.normalizations[1](x + attention(x, memory, attention_mask=mask, training=training))
+            x = self.normalizations[1](
+                x + attention(x, memory, attention_mask=mask, training=training)
+            )
         return self.normalizations[-1](x + self.feed_forward(x, training=training))
 
 
-def tutorial_model(vocab_size: int, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float):
+def tutorial_model(
+    vocab_size: int, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float
+):
     encoders = [TutorialLayer(d_model, num_heads, d_ff, dropout, 1) for _ in range(num_layers)]
     decoders = [TutorialLayer(d_model, num_heads, d_ff, dropout, 2) for _ in range(num_layers)]
     return Peer(vocab_size, d_model, dropout, encoders, decoders)

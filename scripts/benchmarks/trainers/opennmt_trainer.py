@@ -27,12 +27,21 @@ def build(shape: dict) -> tuple[process.Step, process.Count]:
     )
     with tempfile.TemporaryDirectory() as folder:
         vocabulary = Path(folder, "vocabulary")
-        words = ["<blank>", "<unk>", "<s>", "</s>", *(f"w{n}" for n in range(4, shape["vocab_size"] - 1))]
+        words = [
+            "<blank>",
+            "<unk>",
+            "<s>",
+            "</s>",
+            *(f"w{n}" for n in range(4, shape["vocab_size"] - 1)),
+        ]
         vocabulary.write_text(
             "".join(f"{word}\n" for word in words), encoding="utf-8"
         )  # it adds a place for the unknown
         files = {"source_vocabulary": str(vocabulary), "target_vocabulary": str(vocabulary)}
-        model.initialize(files, params={"label_smoothing": shape["label_smoothing"], "average_loss_in_time": True})
+        model.initialize(
+            files,
+            params={"label_smoothing": shape["label_smoothing"], "average_loss_in_time": True},
+        )
         optimizer = tf.keras.optimizers.legacy.Adam(1e-3, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
         ids = tf.TensorSpec((None, None), tf.int32)
 
@@ -41,15 +50,21 @@ def build(shape: dict) -> tuple[process.Step, process.Count]:
             lengths = {"length": tf.math.count_nonzero(labels, 1, dtype=tf.int32)}
             features = {"ids": source, "length": tf.math.count_nonzero(source, 1, dtype=tf.int32)}
             with tf.GradientTape() as tape:
-                outputs, _ = model(features, {"ids": target, "ids_out": labels} | lengths, training=True)
-                loss, tokens = model.compute_loss(outputs, {"ids_out": labels} | lengths, training=True)[:2]
+                outputs, _ = model(
+                    features, {"ids": target, "ids_out": labels} | lengths, training=True
+                )
+                loss, tokens = model.compute_loss(
+                    outputs, {"ids_out": labels} | lengths, training=True
+                )[:2]
                 loss /= tf.cast(tokens, loss.dtype)
             weights = model.trainable_weights
             optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))  # noqa: B905  AutoGraph's zip has no strict
             return loss
 
         model.create_variables(optimizer=optimizer)
-    return lambda batch: float(train(*batch)), lambda: sum(int(tf.size(w)) for w in model.trainable_weights)
+    return lambda batch: float(train(*batch)), lambda: sum(
+        int(tf.size(w)) for w in model.trainable_weights
+    )
 
 
 if __name__ == "__main__":

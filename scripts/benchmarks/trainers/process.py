@@ -11,7 +11,9 @@ import numpy as np
 
 THREADS = 2  # of every engine
 
-Batch = tuple[np.ndarray, np.ndarray, np.ndarray]  # source (B, S), target and labels (B, T) int32; 0 is padding
+Batch = tuple[
+    np.ndarray, np.ndarray, np.ndarray
+]  # source (B, S), target and labels (B, T) int32; 0 is padding
 Step = Callable[[Batch], float]  # one update of the weights; returns the loss before it
 Count = Callable[[], int]  # the model's parameters, once it has been trained
 
@@ -27,7 +29,11 @@ def run(build: Callable[..., tuple[Step, Count]]) -> None:
     first = time.perf_counter() - start
     for batch in batches:
         step(batch)
-    _say(first_step_seconds=round(first, 1), parameters=count_parameters(), first_loss=round(first_loss, 2))
+    _say(
+        first_step_seconds=round(first, 1),
+        parameters=count_parameters(),
+        first_loss=round(first_loss, 2),
+    )
     for _ in sys.stdin:
         start = time.perf_counter()
         losses = [step(batch) for batch in batches]
@@ -38,7 +44,10 @@ def run(build: Callable[..., tuple[Step, Count]]) -> None:
 def _batches(path: Path) -> list[Batch]:
     arrays = np.load(path)
     names = ("source", "target", "labels")
-    return [tuple(arrays[f"{name}_{number}"] for name in names) for number in range(len(arrays.files) // len(names))]
+    return [
+        tuple(arrays[f"{name}_{number}"] for name in names)
+        for number in range(len(arrays.files) // len(names))
+    ]
 
 
 def _say(**figures) -> None:

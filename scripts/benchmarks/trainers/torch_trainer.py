@@ -15,9 +15,15 @@ class Translation(nn.Module):
         self.embedding = nn.Embedding(vocab_size, d_model)
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
         self.dropout = nn.Dropout(dropout)
-        self.transformer = nn.Transformer(d_model, num_heads, num_layers, num_layers, d_ff, dropout, batch_first=True)
-        angles = torch.arange(512)[:, None] * torch.exp(-math.log(10000) / d_model * torch.arange(0, d_model, 2))
-        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], -1).reshape(512, d_model))
+        self.transformer = nn.Transformer(
+            d_model, num_heads, num_layers, num_layers, d_ff, dropout, batch_first=True
+        )
+        angles = torch.arange(512)[:, None] * torch.exp(
+            -math.log(10000) / d_model * torch.arange(0, d_model, 2)
+        )
+        self.register_buffer(
+            "positions", torch.stack([angles.sin(), angles.cos()], -1).reshape(512, d_model)
+        )
 
     def embed(self, ids):
         x = self.embedding(ids) * self.embedding.embedding_dim**0.5
@@ -26,14 +32,21 @@ class Translation(nn.Module):
     def forward(self, source, target):
         padding = source == 0
         look_ahead = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
-        masks = {"src_key_padding_mask": padding, "memory_key_padding_mask": padding, "tgt_mask": look_ahead}
+        masks = {
+            "src_key_padding_mask": padding,
+            "memory_key_padding_mask": padding,
+            "tgt_mask": look_ahead,
+        }
         x = self.transformer(self.embed(source), self.embed(target), tgt_is_causal=True, **masks)
         return x @ self.embedding.weight.T
 
 
 def build(shape: dict, dtype: str) -> tuple[process.Step, process.Count]:
     torch.set_num_threads(process.THREADS)
-    smoothing, shape = shape["label_smoothing"], {k: v for k, v in shape.items() if k != "label_smoothing"}
+    smoothing, shape = (
+        shape["label_smoothing"],
+        {k: v for k, v in shape.items() if k != "label_smoothing"},
+    )
     model = Translation(**shape).train()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, betas=(0.9, 0.98), eps=1e-9, fused=True)
     measure = nn.CrossEntropyLoss(ignore_index=0, label_smoothing=smoothing)

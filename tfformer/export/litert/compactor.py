@@ -63,11 +63,17 @@ def _make_constants(model: schema.ModelT) -> None:
 
 def _is_large(model: schema.ModelT, tensor: schema.TensorT) -> bool:
     data = model.buffers[tensor.buffer].data
-    return tensor.type == schema.TensorType.FLOAT32 and data is not None and len(data) >= WORTH_AN_OPERATOR
+    return (
+        tensor.type == schema.TensorType.FLOAT32
+        and data is not None
+        and len(data) >= WORTH_AN_OPERATOR
+    )
 
 
 def _values(model: schema.ModelT, tensor: schema.TensorT) -> np.ndarray:
-    return np.frombuffer(model.buffers[tensor.buffer].data.tobytes(), np.float32).reshape(tensor.shape)
+    return np.frombuffer(model.buffers[tensor.buffer].data.tobytes(), np.float32).reshape(
+        tensor.shape
+    )
 
 
 def _beginning_with(values: np.ndarray, constants: dict[Constant, np.ndarray]) -> Constant | None:
@@ -99,7 +105,9 @@ def _insert_slice(
     _insert(model, graph, index, BUILTINS.SLICE, [larger, begin, size], options)
 
 
-def _insert(model: schema.ModelT, graph: schema.SubGraphT, output: int, builtin: int, inputs: list, options) -> None:
+def _insert(
+    model: schema.ModelT, graph: schema.SubGraphT, output: int, builtin: int, inputs: list, options
+) -> None:
     """Let the graph begin with an operator that makes a tensor which was a constant."""
     graph.tensors[output].buffer = 0
     operator = schema.OperatorT()
@@ -113,13 +121,21 @@ def _add_constant(model: schema.ModelT, graph: schema.SubGraphT, values: np.ndar
     buffer = schema.BufferT()
     buffer.data = np.frombuffer(values.tobytes(), np.uint8)
     model.buffers.append(buffer)
-    types = {np.dtype(np.int32): schema.TensorType.INT32, np.dtype(np.float32): schema.TensorType.FLOAT32}
+    types = {
+        np.dtype(np.int32): schema.TensorType.INT32,
+        np.dtype(np.float32): schema.TensorType.FLOAT32,
+    }
     return _add_tensor(graph, types[values.dtype], values.shape, len(model.buffers) - 1)
 
 
 def _add_tensor(graph: schema.SubGraphT, dtype: int, shape: tuple[int, ...], buffer: int) -> int:
     tensor = schema.TensorT()
-    tensor.type, tensor.shape, tensor.buffer, tensor.hasRank = dtype, np.array(shape, np.int32), buffer, True
+    tensor.type, tensor.shape, tensor.buffer, tensor.hasRank = (
+        dtype,
+        np.array(shape, np.int32),
+        buffer,
+        True,
+    )
     graph.tensors.append(tensor)
     return len(graph.tensors) - 1
 
@@ -128,7 +144,11 @@ def _forget_inner_details(model: schema.ModelT) -> None:
     """Names are for inputs and outputs of signatures, quantisation for what has it."""
     signatures = {signature.subgraphIndex for signature in model.signatureDefs}
     for place, subgraph in enumerate(model.subgraphs):
-        named = {*map(int, subgraph.inputs), *map(int, subgraph.outputs)} if place in signatures else set()
+        named = (
+            {*map(int, subgraph.inputs), *map(int, subgraph.outputs)}
+            if place in signatures
+            else set()
+        )
         for index, tensor in enumerate(subgraph.tensors):
             if index not in named:
                 tensor.name = None
@@ -139,7 +159,10 @@ def _forget_inner_details(model: schema.ModelT) -> None:
 def _share_buffers(model: schema.ModelT) -> None:
     """Keep what something uses, once; what holds nothing is all the first buffer, as the format has it."""
     kept, places = [model.buffers[0]], {_digest(b""): 0}
-    for user in (*(tensor for subgraph in model.subgraphs for tensor in subgraph.tensors), *(model.metadata or [])):
+    for user in (
+        *(tensor for subgraph in model.subgraphs for tensor in subgraph.tensors),
+        *(model.metadata or []),
+    ):
         buffer = model.buffers[user.buffer]
         digest = _digest(b"" if buffer.data is None else buffer.data.tobytes())
         if digest not in places:

@@ -14,7 +14,9 @@ PARSER_VERSION = "1.0.0"
 Tensors = Sequence[tuple[str, str]]  # name and description of each, in the file's order
 
 
-def metadata(name: str, description: str, version: str, licence: str, inputs: Tensors, outputs: Tensors) -> bytes:
+def metadata(
+    name: str, description: str, version: str, licence: str, inputs: Tensors, outputs: Tensors
+) -> bytes:
     """The buffer to add under `NAME`; `inputs` and `outputs` are those of the first subgraph."""
     builder = flatbuffers.Builder(1024)
     subgraph = _table(builder, 9, {2: _tensors(builder, inputs), 3: _tensors(builder, outputs)})
@@ -26,7 +28,9 @@ def metadata(name: str, description: str, version: str, licence: str, inputs: Te
 
 
 def _tensors(builder: flatbuffers.Builder, tensors: Tensors) -> int:
-    fields = [{0: builder.CreateString(name), 1: builder.CreateString(text)} for name, text in tensors]
+    fields = [
+        {0: builder.CreateString(name), 1: builder.CreateString(text)} for name, text in tensors
+    ]
     return _vector(builder, [_table(builder, 7, field) for field in fields])
 
 

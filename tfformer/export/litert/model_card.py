@@ -9,19 +9,35 @@ def model_card(manifest: dict) -> str:
     languages = " to ".join(manifest["languages"] or ["one language", "another"])
     lines = [f"# Translation, {languages}", "", _about(manifest), "", "## Files", ""]
     lines += [
-        f"- `{name}`: {size:,} bytes, SHA-256 {manifest['digests'][name]}" for name, size in manifest["files"].items()
+        f"- `{name}`: {size:,} bytes, SHA-256 {manifest['digests'][name]}"
+        for name, size in manifest["files"].items()
     ]
     lines += ["", "## Signatures", "", "| signature | inputs | outputs |", "|---|---|---|"]
     lines += [
         f"| `{name}` | {_tensors(s['inputs'])} | {_tensors(s['outputs'])} |"
         for name, s in manifest["signatures"].items()
     ]
-    lines += ["", *_usage(manifest), "", "## Checked", "", *_checks(manifest), "", "## Limits", "", *_limits(manifest)]
+    lines += [
+        "",
+        *_usage(manifest),
+        "",
+        "## Checked",
+        "",
+        *_checks(manifest),
+        "",
+        "## Limits",
+        "",
+        *_limits(manifest),
+    ]
     return "\n".join(lines) + "\n"
 
 
 def _about(manifest: dict) -> str:
-    weights = {"none": "float32", "int8": "int8 (dynamic range, a scale for each row)", "float16": "float16"}
+    weights = {
+        "none": "float32",
+        "int8": "int8 (dynamic range, a scale for each row)",
+        "float16": "float16",
+    }
     return (
         f"A Transformer (Vaswani et al. 2017) of {manifest['parameters']:,} parameters with its search in one LiteRT "
         f"graph; weights in {weights[manifest['quantize']]}. Written by tfformer {manifest['versions']['tfformer']}."
@@ -32,7 +48,9 @@ def _tensors(tensors: dict) -> str:
     def shape(sizes: list) -> str:
         return ", ".join("any" if size is None else str(size) for size in sizes)
 
-    return ", ".join(f"`{name}` {tensor['dtype']} ({shape(tensor['shape'])})" for name, tensor in tensors.items())
+    return ", ".join(
+        f"`{name}` {tensor['dtype']} ({shape(tensor['shape'])})" for name, tensor in tensors.items()
+    )
 
 
 def _usage(manifest: dict) -> list[str]:

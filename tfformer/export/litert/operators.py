@@ -3,7 +3,9 @@
 from tensorflow.lite.python import schema_py_generated as schema
 
 BUILTINS = schema.BuiltinOperator
-NAMED = {b"dynamic_update_slice": BUILTINS.DYNAMIC_UPDATE_SLICE}  # a function's name in the graph -> LiteRT's operator
+NAMED = {
+    b"dynamic_update_slice": BUILTINS.DYNAMIC_UPDATE_SLICE
+}  # a function's name in the graph -> LiteRT's operator
 
 
 def code(model: schema.ModelT, operator: schema.OperatorT) -> int:
@@ -18,7 +20,11 @@ def number(model: schema.ModelT, builtin: int, version: int) -> int:
         if (found.builtinCode, found.version) == (builtin, version):
             return place
     added = schema.OperatorCodeT()
-    added.builtinCode, added.deprecatedBuiltinCode, added.version = builtin, min(builtin, 127), version
+    added.builtinCode, added.deprecatedBuiltinCode, added.version = (
+        builtin,
+        min(builtin, 127),
+        version,
+    )
     model.operatorCodes.append(added)
     return len(model.operatorCodes) - 1
 

@@ -61,7 +61,9 @@ def _matrices(model: schema.ModelT, subgraph: schema.SubGraphT) -> set[int]:
 
 def _takes_rows(model, subgraph, operator: schema.OperatorT, place: int) -> bool:
     builtin = code(model, operator)
-    if builtin == BUILTINS.GATHER:  # LiteRT's embedding lookup, which knows scales, wants a plain list of ids
+    if (
+        builtin == BUILTINS.GATHER
+    ):  # LiteRT's embedding lookup, which knows scales, wants a plain list of ids
         options, ids = operator.builtinOptions, subgraph.tensors[operator.inputs[1]]
         return place == 0 and (options.axis, options.batchDims) == (0, 0) and len(_shape(ids)) == 1
     return builtin == BUILTINS.FULLY_CONNECTED and place == 1
@@ -77,7 +79,9 @@ def _shape(tensor: schema.TensorT) -> list[int]:
 
 
 def _add_rows(model: schema.ModelT, tensor: schema.TensorT, zeros: Zeros) -> tuple[int, RowScales]:
-    rows = np.frombuffer(model.buffers[tensor.buffer].data.tobytes(), np.float32).reshape(tensor.shape)
+    rows = np.frombuffer(model.buffers[tensor.buffer].data.tobytes(), np.float32).reshape(
+        tensor.shape
+    )
     largest = np.abs(rows).max(axis=1)
     scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / LARGEST
     buffer = schema.BufferT()

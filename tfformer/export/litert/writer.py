@@ -41,7 +41,9 @@ def write(path: Path, translator: Translator, quantize: str, static: bool, with_
     holder.weights = [weight.value for weight in translator.model.weights]
     functions = _functions(translator, static, with_text)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        tf.saved_model.save(holder, folder, signatures=functions)  # from functions alone LiteRT gets no weights
+        tf.saved_model.save(
+            holder, folder, signatures=functions
+        )  # from functions alone LiteRT gets no weights
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(functions))
         converter.allow_custom_ops = True  # those that stand for LiteRT's own, below, and TF Text's
         if quantize == "float16":
@@ -100,7 +102,8 @@ def signatures(path: Path) -> dict[str, dict]:
     return {
         signature.signatureKey.decode(): {
             side: {
-                entry.name.decode(): _described(model.subgraphs[signature.subgraphIndex], entry) for entry in entries
+                entry.name.decode(): _described(model.subgraphs[signature.subgraphIndex], entry)
+                for entry in entries
             }
             for side, entries in (("inputs", signature.inputs), ("outputs", signature.outputs))
         }
@@ -110,16 +113,25 @@ def signatures(path: Path) -> dict[str, dict]:
 
 def _described(subgraph: schema.SubGraphT, entry: schema.TensorMapT) -> dict:
     tensor = subgraph.tensors[entry.tensorIndex]
-    dtype = {schema.TensorType.INT32: "int32", schema.TensorType.FLOAT32: "float32", schema.TensorType.STRING: "string"}
+    dtype = {
+        schema.TensorType.INT32: "int32",
+        schema.TensorType.FLOAT32: "float32",
+        schema.TensorType.STRING: "string",
+    }
     shape = tensor.shape if tensor.shapeSignature is None else tensor.shapeSignature
-    return {"dtype": dtype[tensor.type], "shape": [None if size < 0 else int(size) for size in shape]}
+    return {
+        "dtype": dtype[tensor.type],
+        "shape": [None if size < 0 else int(size) for size in shape],
+    }
 
 
 def _functions(translator: Translator, static: bool, with_text: bool) -> dict[str, Callable]:
     beam_size = translator.decoding.beam_size
     searches = {"translate": 1} | ({"translate_beam": beam_size} if beam_size > 1 else {})
     if not static:
-        functions = {signature: _over_ids(translator, None, size) for signature, size in searches.items()}
+        functions = {
+            signature: _over_ids(translator, None, size) for signature, size in searches.items()
+        }
         return functions | ({"translate_text": _over_text(translator)} if with_text else {})
     longest = translator.max_length
     return {
@@ -132,7 +144,10 @@ def _functions(translator: Translator, static: bool, with_text: bool) -> dict[st
 def _over_ids(translator: Translator, width: int | None, beam_size: int) -> Callable:
     """Pieces (B, S), of which the first `lengths` (B,) count -> the best translation, or the N best, best first."""
     batch = 1 if width else None
-    specs = [tf.TensorSpec((batch, width), tf.int32, "ids"), tf.TensorSpec((batch,), tf.int32, "lengths")]
+    specs = [
+        tf.TensorSpec((batch, width), tf.int32, "ids"),
+        tf.TensorSpec((batch,), tf.int32, "lengths"),
+    ]
 
     def translate(ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         found = _search(translator, ids, lengths, beam_size)
@@ -154,7 +169,9 @@ def _over_text(translator: Translator) -> Callable:
         for tokenizer in (translator.tokenizers.source, translator.tokenizers.target)
     )
 
-    pieces_of_target = translator.tokenizers.target.pieces(range(translator.tokenizers.target.vocab_size))
+    pieces_of_target = translator.tokenizers.target.pieces(
+        range(translator.tokenizers.target.vocab_size)
+    )
     blank = pieces_of_target.index(BLANK) if BLANK in pieces_of_target else -1
 
     def translate(text: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -163,17 +180,28 @@ def _over_text(translator: Translator) -> Callable:
         ids = found.ids[0, 0]
         blanks = _leading(ids == blank)  # SentencePiece leaves them out of a text, TF Text does not
         kept = tf.maximum(blanks, tf.minimum(_leading(ids != END_ID), found.lengths[0, 0]))
-        return {"translation": target.detokenize(ids[tf.newaxis, blanks:kept]), "score": found.scores[:, 0]}
+        return {
+            "translation": target.detokenize(ids[tf.newaxis, blanks:kept]),
+            "score": found.scores[:, 0],
+        }
 
     return tf.function(translate, input_signature=[tf.TensorSpec((1,), tf.string, "text")])
 
 
 def _leading(holds: tf.Tensor) -> tf.Tensor:
     """How many of the first (T,) hold."""
-    return tf.reduce_sum(tf.cast(tf.cumsum(tf.cast(tf.logical_not(holds), tf.int32)) == 0, tf.int32))
+    return tf.reduce_sum(
+        tf.cast(tf.cumsum(tf.cast(tf.logical_not(holds), tf.int32)) == 0, tf.int32)
+    )
 
 
 def _search(translator: Translator, pieces: tf.Tensor, lengths: tf.Tensor, beam_size: int):
     width = pieces.shape[1] or translator.max_length
     source = source_ids(pieces, lengths, min(width, translator.max_length))
-    return search(translator.model, source, translator.max_length, beam_size, translator.decoding.length_penalty)
+    return search(
+        translator.model,
+        source,
+        translator.max_length,
+        beam_size,
+        translator.decoding.length_penalty,
+    )

@@ -17,7 +17,9 @@ def main(folder: str) -> None:
     print(json.dumps([answer(translator, *request) for request in json.load(sys.stdin)]))
 
 
-def answer(translator: ctranslate2.Translator, pieces: list[str], beam_size: int, max_length: int) -> tuple:
+def answer(
+    translator: ctranslate2.Translator, pieces: list[str], beam_size: int, max_length: int
+) -> tuple:
     (result,) = translator.translate_batch(
         [pieces],
         beam_size=beam_size,

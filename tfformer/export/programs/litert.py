@@ -16,7 +16,9 @@ from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
 
 def main(file: str, *modules: str) -> None:
     interpreter = load(file, [importlib.import_module(module) for module in modules])
-    runners = {name: interpreter.get_signature_runner(name) for name in interpreter.get_signature_list()}
+    runners = {
+        name: interpreter.get_signature_runner(name) for name in interpreter.get_signature_list()
+    }
     answers = [answer(runners[name], inputs) for name, inputs in json.load(sys.stdin)]
     print(json.dumps(answers))
 
@@ -24,7 +26,9 @@ def main(file: str, *modules: str) -> None:
 def load(file: str, modules: list) -> Interpreter:
     if not modules:
         return Interpreter(model_path=file)
-    operators = [operator for module in modules for operator in module.tflite_registrar.SELECT_TFTEXT_OPS]
+    operators = [
+        operator for module in modules for operator in module.tflite_registrar.SELECT_TFTEXT_OPS
+    ]
     return InterpreterWithCustomOps(custom_op_registerers=operators, model_path=file)
 
 

@@ -19,7 +19,9 @@ def main(folder: str, *modules: str) -> None:
         importlib.import_module(module)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         signatures = tf.compat.v1.saved_model.load(session, ["serve"], folder).signature_def
-        answers = [answer(session, signatures[name], inputs) for name, inputs in json.load(sys.stdin)]
+        answers = [
+            answer(session, signatures[name], inputs) for name, inputs in json.load(sys.stdin)
+        ]
     print(json.dumps(answers))
 
 
