@@ -39,11 +39,9 @@ def test_a_round_trip_through_json_keeps_every_value():
         {"model": {"preset": "tiny", "dropout": 0.3}, "data": {"train": ["a.en", "a.de"]}}
     )
     assert Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config
-    assert (
-        config.model.d_model == 128
-        and config.model.dropout == 0.3
-        and config.data.train == ["a.en", "a.de"]
-    )
+    assert config.model.d_model == 128
+    assert config.model.dropout == 0.3
+    assert config.data.train == ["a.en", "a.de"]
 
 
 @pytest.mark.parametrize(("preset", "millions"), [("base", 65), ("big", 213)])
@@ -63,7 +61,8 @@ def test_the_papers_presets_have_the_papers_parameters(preset, millions):
 def test_builtin_recipes_are_valid_and_begin_with_a_description(name):
     path = find_recipe(name)
     config = read_recipe(path)
-    assert config.data.train and path.read_text().startswith("# ")
+    assert config.data.train
+    assert path.read_text().startswith("# ")
     if config.training.schedule == "linear":  # its steps are those of whole epochs
         assert config.training.total_steps % config.training.epochs == 0
 

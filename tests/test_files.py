@@ -23,9 +23,14 @@ def test_a_file_is_replaced_when_the_block_ends_well(tmp_path):
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "f.txt"
     write_text(path, "old")
-    with pytest.raises(RuntimeError, match="half way"), whole_file(path) as temporary:
-        temporary.write_text("ne")
-        raise RuntimeError("half way")
+
+    def stop_half_way() -> None:
+        with whole_file(path) as temporary:
+            temporary.write_text("ne")
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        stop_half_way()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["f.txt"]
 

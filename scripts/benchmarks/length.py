@@ -41,7 +41,8 @@ def measure(options: argparse.Namespace) -> dict:
         return greedy_search(step_fn, cache, tf.fill([options.batch], tokens)).lengths
 
     short, long = tf.constant(128), tf.constant(256)
-    assert decode(short).numpy().min() == 128 and decode(long).numpy().min() == 256
+    assert decode(short).numpy().min() == 128
+    assert decode(long).numpy().min() == 256
     rounds = [
         (seconds(lambda: decode(short)), seconds(lambda: decode(long))) for _ in range(ROUNDS)
     ]

@@ -69,14 +69,17 @@ def load(address: str, expected: dict[str, str], clients: int, duration: float) 
 
     def client(number: int) -> int:
         connection = http.client.HTTPConnection(address)
-        for done, sentence in enumerate(islice(cycle(expected), 7 * number, None)):
-            if time.perf_counter() > end:
-                return done
+        sentences = islice(cycle(expected), 7 * number, None)
+        done = 0
+        while time.perf_counter() < end:
+            sentence = next(sentences)
             connection.request(
                 "POST", "/v1/models/model:predict", json.dumps({"instances": [sentence]})
             )
             answer = json.loads(connection.getresponse().read())
             assert answer["predictions"][0]["translation"] == expected[sentence], (sentence, answer)
+            done += 1
+        return done
 
     with ThreadPoolExecutor(clients) as threads:
         return sum(threads.map(client, range(clients)))

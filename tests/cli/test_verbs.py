@@ -27,7 +27,8 @@ def refused(arguments: list, capsys) -> str:
     assert main([str(argument) for argument in arguments]) == 2
     captured = capsys.readouterr()
     errors = [line for line in captured.err.splitlines() if not line.startswith("warning: ")]
-    assert len(errors) == 1 and errors[0].startswith("tfformer: "), captured.err
+    assert len(errors) == 1, captured.err
+    assert errors[0].startswith("tfformer: ")
     return errors[0]
 
 
@@ -56,16 +57,17 @@ def test_every_verb_shows_examples_of_itself(capsys):
     for name, parser in verbs.items():
         shown = parser.format_help().split("examples:\n")[1].splitlines()
         commands = [line for line in shown if line in arguments.EXAMPLES]
-        assert commands and all(f"tfformer {name}" in line for line in commands)
+        assert commands
+        assert all(f"tfformer {name}" in line for line in commands)
     assert arguments.examples(arguments.EXAMPLES) in arguments.parser().format_help()
 
 
 def test_recipes_lists_every_file_with_its_first_line(capsys):
     assert main(["recipes"]) == 0
     printed = capsys.readouterr().out
-    assert (
-        "phrasebook " in printed and "multi30k-en-de " in printed and "English to German" in printed
-    )
+    assert "phrasebook " in printed
+    assert "multi30k-en-de " in printed
+    assert "English to German" in printed
 
 
 def test_translate_keeps_order_and_blank_lines(tiny_run, sentences, tmp_path, capsys):
@@ -125,7 +127,8 @@ def test_n_best_prints_k_lines_for_every_sentence(tiny_run, tmp_path, capsys):
     source.write_text("\nThe animal is tired.\n")
     assert main(["translate", str(tiny_run), "--input", str(source), "--n-best", "2"]) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert printed[:2] == ["", ""] and len(printed) == 4
+    assert printed[:2] == ["", ""]
+    assert len(printed) == 4
 
 
 @pytest.mark.slow
@@ -134,7 +137,8 @@ def test_a_reader_who_has_enough_ends_the_program_quietly(tiny_run, tmp_path):
     source.write_text("The animal is tired.\n" * 3000)
     command = f"{sys.executable} -m tfformer translate {tiny_run} --input {source} --beam-size 1 | head -1"
     printed = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
-    assert len(printed.stdout.splitlines()) == 1 and printed.stderr == ""
+    assert len(printed.stdout.splitlines()) == 1
+    assert printed.stderr == ""
 
 
 def test_an_interrupted_verb_says_so_in_one_line(monkeypatch, capsys):
@@ -170,7 +174,9 @@ def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(tiny_run, tmp_pa
     references = [[pair.target for pair in pairs]]
     assert result["bleu"] == pytest.approx(sacrebleu.corpus_bleu(translations, references).score)
     assert result["chrf"] == pytest.approx(sacrebleu.corpus_chrf(translations, references).score)
-    assert result["sentences"] == 20 and result["seconds"] > 0 and "tok:13a" in result["signature"]
+    assert result["sentences"] == 20
+    assert result["seconds"] > 0
+    assert "tok:13a" in result["signature"]
     assert main(["evaluate", str(tiny_run), *files, "--json"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
 
@@ -193,7 +199,8 @@ def test_score_prints_a_line_a_pair_and_a_summary(tiny_run, pair_files, monkeypa
     assert rows[1] == ["0.0000", "0", "nan", "", ""]
     for log_prob, count, perplexity, tokens, log_probs in (rows[0], rows[2]):
         each = [float(number) for number in log_probs.split(" ")]
-        assert len(tokens.split(" ")) == len(each) == int(count) and tokens.endswith(" </s>")
+        assert len(tokens.split(" ")) == len(each) == int(count)
+        assert tokens.endswith(" </s>")
         assert float(log_prob) == pytest.approx(sum(each), abs=1e-3)
         assert float(perplexity) == pytest.approx(math.exp(-sum(each) / len(each)), rel=1e-3)
     assert "".join(rows[0][3].split(" ")[:-1]) == "▁Das▁Tier▁ist▁müde."

@@ -28,17 +28,14 @@ def encode(pairs, max_length=8, **options):
 
 def test_rows_are_kept_flat():
     rows = IdRows.join([IdRows.of([[4, 5, 3], [3]]), IdRows.of([]), IdRows.of([[6, 3]])])
-    assert rows.ids.tolist() == [4, 5, 3, 3, 6, 3] and rows.ids.dtype == np.int32
-    assert (
-        rows.offsets.tolist() == [0, 3, 4, 6]
-        and rows.lengths.tolist() == [3, 1, 2]
-        and len(rows) == 3
-    )
+    assert rows.ids.tolist() == [4, 5, 3, 3, 6, 3]
+    assert rows.ids.dtype == np.int32
+    assert rows.offsets.tolist() == [0, 3, 4, 6]
+    assert rows.lengths.tolist() == [3, 1, 2]
+    assert len(rows) == 3
     assert [rows[i].tolist() for i in range(3)] == [[4, 5, 3], [3], [6, 3]]
-    assert (
-        rows.padded([2, 0]).tolist() == [[6, 3, 0], [4, 5, 3]]
-        and rows.padded([2, 0]).dtype == np.int32
-    )
+    assert rows.padded([2, 0]).tolist() == [[6, 3, 0], [4, 5, 3]]
+    assert rows.padded([2, 0]).dtype == np.int32
 
 
 def test_encoding_ends_every_side_and_counts_what_it_drops():
@@ -77,9 +74,8 @@ def test_text_with_one_side_is_encoded_and_batched_without_a_source():
     target, labels, weights = batches.batch(0)
     assert sorted(labels.tolist()) == [[5, 6, END_ID], [9, END_ID, PAD_ID]]
     assert sorted(target.tolist()) == [[START_ID, 5, 6], [START_ID, 9, PAD_ID]]
-    assert weights.tolist() == (
-        labels != PAD_ID
-    ).tolist() and batches.padding_share == pytest.approx(1 / 6)
+    assert weights.tolist() == (labels != PAD_ID).tolist()
+    assert batches.padding_share == pytest.approx(1 / 6)
     for given, expected in zip(
         next(iter(batches.dataset())), (target, labels, weights), strict=True
     ):
@@ -146,7 +142,8 @@ def test_an_epoch_holds_every_pair_exactly_once(pairs, batch_tokens):
 @pytest.mark.parametrize("batch_tokens", [40, 97, 512, 1_000_000])
 def test_no_batch_exceeds_the_budget_on_either_side(pairs, batch_tokens):
     for inputs, labels, _ in epoch_of(Batches(pairs, batch_tokens)):
-        assert inputs["source"].size <= batch_tokens and labels.size <= batch_tokens
+        assert inputs["source"].size <= batch_tokens
+        assert labels.size <= batch_tokens
 
 
 def test_a_batch_holds_what_teacher_forcing_needs():
@@ -161,10 +158,8 @@ def test_a_batch_holds_what_teacher_forcing_needs():
     ]
     assert labels.tolist() == [[7, 8, 9, END_ID], [7, 8, 9, END_ID], [9, END_ID, PAD_ID, PAD_ID]]
     assert weights.tolist() == [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 0]]
-    assert (
-        inputs["source"].dtype == inputs["target"].dtype == labels.dtype == np.int32
-        and weights.dtype == np.float32
-    )
+    assert inputs["source"].dtype == inputs["target"].dtype == labels.dtype == np.int32
+    assert weights.dtype == np.float32
 
 
 def test_pairs_of_like_lengths_are_neighbours():
@@ -203,7 +198,8 @@ def test_a_plan_of_so_many_steps_has_them_with_no_larger_batches_than_that_takes
     )
     plan = data.plan_steps(longer, budget, steps)
     assert [row for start, stop in plan for row in range(start, stop)] == list(range(len(longer)))
-    assert len(plan) == steps and all(start < stop for start, stop in plan)
+    assert len(plan) == steps
+    assert all(start < stop for start, stop in plan)
     least = next(
         tokens
         for tokens in itertools.count(budget)
@@ -374,7 +370,8 @@ def test_random_cuts_keep_the_rows_and_the_length(rows, tokenizer):
     assert (drawn.kept, drawn.dropped_long) == (usual.kept, usual.dropped_long)
     for one, other in zip(drawn.sides, usual.sides, strict=True):
         assert tokenizer.decode(list(one)) == tokenizer.decode(list(other))
-        assert one.lengths.max() == 20 and one.lengths.mean() > 1.01 * other.lengths.mean()
+        assert one.lengths.max() == 20
+        assert one.lengths.mean() > 1.01 * other.lengths.mean()
 
 
 def test_every_epoch_cuts_every_pair_anew_in_as_many_batches(rows, tokenizer):

@@ -93,7 +93,7 @@ def test_a_broken_gzip_file_is_named(tmp_path, damage):
         list(reading.read_lines(path))
 
 
-@pytest.mark.parametrize("source_count, target_count", [(3, 5), (5, 3), (0, 2)])
+@pytest.mark.parametrize(("source_count", "target_count"), [(3, 5), (5, 3), (0, 2)])
 def test_files_of_different_length_are_refused_with_both_counts(
     tmp_path, source_count, target_count
 ):
@@ -118,7 +118,7 @@ def test_empty_sources_are_refused(tmp_path):
         list(reading.read_pairs("train.tsv", tmp_path))
 
 
-@pytest.mark.parametrize("line, columns", [("a dog", 1), ("", 1), ("a\tb\tc", 3)])
+@pytest.mark.parametrize(("line", "columns"), [("a dog", 1), ("", 1), ("a\tb\tc", 3)])
 def test_a_tsv_line_without_two_columns_is_named(tmp_path, line, columns):
     (tmp_path / "train.tsv").write_text(f"a dog\tein Hund\n{line}\n")
     with refusal(
@@ -132,7 +132,7 @@ def test_a_tsv_line_without_two_columns_is_named(tmp_path, line, columns):
     "source", ["train.txt", "", ["train.en"], ["a", "b", "c"], [], "phrasebook"]
 )
 def test_a_source_of_no_known_form_is_refused(source):
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match="none of the known forms") as error:
         reading.read_pairs(source)
     assert str(error.value) == (
         f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], FILE.tsv, "
@@ -144,10 +144,8 @@ def test_the_phrasebook_is_a_source():
     from tfformer import phrasebook
 
     pairs = list(reading.read_pairs("phrasebook:valid"))
-    assert (
-        pairs == [(pair.source, pair.target) for pair in phrasebook.pairs("valid")]
-        and len(pairs) > 1
-    )
+    assert pairs == [(pair.source, pair.target) for pair in phrasebook.pairs("valid")]
+    assert len(pairs) > 1
     with pytest.raises(ValueError, match="tomorrow"):
         list(reading.read_pairs("phrasebook:tomorrow"))
 

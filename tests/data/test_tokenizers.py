@@ -204,14 +204,16 @@ def test_encode_equals_sentencepiece_and_adds_no_special_ids(tokenizer):
     ids = tokenizer.encode(SENTENCES + ODD)
     assert ids == reference(tokenizer).encode(SENTENCES + ODD)
     assert not {PAD_ID, START_ID, END_ID} & {i for row in ids for i in row}
-    assert tokenizer.encode([""]) == [[]] and tokenizer.encode([]) == []
+    assert tokenizer.encode([""]) == [[]]
+    assert tokenizer.encode([]) == []
 
 
 def test_decode_gives_the_sentences_back(tokenizer):
     plain = ["the dog sees a cat", "der Hund hört eine Katze"]
     assert tokenizer.decode(tokenizer.encode(plain)) == plain
     assert tokenizer.decode(np.array(tokenizer.encode(plain[:1]), "int32")) == plain[:1]
-    assert tokenizer.decode([[]]) == [""] and tokenizer.decode([]) == []
+    assert tokenizer.decode([[]]) == [""]
+    assert tokenizer.decode([]) == []
 
 
 def test_decode_leaves_special_ids_out_and_ends_at_the_first_end(tokenizer):
@@ -227,7 +229,8 @@ def test_decode_leaves_special_ids_out_and_ends_at_the_first_end(tokenizer):
 
 def test_an_unknown_character_is_visible_in_the_decoded_text(tokenizer):
     (ids,) = tokenizer.encode(["the 漢 dog"])
-    assert UNKNOWN_ID in ids and tokenizer.decode([ids]) == ["the  ⁇  dog"]
+    assert UNKNOWN_ID in ids
+    assert tokenizer.decode([ids]) == ["the  ⁇  dog"]
 
 
 @pytest.mark.parametrize("bad", [-1, 90])
@@ -275,7 +278,8 @@ def test_a_unigram_model_is_sampled_in_proportion_to_probability_to_the_power_of
         tuple(tokenizer.pieces(row))
         for row in tokenizer.sample(["the dog"] * 20_000, alpha, seed=3)
     ]
-    assert len(weights) > 5 and set(drawn) <= set(weights)
+    assert len(weights) > 5
+    assert set(drawn) <= set(weights)
     for cut, weight in weights.items():
         assert drawn.count(cut) / 20_000 == pytest.approx(weight / sum(weights.values()), abs=0.015)
 
@@ -412,7 +416,8 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tokenizer, tmp_path,
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match=r"disk full"):
         tokenizer.save(path)
-    assert path.read_bytes() == b"an older file" and os.listdir(tmp_path) == ["tokenizer.model"]
+    assert path.read_bytes() == b"an older file"
+    assert os.listdir(tmp_path) == ["tokenizer.model"]
 
 
 def test_a_saved_file_is_readable_as_any_new_file_is(tokenizer, tmp_path):

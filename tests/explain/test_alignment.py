@@ -74,7 +74,8 @@ def test_a_layer_that_does_not_exist(translator):
 
 
 def test_pharaoh_and_the_error_rate_by_hand():
-    assert pharaoh(((0, 0), (2, 1))) == "0-0 2-1" and pharaoh(()) == ""
+    assert pharaoh(((0, 0), (2, 1))) == "0-0 2-1"
+    assert pharaoh(()) == ""
     found = [((0, 0), (1, 1)), ((0, 0),)]
     known = [((0, 0), (1, 2), (2, 2)), ((0, 0),)]
     assert alignment_error_rate(found, known) == pytest.approx(1 - (2 + 2) / (3 + 4))
@@ -99,7 +100,8 @@ def test_translate_prints_alignments_of_its_own_words(tiny_run, translator, tmp_
     for line, (_, text, links) in zip(lines, printed, strict=True):
         for link in links.split():
             place, word = map(int, link.split("-"))
-            assert place < len(line.split()) and word < len(text.split())
+            assert place < len(line.split())
+            assert word < len(text.split())
 
 
 def test_the_alignments_of_cut_sentences_are_counted_once(tiny_run, tmp_path, capsys):
@@ -115,8 +117,6 @@ def test_the_alignments_of_cut_sentences_are_counted_once(tiny_run, tmp_path, ca
     ]
     assert main(arguments) == 0
     captured = capsys.readouterr()
-    assert (
-        captured.err.count("warning: ") == 1
-        and "warning: 1 of 1 sentences had more than 39" in captured.err
-    )
+    assert captured.err.count("warning: ") == 1
+    assert "warning: 1 of 1 sentences had more than 39" in captured.err
     assert len(captured.out.splitlines()) == 2

@@ -102,16 +102,15 @@ def test_rows_sum_to_one_and_nothing_looks_at_padding_or_ahead():
     model, source, target = small_model(), tf.constant(SOURCE), tf.constant(TARGET)
     memory, encoder = encoder_weights(model, source)
     _, decoder, cross = decoder_weights(model, target, memory, padding_mask(source))
-    assert (
-        encoder.shape == (2, 2, 2, 5, 5)
-        and decoder.shape == (2, 3, 2, 6, 6)
-        and cross.shape == (2, 3, 2, 6, 5)
-    )
+    assert encoder.shape == (2, 2, 2, 5, 5)
+    assert decoder.shape == (2, 3, 2, 6, 6)
+    assert cross.shape == (2, 3, 2, 6, 5)
     for weights in (encoder, decoder, cross):
         np.testing.assert_allclose(
             tf.reduce_sum(weights, axis=-1), np.ones(weights.shape[:-1]), atol=1e-5
         )
-    assert not encoder[1, ..., 2:].numpy().any() and not cross[1, ..., 2:].numpy().any()
+    assert not encoder[1, ..., 2:].numpy().any()
+    assert not cross[1, ..., 2:].numpy().any()
     assert not (decoder.numpy() * (1 - np.tri(6))).any()
 
 
@@ -155,7 +154,8 @@ def test_without_a_target_it_is_the_models_own_translation(translator, monkeypat
 def test_an_empty_translation_has_attention_too(translator, monkeypatch):
     monkeypatch.setattr(translator, "translate", lambda sentences: [""])
     found = attention(translator, SENTENCES[0])
-    assert found.decoder.words().rows == ("<s>",) and found.cross.words().rows == ("</s>",)
+    assert found.decoder.words().rows == ("<s>",)
+    assert found.cross.words().rows == ("</s>",)
     assert found.decoder.weights.shape == (3, 2, 1, 1)
 
 
@@ -177,7 +177,8 @@ def test_overlong_sentences_are_cut_with_one_warning(translator, tokenizer):
         UserWarning, match="1 of 1 sentences had more than 39 tokens, the model's most, and were"
     ) as caught:
         found = attention(translator, long)
-    assert len(caught) == 1 and found.source_tokens == (*expected, "</s>")
+    assert len(caught) == 1
+    assert found.source_tokens == (*expected, "</s>")
     with pytest.warns(UserWarning, match="more than 39 tokens"):
         found = attention(translator, SENTENCES[0], long)
     assert found.target_tokens == (*expected, "</s>")
@@ -252,20 +253,17 @@ def test_head_scores_of_made_up_heads():
     assert [(score.kind, score.layer, score.head) for score in scores] == [
         ("encoder", 1, n) for n in (1, 2, 3)
     ]
-    assert (
-        scores[resolves][3:] == pytest.approx((0.75, 0.25, 1, 1, 1))
-        and scores[resolves].balanced == 1
-    )
-    assert (
-        scores[first][3:] == pytest.approx((1 / 3, 1 / 6, 2 / 3, 1, 0))
-        and scores[first].balanced == 0.5
-    )
+    assert scores[resolves][3:] == pytest.approx((0.75, 0.25, 1, 1, 1))
+    assert scores[resolves].balanced == 1
+    assert scores[first][3:] == pytest.approx((1 / 3, 1 / 6, 2 / 3, 1, 0))
+    assert scores[first].balanced == 0.5
     assert scores[neither][3:] == (0, 0, 0, 0, 0)
 
 
 def test_scores_without_one_of_the_orders_say_so():
     (score, _) = head_scores([made_up("1 2 3 4 5 6 it", "1 2 3 4 5")], [6], [pair(1, 4)])
-    assert np.isnan(score.second) and score.balanced == score.first == score.accuracy
+    assert np.isnan(score.second)
+    assert score.balanced == score.first == score.accuracy
 
 
 def test_find_coreference_head_reads_the_pronouns_of_both_sides(translator):

@@ -76,7 +76,8 @@ def test_what_the_user_typed_cannot_become_html(tmp_path):
     draw_page(made_up_attention(" ".join(nasty), "x"), tmp_path / "nasty.html")
     draw_page(EXAMPLE, tmp_path / "plain.html")
     found, plain = Page(tmp_path / "nasty.html"), Page(tmp_path / "plain.html")
-    assert found.elements == plain.elements and "alert" in found.data
+    assert found.elements == plain.elements
+    assert "alert" in found.data
     assert json.loads(found.data)["kinds"]["encoder"]["pieces"]["rows"] == nasty
 
 
@@ -174,7 +175,8 @@ def test_text_from_right_to_left_is_laid_out_and_walked_from_the_right(browser, 
     browser.open((tmp_path / "page.html").as_uri())
     it, is_ = places(browser, "from")
     first, second, third = places(browser, "to")
-    assert it < is_ and first > second > third
+    assert it < is_
+    assert first > second > third
     browser.click("#kinds input[value=encoder]")
     first, second, third = places(browser, "from")
     assert first > second > third

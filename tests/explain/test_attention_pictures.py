@@ -31,9 +31,11 @@ def test_a_png_is_whole_and_alone(tmp_path, choice, word):
     path = tmp_path / "picture.png"
     draw(EXAMPLE, path, word=word, **choice)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
-    assert path.read_bytes().startswith(PNG_SIGNATURE) and path.read_bytes().endswith(PNG_END)
+    assert path.read_bytes().startswith(PNG_SIGNATURE)
+    assert path.read_bytes().endswith(PNG_END)
     pixels = matplotlib.image.imread(path)
-    assert min(pixels.shape[:2]) > 200 and pixels.min() < 0.2 < 1.0 == pixels.max()
+    assert min(pixels.shape[:2]) > 200
+    assert pixels.min() < 0.2 < 1.0 == pixels.max()
 
 
 @pytest.mark.parametrize("word", [None, "it"])
@@ -47,9 +49,8 @@ def test_heat_maps_name_every_head_and_word(tmp_path):
     draw_heads(EXAMPLE.cross.words(), tmp_path / "heads.svg")
     texts = svg_texts(tmp_path / "heads.svg")
     assert {f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2)} < set(texts)
-    assert (
-        texts.count("animal") == 2 and texts.count("Tier") == 2
-    )  # below two columns, beside two rows
+    assert texts.count("animal") == 2
+    assert texts.count("Tier") == 2
     assert "Cross-attention" in texts
 
 
@@ -62,7 +63,8 @@ def test_one_heat_map_has_the_percentages(tmp_path):
         head=1,
     )
     texts = svg_texts(tmp_path / "head.svg")
-    assert {"98", "25", "75"} <= set(texts) and "2" not in texts
+    assert {"98", "25", "75"} <= set(texts)
+    assert "2" not in texts
 
 
 def test_the_picture_of_a_word_has_its_percentages(tmp_path):
@@ -160,7 +162,8 @@ def test_a_failed_drawing_leaves_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", fail)
     with pytest.raises(OSError, match="disk full"):
         draw(EXAMPLE, path)
-    assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+    assert path.read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
@@ -188,10 +191,8 @@ def test_the_verb_draws_once(tiny_run, tmp_path, capsys):
         svg_texts(output)
     )
     drawn = output.read_bytes()
-    assert (
-        main(arguments) == 2
-        and "it.svg exists already; choose another --output" in capsys.readouterr().err
-    )
+    assert main(arguments) == 2
+    assert "it.svg exists already; choose another --output" in capsys.readouterr().err
     assert output.read_bytes() == drawn
 
 

@@ -100,13 +100,16 @@ def test_the_verb_draws_four_whole_pictures_and_overwrites_none(tiny_run, tmp_pa
     assert sorted(path.name for path in folder.iterdir()) == sorted(run_pictures.NAMES)
     for path in folder.iterdir():
         pixels = matplotlib.image.imread(path)
-        assert min(pixels.shape[:2]) > 400 and pixels[0, 0].min() == 1 and pixels.min() < 0.2
+        assert min(pixels.shape[:2]) > 400
+        assert pixels[0, 0].min() == 1
+        assert pixels.min() < 0.2
     (folder / "training.png").unlink()
     (folder / "masks.png").write_text("mine")
     before = (folder / "positions.png").stat().st_mtime_ns
     assert main(arguments) == 2
     assert "learning_rate.png exists already; choose another --output" in capsys.readouterr().err
-    assert (folder / "masks.png").read_text() == "mine" and not (folder / "training.png").exists()
+    assert (folder / "masks.png").read_text() == "mine"
+    assert not (folder / "training.png").exists()
     assert (folder / "positions.png").stat().st_mtime_ns == before
 
 
@@ -176,9 +179,8 @@ def test_the_training_ends_in_its_last_figures(tmp_path):
 def test_a_training_without_validation_is_drawn(tmp_path):
     run_pictures.draw_training(HISTORY[:1], tmp_path / "training.svg")
     texts = texts_of(tmp_path / "training.svg")
-    assert any("5.25 at the end" in text for text in texts) and not any(
-        "BLEU" in text for text in texts
-    )
+    assert any("5.25 at the end" in text for text in texts)
+    assert not any("BLEU" in text for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,8 @@ def test_the_learning_rate_has_its_peak_in_digits(tmp_path, training, expected):
     for name, history in (("new.svg", []), ("done.svg", HISTORY)):
         run_pictures.draw_learning_rate(config, history, tmp_path / name)
         texts = texts_of(tmp_path / name)
-        assert expected in texts and ("recorded, epoch by epoch" in texts) == bool(history)
+        assert expected in texts
+        assert ("recorded, epoch by epoch" in texts) == bool(history)
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])

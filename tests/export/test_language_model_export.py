@@ -57,7 +57,8 @@ def test_scores_are_the_log_probabilities_of_the_texts(answers, generator):
 
 def test_manifest_and_signatures_are_those_of_the_contract(version):
     manifest = json.loads((version / "manifest.json").read_text())
-    assert manifest["decoding"] == {"max_length": 32} and manifest["format"] == "saved_model"
+    assert manifest["decoding"] == {"max_length": 32}
+    assert manifest["format"] == "saved_model"
     assert set(manifest["parity"]) == {"continue_ids", "serving_default", "score"}
     for measured in manifest["parity"].values():
         assert measured["identical"] == measured["sentences"] >= 20
@@ -82,9 +83,9 @@ def test_without_text_only_ids_are_continued(counting_run, tmp_path):
     assert list(saved_model_writer.signatures(version)) == ["continue_ids"]
     request = ["continue_ids", {"ids": [[5] * 9, [5] * 9], "lengths": [9, 0]}]
     (found,) = parity.ask("saved_model", [version], [request])
-    assert (
-        found["lengths"][0] == 6 and max(found["lengths"]) <= 6 and found["ids"][0][:5] == [5] * 5
-    )
+    assert found["lengths"][0] == 6
+    assert max(found["lengths"]) <= 6
+    assert found["ids"][0][:5] == [5] * 5
 
 
 def test_what_a_language_model_has_not_is_refused(counting_run, tmp_path):

@@ -103,7 +103,8 @@ def test_a_compiled_model_translates_as_the_run_does_and_keeps_its_weights(
     (packed,) = cache.iterdir()
     written, when = packed.read_bytes(), packed.stat().st_mtime_ns
     assert client(static, "--weight-cache", cache, "--beam")[0] == own(translator, 3)
-    assert list(cache.iterdir()) == [packed] and packed.stat().st_mtime_ns == when
+    assert list(cache.iterdir()) == [packed]
+    assert packed.stat().st_mtime_ns == when
     packed.write_bytes(written[:1000])
     assert client(static, "--weight-cache", cache, text=["The dog."])[0] == translator.translate(
         ["The dog."], 1
@@ -123,12 +124,13 @@ def test_the_client_brings_no_tensorflow(dynamic):
 
 def test_a_long_sentence_is_cut_with_a_warning_and_a_blank_one_stays_blank(dynamic):
     found, messages, code = client(dynamic, text=["The dog " * 60, "", "The dog."])
-    assert code == 0 and found[1] == "" and found[0] and found[2]
-    assert (
-        len(messages) == 1
-        and messages[0].startswith("warning: line 1 has ")
-        and messages[0].endswith("cut to 39")
-    )
+    assert code == 0
+    assert found[1] == ""
+    assert found[0]
+    assert found[2]
+    assert len(messages) == 1
+    assert messages[0].startswith("warning: line 1 has ")
+    assert messages[0].endswith("cut to 39")
 
 
 @pytest.fixture
@@ -137,7 +139,7 @@ def copied(dynamic, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "spoil, message",
+    ("spoil", "message"),
     [
         (
             lambda folder: (folder / "model.tflite").unlink(),
@@ -169,17 +171,16 @@ def copied(dynamic, tmp_path):
 def test_the_client_says_in_one_line_what_is_wrong(copied, spoil, message):
     spoil(copied)
     found, messages, code = client(copied)
-    assert (found, code, len(messages)) == ([], 2, 1) and message in messages[0]
+    assert (found, code, len(messages)) == ([], 2, 1)
+    assert message in messages[0]
 
 
 def test_the_client_names_a_line_that_is_no_text(dynamic):
     command = [sys.executable, str(CLIENT), str(dynamic)]
     done = subprocess.run(command, input=b"The dog.\n\xff\xfe\n", capture_output=True)
-    assert (
-        done.returncode == 2
-        and b"line 2 is not UTF-8" in done.stderr
-        and b"Traceback" not in done.stderr
-    )
+    assert done.returncode == 2
+    assert b"line 2 is not UTF-8" in done.stderr
+    assert b"Traceback" not in done.stderr
 
 
 def test_packed_weights_need_a_static_file(dynamic, tmp_path):
@@ -212,7 +213,8 @@ def test_what_stands_past_the_length_does_not_matter(static, dynamic):
         name = "translate_16" if folder == static else "translate"
         rows = [[[50, 60, 70, *[fill] * (width - 3)]] for fill in (0, 3, 99)]
         found = answers(folder, [[name, {"ids": ids, "lengths": [3]}] for ids in rows])
-        assert found[0] == found[1] == found[2] and found[0]["lengths"][0] > 0
+        assert found[0] == found[1] == found[2]
+        assert found[0]["lengths"][0] > 0
 
 
 def test_every_shape_of_a_static_file_is_fixed(static):
@@ -302,10 +304,10 @@ def test_what_int8_costs_is_measured(int8, translator):
     bleu = json.loads((int8 / "manifest.json").read_text())["bleu"]
     exported = sacrebleu.corpus_bleu(client(int8, text=sources)[0], [references]).score
     run = sacrebleu.corpus_bleu(translator.translate(sources, 1), [references]).score
-    assert bleu["sentences"] == 50 and bleu["exported"] == pytest.approx(exported, abs=0.01)
-    assert bleu["run"] == pytest.approx(run, abs=0.01) and bleu["loss"] == pytest.approx(
-        run - exported, abs=0.02
-    )
+    assert bleu["sentences"] == 50
+    assert bleu["exported"] == pytest.approx(exported, abs=0.01)
+    assert bleu["run"] == pytest.approx(run, abs=0.01)
+    assert bleu["loss"] == pytest.approx(run - exported, abs=0.02)
 
 
 def test_a_matrix_that_something_else_reads_stays_as_it_is():
@@ -380,7 +382,8 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
         == ["model.tflite", "tokenizer.model"]
     )
     card = (dynamic / "README.md").read_text()
-    assert manifest["digests"]["model.tflite"] in card and "`translate_beam`" in card
+    assert manifest["digests"]["model.tflite"] in card
+    assert "`translate_beam`" in card
     assert "TF Text" not in card
     assert list(dynamic.parent.iterdir()) == [dynamic]
 
@@ -416,7 +419,7 @@ def test_a_tokenizer_that_reads_otherwise_is_refused():
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
+    ("arguments", "message"),
     [
         ({"quantize": "int4"}, "quantize='int4' is not known; choose one of none, int8, float16"),
         (
@@ -454,8 +457,5 @@ def test_an_option_of_another_format(tiny_run, tmp_path, capsys):
             "int8",
         ]
     )
-    assert (
-        code == 2
-        and "--format saved_model has no choice of quantize; leave it out"
-        in capsys.readouterr().err
-    )
+    assert code == 2
+    assert "--format saved_model has no choice of quantize; leave it out" in capsys.readouterr().err

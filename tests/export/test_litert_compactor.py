@@ -63,7 +63,9 @@ def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths):
     litert_compactor._make_constants(two_widths)
     made = {index for operator in graph.operators[:3] for index in operator.outputs}
     shapes = [tuple(two_widths.subgraphs[0].tensors[index].shape) for index in made]
-    assert (1280,) in shapes and (40, 32) in shapes and whole.buffer != 0
+    assert (1280,) in shapes
+    assert (40, 32) in shapes
+    assert whole.buffer != 0
 
 
 def test_equal_tables_are_written_once(two_widths):
@@ -72,10 +74,8 @@ def test_equal_tables_are_written_once(two_widths):
     litert_compactor.compact(two_widths)
     file = schema.Model.GetRootAs(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     one, other = file.Subgraphs(0), file.Subgraphs(1)
-    assert (
-        one.OperatorsLength() == other.OperatorsLength() >= 3
-        and one.TensorsLength() == other.TensorsLength()
-    )
+    assert one.OperatorsLength() == other.OperatorsLength() >= 3
+    assert one.TensorsLength() == other.TensorsLength()
     for number in range(one.OperatorsLength()):
         assert one.Operators(number)._tab.Pos == other.Operators(number)._tab.Pos
     for number in range(one.TensorsLength()):

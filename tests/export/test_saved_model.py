@@ -158,9 +158,9 @@ def test_ids_are_those_of_the_text(answers, translator):
     assert texts == answers["greedy"]["translation"]
     np.testing.assert_allclose(found["score"], answers["greedy"]["score"], atol=1e-4)
     for row, length in zip(found["ids"], found["lengths"], strict=True):
-        assert (
-            all(row[:length]) and not any(row[length:]) and END_ID not in row[: max(0, length - 1)]
-        )
+        assert all(row[:length])
+        assert not any(row[length:])
+        assert END_ID not in row[: max(0, length - 1)]
     assert max(found["lengths"]) == len(found["ids"][0])
 
 
@@ -215,8 +215,10 @@ def test_scores_of_nothing_and_of_too_much(answers, translator):
         answers["odd scores"]["log_prob"], answers["odd scores"]["num_tokens"], strict=True
     )
     assert nothing == (0.0, 0)
-    assert empty[0] < 0 and empty[1] == 1  # the end token alone
-    assert long[0] < 0 and long[1] == translator.max_length
+    assert empty[0] < 0
+    assert empty[1] == 1
+    assert long[0] < 0
+    assert long[1] == translator.max_length
 
 
 def test_blank_text_is_translated_by_nothing(answers, translator):
@@ -229,7 +231,8 @@ def test_blank_text_is_translated_by_nothing(answers, translator):
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_translated_like_any_other(answers, name):
     (score,) = answers[f"hostile {name}"]["score"]
-    assert score <= 0 and np.isfinite(score)
+    assert score <= 0
+    assert np.isfinite(score)
     if name in ("nothing", "blank"):
         assert answers[f"hostile {name}"]["translation"] == [""]
     assert len(answers["hostile beam"]["scores"]) == len(HOSTILE)
@@ -375,7 +378,8 @@ def test_without_text_there_is_no_text(tiny_run, tmp_path):
     version = export.saved_model(tiny_run, tmp_path, with_text=False, max_length=20)
     assert list(saved_model_writer.signatures(version)) == ["translate_ids"]
     warmup = (version / "assets.extra" / "tf_serving_warmup_requests").read_bytes()
-    assert b"translate_ids" in warmup and b"serving_default" not in warmup
+    assert b"translate_ids" in warmup
+    assert b"serving_default" not in warmup
     assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
     (found,) = parity.ask(
         "saved_model", [version], [["translate_ids", {"ids": [[50] * 90], "lengths": [90]}]]
@@ -450,7 +454,7 @@ def test_an_unfinished_run_is_not_exported(tiny_run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
+    ("arguments", "message"),
     [
         ({"dtype": "float64"}, "dtype='float64' is not known; choose one of float32, bfloat16"),
         ({"beam_size": 0}, "beam_size=0 must be at least 1"),
@@ -474,7 +478,9 @@ def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):
     code, message = command_line(
         capsys, tiny_run, "--format", "saved_model", "--output", tmp_path / "file" / "models"
     )
-    assert code == 2 and message.count("\n") == 1 and "Not a directory" in message
+    assert code == 2
+    assert message.count("\n") == 1
+    assert "Not a directory" in message
     assert (tmp_path / "file").read_text() == "kept"
 
 
@@ -499,7 +505,9 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tiny_run, tmp_path):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
     )
     lines = [line for line in done.stderr.splitlines() if line.startswith("tfformer: ")]
-    assert done.returncode == 2 and len(lines) == 1 and "cannot be written to" in lines[0]
+    assert done.returncode == 2
+    assert len(lines) == 1
+    assert "cannot be written to" in lines[0]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -62,16 +62,14 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
         translation["text"] for translation in translations
     ] == translator.tokenizers.target.decode(expected)
     assert (blank["text"], blank["ids"], blank["cut"]) == ("", [], False)
-    assert (
-        long["cut"]
-        and long["ids"]
-        and (END_ID in long["ids"] or len(long["ids"]) == translator.max_length)
-    )
+    assert long["cut"]
+    assert long["ids"]
+    assert END_ID in long["ids"] or len(long["ids"]) == translator.max_length
     assert found["typed"] == found["offline"] == translations[0]["text"]
-    assert found["origins"] == ["own"] and found["fitsAPhone"]
-    assert found["shown"]["model"].startswith("float16, ") and found["shown"]["memory"].endswith(
-        " MB"
-    )
+    assert found["origins"] == ["own"]
+    assert found["fitsAPhone"]
+    assert found["shown"]["model"].startswith("float16, ")
+    assert found["shown"]["memory"].endswith(" MB")
     assert int(found["shown"]["speed"]) > 0
 
 
@@ -87,7 +85,8 @@ def test_of_int8_the_browser_gives_the_tokens_of_python_but_for_near_ties(
     same = [
         row["ids"] == python for row, python in zip(found["translations"], expected, strict=True)
     ]
-    assert sum(same) >= len(SENTENCES) - 2 and found["shown"]["model"].startswith("int8, ")
+    assert sum(same) >= len(SENTENCES) - 2
+    assert found["shown"]["model"].startswith("int8, ")
 
 
 def other_letters(path):
@@ -97,7 +96,7 @@ def other_letters(path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "spoil, message",
+    ("spoil", "message"),
     [
         (
             lambda model: (model / "model.tflite").write_bytes(b"TFL3"),
@@ -179,7 +178,9 @@ def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_
         versions += re.findall(
             r'const VERSION = "([0-9a-f]{16})";', (folder / "service_worker.js").read_text()
         )
-    assert len(versions) == 4 and versions[0] == versions[1] and len(set(versions)) == 3
+    assert len(versions) == 4
+    assert versions[0] == versions[1]
+    assert len(set(versions)) == 3
 
 
 # --- A visit after another ------------------------------------------------------------------------------------------

@@ -42,10 +42,12 @@ def test_training_reaches_the_bits_per_byte_of_the_language(counting_run, genera
     size = (counting_run.parent / "valid.txt").stat().st_size
     least = len(lines) * math.log2(24) / size
     measured = [epoch["val_bits_per_byte"] for epoch in history if "val_bits_per_byte" in epoch]
-    assert len(measured) == 2 and least < measured[1] < 1.1 * least
+    assert len(measured) == 2
+    assert least < measured[1] < 1.1 * least
     assert generator.bits_per_byte(lines) == pytest.approx(min(measured), rel=1e-5)
     result = json.loads((counting_run / "result.json").read_text())
-    assert result["val_bits_per_byte"] == round(min(measured), 4) and "val_bleu" not in result
+    assert result["val_bits_per_byte"] == round(min(measured), 4)
+    assert "val_bleu" not in result
 
 
 def test_log_prob_is_the_sum_over_the_pieces_and_the_end_in_any_batch(generator, lines):
@@ -87,7 +89,8 @@ def test_greedy_counts_on_from_any_prefix(generator):
         assert text.startswith(prefix)
         words = text.split()
         first = NUMBERS.index(words[0])
-        assert words == NUMBERS[first : first + len(words)] and 2 <= len(words) <= 4
+        assert words == NUMBERS[first : first + len(words)]
+        assert 2 <= len(words) <= 4
         ids, given = ([*generator.tokenizer.encode([part])[0]] for part in (text, prefix))
         assert score == pytest.approx(
             stepwise(generator, [*ids, END_ID], first=len(given)), abs=1e-3
@@ -99,9 +102,8 @@ def test_a_continuation_is_the_same_alone_and_beside_longer_and_shorter_prefixes
     together = generator.complete(prefixes)
     for prefix, continuation in zip(prefixes, together, strict=True):
         [alone] = generator.complete([prefix])
-        assert alone.text == continuation.text and alone.score == pytest.approx(
-            continuation.score, abs=1e-4
-        )
+        assert alone.text == continuation.text
+        assert alone.score == pytest.approx(continuation.score, abs=1e-4)
     assert [c.text for c in generator.complete(prefixes, batch_size=2)] == [
         c.text for c in together
     ]
@@ -123,7 +125,8 @@ def test_continuing_equals_recomputing_every_prefix():
             logits = model(np.array([expected]))[0, -1].numpy().astype(np.float64)
             expected.append(int(logits.argmax()))
             nats += logits.max() - np.log(np.exp(logits).sum())
-        assert ids.numpy()[:length].tolist() == expected[1:] and not ids.numpy()[length:].any()
+        assert ids.numpy()[:length].tolist() == expected[1:]
+        assert not ids.numpy()[length:].any()
         assert float(score) == pytest.approx(nats, abs=1e-4)
 
 

@@ -132,7 +132,9 @@ def test_forced_scores_of_blank_and_overlong_sentences(translator, sentences):
         nothing, empty, long = translator.score(
             ["  ", sentences[0], sentences[0]], ["x", "", " ".join(sentences)]
         )
-    assert nothing.tokens == () and nothing.log_prob == 0 and np.isnan(nothing.perplexity)
+    assert nothing.tokens == ()
+    assert nothing.log_prob == 0
+    assert np.isnan(nothing.perplexity)
     assert empty.tokens == ("</s>",)
     np.testing.assert_allclose(
         empty.log_probs, numpy_log_probs(translator, sentences[0], ""), atol=1e-3

@@ -171,10 +171,8 @@ def test_model_survives_its_config(tie):
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_trains_with_float32_variables_and_log_probs(policy):
     model, full = small(dtype=policy, num_layers=1), small(num_layers=1)
-    assert (
-        model(READ).dtype == policy.removeprefix("mixed_")
-        and model.log_prob(ROWS).dtype == tf.float32
-    )
+    assert model(READ).dtype == policy.removeprefix("mixed_")
+    assert model.log_prob(ROWS).dtype == tf.float32
     assert {variable.dtype for variable in model.variables} == {"float32"}
     np.testing.assert_allclose(model.log_prob(ROWS), full.log_prob(ROWS), rtol=0.05)
     model.compile(keras.optimizers.Adam(1e-3), tfformer.SmoothedCrossEntropy(), jit_compile=False)

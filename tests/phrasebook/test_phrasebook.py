@@ -159,7 +159,9 @@ def test_no_source_sentence_occurs_twice_in_any_splits(everything):
 
 def test_combinations_of_words_are_held_out(corpus):
     train, valid, test = ({pair.combination for pair in corpus[split]} for split in SPLITS)
-    assert train.isdisjoint(valid) and train.isdisjoint(test) and valid.isdisjoint(test)
+    assert train.isdisjoint(valid)
+    assert train.isdisjoint(test)
+    assert valid.isdisjoint(test)
 
 
 def test_every_word_of_valid_and_test_is_in_train(corpus):
@@ -290,10 +292,12 @@ def test_the_pronoun_has_the_gender_of_its_antecedent_and_not_of_the_other_noun(
             target[links[noun]] for noun in (pair.antecedent, pair.distractor)
         )
         it, pronoun = pair.pronoun
-        assert source[it] == "it" and links[it] == pronoun
+        assert source[it] == "it"
+        assert links[it] == pronoun
         assert target[pronoun] == PRONOUN_OF_NOUN[antecedent] != PRONOUN_OF_NOUN[distractor]
         antecedents[target[pronoun], pair.antecedent < pair.distractor] += 1
-    assert len(antecedents) == 6 and min(antecedents.values()) > 200
+    assert len(antecedents) == 6
+    assert min(antecedents.values()) > 200
 
 
 def test_an_unknown_split_is_named_with_the_known_ones():
@@ -316,7 +320,8 @@ def test_write_leaves_what_is_there_alone(tmp_path):
     (tmp_path / "valid.de").write_text("mine")
     with pytest.raises(FileExistsError, match=r"valid\.de exists already .* choose another folder"):
         phrasebook.write(tmp_path)
-    assert os.listdir(tmp_path) == ["valid.de"] and (tmp_path / "valid.de").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["valid.de"]
+    assert (tmp_path / "valid.de").read_text() == "mine"
 
 
 def test_write_leaves_no_half_file(tmp_path, monkeypatch):

@@ -107,20 +107,22 @@ def feed_forward(weights, x):
 def expected(tour) -> dict[str, list[np.ndarray]]:
     """Each printed step, computed again."""
     _, _, weights = tour
-    E, encoder, decoder = weights["E"], weights["encoder"], weights["decoder"]
-    x = 2 * E[SOURCE] + encoding()
+    embeddings = weights["E"]
+    encoder = weights["encoder"]
+    decoder = weights["decoder"]
+    x = 2 * embeddings[SOURCE] + encoding()
     a = attend(encoder, "self_attention", x, x)
     x2, e = norm(x + a["output"]), {}
     e["inner"], e["outer"] = feed_forward(encoder, x2)
     memory = norm(x2 + e["outer"])
-    y = 2 * E[TARGET] + encoding()
+    y = 2 * embeddings[TARGET] + encoding()
     b = attend(decoder, "self_attention", y, y, LOOK_AHEAD)
     y2 = norm(y + b["output"])
     c = attend(decoder, "cross_attention", y2, memory)
     y3, d = norm(y2 + c["output"]), {}
     d["inner"], d["outer"] = feed_forward(decoder, y3)
     y4 = norm(y3 + d["outer"])
-    logits = y4 @ E.T
+    logits = y4 @ embeddings.T
     p = softmax(logits)
     smoothed = np.full((3, 8), 0.1 / 8)
     smoothed[range(3), LABELS] += 0.9
@@ -130,8 +132,8 @@ def expected(tour) -> dict[str, list[np.ndarray]]:
         return [attention[name] for attention in (a, b, c)]
 
     return {
-        "E, the embedding of each word": [E],
-        "E[id] * sqrt(4)": [2 * E[SOURCE]],
+        "E, the embedding of each word": [embeddings],
+        "E[id] * sqrt(4)": [2 * embeddings[SOURCE]],
         "PE: sin(pos), cos(pos), sin(pos/100), cos(pos/100)": [encoding()],
         "x = E[id] * sqrt(d_model) + PE": [x],
         "W_Q": of_each_attention("w_q"),
@@ -235,13 +237,11 @@ def test_beam_search_finds_the_likeliest_of_all_and_greedy_search_does_not(tour)
         variables["greedy"],
         variables["beam"],
     )
-    assert beam == ["ich", "schlafe", "</s>"] and beam_probability == pytest.approx(
-        np.exp(rows[best]), abs=1e-3
-    )
+    assert beam == ["ich", "schlafe", "</s>"]
+    assert beam_probability == pytest.approx(np.exp(rows[best]), abs=1e-3)
     ids = [variables["WORDS"].index(word) for word in greedy]
-    assert greedy[0] == "schlafe" and greedy_probability == pytest.approx(
-        np.exp(log_prob(model, ids)), abs=1e-3
-    )
+    assert greedy[0] == "schlafe"
+    assert greedy_probability == pytest.approx(np.exp(log_prob(model, ids)), abs=1e-3)
     assert greedy_probability < beam_probability - 0.03
     assert f"finds  ich schlafe </s>  with probability {beam_probability:.2f}" in text
 

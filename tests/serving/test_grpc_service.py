@@ -39,10 +39,8 @@ def test_grpc_answers_what_rest_does(stub):
     np.testing.assert_allclose(
         tf.make_ndarray(response.outputs["score"]), [-1 / 3, -2 / 3], rtol=1e-6
     )
-    assert (
-        response.model_spec.version.value == 10
-        and response.model_spec.signature_name == "serving_default"
-    )
+    assert response.model_spec.version.value == 10
+    assert response.model_spec.signature_name == "serving_default"
     for chosen in ({"version": 9}, {"label": "stable"}):
         response = stub.Predict(predict_request(text=["a"], **chosen))
         assert tf.make_ndarray(response.outputs["translation"])[0] == b"v9: a"
@@ -57,10 +55,8 @@ def test_grpc_metadata_holds_the_signatures(stub):
     request = get_model_metadata_pb2.GetModelMetadataRequest(**fields)
     response = stub.GetModelMetadata(request)
     signatures = get_model_metadata_pb2.SignatureDefMap()
-    assert (
-        response.metadata["signature_def"].Unpack(signatures)
-        and response.model_spec.version.value == 10
-    )
+    assert response.metadata["signature_def"].Unpack(signatures)
+    assert response.model_spec.version.value == 10
     assert signatures.signature_def["score"].inputs["source"].dtype == tf.string.as_datatype_enum
     del request.metadata_field[:]
     with pytest.raises(grpc.RpcError, match="metadata_field must be signature_def"):
@@ -114,7 +110,8 @@ NO_TENSOR = ("INVALID_ARGUMENT", "is not a tensor")
 def test_grpc_refuses_with_code_and_reason(stub, request_arguments, code, message):
     with pytest.raises(grpc.RpcError) as caught:
         stub.Predict(predict_request(**request_arguments))
-    assert caught.value.code().name == code and message in caught.value.details()
+    assert caught.value.code().name == code
+    assert message in caught.value.details()
     assert stub.Predict(predict_request(text=["a"])).outputs["translation"].string_val == [
         b"v10: a"
     ]

@@ -57,11 +57,13 @@ def test_a_served_run_gives_the_translators_own_through_both_clients(tiny_run):
         hostile = [{"b64": "VGhlIP8gZG9nIMM="}, "The \x00 dog.", "x" * 1_000_000, "漢" * 200_000]
         for sentence in hostile:
             status, answer = ask(server, "echo:predict", {"instances": [sentence]})
-            assert status == 200 and isinstance(answer["predictions"][0]["translation"], str)
+            assert status == 200
+            assert isinstance(answer["predictions"][0]["translation"], str)
         status, answer = ask(
             server, "echo:predict", IDS | {"inputs": {"ids": [[10**9]], "lengths": [1]}}
         )
-        assert status == 400 and "1000000000" in answer["error"]
+        assert status == 400
+        assert "1000000000" in answer["error"]
         nothing = {"ids": [[]], "lengths": [0], "score": [0.0]}
         empty = IDS | {"inputs": {"ids": [[]], "lengths": [0]}}
         assert ask(server, "echo:predict", empty) == (200, {"outputs": nothing})
@@ -126,20 +128,21 @@ def test_status_and_metadata_have_tensorflow_servings_form(server):
     assert ask(server, "echo") == (200, {"model_version_status": states})
     assert ask(server, "echo/versions/9") == (200, {"model_version_status": states[1:]})
     status, answer = ask(server, "echo/metadata")
-    assert status == 200 and answer["model_spec"] == {
+    assert status == 200
+    assert answer["model_spec"] == {
         "name": "echo",
         "signature_name": "",
         "version": "10",
     }
     signature = answer["metadata"]["signature_def"]["signature_def"]["translate_ids"]
     ids = signature["inputs"]["ids"]
-    assert ids["dtype"] == "DT_INT32" and [dim["size"] for dim in ids["tensor_shape"]["dim"]] == [
+    assert ids["dtype"] == "DT_INT32"
+    assert [dim["size"] for dim in ids["tensor_shape"]["dim"]] == [
         "-1",
         "-1",
     ]
-    assert (
-        signature["method_name"] == "tensorflow/serving/predict" and "score" in signature["outputs"]
-    )
+    assert signature["method_name"] == "tensorflow/serving/predict"
+    assert "score" in signature["outputs"]
 
 
 # What nobody should send
@@ -233,7 +236,9 @@ BAD = {
 def test_a_bad_request_is_answered_with_its_reason(server, name):
     body, status, message = BAD[name]
     found, answer = ask(server, "echo:predict", body)
-    assert found == status and set(answer) == {"error"} and message in answer["error"], answer
+    assert found == status, answer
+    assert set(answer) == {"error"}
+    assert message in answer["error"]
     assert ask(server, "echo:predict", {"instances": ["a"]})[0] == 200
 
 
@@ -246,9 +251,11 @@ def test_a_compressed_body_is_read_and_has_the_same_limits(server):
         == "v10: a"
     )
     status, answer = ask_compressed(gzip.compress(b" " * 100_000_000))
-    assert status == 413 and "more than 2097152 bytes" in answer["error"]
+    assert status == 413
+    assert "more than 2097152 bytes" in answer["error"]
     status, answer = ask_compressed(b"no gzip")
-    assert status == 400 and "the body cannot be read" in answer["error"]
+    assert status == 400
+    assert "the body cannot be read" in answer["error"]
 
 
 @pytest.mark.parametrize(
@@ -264,7 +271,8 @@ def test_a_compressed_body_is_read_and_has_the_same_limits(server):
 )
 def test_a_bad_path_is_answered_with_its_reason(server, path, status, message):
     found, answer = ask(server, path, {"instances": ["a"]})
-    assert found == status and message in answer["error"]
+    assert found == status
+    assert message in answer["error"]
 
 
 def test_good_requests_are_unharmed_by_many_others_and_by_bad_ones(server):
@@ -282,7 +290,8 @@ def test_good_requests_are_unharmed_by_many_others_and_by_bad_ones(server):
     with ThreadPoolExecutor(24) as threads:
         refused = threads.map(lambda body: ask(server, "echo:predict", body)[0], bad)
         by_ids = threads.map(check_ids, range(40))
-        assert all(threads.map(check, plain)) and all(by_ids)
+        assert all(threads.map(check, plain))
+        assert all(by_ids)
         assert list(refused) == [status for _, status, _ in BAD.values()]
 
 
@@ -334,7 +343,8 @@ def test_a_full_queue_refuses_and_recovers(monkeypatch):
             waiting = [asyncio.create_task(predict(text)) for text in ("b", "c")]
             await asyncio.sleep(0.2)
             status, answer = await predict("d")
-            assert status == 503 and "2 sentences are waiting; try again later" in answer["error"]
+            assert status == 503
+            assert "2 sentences are waiting; try again later" in answer["error"]
             go_on.set()
             answers = await asyncio.gather(running, *waiting)
             assert answers == [(200, {"predictions": [text]}) for text in "abc"]
@@ -353,7 +363,8 @@ def test_a_mistake_of_the_server_is_answered_with_500_and_not_its_end(caplog):
         async with TestClient(TestServer(serving.application(model))) as client:
             for _ in range(2):
                 async with client.get("/v1/models/broken") as response:
-                    assert response.status == 500 and "mistake" in (await response.json())["error"]
+                    assert response.status == 500
+                    assert "mistake" in (await response.json())["error"]
 
     asyncio.run(scenario())
     assert "a mistake" in caplog.text

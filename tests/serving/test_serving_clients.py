@@ -39,7 +39,8 @@ GOOD = (
 def test_the_client_tries_again_where_it_may():
     with scripted_server((0, 503, {"error": "full"}), (0, 429, {}), GOOD) as (address, requests):
         done = run_client("rest", address)
-    assert done.stdout == b"eins\nzwei\n" and done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b"eins\nzwei\n"
     assert (
         requests
         == [{"signature_name": "serving_default", "instances": [{"text": "one"}, {"text": "two"}]}]
@@ -51,11 +52,11 @@ def test_the_client_tries_again_where_it_may():
 def test_the_client_does_not_try_again_where_it_may_not(status):
     with scripted_server((0, status, {"error": "the reason"})) as (address, requests):
         done = run_client("rest", address)
-    assert done.returncode == 1 and done.stdout == b"" and len(requests) == 1
-    assert (
-        f"answered {status}: the reason".encode() in done.stderr
-        and len(done.stderr.splitlines()) == 1
-    )
+    assert done.returncode == 1
+    assert done.stdout == b""
+    assert len(requests) == 1
+    assert f"answered {status}: the reason".encode() in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -66,11 +67,9 @@ def test_the_client_keeps_its_deadline(answer, tries):
         start = time.monotonic()
         done = run_client("rest", address, "--deadline", "1")
         assert time.monotonic() - start < 10
-    assert (
-        done.returncode == 1
-        and b"no answer within 1 seconds" in done.stderr
-        and len(requests) >= tries
-    )
+    assert done.returncode == 1
+    assert b"no answer within 1 seconds" in done.stderr
+    assert len(requests) >= tries
 
 
 def test_the_client_names_what_it_cannot_send_or_reach():
@@ -78,7 +77,8 @@ def test_the_client_names_what_it_cannot_send_or_reach():
         assert b"something else than translations" in run_client("rest", address).stderr
         command = [sys.executable, str(CLIENTS["rest"]), address, "echo"]
         done = subprocess.run(command, input=b"one\n\xff\n", capture_output=True)
-        assert done.returncode == 1 and b"line 2 is not UTF-8" in done.stderr
+        assert done.returncode == 1
+        assert b"line 2 is not UTF-8" in done.stderr
         assert (
             b"--batch-size 0 must be at least 1"
             in run_client("rest", address, "--batch-size", "0").stderr
@@ -99,9 +99,8 @@ def test_clients_choose_versions_and_labels(server):
     )
     assert run_client("grpc", server.grpc, "--label", "stable", "--beam").stdout == b"ONE\nTWO\n"
     refused = run_client("rest", server.rest, "--version", "8")
-    assert (
-        refused.returncode == 1 and b"answered 404: model 'echo' has no version 8" in refused.stderr
-    )
+    assert refused.returncode == 1
+    assert b"answered 404: model 'echo' has no version 8" in refused.stderr
 
 
 def test_the_clients_say_in_one_line_what_cannot_be_sent(server):
@@ -109,11 +108,11 @@ def test_the_clients_say_in_one_line_what_cannot_be_sent(server):
         refused = run_client(
             name, getattr(server, name), "--batch-size", "1", text="one\n" + "x" * 3_000_000
         )
-        assert refused.returncode == 1 and refused.stdout == b"v10: one\n"
+        assert refused.returncode == 1
+        assert refused.stdout == b"v10: one\n"
         *imports, line = refused.stderr.splitlines()
-        assert b"after 1 lines: " in line and not any(
-            CLIENTS[name].name.encode() in other for other in imports
-        )
+        assert b"after 1 lines: " in line
+        assert not any(CLIENTS[name].name.encode() in other for other in imports)
 
 
 @pytest.mark.slow
@@ -135,18 +134,14 @@ def test_the_grpc_client_tries_again_and_keeps_its_deadline():
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:
-        assert (
-            run_client("grpc", address).stdout == b"eins\nzwei\n"
-            and calls == [[b"one", b"two"]] * 3
-        )
+        assert run_client("grpc", address).stdout == b"eins\nzwei\n"
+        assert calls == [[b"one", b"two"]] * 3
         done = run_client("grpc", address, "--deadline", "1")
     finally:
         server.stop(0)
-    assert (
-        done.returncode == 1
-        and b"no answer within 1 seconds" in done.stderr
-        and b"not yet" in done.stderr
-    )
+    assert done.returncode == 1
+    assert b"no answer within 1 seconds" in done.stderr
+    assert b"not yet" in done.stderr
 
 
 @pytest.mark.slow
@@ -177,7 +172,8 @@ def test_a_client_outlives_a_server_that_is_killed_and_started_again(name, tmp_p
         server = start_server(tmp_path / "echo", ports=ports)
         assert client.stdout.readline() == b"v1: two\n"
         send(b"three\n")
-        assert client.communicate()[0] == b"v1: three\n" and client.returncode == 0
+        assert client.communicate()[0] == b"v1: three\n"
+        assert client.returncode == 0
     server.process.kill()
     server.process.wait()
 
@@ -204,9 +200,11 @@ def test_the_clients_need_what_they_say():
 def test_the_smoke_test_passes_here_and_fails_elsewhere(server):
     command = ["sh", str(SERVING / "smoke_test.sh"), server.rest]
     done = subprocess.run([*command, "echo"], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0 and done.stdout.endswith("all is well\n"), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("all is well\n")
     failed = subprocess.run([*command, "none"], capture_output=True, text=True, timeout=120)
-    assert failed.returncode == 1 and "FAILED: none gave 404" in failed.stderr
+    assert failed.returncode == 1
+    assert "FAILED: none gave 404" in failed.stderr
 
 
 def test_the_configuration_is_what_tensorflow_serving_reads():
@@ -215,7 +213,8 @@ def test_the_configuration_is_what_tensorflow_serving_reads():
         text, model_server_config_pb2.ModelServerConfig()
     ).model_config_list.config[0]
     versions = list(model.model_version_policy.specific.versions)
-    assert versions == [1, 2] and dict(model.version_labels) == {"stable": 1, "canary": 2}
+    assert versions == [1, 2]
+    assert dict(model.version_labels) == {"stable": 1, "canary": 2}
     service = yaml.safe_load((SERVING / "compose.yaml").read_text(encoding="utf-8"))["services"][
         "serving"
     ]
@@ -224,13 +223,12 @@ def test_the_configuration_is_what_tensorflow_serving_reads():
         argument in script
         for argument in [*service["command"], service["image"], *service["ports"]]
     )
-    assert (
-        service["volumes"][0].endswith(f":{model.base_path}:ro")
-        and f":{model.base_path}:ro" in script
-    )
+    assert service["volumes"][0].endswith(f":{model.base_path}:ro")
+    assert f":{model.base_path}:ro" in script
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     kserve = yaml.safe_load((SERVING / "inference_service.yaml").read_text(encoding="utf-8"))
-    assert kserve["kind"] == "InferenceService" and kserve["metadata"]["name"] == model.name
+    assert kserve["kind"] == "InferenceService"
+    assert kserve["metadata"]["name"] == model.name
     assert (
         service["image"]
         == f"tensorflow/serving:{kserve['spec']['predictor']['model']['runtimeVersion']}"
@@ -241,4 +239,5 @@ def test_run_server_wants_two_versions(tmp_path):
     done = subprocess.run(
         ["sh", str(SERVING / "run_server.sh"), str(tmp_path)], capture_output=True, text=True
     )
-    assert done.returncode == 2 and "versions 1 and 2" in done.stderr
+    assert done.returncode == 2
+    assert "versions 1 and 2" in done.stderr

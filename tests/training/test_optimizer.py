@@ -27,7 +27,8 @@ def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings():
         0.99
     )  # Keras averages at each of the three steps
     decayed = new_optimizer(recipe(optimizer="adamw", weight_decay=0.1))
-    assert isinstance(decayed, keras.optimizers.AdamW) and decayed.weight_decay == 0.1
+    assert isinstance(decayed, keras.optimizers.AdamW)
+    assert decayed.weight_decay == 0.1
     muon = new_optimizer(recipe(optimizer="muon", weight_decay=0.1, clip_norm=0.5))
     assert (muon.weight_decay, muon.adam_weight_decay, muon.global_clipnorm) == (0.1, 0.1, 0.5)
     assert (muon.adam_beta_1, muon.adam_beta_2, muon.epsilon) == (0.9, 0.98, 1e-9)
@@ -65,7 +66,8 @@ def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_th
         [matrix, vector],
     )
     singular_values = np.linalg.svd(matrix.numpy(), compute_uv=False) / (0.2 * 24**0.5 * 0.01)
-    assert singular_values.min() > 0.6 and singular_values.max() < 1.3
+    assert singular_values.min() > 0.6
+    assert singular_values.max() < 1.3
     np.testing.assert_allclose(np.abs(vector.numpy()), 0.01, rtol=1e-4)
 
 
@@ -100,7 +102,8 @@ def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(
 def test_a_saved_muon_is_loaded_as_it_was():
     muon = new_optimizer(recipe(optimizer="muon", dtype="mixed_bfloat16", weight_decay=0.1))
     loaded = keras.optimizers.deserialize(keras.optimizers.serialize(muon))
-    assert type(loaded) is type(muon) and loaded.get_config() == muon.get_config()
+    assert type(loaded) is type(muon)
+    assert loaded.get_config() == muon.get_config()
     assert loaded.matmul_dtype == "bfloat16"
 
 

@@ -102,9 +102,10 @@ def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(
     corpus, whole, tmp_path, monkeypatch
 ):
     config, steps = full_config(corpus), RunDirectory(whole).history()[0]["step"]
-    with monkeypatch.context() as patch, pytest.raises(Kill):
+    with monkeypatch.context() as patch:
         kill_at(patch, steps + steps // 2)
-        train(config, tmp_path / "run", report=silent)
+        with pytest.raises(Kill):
+            train(config, tmp_path / "run", report=silent)
     assert len(losses(tmp_path / "run")) == 1
     train(config, tmp_path / "run", resume=True, report=silent)
     np.testing.assert_allclose(losses(tmp_path / "run"), losses(whole), rtol=1e-6)
@@ -295,9 +296,10 @@ def test_a_longer_recipe_resumes_a_finished_run_and_another_recipe_does_not(corp
 def test_a_run_killed_in_its_first_epoch_resumes_from_its_beginning(
     corpus, whole, tmp_path, monkeypatch
 ):
-    with monkeypatch.context() as patch, pytest.raises(Kill):
+    with monkeypatch.context() as patch:
         kill_at(patch, 3)
-        train(full_config(corpus), tmp_path / "run", report=silent)
+        with pytest.raises(Kill):
+            train(full_config(corpus), tmp_path / "run", report=silent)
     train(full_config(corpus), tmp_path / "run", resume=True, report=silent)
     np.testing.assert_allclose(losses(tmp_path / "run"), losses(whole), rtol=1e-6)
 
@@ -308,16 +310,16 @@ def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, who
     values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
     values["tokenizer"] = {"vocab_size": 30, "model_type": "bpe"}
     values["model"]["dropout"] = 0.3
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Kill):
+    with pytest.MonkeyPatch.context() as patch:
         kill_at(patch, 3)
-        train(Config.from_dict(values), tmp_path / "tuned", init_from=whole, report=silent)
+        with pytest.raises(Kill):
+            train(Config.from_dict(values), tmp_path / "tuned", init_from=whole, report=silent)
     resumed = RunDirectory(tmp_path / "tuned").config()
     train(resumed, tmp_path / "tuned", resume=True, report=silent)
     before, after = Translator.load(whole), Translator.load(tmp_path / "tuned")
     assert after.tokenizers.source.digest == before.tokenizers.source.digest
-    assert (
-        resumed.tokenizer == RunDirectory(whole).config().tokenizer and resumed.model.dropout == 0.3
-    )
+    assert resumed.tokenizer == RunDirectory(whole).config().tokenizer
+    assert resumed.model.dropout == 0.3
     for old, new in zip(
         before.model.trainable_variables, after.model.trainable_variables, strict=True
     ):
@@ -351,13 +353,13 @@ def test_a_language_model_trains_resumes_and_keeps_its_best_weights_like_a_trans
     result = train(config, tmp_path / "whole", report=silent)
     history = RunDirectory(tmp_path / "whole").history()
     bits = [epoch["val_bits_per_byte"] for epoch in history]
-    assert (
-        bits == sorted(bits, reverse=True) and bits[-1] < bits[0]
-    )  # each epoch is better than the one before
+    assert bits == sorted(bits, reverse=True)
+    assert bits[-1] < bits[0]
     assert (result["best_epoch"], result["val_bits_per_byte"]) == (3, round(bits[-1], 4))
-    with monkeypatch.context() as patch, pytest.raises(Kill):
+    with monkeypatch.context() as patch:
         kill_at(patch, history[0]["step"] + 2)
-        train(config, tmp_path / "run", report=silent)
+        with pytest.raises(Kill):
+            train(config, tmp_path / "run", report=silent)
     train(config, tmp_path / "run", resume=True, report=silent)
     np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=1e-6)
     resumed = [epoch["val_bits_per_byte"] for epoch in RunDirectory(tmp_path / "run").history()]
@@ -444,7 +446,8 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
     model = training._compiled_model(
         config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), vocabularies
     )
-    assert model.loss.label_smoothing == 0.2 and model.dtype_policy.name == "mixed_bfloat16"
+    assert model.loss.label_smoothing == 0.2
+    assert model.dtype_policy.name == "mixed_bfloat16"
     paper = {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0}
     for values, expected in (({}, 0.005 * 9 / 20), (paper, 2 * 32**-0.5 * 9 * 20**-1.5)):
         train(config_for(corpus, epochs=1, **values), tmp_path / str(expected), report=silent)
@@ -485,9 +488,10 @@ def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kep
         validation.evaluation, "scores", lambda *texts: {"bleu": next(scripted), "chrf": 0.0}
     )
     config = config_for(corpus, epochs=5, validate_every=2)
-    with monkeypatch.context() as patch, pytest.raises(Kill):
+    with monkeypatch.context() as patch:
         kill_at(patch, 4 * 8 + 2)
-        train(config, tmp_path / "run", report=silent)
+        with pytest.raises(Kill):
+            train(config, tmp_path / "run", report=silent)
     run = RunDirectory(tmp_path / "run")
     best = run.weights.read_bytes()
     assert [epoch.get("val_bleu") for epoch in run.history()] == [None, 5.0, None, 9.0]
@@ -504,9 +508,10 @@ def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, tmp_path):
 
 def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_path, monkeypatch):
     config = config_for(corpus, epochs=4, validate_every=4)
-    with monkeypatch.context() as patch, pytest.raises(Kill):
+    with monkeypatch.context() as patch:
         kill_at(patch, 2 * 8 + 1)
-        train(config, tmp_path / "run", report=silent)
+        with pytest.raises(Kill):
+            train(config, tmp_path / "run", report=silent)
     with pytest.raises(
         ValueError, match=r"the recipe ends .*run before its first validation; give it more epochs"
     ):
@@ -532,7 +537,8 @@ def test_what_is_dropped_and_padded_is_reported(corpus, tmp_path):
     values["data"]["max_length"] = 8
     train(Config.from_dict(values), tmp_path / "run", report=lines.append)
     text = "\n".join(lines)
-    assert "for a side of more than 8 tokens" in text and "% padding" in text
+    assert "for a side of more than 8 tokens" in text
+    assert "% padding" in text
 
 
 @pytest.mark.parametrize(
