@@ -1,0 +1,105 @@
+"""The pages of the site that stand elsewhere in the repository, and links that hold in both places.
+
+mkdocs calls `on_files` and `on_page_markdown` (mkdocs.yml, `hooks`). A page is written once, beside the code that it
+tells of, with links that lead from file to file; on the site they lead from page to page. A link to a file that is no
+page becomes plain text there, and a link to nothing is a warning, with which `--strict` fails.
+"""
+
+import json
+import logging
+import posixpath
+import re
+from pathlib import Path
+
+import griffe
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+STANDS_AT = {  # page or picture of the site -> file of the repository
+    "index.md": "README.md",
+    "exports.md": "export/README.md",
+    "serving.md": "export/serving/README.md",
+    "on_device.md": "export/on_device/README.md",
+    "benchmarks.md": "scripts/benchmarks/RESULTS.md",
+    "multi30k.md": "scripts/multi30k/RESULTS.md",
+    "curve.png": "scripts/multi30k/curve.png",
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
+    "changelog.md": "CHANGELOG.md",
+}
+NOTEBOOK = "docs/tour.ipynb"
+
+FENCED = re.compile(r"^(```.*?^```)$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"(!?)\[([^\]\[]*)\]\(([^)\s]+)\)")
+
+log = logging.getLogger("mkdocs.hooks.docs_pages")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages and pictures that stand outside docs/, and the notebook as a page."""
+    for page, path in STANDS_AT.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
+    notebook = json.loads((ROOT / NOTEBOOK).read_text(encoding="utf-8"))
+    files.append(File.generated(config, "tour.md", content=notebook_page(notebook)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead every relative link outside code blocks to a page of the site."""
+    page_path = page.file.src_uri
+    parts = FENCED.split(markdown)
+    parts[::2] = [LINK.sub(lambda link: _on_site(link, page_path), text) for text in parts[::2]]
+    return "".join(parts)
+
+
+def notebook_page(notebook: dict) -> str:
+    """Return a notebook's cells as Markdown: text, code blocks, and output blocks below them."""
+    parts = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        parts.append(f"```python\n{source}\n```")
+        printed = "".join("".join(output["text"]) for output in cell["outputs"])
+        if printed:
+            parts.append(f"```text\n{printed.strip(chr(10))}\n```")
+    return "\n\n".join(parts)
+
+
+def repository_path(page_path: str) -> str:
+    """Return the file of the repository that a page, such as `serving.md`, is made of."""
+    if page_path == "tour.md":
+        return NOTEBOOK
+    return STANDS_AT.get(page_path, f"docs/{page_path}")
+
+
+def _on_site(link: re.Match, page_path: str) -> str:
+    """Return one Markdown link as it reads on the site."""
+    picture, text, address = link.groups()
+    if re.match(r"\w+:|#", address):
+        return link[0]
+    path, _, anchor = address.partition("#")
+    folder = posixpath.dirname(repository_path(page_path))
+    target = posixpath.normpath(posixpath.join(folder, path))
+    if not (ROOT / target).exists():
+        log.warning("%s links to %s, which is not there", repository_path(page_path), address)
+        return link[0]
+    pages = {file: page for page, file in STANDS_AT.items()} | {NOTEBOOK: "tour.md"}
+    default = target.removeprefix("docs/") if target.startswith("docs/") else None
+    on_site = pages.get(target, default)
+    if on_site is None:
+        return text
+    relative = posixpath.relpath(on_site, posixpath.dirname(page_path) or ".")
+    return f"{picture}[{text}]({relative}{'#' * bool(anchor)}{anchor})"
+
+
+class Examples(griffe.Extension):
+    """Read the section `Example:` of a docstring as griffe reads `Examples:`, with its prompts as code."""
+
+    def on_object(self, *, obj: griffe.Object, **_: object) -> None:
+        if obj.docstring:
+            text = obj.docstring.value
+            obj.docstring.value = re.sub("^Example:$", "Examples:", text, flags=re.MULTILINE)
