@@ -9,6 +9,7 @@ result.json         written last: the training has finished
 tensorboard/        the same figures and sample texts for TensorBoard
 """
 
+import functools
 import json
 import zipfile
 from collections.abc import Iterator
@@ -43,6 +44,8 @@ class Tokenizers:
 
 Model = Transformer | LanguageModel
 
+CONFIG = "config.json"
+
 WHAT_IT_IS = {
     "encoder-decoder": "a translation model, for `tfformer translate`",
     "decoder": "a language model, for `tfformer generate`",
@@ -60,86 +63,138 @@ def new_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str = "float32
     )
 
 
-class RunDirectory:
-    """A folder with one training in it. Every file is replaced whole; nothing else in the folder is touched."""
+@dataclass(frozen=True)
+class Run:
+    """An opened run directory: its recipe is read once, and the run is handed down.
 
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
-        self._config = self.path / "config.json"
-        self.weights = self.path / "best.weights.h5"
-        self.resume_state = self.path / "resume.npz"
-        self.metrics = self.path / "metrics.jsonl"
-        self.result = self.path / "result.json"
-        self.tensorboard = self.path / "tensorboard"
+    Every file of it is replaced whole; nothing else in the folder is touched.
+
+    Example:
+        >>> Run.open("no/such/folder")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        FileNotFoundError: no/such/folder is not a run directory: it has no config.json; ...
+    """
+
+    path: Path
+    config: Config
+    digests: dict[str, str]  # SHA-256 of "source" and "target" tokenizer and of the "text"
 
     @classmethod
-    def open(cls, path: str | Path) -> "RunDirectory":
-        """An existing run; FileNotFoundError if there is none."""
-        run = cls(path)
-        if not run._config.is_file():
+    def open(cls, path: str | Path) -> "Run":
+        """Open an existing run.
+
+        Args:
+            path: The `--run-dir` of a training, finished or not.
+
+        Returns:
+            The run, with its recipe and digests.
+
+        Raises:
+            FileNotFoundError: There is no run at `path`.
+            ValueError: Its config.json is damaged.
+        """
+        folder = Path(path)
+        if not (folder / CONFIG).is_file():
             raise FileNotFoundError(
-                f"{path} is not a run directory: it has no config.json; give the --run-dir of a training"
+                f"{path} is not a run directory: it has no {CONFIG}; give the --run-dir of a training"
             )
-        return run
+        config, digests = _read_config(folder / CONFIG)
+        return cls(folder, config, digests)
 
-    def check_free(self) -> None:
-        """FileExistsError unless the folder is absent or empty, so that nothing is ever overwritten."""
-        if self._config.exists():
-            raise FileExistsError(
-                f"{self.path} already holds a run; add --resume to go on with it, or choose another folder"
-            )
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise FileExistsError(
-                f"{self.path} exists and is not an empty folder; choose another --run-dir"
-            )
+    @classmethod
+    def create(
+        cls, path: str | Path, config: Config, tokenizers: Tokenizers, text_digest: str = ""
+    ) -> "Run":
+        """Write everything that later steps read; config.json last, as it makes the folder a run.
 
-    def create(self, config: Config, tokenizers: Tokenizers, text_digest: str = "") -> None:
-        """Write what every later step reads; config.json last, as it makes the folder a run, and not a finished one."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        self.result.unlink(missing_ok=True)
+        A run of before may be there, to be resumed: it is no finished one any more.
+
+        Args:
+            path: The folder; made if it is not there.
+            config: The whole recipe.
+            tokenizers: The vocabularies to train with.
+            text_digest: The digest of the encoded training text, which `check_text` compares.
+
+        Returns:
+            The run, opened.
+        """
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "result.json").unlink(missing_ok=True)
         sides = (tokenizers.source, tokenizers.target)
-        for path, tokenizer in zip(self._tokenizer_paths(tokenizers.shared), sides, strict=False):
-            tokenizer.save(path)
-        values = config.to_dict() | {"digests": tokenizers.digests | {"text": text_digest}}
-        write_text(self._config, json.dumps(values, indent=2) + "\n")
+        paths = _tokenizer_paths(folder, tokenizers.shared)
+        for file, tokenizer in zip(paths, sides, strict=False):
+            tokenizer.save(file)
+        digests = tokenizers.digests | {"text": text_digest}
+        values = config.to_dict() | {"digests": digests}
+        write_text(folder / CONFIG, json.dumps(values, indent=2) + "\n")
+        return cls(folder, config, digests)
 
-    def config(self) -> Config:
-        return self._read_config()[0]
+    @property
+    def weights(self) -> Path:
+        """The file of the weights with the best validation."""
+        return self.path / "best.weights.h5"
 
+    @property
+    def resume_state(self) -> Path:
+        """The file of every variable and of the epochs so far."""
+        return self.path / "resume.npz"
+
+    @property
+    def metrics(self) -> Path:
+        """The file with a line of JSON for each epoch."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def result(self) -> Path:
+        """The file that a finished training has."""
+        return self.path / "result.json"
+
+    @property
+    def tensorboard(self) -> Path:
+        """The folder of TensorBoard's events."""
+        return self.path / "tensorboard"
+
+    @functools.cached_property
     def tokenizers(self) -> Tokenizers:
-        """The vocabularies, checked against the digests that the run was trained with."""
-        config, digests = self._read_config()
-        paths = self._tokenizer_paths(config.tokenizer.shared)
+        """The vocabularies, checked against the digests of those that the run was trained with."""
+        paths = _tokenizer_paths(self.path, self.config.tokenizer.shared)
         loaded = [Tokenizer.load(path) for path in paths]
         tokenizers = Tokenizers(loaded[0], loaded[-1])
-        if tokenizers.digests != {side: digests.get(side) for side in ("source", "target")}:
+        if tokenizers.digests != {side: self.digests.get(side) for side in ("source", "target")}:
             raise ValueError(
                 f"{paths[0]} is not the vocabulary that {self.path} was trained with; restore the original file"
             )
         return tokenizers
 
     def check_architecture(self, wanted: str) -> None:
-        """ValueError if the run's model is of another kind."""
-        found = self.config().model.architecture
+        """Raise ValueError if the run's model is of another kind than `wanted`."""
+        found = self.config.model.architecture
         if found != wanted:
             raise ValueError(
                 f"{self.path} holds {WHAT_IT_IS[found]}; this needs {WHAT_IT_IS[wanted]}"
             )
 
     def check_text(self, text_digest: str) -> None:
-        """ValueError if the training text is not the one that the run began with."""
-        if self._read_config()[1].get("text") != text_digest:
+        """Raise ValueError if the training text is not the one that the run began with."""
+        if self.digests.get("text") != text_digest:
             raise ValueError(
                 f"the training text is not the one that {self.path} began with; restore it or start a new run"
             )
 
-    def load_model(self, tokenizers: Tokenizers) -> Model:
-        """The run's model with its best weights."""
+    def load_model(self) -> Model:
+        """Build the run's model and give it the best weights.
+
+        Raises:
+            FileNotFoundError: No validation has been reached yet.
+            ValueError: The weights are damaged, or not of this recipe's model.
+        """
         if not self.weights.is_file():
             raise FileNotFoundError(
                 f"{self.path} has no best.weights.h5 yet: no validation has been reached; train on"
             )
-        model = new_model(self.config().model, tokenizers)
+        model = new_model(self.config.model, self.tokenizers)
         try:
             model.load_weights(self.weights)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
@@ -149,6 +204,7 @@ class RunDirectory:
         return model
 
     def save_weights(self, model: Model) -> None:
+        """Replace best.weights.h5."""
         with whole_file(self.weights) as temporary:
             model.save_weights(temporary)
 
@@ -189,33 +245,45 @@ class RunDirectory:
             ) from None
 
     def finish(self, result: dict) -> None:
+        """Write result.json: the training is over."""
         write_text(self.result, json.dumps(result, indent=2) + "\n")
 
-    def _read_config(self) -> tuple[Config, dict]:
-        """The recipe, and the digests of the tokenizers and of the training text."""
-        try:
-            values = json.loads(self._config.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(
-                f"{self._config} is damaged ({first_line(error)}); restore it or train again"
-            ) from None
-        if not isinstance(values, dict):
-            raise ValueError(
-                f"{self._config} is damaged (not a JSON object); restore it or train again"
-            )
-        digests = values.pop("digests", None)
-        if not isinstance(digests, dict):
-            raise ValueError(
-                f"{self._config} is damaged (it has no digests); restore it or train again"
-            )
-        try:
-            return Config.from_dict(values), digests
-        except ValueError as error:
-            raise ValueError(f"{self._config}: {error}") from None
 
-    def _tokenizer_paths(self, shared: bool) -> list[Path]:
-        names = ["tokenizer.model"] if shared else ["source.model", "target.model"]
-        return [self.path / name for name in names]
+def check_free(path: str | Path) -> None:
+    """Raise FileExistsError unless the folder is absent or empty, so that nothing is overwritten."""
+    folder = Path(path)
+    if (folder / CONFIG).exists():
+        raise FileExistsError(
+            f"{folder} already holds a run; add --resume to go on with it, or choose another folder"
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(
+            f"{folder} exists and is not an empty folder; choose another --run-dir"
+        )
+
+
+def _read_config(path: Path) -> tuple[Config, dict[str, str]]:
+    """The recipe, and the digests of the tokenizers and of the training text."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged ({first_line(error)}); restore it or train again"
+        ) from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} is damaged (not a JSON object); restore it or train again")
+    digests = values.pop("digests", None)
+    if not isinstance(digests, dict):
+        raise ValueError(f"{path} is damaged (it has no digests); restore it or train again")
+    try:
+        return Config.from_dict(values), digests
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _tokenizer_paths(folder: Path, shared: bool) -> list[Path]:
+    names = ["tokenizer.model"] if shared else ["source.model", "target.model"]
+    return [folder / name for name in names]
 
 
 def first_line(error: Exception) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 from tfformer.files import whole_file
-from tfformer.run_directory import RunDirectory
+from tfformer.run_directory import Run
 
 
 def main(run: str, picture: str) -> None:
-    validated = [epoch for epoch in RunDirectory.open(run).history() if "val_bleu" in epoch]
+    validated = [epoch for epoch in Run.open(run).history() if "val_bleu" in epoch]
     if not validated:
         sys.exit(f"{run} has not been validated yet")
     minutes, bleu = (

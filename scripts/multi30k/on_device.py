@@ -26,7 +26,7 @@ from tfformer.export import parity, web_page  # noqa: E402
 from tfformer.export.litert.writer import QUANTIZATIONS  # noqa: E402
 from tfformer.inference.evaluation import scores  # noqa: E402
 from tfformer.inference.translator import Translator  # noqa: E402
-from tfformer.run_directory import RunDirectory  # noqa: E402
+from tfformer.run_directory import Run  # noqa: E402
 
 TEST, CHECKED = "test_2016_flickr", 200
 TRANSLATE = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
@@ -35,10 +35,10 @@ TRANSLATE = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
 def main(run: str, data: str) -> None:
     if missing := [program for program in ("chromium", "node", "npm") if not shutil.which(program)]:
         sys.exit(f"install {' and '.join(missing)}: the exported page is tried in a browser")
-    directory, found = RunDirectory.open(run), {}
+    directory, found = Run.open(run), {}
     sentences, references = (
         list(read_lines(Path(data, f"{TEST}.{name}.gz")))
-        for name in directory.config().data.languages
+        for name in directory.config.data.languages
     )
     for static in (False, True):
         shapes = "static" if static else "dynamic"
@@ -61,7 +61,7 @@ def main(run: str, data: str) -> None:
 
 
 def measure(
-    version: Path, run: RunDirectory, sentences: list[str], references: list[str]
+    version: Path, run: Run, sentences: list[str], references: list[str]
 ) -> dict[str, float]:
     """The size of the file in bytes, target tokens a second, sacreBLEU 13a."""
     command, text = (
@@ -72,7 +72,7 @@ def measure(
     done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=True)
     seconds = time.perf_counter() - start
     translations = done.stdout.splitlines()
-    tokens = sum(len(ids) + 1 for ids in run.tokenizers().target.encode(translations))
+    tokens = sum(len(ids) + 1 for ids in run.tokenizers.target.encode(translations))
     return {
         "bytes": (version / "model.tflite").stat().st_size,
         "tokens_per_second": round(tokens / seconds),

@@ -21,14 +21,14 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer  # noqa: E402
 from tfformer import Translator  # noqa: E402
 from tfformer.data.sources import read_lines  # noqa: E402
 from tfformer.inference.evaluation import scores  # noqa: E402
-from tfformer.run_directory import RunDirectory  # noqa: E402
+from tfformer.run_directory import Run  # noqa: E402
 
 TEST = "test_2016_flickr"
 
 
 def main(run: str, data: str) -> None:
     translator = Translator.load(run)
-    source, target = RunDirectory.open(run).config().data.languages
+    source, target = Run.open(run).config.data.languages
     sentences, references, tokenised = (
         list(read_lines(Path(data, f"{TEST}.{name}.gz")))
         for name in (source, target, f"lc.norm.tok.{target}")

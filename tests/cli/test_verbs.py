@@ -19,7 +19,7 @@ from tfformer.cli.verbs import main
 from tfformer.data import tokenizers
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
-from tfformer.run_directory import RunDirectory
+from tfformer.run_directory import Run
 
 
 def refused(arguments: list, capsys) -> str:
@@ -354,7 +354,7 @@ def test_a_foreign_vocabulary_is_noticed(tiny_run, tmp_path, capsys):
 def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
     run = tmp_path / "run"
     shutil.copytree(tiny_run, run)
-    config = json.dumps(RunDirectory(run).config().to_dict())  # JSON is YAML
+    config = json.dumps(Run.open(run).config.to_dict())  # JSON is YAML
     (run / "resume.npz").write_bytes((run / "resume.npz").read_bytes()[:1000])
     recipe = tmp_path / "recipe.json"
     recipe.write_text(config)

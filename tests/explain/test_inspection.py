@@ -15,7 +15,7 @@ from tfformer.explain import run_pictures
 from tfformer.explain.inspection import describe, model_parts
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
-from tfformer.run_directory import RunDirectory
+from tfformer.run_directory import Run
 
 SIZES = {"num_layers": 2, "num_decoder_layers": 3, "d_model": 16, "num_heads": 2, "d_ff": 24}
 
@@ -64,15 +64,15 @@ def test_a_language_model_is_described_too():
 
 
 def test_the_text_holds_the_recipe_the_score_and_every_file(tiny_run):
-    run = RunDirectory.open(tiny_run)
+    run = Run.open(tiny_run)
     text = describe(run)
     recipe = yaml.safe_load(text.split("Recipe\n")[1].split("\n\nVocabulary")[0])
-    assert Config.from_dict(recipe) == run.config()
+    assert Config.from_dict(recipe) == run.config
     best = run.history()[-1]
     assert f"finished; 5 epochs, {best['step']:,} steps, " in text
     assert f"best validation BLEU {best['val_bleu']:.2f}, after epoch 5" in text
     assert "500 pieces, shared by source and target" in text
-    count = run.load_model(run.tokenizers()).count_params()
+    count = run.load_model().count_params()
     assert f"{count:,}\n  {4 * count / 1000:.1f} kB in float32" in text
     for path in tiny_run.iterdir():
         assert not path.is_file() or f"  {path.name} " in text
@@ -145,7 +145,7 @@ def test_without_matplotlib_nothing_is_written(tiny_run, tmp_path, monkeypatch):
     with pytest.raises(
         ValueError, match=r"pictures need matplotlib; pip install 'tfformer\[plot\]'"
     ):
-        next(run_pictures.draw(RunDirectory.open(tiny_run), tmp_path / "pictures"))
+        next(run_pictures.draw(Run.open(tiny_run), tmp_path / "pictures"))
     assert not (tmp_path / "pictures").exists()
 
 

@@ -11,7 +11,7 @@ from tfformer.inference.generator import Generator, continue_prefixes
 from tfformer.inference.search import greedy_search
 from tfformer.inference.translator import Translator
 from tfformer.model.language_model import LanguageModel
-from tfformer.run_directory import RunDirectory
+from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, START_ID
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
@@ -38,7 +38,7 @@ def stepwise(generator, ids, first=0):
 
 def test_training_reaches_the_bits_per_byte_of_the_language(counting_run, generator, lines):
     """24 lines that are equally likely: no model of them takes less than log2(24) bits a line."""
-    history = RunDirectory(counting_run).history()
+    history = Run.open(counting_run).history()
     size = (counting_run.parent / "valid.txt").stat().st_size
     least = len(lines) * math.log2(24) / size
     measured = [epoch["val_bits_per_byte"] for epoch in history if "val_bits_per_byte" in epoch]

@@ -14,7 +14,7 @@ from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.model.batch_shards import ShardedModel
 from tfformer.model.losses import RDropCrossEntropy
-from tfformer.run_directory import RunDirectory
+from tfformer.run_directory import Run
 from tfformer.training import train as training
 from tfformer.training import validation
 from tfformer.training.train import TrainingDiverged, train
@@ -101,7 +101,7 @@ def kill_at(monkeypatch, step: int) -> None:
 def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(
     corpus, whole, tmp_path, monkeypatch
 ):
-    config, steps = full_config(corpus), RunDirectory(whole).history()[0]["step"]
+    config, steps = full_config(corpus), Run.open(whole).history()[0]["step"]
     with monkeypatch.context() as patch:
         kill_at(patch, steps + steps // 2)
         with pytest.raises(Kill):
@@ -165,7 +165,7 @@ def test_a_run_directory_holds_what_its_contract_says(whole):
         ),
         "tensorboard",
     }
-    result, history = json.loads((whole / "result.json").read_text()), RunDirectory(whole).history()
+    result, history = json.loads((whole / "result.json").read_text()), Run.open(whole).history()
     assert [epoch["epoch"] for epoch in history] == [1, 2, 3]
     assert result["steps"] == history[-1]["step"] == 3 * history[0]["step"]
     assert result["val_bleu"] == round(max(epoch["val_bleu"] for epoch in history), 4)
@@ -179,7 +179,7 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
         accumulator.Reload()
         return accumulator
 
-    history = RunDirectory(whole).history()
+    history = Run.open(whole).history()
     scalars = events("validation")
     bleus = [
         float(np.frombuffer(e.tensor_proto.tensor_content or b"", "f4")[0])
@@ -243,7 +243,7 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
     monkeypatch.setattr(training.Guard, "on_train_batch_end", poison)
     with pytest.raises(TrainingDiverged, match=message):
         train(config_for(corpus, epochs=3), tmp_path / "run", report=silent)
-    assert RunDirectory(tmp_path / "run").history()[0]["step"] == 8
+    assert Run.open(tmp_path / "run").history()[0]["step"] == 8
     assert len(losses(tmp_path / "run")) == 1
     with np.load(tmp_path / "run" / "resume.npz") as state:
         assert all(np.isfinite(state[name]).all() for name in state.files if name != "history")
@@ -274,7 +274,7 @@ def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_pat
         epochs=3,
     )
     train(config, tmp_path / "run", report=silent)
-    rates = [epoch["learning_rate"] for epoch in RunDirectory(tmp_path / "run").history()]
+    rates = [epoch["learning_rate"] for epoch in Run.open(tmp_path / "run").history()]
     np.testing.assert_allclose(rates, [1e-12, 1e-12, 1e-13], rtol=1e-5)
 
 
@@ -289,7 +289,7 @@ def test_a_longer_recipe_resumes_a_finished_run_and_another_recipe_does_not(corp
         train(config_for(corpus, epochs=2), tmp_path / "run", resume=True, report=silent)["epochs"]
         == 2
     )
-    assert RunDirectory(tmp_path / "run").config().training.epochs == 2
+    assert Run.open(tmp_path / "run").config.training.epochs == 2
 
 
 @pytest.mark.slow
@@ -314,11 +314,11 @@ def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, who
         kill_at(patch, 3)
         with pytest.raises(Kill):
             train(Config.from_dict(values), tmp_path / "tuned", init_from=whole, report=silent)
-    resumed = RunDirectory(tmp_path / "tuned").config()
+    resumed = Run.open(tmp_path / "tuned").config
     train(resumed, tmp_path / "tuned", resume=True, report=silent)
     before, after = Translator.load(whole), Translator.load(tmp_path / "tuned")
     assert after.tokenizers.source.digest == before.tokenizers.source.digest
-    assert resumed.tokenizer == RunDirectory(whole).config().tokenizer
+    assert resumed.tokenizer == Run.open(whole).config.tokenizer
     assert resumed.model.dropout == 0.3
     for old, new in zip(
         before.model.trainable_variables, after.model.trainable_variables, strict=True
@@ -351,7 +351,7 @@ def test_a_language_model_trains_resumes_and_keeps_its_best_weights_like_a_trans
 ):
     config = language_model(corpus)
     result = train(config, tmp_path / "whole", report=silent)
-    history = RunDirectory(tmp_path / "whole").history()
+    history = Run.open(tmp_path / "whole").history()
     bits = [epoch["val_bits_per_byte"] for epoch in history]
     assert bits == sorted(bits, reverse=True)
     assert bits[-1] < bits[0]
@@ -362,7 +362,7 @@ def test_a_language_model_trains_resumes_and_keeps_its_best_weights_like_a_trans
             train(config, tmp_path / "run", report=silent)
     train(config, tmp_path / "run", resume=True, report=silent)
     np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=1e-6)
-    resumed = [epoch["val_bits_per_byte"] for epoch in RunDirectory(tmp_path / "run").history()]
+    resumed = [epoch["val_bits_per_byte"] for epoch in Run.open(tmp_path / "run").history()]
     np.testing.assert_allclose(resumed, bits, rtol=1e-5)
 
 
@@ -409,9 +409,8 @@ def test_a_translators_encoder_starts_from_a_language_model_of_the_source(corpus
     ],
 )
 def test_an_encoder_that_does_not_fit_is_refused(corpus, tmp_path, section, changes, message):
-    RunDirectory(tmp_path / "lm").create(
-        language_model(corpus), training._train_tokenizers(language_model(corpus))
-    )
+    origin = language_model(corpus)
+    Run.create(tmp_path / "lm", origin, training._train_tokenizers(origin))
     values = full_config(corpus).to_dict()
     values[section] |= changes
     with pytest.raises(ValueError, match=message):
@@ -451,7 +450,7 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
     paper = {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0}
     for values, expected in (({}, 0.005 * 9 / 20), (paper, 2 * 32**-0.5 * 9 * 20**-1.5)):
         train(config_for(corpus, epochs=1, **values), tmp_path / str(expected), report=silent)
-        [epoch] = RunDirectory(tmp_path / str(expected)).history()
+        [epoch] = Run.open(tmp_path / str(expected)).history()
         assert epoch["learning_rate"] == pytest.approx(expected, rel=1e-5)
 
 
@@ -466,7 +465,7 @@ def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
     config = config_for(corpus, label_smoothing=0.2, r_drop=r_drop)
     text = training.Text.read(config, None, silent)
     model = training._compiled_model(config, text.tokenizers)
-    training._fit(model, RunDirectory(tmp_path / "run"), config, text, [], silent)
+    training._fit(model, Run(tmp_path / "run", config, {}), config, text, [], silent)
     inputs, labels, weights = next(given["dataset"].as_numpy_iterator())
     rows, times = text.train.batch(0), 2 if r_drop else 1
     for found, alone in zip(
@@ -492,7 +491,7 @@ def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kep
         kill_at(patch, 4 * 8 + 2)
         with pytest.raises(Kill):
             train(config, tmp_path / "run", report=silent)
-    run = RunDirectory(tmp_path / "run")
+    run = Run.open(tmp_path / "run")
     best = run.weights.read_bytes()
     assert [epoch.get("val_bleu") for epoch in run.history()] == [None, 5.0, None, 9.0]
     train(config, tmp_path / "run", resume=True, report=silent)
@@ -503,7 +502,7 @@ def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kep
 @pytest.mark.slow
 def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, tmp_path):
     train(config_for(corpus, epochs=3, epoch_steps=3), tmp_path / "run", report=silent)
-    assert [epoch["step"] for epoch in RunDirectory(tmp_path / "run").history()] == [3, 6, 9]
+    assert [epoch["step"] for epoch in Run.open(tmp_path / "run").history()] == [3, 6, 9]
 
 
 def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_path, monkeypatch):
@@ -521,11 +520,10 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
             resume=True,
             report=silent,
         )
-    values = config.to_dict()
     with pytest.raises(ValueError, match=r"leave out --init-from"):
         train(config, tmp_path / "run", resume=True, init_from=tmp_path / "run", report=silent)
-    run = RunDirectory(tmp_path / "run")
-    run.create(Config.from_dict(values), run.tokenizers(), "digest of another text")
+    run = Run.open(tmp_path / "run")
+    Run.create(run.path, config, run.tokenizers, "digest of another text")
     with pytest.raises(ValueError, match=r"the training text is not the one that .*run began with"):
         train(config, tmp_path / "run", resume=True, report=silent)
 

@@ -145,9 +145,9 @@ def _corpus(options: argparse.Namespace) -> None:
 
 def _evaluate(options: argparse.Namespace) -> None:
     import_tensorflow()
-    from tfformer.run_directory import RunDirectory
+    from tfformer.run_directory import Run
 
-    translates = RunDirectory.open(options.run).config().model.architecture != "decoder"
+    translates = Run.open(options.run).config.model.architecture != "decoder"
     if translates != (options.reference is not None):
         raise ValueError(
             f"{options.run} {'needs a' if translates else 'is a language model and takes no'} --reference"
@@ -235,9 +235,9 @@ def _attention(options: argparse.Namespace) -> None:
 def _inspect(options: argparse.Namespace) -> None:
     import_tensorflow()
     from tfformer.explain.inspection import describe
-    from tfformer.run_directory import RunDirectory
+    from tfformer.run_directory import Run
 
-    run = RunDirectory.open(options.run)
+    run = Run.open(options.run)
     print(describe(run))
     if options.output:
         from tfformer.explain import run_pictures

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfformer.config import Config
 from tfformer.model.layers import TokenEmbedding
-from tfformer.run_directory import Model, RunDirectory, Tokenizers, new_model
+from tfformer.run_directory import Model, Run, Tokenizers, new_model
 from tfformer.training.validation import DECIDING, best_epoch, is_validated
 
 
@@ -25,14 +25,14 @@ class Part(NamedTuple):
         return sum(int(np.prod(shape)) for shape in self.shapes)
 
 
-def describe(run: RunDirectory) -> str:
+def describe(run: Run) -> str:
     """Everything that `tfformer inspect` prints; the run may be unfinished."""
-    tokenizers = run.tokenizers()
-    model = new_model(run.config().model, tokenizers)
+    tokenizers = run.tokenizers
+    model = new_model(run.config.model, tokenizers)
     parts = (
         _progress(run),
         _recipe(run),
-        _vocabulary(run.config(), tokenizers),
+        _vocabulary(run.config, tokenizers),
         _layers(model),
         _files(run),
     )
@@ -77,7 +77,7 @@ def _part(name: str, weights: list, copies: int = 1) -> Part:
     return Part(name, tuple(tuple(weight.shape) for weight in weights), copies)
 
 
-def _progress(run: RunDirectory) -> str:
+def _progress(run: Run) -> str:
     history = run.history()
     state = "finished" if run.result.is_file() else "not finished"
     if not history:
@@ -92,12 +92,10 @@ def _progress(run: RunDirectory) -> str:
     return f"{text}; best validation {figures}, after epoch {best['epoch']}"
 
 
-def _recipe(run: RunDirectory) -> str:
+def _recipe(run: Run) -> str:
     import yaml
 
-    text = yaml.safe_dump(
-        run.config().to_dict(), sort_keys=False, default_flow_style=None, width=110
-    )
+    text = yaml.safe_dump(run.config.to_dict(), sort_keys=False, default_flow_style=None, width=110)
     return f"Recipe\n{_indented(text)}"
 
 
@@ -128,7 +126,7 @@ def _layers(model: Model) -> str:
     return "\n".join([lines[0].strip(), *lines[1:]])
 
 
-def _files(run: RunDirectory) -> str:
+def _files(run: Run) -> str:
     files = sorted(path for path in run.path.iterdir() if path.is_file())
     return "\n".join(
         ["Files", *(f"  {path.name:<22}{_size(path.stat().st_size):>12}" for path in files)]

@@ -25,7 +25,7 @@ from tfformer.explain.figures import (
 )
 from tfformer.model.layers import positional_encoding
 from tfformer.model.masks import look_ahead_mask, padding_mask
-from tfformer.run_directory import RunDirectory
+from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 from tfformer.training.optimizer import learning_rate
 
@@ -45,7 +45,7 @@ SOURCE = (
 TARGET = ("<s>", "Das", "Tier", "schläft", "<pad>", "<pad>")
 
 
-def draw(run: RunDirectory, folder: str | Path) -> Iterator[Path]:
+def draw(run: Run, folder: str | Path) -> Iterator[Path]:
     """Write NAMES into `folder`, one after the other; FileExistsError before the first if one is there already.
 
     A run that has not ended an epoch has no picture of its training.
@@ -59,7 +59,7 @@ def draw(run: RunDirectory, folder: str | Path) -> Iterator[Path]:
     for path in paths:
         if path.exists():
             raise FileExistsError(f"{path} exists already; choose another --output")
-    config, history = run.config(), run.history()
+    config, history = run.config, run.history()
     empty_figure((1, 1))  # without matplotlib there is no folder either
     folder.mkdir(parents=True, exist_ok=True)
     training, rate, positions, masks = paths

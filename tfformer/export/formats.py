@@ -25,7 +25,7 @@ from tfformer.files import publish, temporary_folder, write_text
 from tfformer.inference.evaluation import scores
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import EXTRA_LENGTH, Translator
-from tfformer.run_directory import Model, RunDirectory, Tokenizers
+from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.special_ids import END_ID
 from tfformer.version import __version__
 
@@ -90,7 +90,7 @@ def ctranslate2(
         raise ValueError(
             "this format needs CTranslate2; install it with: pip install 'tfformer[ctranslate2]'"
         )
-    RunDirectory.open(run).check_architecture("encoder-decoder")
+    Run.open(run).check_architecture("encoder-decoder")
     translator = _load(run, max_length, beam_size, length_penalty=0.0)
     with temporary_folder(Path(output)) as folder:
         ctranslate2_writer.write(
@@ -177,7 +177,7 @@ def _write_litert(
         parity.check(measured)
     else:
         described["bleu"] = _bleu(run, translator, file, static)
-    described["languages"] = RunDirectory.open(run).config().data.languages
+    described["languages"] = Run.open(run).config.data.languages
     described["signatures"] = litert_writer.signatures(file)
     write_text(folder / "README.md", model_card(_complete(folder, translator, described)))
 
@@ -192,7 +192,7 @@ def _check_litert(run: str | Path, quantize: str, static: bool, with_text: bool)
         raise ValueError(
             "this format needs LiteRT; install it with: pip install 'tfformer[litert]'"
         )
-    RunDirectory.open(run).check_architecture("encoder-decoder")
+    Run.open(run).check_architecture("encoder-decoder")
     if quantize != "none":
         _validation_text(run)
 
@@ -201,12 +201,12 @@ def _load(
     run: str | Path, max_length: int | None, beam_size: int | None, length_penalty: float | None
 ) -> Translator | Generator:
     """The run's own translator, with other settings where some are given, or its generator."""
-    directory = RunDirectory.open(run)
+    directory = Run.open(run)
     if not directory.result.is_file():
         raise ValueError(
             f"{run} is not finished: it has no result.json; go on with `tfformer train --resume` first"
         )
-    config, tokenizers = directory.config(), directory.tokenizers()
+    config = directory.config
     max_length = config.data.max_length if max_length is None else max_length
     if max_length < 2:
         raise ValueError(f"max_length={max_length} must be at least 2: a token and the end token")
@@ -215,7 +215,7 @@ def _load(
             raise ValueError(
                 f"{run} is a language model, which has no choice of beam size and length penalty"
             )
-        return Generator(directory.load_model(tokenizers), tokenizers, max_length)
+        return Generator(directory.load_model(), directory.tokenizers, max_length)
     decoding = DecodingConfig(
         config.decoding.beam_size if beam_size is None else beam_size,
         config.decoding.length_penalty if length_penalty is None else length_penalty,
@@ -224,7 +224,7 @@ def _load(
         raise ValueError(f"beam_size={decoding.beam_size} must be at least 1")
     if not 0 <= decoding.length_penalty < math.inf:
         raise ValueError(f"length_penalty={decoding.length_penalty} must be a number from 0 on")
-    return Translator(directory.load_model(tokenizers), tokenizers, decoding, max_length)
+    return Translator(directory.load_model(), directory.tokenizers, decoding, max_length)
 
 
 def _cast(model: Model, dtype: str) -> Model:
@@ -310,7 +310,7 @@ def _sample_sentences(own: Translator | Generator) -> list[str]:
 
 def _validation_text(run: str | Path) -> tuple[list[str], list[str]]:
     """Up to `VALIDATION` sources and their references; OSError where the run's validation text cannot be read."""
-    data = RunDirectory.open(run).config().data
+    data = Run.open(run).config.data
     languages = tuple(data.languages) if data.languages else None
     try:
         pairs = read_pairs(data.valid, folder=data.folder, languages=languages, split="validation")

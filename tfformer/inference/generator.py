@@ -16,7 +16,7 @@ from tfformer.data.batches import IdRows, like_length_batches
 from tfformer.inference.search import LOWEST, Hypotheses, check_sampling, greedy_search, sample
 from tfformer.inference.translator import encode_cut
 from tfformer.model.language_model import LanguageModel
-from tfformer.run_directory import RunDirectory, Tokenizers
+from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID, START_ID
 
 
@@ -74,10 +74,13 @@ class Generator:
     @classmethod
     def load(cls, run: str | Path) -> "Generator":
         """From the run directory of a language model, with the run's best weights."""
-        directory = RunDirectory.open(run)
-        directory.check_architecture("decoder")
-        tokenizers = directory.tokenizers()
-        return cls(directory.load_model(tokenizers), tokenizers, directory.config().data.max_length)
+        return cls.of(Run.open(run))
+
+    @classmethod
+    def of(cls, run: Run) -> "Generator":
+        """From an opened run."""
+        run.check_architecture("decoder")
+        return cls(run.load_model(), run.tokenizers, run.config.data.max_length)
 
     def log_prob(self, sentences: Sequence[str], batch_size: int = 64) -> list[float]:
         """log p of each sentence in nats, its end included, in the pieces that the tokenizer cuts it into.

@@ -23,7 +23,7 @@ from tfformer.inference.search import (
     sample,
 )
 from tfformer.model.transformer import Transformer
-from tfformer.run_directory import RunDirectory, Tokenizers
+from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
@@ -187,12 +187,14 @@ class Translator:
     @classmethod
     def load(cls, run: str | Path) -> "Translator":
         """From a run directory, with the run's best weights and its own decoding settings."""
-        directory = RunDirectory.open(run)
-        directory.check_architecture("encoder-decoder")
-        config, tokenizers = directory.config(), directory.tokenizers()
-        return cls(
-            directory.load_model(tokenizers), tokenizers, config.decoding, config.data.max_length
-        )
+        return cls.of(Run.open(run))
+
+    @classmethod
+    def of(cls, run: Run) -> "Translator":
+        """From an opened run."""
+        run.check_architecture("encoder-decoder")
+        config = run.config
+        return cls(run.load_model(), run.tokenizers, config.decoding, config.data.max_length)
 
     def translate(
         self,

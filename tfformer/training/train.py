@@ -20,7 +20,7 @@ from tfformer.data.batches import Batches, encode_text, sampled_texts
 from tfformer.data.sources import Sides, read_pairs, read_sentences
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
-from tfformer.run_directory import Model, RunDirectory, Tokenizers, new_model
+from tfformer.run_directory import Model, Run, Tokenizers, check_free, new_model
 from tfformer.training.optimizer import new_optimizer
 from tfformer.training.validation import (
     Validation,
@@ -53,9 +53,9 @@ def train(
     language model and this is not, they are the source's. Raises ValueError, FileNotFoundError or FileExistsError for
     what a person can put right, before anything is written.
     """
-    run, origin = _open_runs(config, run_dir, resume, init_from)
+    origin = _open_origin(config, run_dir, resume, init_from)
     if origin and not _gives_encoder(origin, config):
-        config = dataclasses.replace(config, tokenizer=origin.config().tokenizer)
+        config = dataclasses.replace(config, tokenizer=origin.config.tokenizer)
     if config.training.shards > 1:
         with contextlib.suppress(
             RuntimeError
@@ -64,13 +64,12 @@ def train(
     keras.utils.set_random_seed(config.training.seed)
     text = Text.read(config, origin, report)
     model = _compiled_model(config, text.tokenizers)
+    history: list[dict] = []
     if resume:
-        history = _resumed_history(run, config, model, text)
-    else:
-        history = []
-        if origin:
-            _take_weights(model, origin.load_model(origin.tokenizers()))
-    run.create(config, text.tokenizers, text.train.text.digest)
+        history = _resumed_history(origin, config, model, text)
+    elif origin:
+        _take_weights(model, origin.load_model())
+    run = Run.create(run_dir, config, text.tokenizers, text.train.text.digest)
     run.save_resume_state(model, history)
     report(f"{model.count_params():,} parameters; writing to {run.path}")
     if not _is_over(config, history):
@@ -80,7 +79,7 @@ def train(
     return result
 
 
-def _resumed_history(run: RunDirectory, config: Config, model: Model, text: "Text") -> list[dict]:
+def _resumed_history(run: Run, config: Config, model: Model, text: "Text") -> list[dict]:
     """Put the run's state into the model; refuse what would not be the same run, or would end it without a result."""
     run.check_text(text.train.text.digest)
     history = run.load_resume_state(model)
@@ -91,39 +90,38 @@ def _resumed_history(run: RunDirectory, config: Config, model: Model, text: "Tex
     return history
 
 
-def _open_runs(
-    config: Config, run_dir, resume: bool, init_from
-) -> tuple[RunDirectory, RunDirectory | None]:
-    """The run to write, and the one whose vocabulary (and weights) it begins with."""
+def _open_origin(
+    config: Config, run_dir: str | Path, resume: bool, init_from: str | Path | None
+) -> Run | None:
+    """The run whose vocabulary (and weights) the training begins with: itself, if resumed."""
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
     if resume:
-        run = RunDirectory.open(run_dir)
-        _check_same_run(config, run.config())
-        return run, run
-    run = RunDirectory(run_dir)
-    run.check_free()
+        run = Run.open(run_dir)
+        _check_same_run(config, run.config)
+        return run
+    check_free(run_dir)
     if init_from is None:
-        return run, None
-    origin = RunDirectory.open(init_from)
+        return None
+    origin = Run.open(init_from)
     _check_fits(config, origin)
-    return run, origin
+    return origin
 
 
-def _gives_encoder(origin: RunDirectory, config: Config) -> bool:
+def _gives_encoder(origin: Run, config: Config) -> bool:
     """Whether the other run is a language model where this one translates."""
-    return (origin.config().model.architecture, config.model.architecture) == (
+    return (origin.config.model.architecture, config.model.architecture) == (
         "decoder",
         "encoder-decoder",
     )
 
 
-def _check_fits(config: Config, origin: RunDirectory) -> None:
+def _check_fits(config: Config, origin: Run) -> None:
     """ValueError unless the other run's weights fit into the recipe's model."""
     encoder_alone = _gives_encoder(origin, config)
     may_differ = ("dropout", *(OUTSIDE_THE_ENCODER if encoder_alone else ()))
     own = {name: getattr(config.model, name) for name in may_differ}
-    if dataclasses.replace(origin.config().model, **own) != config.model:
+    if dataclasses.replace(origin.config.model, **own) != config.model:
         raise ValueError(
             f"the recipe's model is not that of {origin.path}; copy the section 'model' of its config.json "
             f"(only {', '.join(may_differ)} may differ)"
@@ -166,14 +164,14 @@ class Text:
     valid_rows: list[Sides]
 
     @classmethod
-    def read(cls, config: Config, origin: RunDirectory | None, report: Report) -> "Text":
+    def read(cls, config: Config, origin: Run | None, report: Report) -> "Text":
         """Read, train the vocabularies that `origin` has not, encode; everything dropped is counted and reported."""
         valid_rows = list(_read(config, "valid"))
         if origin and not _gives_encoder(origin, config):
-            vocabularies = origin.tokenizers()
+            vocabularies = origin.tokenizers
         else:
             report(f"training the vocabulary on {config.data.train}")
-            vocabularies = _train_tokenizers(config, origin.tokenizers().target if origin else None)
+            vocabularies = _train_tokenizers(config, origin.tokenizers.target if origin else None)
         train = _batches(config, "train", _read(config, "train"), vocabularies, report)
         valid = _batches(config, "valid", valid_rows, vocabularies, report)
         return cls(vocabularies, train, valid, valid_rows)
@@ -266,7 +264,7 @@ def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.
 
 
 def _fit(
-    model: Model, run: RunDirectory, config: Config, text: Text, history: list[dict], report: Report
+    model: Model, run: Run, config: Config, text: Text, history: list[dict], report: Report
 ) -> None:
     first_step = history[-1]["step"] if history else 0
     guard = Guard(run, history)
@@ -290,7 +288,7 @@ def _fit(
 class Guard(keras.callbacks.Callback):
     """Counts the steps; stops when the loss or a weight is no longer a number, before anything is kept."""
 
-    def __init__(self, run: RunDirectory, history: list[dict]):
+    def __init__(self, run: Run, history: list[dict]):
         super().__init__()
         self.run = run
         self.step = history[-1]["step"] if history else 0
@@ -314,7 +312,7 @@ class Guard(keras.callbacks.Callback):
 class Progress(keras.callbacks.Callback):
     """Counts the minutes, keeps the history and the state to resume from, and decides when to stop."""
 
-    def __init__(self, run: RunDirectory, config: Config, history: list[dict], guard: Guard):
+    def __init__(self, run: Run, config: Config, history: list[dict], guard: Guard):
         super().__init__()
         self.run = run
         self.config = config

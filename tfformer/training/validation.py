@@ -14,7 +14,7 @@ from tfformer.inference import evaluation
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.model.losses import SmoothedCrossEntropy
-from tfformer.run_directory import Model, RunDirectory, Tokenizers
+from tfformer.run_directory import Model, Run, Tokenizers
 
 SAMPLES = 4  # texts shown after each validation
 
@@ -97,7 +97,7 @@ class Validation(keras.callbacks.Callback):
 
     def __init__(
         self,
-        run: RunDirectory,
+        run: Run,
         config: Config,
         tokenizers: Tokenizers,
         valid: Batches,
