@@ -10,7 +10,7 @@ export TF_CPP_MIN_LOG_LEVEL=3
 if [ ! -f "$run/result.json" ]; then
   tfformer train phrasebook --run-dir "$run" $([ ! -f "$run/config.json" ] || echo --resume)
 fi
-[ -d "$run/corpus" ] || tfformer corpus phrasebook --output "$run/corpus"
+[ -f "$run/corpus/test.de" ] || tfformer corpus phrasebook --output "$run/corpus"
 tfformer evaluate "$run" --source "$run/corpus/test.en" --reference "$run/corpus/test.de"
 
 printf '%s\n' \

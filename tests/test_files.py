@@ -4,10 +4,21 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from tfformer.files import whole_file, write_text
+from tfformer.files import (
+    check_regular,
+    locked,
+    publish,
+    temporary_folder,
+    whole_file,
+    write_text,
+)
+
+GONE = 2**22 + 1  # above the highest number that Linux gives a process
 
 
 def test_a_file_is_replaced_when_the_block_ends_well(tmp_path):
@@ -68,3 +79,133 @@ def test_permissions_follow_the_umask(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "f.txt").stat().st_mode & 0o777 == 0o640
+
+
+def leaving(folder: Path, name: str, process: int = GONE) -> Path:
+    """A temporary file of this machine, as a process of this number would leave it."""
+    with suppress(InterruptedError), whole_file(folder / name) as temporary:
+        mark = temporary.name
+        raise InterruptedError
+    return folder / mark.replace(f"-{os.getpid()}-", f"-{process}-")
+
+
+def test_two_writers_of_one_name_do_not_mix(tmp_path):
+    path = tmp_path / "f.txt"
+    with whole_file(path) as first, whole_file(path) as second:
+        first.write_text("first, and longer")
+        second.write_text("second")
+    assert path.read_text() == "first, and longer"
+    assert os.listdir(tmp_path) == ["f.txt"]
+
+
+def test_a_link_of_the_final_name_is_replaced_and_not_followed(tmp_path):
+    (tmp_path / "outside").write_text("mine")
+    (tmp_path / "f.txt").symlink_to(tmp_path / "outside")
+    write_text(tmp_path / "f.txt", "text")
+    assert (tmp_path / "outside").read_text() == "mine"
+    assert not (tmp_path / "f.txt").is_symlink()
+
+
+def test_a_link_planted_at_the_temporary_name_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "outside").write_text("mine")
+    (tmp_path / "planted").symlink_to(tmp_path / "outside")
+    monkeypatch.setattr("tfformer.files._temporary_name", lambda name: "planted")
+    with pytest.raises(FileExistsError):
+        write_text(tmp_path / "f.txt", "text")
+    assert (tmp_path / "outside").read_text() == "mine"
+
+
+def test_the_next_write_clears_what_a_killed_process_left(tmp_path):
+    stale = leaving(tmp_path, "f.txt")
+    stale.write_text("half")
+    write_text(tmp_path / "other.txt", "text")
+    assert os.listdir(tmp_path) == ["other.txt"]
+
+
+def test_the_work_of_a_living_process_is_not_cleared(tmp_path):
+    living = leaving(tmp_path, "f.txt", os.getppid())
+    living.write_text("half")
+    write_text(tmp_path / "other.txt", "text")
+    assert living.read_text() == "half"
+
+
+def test_the_work_of_another_machine_is_not_cleared(tmp_path):
+    own = leaving(tmp_path, "f.txt")
+    machine = own.name.split("-")[1]
+    other = own.with_name(own.name.replace(machine, "0" * 8))
+    other.write_text("half")
+    write_text(tmp_path / "other.txt", "text")
+    assert other.read_text() == "half"
+
+
+def test_a_link_of_a_temporary_name_is_removed_and_its_target_stays(tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "notes").write_text("mine")
+    leaving(tmp_path, "f.txt").symlink_to(tmp_path / "outside", target_is_directory=True)
+    write_text(tmp_path / "other.txt", "text")
+    assert sorted(os.listdir(tmp_path)) == ["other.txt", "outside"]
+    assert (tmp_path / "outside" / "notes").read_text() == "mine"
+
+
+def test_the_next_start_clears_a_killed_processes_folder_and_says_so(tmp_path):
+    stale = leaving(tmp_path, "folder")
+    stale.mkdir()
+    (stale / "part").write_text("half")
+    said = r"cleared .*, which a killed process had left unfinished"
+    with pytest.warns(UserWarning, match=said), temporary_folder(tmp_path):
+        assert not stale.exists()
+    assert os.listdir(tmp_path) == []
+
+
+def test_two_that_publish_at_once_get_two_numbers(tmp_path, monkeypatch):
+    """The other process takes number 1 after this one has chosen it."""
+    rename = Path.rename
+
+    def late(self, target):
+        monkeypatch.setattr(Path, "rename", rename)
+        (tmp_path / "1").mkdir()
+        (tmp_path / "1" / "file").write_text("the other's")
+        return rename(self, target)
+
+    with temporary_folder(tmp_path) as folder:
+        (folder / "file").write_text("own")
+        monkeypatch.setattr(Path, "rename", late)
+        assert publish(folder, tmp_path) == tmp_path / "2"
+    assert (tmp_path / "1" / "file").read_text() == "the other's"
+    assert (tmp_path / "2" / "file").read_text() == "own"
+
+
+def test_a_lock_is_refused_to_the_second_and_free_again_at_the_end(tmp_path):
+    lock = tmp_path / ".lock"
+    second = locked(lock, "taken")
+    with locked(lock, "taken"), pytest.raises(BlockingIOError, match="taken"), second:
+        pass
+    assert not lock.exists()
+    with locked(lock, "taken"):
+        assert lock.exists()
+
+
+def test_the_system_releases_the_lock_of_a_killed_process(tmp_path):
+    lock = tmp_path / ".lock"
+    code = (
+        "import os, pathlib, sys, tfformer.files as f\n"
+        "with f.locked(pathlib.Path(sys.argv[1]), 'taken'): os.kill(os.getpid(), 9)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(lock)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert lock.exists()
+    with locked(lock, "taken"):
+        pass
+
+
+def test_a_link_in_place_of_the_lock_is_refused(tmp_path):
+    (tmp_path / ".lock").symlink_to(tmp_path / "outside")
+    with pytest.raises(OSError, match="symbolic link"), locked(tmp_path / ".lock", "taken"):
+        pass
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_device_is_no_regular_file(tmp_path):
+    with pytest.raises(ValueError, match="/dev/zero is a device or a pipe, not a regular file"):
+        check_regular(Path("/dev/zero"))
+    check_regular(tmp_path / "missing")

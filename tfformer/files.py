@@ -1,26 +1,61 @@
-"""Files and folders that are written whole or not at all. Knows nothing of what is in them."""
+"""Files and folders that are written whole or not at all. Knows nothing of what is in them.
 
+A write goes to a temporary name in the same folder, which holds the machine, the process and a random part:
+`.tfformer-MACHINE-PROCESS-RANDOM-NAME`. So two writers of one name never mix, nobody can plant a link where one is
+about to write, and the leavings of a killed process can be told from the work of a living one.
+"""
+
+import fcntl
+import hashlib
 import os
+import platform
+import re
+import secrets
 import shutil
-import uuid
+import stat
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+KEPT_OF_NAME = (
+    40  # characters of the final name in the temporary one, which so fits where the final one does
+)
+TEMPORARY = re.compile(r"\.tfformer-(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,10})-[0-9a-f]{16}-.*")
+
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path in the same folder; when the block ends well it takes the place of `path` in one step.
+    """Yield an empty temporary file, which replaces `path` in one step when the block ends well.
 
-    After an error, or a kill at any moment, `path` is as it was before; the next write clears what a kill has left.
+    After an error, or a kill at any moment, `path` is as it was before. The next write into the folder clears the
+    temporary files that killed processes of this machine have left there.
+
+    Args:
+        path: The final file; its folder must exist. A link of this name is replaced, not followed.
+
+    Yields:
+        The temporary file in the same folder, to be written by name.
+
+    Raises:
+        FileNotFoundError: The folder is not there.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with whole_file(Path(folder, "a.txt")) as temporary:
+        ...         _ = temporary.write_text("whole")
+        ...     Path(folder, "a.txt").read_text()
+        'whole'
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"there is no folder {path.parent} to write {path.name} into; make it first"
         )
-    temporary = path.with_name(f".tfformer-writes-{path.name}")  # no name that a person gives
+    clear_leavings(path.parent)
+    temporary = path.with_name(_temporary_name(path.name))
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o666))
     try:
-        temporary.write_bytes(b"")
         yield temporary
         _sync(temporary)
         os.replace(temporary, path)
@@ -42,28 +77,146 @@ def write_text(path: Path, content: str) -> None:
 
 @contextmanager
 def temporary_folder(output: Path) -> Iterator[Path]:
-    """Yield a new folder within `output`, where no server looks for a version; what is still there afterwards goes."""
+    """Yield a new hidden folder within `output`; whatever is still there afterwards goes.
+
+    Folders that killed processes of this machine have left in `output` are cleared first, with a warning that names
+    them. `output` and its parents are made where they are missing, and go again if nothing is published.
+
+    Args:
+        output: The folder that `publish` moves the temporary one into.
+
+    Yields:
+        The empty temporary folder, on the same file system as `output`.
+    """
     missing = [folder for folder in (output, *output.parents) if not folder.exists()]
-    temporary = output / f".{uuid.uuid4().hex}"
+    if not missing:
+        clear_leavings(output)
+    temporary = output / _temporary_name("folder")
     try:
         temporary.mkdir(parents=True)
         yield temporary
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         for folder in missing:
-            with suppress(OSError):  # not empty: the export is in it
+            with suppress(OSError):  # not empty: something has been published into it
                 folder.rmdir()
 
 
 def publish(folder: Path, output: Path) -> Path:
-    """Move the whole folder to the next free number within `output`, in one step."""
+    """Move the whole folder to the next free number within `output`, in one step.
+
+    Args:
+        folder: A finished folder on the same file system, such as that of `temporary_folder`.
+        output: The folder of versions 1, 2, ...
+
+    Returns:
+        The new version's folder. Two processes that publish at the same time get two numbers.
+    """
     for path in (*folder.rglob("*"), folder):
         _sync(path)
-    numbers = [int(path.name) for path in output.iterdir() if path.name.isdecimal()]
-    version = output / str(max(numbers, default=0) + 1)
-    folder.rename(version)
-    _sync(output)
-    return version
+    while True:
+        numbers = [int(path.name) for path in output.iterdir() if path.name.isdecimal()]
+        version = output / str(max(numbers, default=0) + 1)
+        try:
+            folder.rename(version)
+        except OSError:
+            if version.exists():  # another process was faster
+                continue
+            raise
+        _sync(output)
+        return version
+
+
+def clear_leavings(folder: Path) -> None:
+    """Remove the temporary files and folders that killed processes of this machine have left in `folder`.
+
+    Only names that this module makes, only of this machine and this user, and only where no process has the number
+    that stands in the name. Of other machines that share the file system nothing is touched. A folder is worth a
+    warning, as it may be large; a file goes without a word.
+    """
+    with os.scandir(folder) as entries:
+        found = [(entry, match) for entry in entries if (match := TEMPORARY.fullmatch(entry.name))]
+    for entry, match in found:
+        if match["machine"] != _machine() or _is_alive(int(match["process"])):
+            continue
+        with suppress(OSError):  # another process may clear it at the same time
+            if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+                warnings.warn(
+                    f"cleared {entry.path}, which a killed process had left unfinished",
+                    stacklevel=3,
+                )
+            else:
+                os.unlink(entry.path)
+
+
+@contextmanager
+def locked(path: Path, refusal: str) -> Iterator[None]:
+    """Hold the lock file `path` for the block; the system releases it when the process ends, however it ends.
+
+    The promise is for one machine, and for network file systems that pass `flock` on to their server (NFS from Linux
+    2.6.12 on, Lustre mounted with `-o flock`, CephFS). Where a mount keeps locks to each machine (`local_lock=flock`,
+    Lustre's `localflock`, many FUSE file systems), two machines do not see each other.
+
+    Args:
+        path: The lock file; its folder must exist. It is removed at the end, and stays harmlessly after a kill.
+        refusal: The message of the error where another process holds the lock.
+
+    Raises:
+        BlockingIOError: Another process holds the lock.
+    """
+    handle = _lock(path, refusal)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _lock(path: Path, refusal: str) -> int:
+    """Open and lock the file that is at `path` when the lock is held; the holder before may have removed it."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(os.fstat(handle), path.lstat()):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            raise BlockingIOError(refusal) from None
+        except FileNotFoundError:
+            pass  # removed between the two looks
+        os.close(handle)
+
+
+def check_regular(path: Path) -> None:
+    """Raise ValueError if `path` is there and is no regular file, such as a device, which never ends."""
+    with suppress(FileNotFoundError):
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise ValueError(f"{path} is a device or a pipe, not a regular file; give a file")
+
+
+def _temporary_name(name: str) -> str:
+    random = secrets.token_hex(8)
+    return f".tfformer-{_machine()}-{os.getpid()}-{random}-{name[-KEPT_OF_NAME:]}"
+
+
+def _machine() -> str:
+    """The same for all processes that see one another's numbers; a container has a name of its own."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):  # another user's, or no number of a process
+        return True
+    return True
 
 
 def _sync(path: Path) -> None:

@@ -324,6 +324,22 @@ def test_write_leaves_what_is_there_alone(tmp_path):
     assert (tmp_path / "valid.de").read_text() == "mine"
 
 
+def test_what_a_kill_has_left_is_completed(tmp_path):
+    paths = phrasebook.write(tmp_path)
+    texts = {path: path.read_bytes() for path in paths}
+    for path in paths[3:]:
+        path.unlink()
+    with pytest.warns(UserWarning, match="had 3 files of an unfinished phrasebook"):
+        assert phrasebook.write(tmp_path) == paths
+    assert {path: path.read_bytes() for path in paths} == texts
+
+
+def test_a_whole_phrasebook_is_not_written_again(tmp_path):
+    phrasebook.write(tmp_path)
+    with pytest.raises(FileExistsError, match=r"has the whole phrasebook already; choose another"):
+        phrasebook.write(tmp_path)
+
+
 def test_write_leaves_no_half_file(tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError("no space left")

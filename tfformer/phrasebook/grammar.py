@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -1078,22 +1079,47 @@ def shuffled(split: str) -> tuple[Pair, ...]:
 
 
 def write(output: Path) -> list[Path]:
-    """Write {train,valid,test}.{en,de} into a folder, one sentence a line; an existing file is never replaced."""
+    """Write {train,valid,test}.{en,de} into a folder, one sentence a line.
+
+    An existing file is never replaced. The files of a writing that was killed are these very files: they are kept, and
+    the missing ones are written.
+
+    Args:
+        output: The folder, made if it is missing.
+
+    Returns:
+        The paths of all six files.
+
+    Raises:
+        FileExistsError: A file of such a name holds another text, or all six are there already.
+    """
     output = Path(output)
-    sides = {
-        output / f"{split}.{language}": (split, side)
-        for split in SPLITS
-        for language, side in zip(LANGUAGES, ("source", "target"), strict=True)
-    }
-    for path in sides:
-        if path.exists():
+    missing = {}
+    for path, text in _files(output).items():
+        if not path.exists():
+            missing[path] = text
+        elif not path.is_file() or path.read_bytes() != text.encode("utf-8"):
             raise FileExistsError(
                 f"{path} exists already and is left as it is; choose another folder"
             )
+    if not missing:
+        raise FileExistsError(f"{output} has the whole phrasebook already; choose another folder")
+    if found := len(_files(output)) - len(missing):
+        warnings.warn(f"{output} had {found} files of an unfinished phrasebook", stacklevel=2)
     output.mkdir(parents=True, exist_ok=True)
-    for path, (split, side) in sides.items():
-        write_text(path, "".join(f"{getattr(pair, side)}\n" for pair in pairs(split)))
-    return list(sides)
+    for path, text in missing.items():
+        write_text(path, text)
+    return list(_files(output))
+
+
+def _files(output: Path) -> dict[Path, str]:
+    """The text of each file of the phrasebook."""
+    sides = list(zip(LANGUAGES, ("source", "target"), strict=True))
+    return {
+        output / f"{split}.{language}": "".join(f"{getattr(pair, side)}\n" for pair in pairs(split))
+        for split in SPLITS
+        for language, side in sides
+    }
 
 
 def every_sentence() -> Iterator[Sentence]:
