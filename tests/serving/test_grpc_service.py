@@ -117,6 +117,47 @@ def test_grpc_refuses_with_code_and_reason(stub, request_arguments, code, messag
     ]
 
 
+@pytest.mark.parametrize("method", ["Predict", "GetModelMetadata"])
+@pytest.mark.parametrize("content", [b"\xff", b"\x0a\x05a", b"\x08" + b"\xff" * 20])
+def test_a_malformed_message_is_internal_as_grpc_in_cpp_has_it(server, method, content):
+    """A field of type 7, one longer than the message, varints without end."""
+    with grpc.insecure_channel(server.grpc) as channel:
+        call = channel.unary_unary(f"/tensorflow.serving.PredictionService/{method}")
+        with pytest.raises(grpc.RpcError) as caught:
+            call(content)
+    assert caught.value.code().name == "INTERNAL"
+    assert "the message is no " in caught.value.details()
+
+
+LONG = "n" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("request_arguments", "kind"),
+    [
+        ({"name": LONG, "text": ["a"]}, "model's"),
+        ({"label": LONG, "text": ["a"]}, "label's"),
+        ({"signature": LONG, "text": ["a"]}, "signature's"),
+        ({"text": ["a"], LONG: ["a"]}, "input's"),
+        ({"text": ["a"], "outputs": [LONG]}, "output's"),
+    ],
+)
+def test_a_long_name_is_refused_in_a_short_message(stub, request_arguments, kind):
+    """gRPC sends the message in a header: with the name in it, it would not arrive at all."""
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Predict(predict_request(**request_arguments))
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+    assert f"the {kind} name 'nnn" in caught.value.details()
+    assert "has 20000 characters; a name may have up to 255" in caught.value.details()
+
+
+def test_many_unknown_names_are_refused_in_a_short_message(stub):
+    names = {f"{n:03}" * 80: ["a"] for n in range(100)}
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Predict(predict_request(text=["a"], **names))
+    assert caught.value.code().name == "INVALID_ARGUMENT" and len(caught.value.details()) == 1_000
+
+
 def test_grpc_says_that_its_port_is_taken(server):
     host, _, port = server.grpc.rpartition(":")
     with pytest.raises(

@@ -1,12 +1,13 @@
 """Requests that arrive together, against scripted models."""
 
 import asyncio
+import threading
 from types import SimpleNamespace
 
 import numpy as np
 
-from tfformer.serving.model import Refused
-from tfformer.serving.request_queue import Batches
+from tfformer.serving.errors import RequestError
+from tfformer.serving.request_queue import RequestQueue
 
 
 def scripted(run) -> SimpleNamespace:
@@ -19,7 +20,7 @@ def strings(*values: str) -> dict[str, np.ndarray]:
 
 async def gather(*requests) -> list:
     """Submit (version, signature, inputs) all at once; the outputs, or errors, of each."""
-    batches = Batches()
+    batches = RequestQueue()
     loop = asyncio.create_task(batches.run())
     try:
         return await asyncio.gather(
@@ -57,16 +58,47 @@ def test_ids_of_different_lengths_do_not_run_together():
     assert [answer["shape"].tolist() for answer in answers] == [[3], [4], [3]]
 
 
+def test_requests_whose_callers_have_gone_do_not_count():
+    """200 callers give up while the first request runs; the queue is as empty as if they had not come."""
+    go_on = threading.Event()
+    rows = []
+
+    def run(signature, inputs):
+        assert go_on.wait(30)
+        rows.append(len(inputs["text"]))
+        return {"found": inputs["text"]}
+
+    async def scenario():
+        queue, version = RequestQueue(), scripted(run)
+        loop = asyncio.create_task(queue.run())
+        first = asyncio.create_task(queue.submit(version, "a", strings("first")))
+        await asyncio.sleep(0.1)  # it runs
+        gone = [asyncio.create_task(queue.submit(version, "a", strings("x"))) for _ in range(200)]
+        await asyncio.sleep(0.1)
+        assert queue.sentences == 200
+        for task in gone:
+            task.cancel()
+        await asyncio.gather(*gone, return_exceptions=True)
+        assert queue.sentences == 0
+        last = asyncio.create_task(queue.submit(version, "a", strings(*"y" * 64)))
+        go_on.set()
+        await asyncio.gather(first, last)
+        loop.cancel()
+
+    asyncio.run(scenario())
+    assert rows == [1, 64]
+
+
 def test_one_that_fails_takes_no_other_with_it():
     def run(signature, inputs):
         if b"bad" in inputs["text"]:
-            raise Refused("INVALID_ARGUMENT", "bad text")
+            raise RequestError("INVALID_ARGUMENT", "bad text")
         return {"found": inputs["text"]}
 
     version = scripted(run)
     good, bad, other = asyncio.run(
         gather(*((version, "a", strings(text)) for text in ("good", "bad", "other")))
     )
-    assert isinstance(bad, Refused)
+    assert isinstance(bad, RequestError)
     assert good["found"][0] == b"good"
     assert other["found"][0] == b"other"

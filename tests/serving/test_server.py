@@ -24,7 +24,7 @@ from tfformer.inference.translator import Translator
 from tfformer.serving import model as served_model
 from tfformer.serving import request_queue as batching
 from tfformer.serving import server as serving
-from tfformer.serving.model import Refused
+from tfformer.serving.errors import RequestError
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 37)]
 SENTENCES += ["", "The Ж 😀 dog.", "The dog."]
@@ -308,7 +308,7 @@ def test_an_error_in_the_graph_is_answered_with_its_reason(error, code):
 
     version = object.__new__(served_model.Version)
     version._model = SimpleNamespace(signatures={"a": fail})
-    with pytest.raises(Refused, match="out of luck") as caught:
+    with pytest.raises(RequestError, match="out of luck") as caught:
         version.run("a", {})
     assert caught.value.code == code
 
@@ -382,7 +382,9 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
     assert "neither a run directory nor a SavedModel export" in refused(
         capsys, tmp_path, "--port", 0
     )
-    assert "must not be empty nor hold a slash" in refused(capsys, tmp_path, "--name", "a/b")
+    assert "must have 1 to 255 characters, and hold neither a slash" in refused(
+        capsys, tmp_path, "--name", "a/b"
+    )
     assert "--port 65536 must be a number from 0 to 65535" in refused(
         capsys, tmp_path, "--port", 65536
     )

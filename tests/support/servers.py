@@ -1,5 +1,6 @@
 """Servers for the tests of serving: `tfformer serve` in a process of its own, scripted models, and how to ask them."""
 
+import hashlib
 import http.client
 import http.server
 import itertools
@@ -93,6 +94,17 @@ def save_scripted_model(folder: Path, name: str) -> None:
         "score": tf.function(score, input_signature=[strings, strings]),
     }
     tf.saved_model.save(tf.Module(), str(folder), signatures=signatures)
+
+
+def write_manifest_of(folder: Path, **values) -> None:
+    """Give a scripted model the manifest that an export has: digests of its files, and `values`."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    digests = {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
+    manifest = {"format": "saved_model", "digests": digests} | values
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def ask(

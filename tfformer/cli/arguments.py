@@ -300,6 +300,13 @@ def _add_shipping(verb: AddVerb) -> None:
     serve.add_argument(
         "--name", metavar="NAME", help="what clients call the model; the folder's name if left out"
     )
+    serve.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name by which browsers may call the server, such as a proxy's; may be repeated",
+    )
 
 
 def _add_search(verb: argparse.ArgumentParser) -> None:

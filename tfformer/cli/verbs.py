@@ -250,6 +250,7 @@ def _export(options: argparse.Namespace) -> None:
     import_tensorflow()
     from tfformer.data.sources import read_lines
     from tfformer.export import formats as export
+    from tfformer.export.manifest import MANIFEST
 
     names = (
         "max_length",
@@ -270,7 +271,7 @@ def _export(options: argparse.Namespace) -> None:
         )
     version = write(options.run, options.output, **given)
     (manifest,) = (
-        json.loads(path.read_text(encoding="utf-8")) for path in version.rglob(export.MANIFEST)
+        json.loads(path.read_text(encoding="utf-8")) for path in version.rglob(MANIFEST)
     )
     for name, measured in manifest["parity"].items():
         print(
@@ -287,7 +288,8 @@ def _serve(options: argparse.Namespace) -> None:
     import_tensorflow()
     from tfformer.serving.server import serve
 
-    serve(options.model, options.host, options.port, options.grpc_port, options.name)
+    ports = (options.port, options.grpc_port)
+    serve(options.model, options.host, *ports, options.name, options.allow_host)
 
 
 def _n_best(translator, options: argparse.Namespace) -> Callable[[list[str]], list[list]]:

@@ -3,11 +3,9 @@
 Knows no training, and of each format only who writes it and who runs it.
 """
 
-import hashlib
 import importlib.metadata
 import importlib.util
 import itertools
-import json
 import math
 import random
 import sys
@@ -21,6 +19,7 @@ from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import ctranslate2_writer, parity, saved_model_writer, web_page
 from tfformer.export.litert import writer as litert_writer
 from tfformer.export.litert.model_card import model_card
+from tfformer.export.manifest import file_digest, write_manifest
 from tfformer.files import publish, temporary_folder, write_text
 from tfformer.inference.evaluation import scores
 from tfformer.inference.generator import Generator
@@ -32,7 +31,6 @@ from tfformer.version import __version__
 DTYPES = ("float32", "bfloat16")
 SAMPLES = 32
 VALIDATION = 1_000  # sentence pairs that quantisation is measured on
-MANIFEST = "manifest.json"
 
 
 def saved_model(
@@ -256,15 +254,10 @@ def _complete(folder: Path, own: Translator | Generator, described: dict) -> dic
         },
         "parameters": own.model.count_params(),
         "files": files,
-        "digests": {name: _digest(folder / name) for name in files},
+        "digests": {name: file_digest(folder / name) for name in files},
         "versions": _versions(),
     }
-    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
-    return manifest
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return write_manifest(folder, manifest)
 
 
 def _decoding(own: Translator | Generator) -> dict:

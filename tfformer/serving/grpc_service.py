@@ -1,73 +1,78 @@
 """TensorFlow Serving's gRPC PredictionService: Predict and GetModelMetadata. Knows no HTTP."""
 
+import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 import grpc
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError, Message
 from tensorflow.core.framework import tensor_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
-    model_pb2,
-    predict_pb2,
-    prediction_service_pb2_grpc,
+from tensorflow_serving.apis import model_pb2, predict_pb2
+from tensorflow_serving.apis.get_model_metadata_pb2 import (
+    GetModelMetadataRequest,
+    GetModelMetadataResponse,
+    SignatureDefMap,
 )
 
-from tfformer.serving.model import DEFAULT_SIGNATURE, Refused, ServedModel, check_inputs
-from tfformer.serving.request_queue import Batches
+from tfformer.serving.errors import RequestError, check_name
+from tfformer.serving.model import DEFAULT_SIGNATURE, ServedModel, check_inputs
+from tfformer.serving.request_queue import RequestQueue
 
+SERVICE = "tensorflow.serving.PredictionService"
 MAX_VALUES = 2**19  # in one input: a tensor may claim a shape far larger than its message
+MAX_CONNECTIONS = 256
+HANDSHAKE_SECONDS = 10
+IDLE_SECONDS = 300  # a connection without a call is told to go; clients come back by themselves
+
+Request = TypeVar("Request", bound=Message)
 
 
-class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Answers for one model; what it does not have is answered with UNIMPLEMENTED."""
+class PredictionService:
+    """The calls for one model; any other call is answered with UNIMPLEMENTED.
 
-    def __init__(self, model: ServedModel, batches: Batches):
+    Args:
+        model: the versions that answer.
+        queue: the queue in which requests wait for each other.
+    """
+
+    def __init__(self, model: ServedModel, queue: RequestQueue):
         self._model = model
-        self._batches = batches
+        self._queue = queue
 
-    async def Predict(self, request, context) -> predict_pb2.PredictResponse:
-        try:
-            return await self._predict(request)
-        except Refused as refused:
-            await context.abort(grpc.StatusCode[refused.code], str(refused))
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """Return the calls by their names, for a server of `grpc.aio`."""
+        calls = {
+            "Predict": _handler(predict_pb2.PredictRequest, self.predict),
+            "GetModelMetadata": _handler(GetModelMetadataRequest, self.metadata),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, calls)
 
-    async def GetModelMetadata(
-        self, request, context
-    ) -> get_model_metadata_pb2.GetModelMetadataResponse:
-        try:
-            return self._metadata(request)
-        except Refused as refused:
-            await context.abort(grpc.StatusCode[refused.code], str(refused))
-
-    async def _predict(self, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
+    async def predict(self, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
+        """Run a signature on the request's tensors (RequestError if it cannot be done)."""
         number = self._number(request.model_spec)
-        version, name = (
-            self._model.versions[number],
-            request.model_spec.signature_name or DEFAULT_SIGNATURE,
-        )
+        version = self._model.versions[number]
+        name = request.model_spec.signature_name or DEFAULT_SIGNATURE
         signature = version.signature(name)
-        inputs = {name: _array(name, tensor) for name, tensor in request.inputs.items()}
+        inputs = {key: _array(key, tensor) for key, tensor in request.inputs.items()}
         check_inputs(signature, inputs)
         _check_outputs(signature, request.output_filter)
-        outputs = await self._batches.submit(version, name, inputs)
+        outputs = await self._queue.submit(version, name, inputs)
         response = predict_pb2.PredictResponse(model_spec=self._spec(number, name))
         for output in request.output_filter or outputs:
             response.outputs[output].CopyFrom(tf.make_tensor_proto(outputs[output]))
         return response
 
-    def _metadata(self, request) -> get_model_metadata_pb2.GetModelMetadataResponse:
+    async def metadata(self, request: GetModelMetadataRequest) -> GetModelMetadataResponse:
+        """Return the signatures of a version (RequestError if anything else is asked)."""
         number = self._number(request.model_spec)
         if set(request.metadata_field) != {"signature_def"}:
-            raise Refused("INVALID_ARGUMENT", "metadata_field must be signature_def")
-        signatures = get_model_metadata_pb2.SignatureDefMap(
-            signature_def=self._model.versions[number].signatures
-        )
-        response = get_model_metadata_pb2.GetModelMetadataResponse(
-            model_spec=self._spec(number, "")
-        )
+            raise RequestError("INVALID_ARGUMENT", "metadata_field must be signature_def")
+        signatures = SignatureDefMap(signature_def=self._model.versions[number].signatures)
+        response = GetModelMetadataResponse(model_spec=self._spec(number, ""))
         response.metadata["signature_def"].Pack(signatures)
         return response
 
@@ -82,15 +87,32 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
 
 async def start(
-    model: ServedModel, batches: Batches, host: str, port: int, max_bytes: int
+    model: ServedModel, queue: RequestQueue, host: str, port: int, max_bytes: int
 ) -> tuple[grpc.aio.Server, int]:
-    """The running server and the port that it has; OSError if the port is taken."""
-    server = grpc.aio.server(
-        options=[("grpc.max_receive_message_length", max_bytes), ("grpc.so_reuseport", 0)]
-    )
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        PredictionService(model, batches), server
-    )
+    """Start a server.
+
+    Args:
+        model: the versions that answer.
+        queue: the queue in which requests wait for each other.
+        host: the address to listen on.
+        port: the port; 0 is any that is free.
+        max_bytes: the size of the largest request.
+
+    Returns:
+        The running server and its port.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    options = {
+        "grpc.max_receive_message_length": max_bytes,
+        "grpc.so_reuseport": 0,
+        "grpc.max_allowed_incoming_connections": MAX_CONNECTIONS,
+        "grpc.server_handshake_timeout_ms": 1000 * HANDSHAKE_SECONDS,
+        "grpc.max_connection_idle_ms": 1000 * IDLE_SECONDS,
+    }
+    server = grpc.aio.server(options=list(options.items()))
+    server.add_generic_rpc_handlers((PredictionService(model, queue).handlers(),))
     try:
         port = server.add_insecure_port(f"{host}:{port}")
     except RuntimeError:
@@ -101,10 +123,39 @@ async def start(
     return server, port
 
 
+def _handler(
+    kind: type[Request], answer: Callable[[Request], Awaitable[Message]]
+) -> grpc.RpcMethodHandler:
+    """A call that parses its request itself: a malformed one is INTERNAL, as gRPC in C++ has it.
+
+    `grpc.aio` would answer UNKNOWN, which says that the server has made a mistake.
+    """
+
+    async def call(content: bytes, context: grpc.aio.ServicerContext) -> Message:
+        try:
+            return await answer(kind.FromString(content))
+        except DecodeError:
+            await context.abort(grpc.StatusCode.INTERNAL, f"the message is no {kind.__name__}")
+        except RequestError as error:
+            await context.abort(grpc.StatusCode[error.code], str(error))
+        except Exception:
+            logging.getLogger(__name__).exception(kind.__name__)
+            message = "the server has made a mistake; its log says which"
+            await context.abort(grpc.StatusCode.INTERNAL, message)
+        raise AssertionError("abort does not return")
+
+    return grpc.unary_unary_rpc_method_handler(
+        call, response_serializer=lambda response: response.SerializeToString()
+    )
+
+
 def _check_outputs(signature: meta_graph_pb2.SignatureDef, names: Iterable[str]) -> None:
-    if unknown := set(names) - signature.outputs.keys():
+    unknown = set(names) - signature.outputs.keys()
+    for name in unknown:
+        check_name("output's", name)
+    if unknown:
         known = ", ".join(sorted(signature.outputs))
-        raise Refused(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"there is no output {', '.join(sorted(unknown))}; the outputs are {known}",
         )
@@ -112,16 +163,13 @@ def _check_outputs(signature: meta_graph_pb2.SignatureDef, names: Iterable[str])
 
 def _array(name: str, tensor: tensor_pb2.TensorProto) -> np.ndarray:
     sizes = [dim.size for dim in tensor.tensor_shape.dim]
-    if (
-        tensor.tensor_shape.unknown_rank
-        or min(sizes, default=0) < 0
-        or math.prod(sizes) > MAX_VALUES
-    ):
-        raise Refused(
+    is_whole = not tensor.tensor_shape.unknown_rank and min(sizes, default=0) >= 0
+    if not is_whole or math.prod(sizes) > MAX_VALUES:
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"input {name!r} must have a whole shape of at most {MAX_VALUES} values",
         )
     try:
         return tf.make_ndarray(tensor)
     except (ValueError, TypeError, KeyError, OverflowError) as error:
-        raise Refused("INVALID_ARGUMENT", f"input {name!r} is not a tensor: {error}") from None
+        raise RequestError("INVALID_ARGUMENT", f"input {name!r} is not a tensor: {error}") from None

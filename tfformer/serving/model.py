@@ -1,7 +1,8 @@
-"""An export as a server sees it: its versions, what each one takes, what it answers. Knows no network."""
+"""An export as a server sees it: its versions, their inputs, their answers. Knows no network."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -9,59 +10,66 @@ import tensorflow_text  # noqa: F401  the operations of the signatures over text
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-Arrays = dict[str, np.ndarray]
+from tfformer.export.manifest import MANIFEST, check_files, read_manifest
+from tfformer.serving.errors import RequestError, check_name
+
+Arrays = dict[str, np.ndarray]  # by the name of an input or output; the first axis is the batch
 
 SAVED_MODEL = "saved_model.pb"
+FINGERPRINT = "fingerprint.pb"
 DEFAULT_SIGNATURE = "serving_default"
 NEWEST = 2  # versions that are served: the one in use and its successor
-MAX_SENTENCES = 64  # in one request, and in what is run together
-
-
-class Refused(Exception):
-    """A request that gets an error for an answer. The code is the name of a gRPC status."""
-
-    def __init__(self, code: str, message: str):
-        super().__init__(message)
-        self.code = code
+MAX_SENTENCES = 64  # in one request, and in requests that run together
 
 
 class Version:
-    """One exported version, loaded. ValueError if there is no SavedModel in the folder."""
+    """One exported version, loaded.
+
+    Args:
+        folder: the version's own folder, such as `models/mine/1`.
+
+    Raises:
+        ValueError: the folder holds no SavedModel, a damaged one, or other files than its manifest.
+    """
 
     def __init__(self, folder: Path):
-        try:
-            graph = saved_model_pb2.SavedModel.FromString(
-                (folder / SAVED_MODEL).read_bytes()
-            ).meta_graphs[0]
-        except (DecodeError, IndexError):
-            raise ValueError(
-                f"{folder / SAVED_MODEL} is no SavedModel; export the run again"
-            ) from None
-        self.signatures = dict(graph.signature_def)
-        self._model = tf.saved_model.load(str(folder))
+        self.manifest = _checked_manifest(folder)
+        self.signatures = _signatures(folder / SAVED_MODEL)
+        self._model = _load(folder)
 
     def signature(self, name: str) -> meta_graph_pb2.SignatureDef:
+        """Return the description of a signature; RequestError if the model lacks it."""
+        check_name("signature's", name)
         if name not in self._model.signatures:
             known = ", ".join(sorted(self._model.signatures))
-            raise Refused(
+            raise RequestError(
                 "FAILED_PRECONDITION", f"there is no signature {name!r}; choose one of {known}"
             )
         return self.signatures[name]
 
     def run(self, signature: str, inputs: Arrays) -> Arrays:
-        """Checked inputs -> outputs, all with the batch first."""
+        """Run a signature on checked inputs. All arrays, given and returned, have the batch first.
+
+        Raises:
+            RequestError: the graph refuses the inputs, or fails.
+        """
         tensors = {name: tf.constant(values) for name, values in inputs.items()}
         try:
             outputs = self._model.signatures[signature](**tensors)
         except tf.errors.InvalidArgumentError as error:
-            raise Refused("INVALID_ARGUMENT", _reason(error)) from None
+            raise RequestError("INVALID_ARGUMENT", _reason(error)) from None
         except tf.errors.OpError as error:
-            raise Refused("INTERNAL", _reason(error)) from None
+            raise RequestError("INTERNAL", _reason(error)) from None
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
 
 class ServedModel:
-    """The newest versions of an export, under one name; labelled stable and canary, which is the newest."""
+    """The newest versions of an export under one name; labelled stable and canary (the newest).
+
+    Args:
+        name: the model's name in requests.
+        folders: the folders of the versions.
+    """
 
     def __init__(self, name: str, folders: Sequence[Path]):
         self.name = name
@@ -70,85 +78,147 @@ class ServedModel:
         self._labels = {"stable": numbers[0], "canary": numbers[-1]}
 
     def number(self, name: str, number: int | None = None, label: str | None = None) -> int:
-        """Which version a request means: the newest unless it says another."""
+        """Return the number of the version that a request asks for: the newest by default.
+
+        Raises:
+            RequestError: there is no such model, label or version.
+        """
+        check_name("model's", name)
         if name != self.name:
-            raise Refused("NOT_FOUND", f"there is no model {name!r}; this server has {self.name!r}")
-        if label is not None and label not in self._labels:
-            raise Refused(
-                "INVALID_ARGUMENT",
-                f"there is no label {label!r}; choose one of {', '.join(self._labels)}",
+            raise RequestError(
+                "NOT_FOUND", f"there is no model {name!r}; this server has {self.name!r}"
             )
-        number = self._labels["canary" if label is None else label] if number is None else number
+        if number is None:
+            number = self._labelled(label)
         if number not in self.versions:
             known = ", ".join(map(str, sorted(self.versions)))
-            raise Refused(
+            raise RequestError(
                 "NOT_FOUND", f"model {name!r} has no version {number}; choose one of {known}"
             )
         return number
 
+    def _labelled(self, label: str | None) -> int:
+        if label is None:
+            return self._labels["canary"]
+        check_name("label's", label)
+        if label not in self._labels:
+            known = ", ".join(self._labels)
+            raise RequestError(
+                "INVALID_ARGUMENT", f"there is no label {label!r}; choose one of {known}"
+            )
+        return self._labels[label]
+
 
 def find_versions(export: Path) -> list[Path]:
-    """The folders to serve, oldest first: an export's newest, or the one version that is given. ValueError if none."""
-    if (export / SAVED_MODEL).is_file():
+    """Return the folders to serve, oldest first.
+
+    Args:
+        export: the folder of one version, or a folder of versions, of which the newest two count.
+
+    Raises:
+        ValueError: there is no SavedModel in either.
+    """
+    if _is_version(export):
         return [export]
-    found = [
-        path.parent for path in export.glob(f"*/{SAVED_MODEL}") if path.parent.name.isdecimal()
-    ]
-    if not found:
+    numbered = [folder for folder in export.glob("*") if folder.name.isdecimal()]
+    versions = [folder for folder in numbered if _is_version(folder)]
+    if not versions:
         raise ValueError(
             f"{export} is neither a run directory nor a SavedModel export; give one of the two"
         )
-    return sorted(found, key=version_number)[-NEWEST:]
+    return sorted(versions, key=version_number)[-NEWEST:]
+
+
+def _is_version(folder: Path) -> bool:
+    """Whether a SavedModel is there, or by its manifest should be."""
+    if (folder / SAVED_MODEL).is_file():
+        return True
+    return (folder / MANIFEST).is_file() and read_manifest(folder).get("format") == "saved_model"
 
 
 def version_number(folder: Path) -> int:
+    """Return the number that a version's folder is called by; 1 if its name is no number."""
     return int(folder.name) if folder.name.isdecimal() else 1
 
 
 def check_inputs(signature: meta_graph_pb2.SignatureDef, inputs: Mapping[str, np.ndarray]) -> None:
-    """Refuse arrays that the signature does not take, or too many rows at once."""
+    """Refuse arrays that the signature does not take, or too many rows at once.
+
+    Raises:
+        RequestError: a name, dtype, rank or number of rows is not the signature's.
+    """
     check_names(signature, inputs)
     for name, values in inputs.items():
-        dtype, rank = (
-            tf.as_dtype(signature.inputs[name].dtype),
-            len(signature.inputs[name].tensor_shape.dim),
-        )
+        dtype = tf.as_dtype(signature.inputs[name].dtype)
+        rank = len(signature.inputs[name].tensor_shape.dim)
         if values.dtype != dtype.as_numpy_dtype or values.ndim != rank:
             has = f"{tf.as_dtype(values.dtype).name} of rank {values.ndim}"
-            raise Refused(
+            raise RequestError(
                 "INVALID_ARGUMENT",
                 f"input {name!r} must be {dtype.name} of rank {rank}; it is {has}",
             )
     sizes = {name: len(values) for name, values in inputs.items()}
     if len(set(sizes.values())) > 1:
-        raise Refused(
+        raise RequestError(
             "INVALID_ARGUMENT", f"all inputs must have the same number of rows; they have {sizes}"
         )
     size = next(iter(sizes.values()))
     if not 1 <= size <= MAX_SENTENCES:
-        raise Refused(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"a request must have 1 to {MAX_SENTENCES} rows; this one has {size}",
         )
 
 
-def check_names(signature: meta_graph_pb2.SignatureDef, names: Mapping) -> None:
-    missing, unknown = (
-        signature.inputs.keys() - names.keys(),
-        names.keys() - signature.inputs.keys(),
-    )
+def check_names(signature: meta_graph_pb2.SignatureDef, names: Collection[str]) -> None:
+    """Refuse names that are not exactly the signature's inputs (RequestError)."""
+    missing = signature.inputs.keys() - set(names)
+    unknown = set(names) - signature.inputs.keys()
+    for name in unknown:
+        check_name("input's", name)
     if missing:
-        raise Refused("INVALID_ARGUMENT", f"input {', '.join(sorted(missing))} is missing")
+        raise RequestError("INVALID_ARGUMENT", f"input {', '.join(sorted(missing))} is missing")
     if unknown:
         known = ", ".join(sorted(signature.inputs))
-        raise Refused(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"there is no input {', '.join(sorted(unknown))}; the inputs are {known}",
         )
 
 
+def _checked_manifest(folder: Path) -> dict[str, Any]:
+    """The export's manifest, after each file was compared with it; empty for a foreign SavedModel."""
+    if not (folder / MANIFEST).exists():
+        return {}
+    manifest = read_manifest(folder)
+    check_files(folder, manifest)
+    return manifest
+
+
+def _signatures(path: Path) -> dict[str, meta_graph_pb2.SignatureDef]:
+    try:
+        graph = saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs[0]
+    except (DecodeError, IndexError):
+        raise ValueError(f"{path} is no SavedModel; export the run again") from None
+    return dict(graph.signature_def)
+
+
+def _load(folder: Path) -> Any:
+    """The model that TensorFlow restores; its loader raises errors of every kind on damaged files."""
+    try:
+        if (folder / FINGERPRINT).exists():  # the loader would print a traceback and go on
+            tf.saved_model.experimental.read_fingerprint(str(folder))
+        return tf.saved_model.load(str(folder))
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise ValueError(
+            f"{folder} cannot be loaded ({lines[0]}); copy the whole exported folder again, "
+            "or export the run again"
+        ) from None
+
+
 def _reason(error: tf.errors.OpError) -> str:
-    """What went wrong, out of a message that begins with where in the graph."""
+    """The reason in a message that begins with the place in the graph."""
     lines = [
         line for line in error.message.splitlines() if line and not line.startswith(("\t", " "))
     ]

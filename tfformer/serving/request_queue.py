@@ -1,24 +1,36 @@
-"""Requests that arrive together are run together, in one thread, and each gets its own rows. Knows no network."""
+"""Requests that arrive together run together, in one thread. Knows no network.
+
+A request has 1 to `MAX_SENTENCES` rows, and gets the rows of the outputs that are its own.
+"""
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from tfformer.serving.model import MAX_SENTENCES, Arrays, Refused, Version
+from tfformer.serving.errors import RequestError
+from tfformer.serving.model import MAX_SENTENCES, Arrays
 
 WAIT = 0.005  # seconds for others to arrive
 MAX_WAITING = 1024  # sentences in the queue
 
 
+class Runs(Protocol):
+    """A version of a model, as the queue needs it."""
+
+    def run(self, signature: str, inputs: Arrays) -> Arrays:
+        """Return the outputs of a signature."""
+
+
 @dataclass(eq=False)
 class _Request:
-    version: Version
+    version: Runs
     signature: str
     inputs: Arrays
-    answer: asyncio.Future
+    answer: asyncio.Future[Arrays]
 
     @property
     def size(self) -> int:
@@ -26,63 +38,83 @@ class _Request:
 
     @property
     def group(self) -> Hashable:
-        """What requests must have in common to be put together."""
-        return (
-            self.version,
-            self.signature,
-            tuple(sorted((name, v.shape[1:]) for name, v in self.inputs.items())),
-        )
+        """Requests of one group may run together."""
+        shapes = tuple(sorted((name, v.shape[1:]) for name, v in self.inputs.items()))
+        return self.version, self.signature, shapes
 
 
-class Batches:
+class RequestQueue:
     """A queue of requests and the loop that empties it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._waiting: list[_Request] = []
         self._arrived = asyncio.Event()
 
-    async def submit(self, version: Version, signature: str, inputs: Arrays) -> Arrays:
-        """Checked inputs -> their outputs, when their turn has come."""
+    @property
+    def sentences(self) -> int:
+        """How many sentences wait; those that run, or whose caller has gone, do not count."""
+        return sum(request.size for request in self._waiting)
+
+    async def submit(self, version: Runs, signature: str, inputs: Arrays) -> Arrays:
+        """Wait for the turn of a request.
+
+        Args:
+            version: the version that is asked.
+            signature: the name of its signature.
+            inputs: arrays with the batch first, checked.
+
+        Returns:
+            The outputs, with the batch first.
+
+        Raises:
+            RequestError: the queue is full, or the model refuses the inputs.
+        """
         request = _Request(version, signature, inputs, asyncio.get_running_loop().create_future())
-        ahead = sum(other.size for other in self._waiting)
+        ahead = self.sentences
         if ahead + request.size > MAX_WAITING:
-            raise Refused(
+            raise RequestError(
                 "UNAVAILABLE", f"the queue is full: {ahead} sentences are waiting; try again later"
             )
         self._waiting.append(request)
         self._arrived.set()
-        return await request.answer
+        try:
+            return await request.answer
+        finally:
+            if request in self._waiting:  # its caller has gone before its turn
+                self._waiting.remove(request)
 
     async def run(self) -> None:
         """Answer requests until cancelled."""
+        loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1) as worker:
             while True:
                 await self._arrived.wait()
                 await asyncio.sleep(WAIT)
                 batch = self._take()
-                answers = await asyncio.get_running_loop().run_in_executor(worker, _run, batch)
+                answers = await loop.run_in_executor(worker, _run, batch)
                 for request, answer in zip(batch, answers, strict=True):
                     _give(request.answer, answer)
 
     def _take(self) -> list[_Request]:
-        """Remove from the queue the first request and what fits in with it; none whose caller has gone."""
-        waiting = [request for request in self._waiting if not request.answer.done()]
-        batch, self._waiting, size = [], [], 0
-        for request in waiting:
-            if not batch or (
-                request.group == batch[0].group and size + request.size <= MAX_SENTENCES
-            ):
+        """Remove the first request and as many of its group as fit in with it."""
+        batch: list[_Request] = []
+        others: list[_Request] = []
+        size = 0
+        for request in self._waiting:
+            joins = not batch or request.group == batch[0].group
+            if joins and size + request.size <= MAX_SENTENCES:
                 batch.append(request)
                 size += request.size
             else:
-                self._waiting.append(request)
-        if not self._waiting:
+                others.append(request)
+        self._waiting = others
+        if not others:
             self._arrived.clear()
         return batch
 
 
-def _run(batch: list[_Request]) -> list[Arrays | Exception]:
-    """An answer or an error for each request; where they fail together, each is run alone, as one may be to blame."""
+def _run(batch: list[_Request]) -> Sequence[Arrays | Exception]:
+    """An answer or an error for each; where they fail together each runs alone: one is to blame."""
     try:
         return _run_together(batch) if batch else []
     except Exception as error:
@@ -102,7 +134,7 @@ def _run_together(batch: list[_Request]) -> list[Arrays]:
     return [{name: parts[n] for name, parts in rows.items()} for n in range(len(batch))]
 
 
-def _give(answer: asyncio.Future, value: Arrays | Exception) -> None:
+def _give(answer: asyncio.Future[Arrays], value: Arrays | Exception) -> None:
     if answer.done():  # the caller has gone
         return
     if isinstance(value, Exception):

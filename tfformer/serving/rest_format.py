@@ -3,6 +3,7 @@
 import base64
 import json
 import reprlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,48 +11,63 @@ import tensorflow as tf
 from google.protobuf.json_format import MessageToDict
 from tensorflow.core.protobuf import meta_graph_pb2
 
+from tfformer.serving.errors import RequestError
 from tfformer.serving.model import (
     DEFAULT_SIGNATURE,
     Arrays,
-    Refused,
     ServedModel,
     check_inputs,
     check_names,
 )
 
+Read = Callable[[list], np.ndarray]  # the innermost lists of a request -> an array of rank 1
+
 INT32 = range(-(2**31), 2**31)
 
 
 def read_request(body: bytes) -> dict[str, Any]:
-    """The JSON object in the body of a request."""
+    """Return the JSON object in the body of a request (UTF-8).
+
+    Raises:
+        RequestError: the body is no JSON object, or nested too deeply.
+    """
     try:
         request = json.loads(body.decode("utf-8"))
     except RecursionError:
-        raise Refused(
+        raise RequestError(
             "INVALID_ARGUMENT", "the body is nested too deeply; four levels are enough"
         ) from None
     except ValueError as error:
-        raise Refused("INVALID_ARGUMENT", f"the body is not JSON in UTF-8: {error}") from None
+        raise RequestError("INVALID_ARGUMENT", f"the body is not JSON in UTF-8: {error}") from None
     if not isinstance(request, dict):
-        raise Refused(
+        raise RequestError(
             "INVALID_ARGUMENT", f"the body must be a JSON object; it is {reprlib.repr(request)}"
         )
     return request
 
 
 def signature_name(request: dict[str, Any]) -> str:
+    """Return the signature that a request asks for; RequestError if it is no string."""
     name = request.get("signature_name", DEFAULT_SIGNATURE)
     if not isinstance(name, str):
-        raise Refused(
+        raise RequestError(
             "INVALID_ARGUMENT", f"signature_name must be a string; it is {reprlib.repr(name)}"
         )
     return name or DEFAULT_SIGNATURE
 
 
 def read_inputs(request: dict[str, Any], signature: meta_graph_pb2.SignatureDef) -> Arrays:
-    """The arrays in a request, from `instances` (a row each) or `inputs` (a column each), checked."""
+    """Return the arrays of a request, checked, by the names of the signature's inputs.
+
+    Args:
+        request: it has either `instances` (a row each) or `inputs` (a column each).
+        signature: the signature that is asked.
+
+    Raises:
+        RequestError: a name, type, shape or number of rows is not the signature's.
+    """
     if ("instances" in request) == ("inputs" in request):
-        raise Refused("INVALID_ARGUMENT", "a request must have either instances or inputs")
+        raise RequestError("INVALID_ARGUMENT", "a request must have either instances or inputs")
     columns = (
         _from_rows(request["instances"], signature) if "instances" in request else request["inputs"]
     )
@@ -64,30 +80,30 @@ def read_inputs(request: dict[str, Any], signature: meta_graph_pb2.SignatureDef)
 
 
 def _from_rows(instances: Any, signature: meta_graph_pb2.SignatureDef) -> Any:
-    """Rows, of which each may name its inputs -> columns."""
+    """Columns from rows, each of which may name its inputs."""
     if not isinstance(instances, list) or not instances:
-        raise Refused("INVALID_ARGUMENT", "instances must be a list of one or more")
+        raise RequestError("INVALID_ARGUMENT", "instances must be a list of one or more")
     if not any(map(_has_names, instances)):
         return instances
     for n, instance in enumerate(instances):
         if not _has_names(instance):
-            raise Refused("INVALID_ARGUMENT", f"instance {n} must be an object, as others are")
+            raise RequestError("INVALID_ARGUMENT", f"instance {n} must be an object, as others are")
         try:
             check_names(signature, instance)
-        except Refused as refused:
-            raise Refused(refused.code, f"instance {n}: {refused}") from None
+        except RequestError as error:
+            raise RequestError(error.code, f"instance {n}: {error}") from None
     return {name: [instance[name] for instance in instances] for name in signature.inputs}
 
 
 def _has_names(value: Any) -> bool:
-    """An object with inputs, and not a string of bytes, which is an object too."""
+    """Whether it is an object with inputs; a string in base64 is an object too, but has none."""
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
 def _only_input(signature: meta_graph_pb2.SignatureDef) -> list[str]:
     names = sorted(signature.inputs)
     if len(names) > 1:
-        raise Refused(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"values must be named, as there are several inputs: {', '.join(names)}",
         )
@@ -98,11 +114,11 @@ def _array(name: str, value: Any, info: meta_graph_pb2.TensorInfo) -> np.ndarray
     try:
         return _nested(value, len(info.tensor_shape.dim), READERS[tf.as_dtype(info.dtype)])
     except ValueError as error:
-        raise Refused("INVALID_ARGUMENT", f"input {name}: {error}") from None
+        raise RequestError("INVALID_ARGUMENT", f"input {name}: {error}") from None
 
 
-def _nested(value: Any, rank: int, read) -> np.ndarray:
-    """Lists in lists, `rank` deep -> an array; `read` takes the innermost."""
+def _nested(value: Any, rank: int, read: Read) -> np.ndarray:
+    """An array from lists in lists, `rank` deep; `read` takes the innermost."""
     if not isinstance(value, list):
         raise ValueError(f"{reprlib.repr(value)} must be a list")
     if rank <= 1:
@@ -137,13 +153,21 @@ READERS = {tf.string: _strings, tf.int32: _int32s}
 
 
 def answer(request: dict[str, Any], outputs: Arrays) -> dict[str, Any]:
-    """The arrays in the format of the request; one that is alone goes without its name."""
+    """Return the outputs in the format of their request; a single output goes without its name.
+
+    Args:
+        request: the request, with `instances` or `inputs`.
+        outputs: arrays with the batch first.
+    """
     columns = {name: _plain(values) for name, values in outputs.items()}
-    only = next(iter(columns.values())) if len(columns) == 1 else None
-    if "inputs" in request:
-        return {"outputs": columns if only is None else only}
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return {"predictions": rows if only is None else only}
+    by_columns = "inputs" in request
+    key = "outputs" if by_columns else "predictions"
+    if len(columns) == 1:
+        return {key: next(iter(columns.values()))}
+    if by_columns:
+        return {key: columns}
+    rows = zip(*columns.values(), strict=True)
+    return {key: [dict(zip(columns, row, strict=True)) for row in rows]}
 
 
 def _plain(values: np.ndarray) -> list:
@@ -159,7 +183,7 @@ def _as_text(value: Any) -> Any:
 
 
 def status(numbers: list[int]) -> dict[str, Any]:
-    """That these versions are there."""
+    """Return the state of versions, newest first: all are available."""
     well = {"error_code": "OK", "error_message": ""}
     return {
         "model_version_status": [
@@ -170,7 +194,7 @@ def status(numbers: list[int]) -> dict[str, Any]:
 
 
 def metadata(model: ServedModel, number: int) -> dict[str, Any]:
-    """What the signatures take and give."""
+    """Return the signatures of one version, with the dtypes and shapes of their tensors."""
     signatures = {
         name: MessageToDict(
             signature, preserving_proto_field_name=True, always_print_fields_with_no_presence=True

@@ -1,0 +1,101 @@
+"""Exports that are damaged or were changed: refused in one line, before TensorFlow sees them."""
+
+import json
+import shutil
+
+import pytest
+from support.servers import save_scripted_model, write_manifest_of
+
+from tfformer.cli.verbs import main
+from tfformer.export.manifest import check_files, read_manifest, write_manifest
+from tfformer.serving.model import ServedModel
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A scripted export with its manifest."""
+    folder = tmp_path_factory.mktemp("sound") / "1"
+    save_scripted_model(folder, "v1")
+    write_manifest_of(folder)
+    return folder
+
+
+@pytest.fixture
+def export(sound, tmp_path):
+    """A copy of it, to damage."""
+    return shutil.copytree(sound, tmp_path / "echo" / "1")
+
+
+def refused(capsys, export) -> str:
+    """The one line with which `tfformer serve` ends."""
+    assert main(["serve", str(export), "--port", "0"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_a_sound_export_is_served(export):
+    assert ServedModel("echo", [export]).versions.keys() == {1}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "saved_model.pb",
+        "variables/variables.index",
+        "variables/variables.data-00000-of-00001",
+        "fingerprint.pb",
+    ],
+)
+@pytest.mark.parametrize("damage", ["shorter", "one bit", "empty", "gone"])
+def test_a_damaged_file_is_refused_by_its_digest(export, capsys, name, damage):
+    path = export / name
+    content = path.read_bytes()
+    half = len(content) // 2
+    if damage == "gone":
+        path.unlink()
+    else:
+        flipped = content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
+        path.write_bytes({"shorter": content[:half], "one bit": flipped, "empty": b""}[damage])
+    line = refused(capsys, export)
+    assert f"{path} " in line and "copy the whole exported folder again" in line
+
+
+@pytest.mark.parametrize("name", ["variables/variables.index", "fingerprint.pb"])
+def test_without_a_manifest_a_damaged_file_is_still_one_line(export, capsys, name):
+    (export / "manifest.json").unlink()
+    (export / name).write_bytes(b"\xff")
+    assert "cannot be loaded" in refused(capsys, export)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "manifest.json cannot be read"),
+        ("[" * 100_000, "manifest.json cannot be read"),
+        ("[]", "must hold a JSON object"),
+        ("{}", "has no table `digests`"),
+        ('{"digests": 7}', "has no table `digests`"),
+        ('{"digests": {}}', "has no table `digests`"),
+        ('{"digests": {"saved_model.pb": 7}}', "is not the file that was exported"),
+        ('{"digests": {"../../x": "0"}}', "outside its folder"),
+        ('{"digests": {"/dev/zero": "0"}}', "outside its folder"),
+        ('{"digests": {"none": "0"}}', "none cannot be read (No such file or directory)"),
+    ],
+)
+def test_a_manifest_of_another_form_is_refused(export, capsys, text, message):
+    (export / "manifest.json").write_text(text, encoding="utf-8")
+    assert message in refused(capsys, export)
+
+
+def test_a_manifest_knows_its_own_digest(export, capsys):
+    """One value changed is enough; spaces and the order of keys do not matter."""
+    manifest = read_manifest(export) | {"decoding": {"max_length": 60, "length_penalty": 0.6}}
+    write_manifest(export, manifest)
+    assert read_manifest(export) == manifest
+    check_files(export, manifest)
+    path = export / "manifest.json"
+    written = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(dict(reversed(written.items()))), encoding="utf-8")
+    assert read_manifest(export) == manifest
+    path.write_text(json.dumps(written | {"decoding": {"max_length": 2}}), encoding="utf-8")
+    assert "manifest.json was changed after the export" in refused(capsys, export)

@@ -1,0 +1,205 @@
+"""The server among silent, slow and too many clients, and among other pages of the same browser."""
+
+import asyncio
+import base64
+import hashlib
+import http.client
+import json
+import re
+import resource
+import socket
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestClient, TestServer
+from support.servers import ask, save_scripted_model, served
+
+from tfformer.serving import connections as limits
+from tfformer.serving import server as serving
+from tfformer.serving.browser_guard import HostGuard
+from tfformer.serving.connections import Connections
+
+ONE = {"instances": ["a"]}
+
+
+def test_1200_silent_connections_do_not_stop_a_process_of_1024_files(tmp_path):
+    """Nor do as many that have sent half a request."""
+    save_scripted_model(tmp_path / "echo" / "1", "v1")
+    with served(tmp_path / "echo") as server:
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1024, hard))
+        address = urlsplit(server.rest)
+        for beginning in (b"", b"POST /v1/models/echo:predict HTTP/1.1\r\nHost: x"):
+            silent = []
+            for _ in range(1200):
+                connection = socket.create_connection((address.hostname, address.port), timeout=30)
+                connection.sendall(beginning)
+                silent.append(connection)
+            assert ask(server, "echo:predict", ONE)[0] == 200
+            for connection in silent:
+                connection.close()
+        assert ask(server, "echo:predict", ONE)[0] == 200
+
+
+def test_a_server_at_work_on_all_its_connections_answers_503(monkeypatch):
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 2)
+
+    async def scenario():
+        go_on, busy = asyncio.Event(), set()
+
+        async def wait(request):
+            busy.add(request.protocol)
+            await go_on.wait()
+            return web.Response(text="done")
+
+        app = web.Application()
+        app.router.add_get("/", wait)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        connections = Connections(runner.server, busy)
+        server = await asyncio.get_running_loop().create_server(connections, "127.0.0.1", 0)
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        async with ClientSession() as session:
+            working = [asyncio.create_task(session.get(address)) for _ in range(2)]
+            while len(busy) < 2:
+                await asyncio.sleep(0.01)
+            third = await session.get(address)
+            refused = third.status, third.headers["Retry-After"], await third.json()
+            go_on.set()
+            answers = [(await answer).status for answer in working]
+            busy.clear()
+            answers.append((await session.get(address)).status)
+        server.close()
+        await runner.cleanup()
+        return refused, answers
+
+    (status, seconds, answer), answers = asyncio.run(scenario())
+    assert (status, seconds) == (503, "1") and answers == [200, 200, 200]
+    assert re.match(r"the server is full: \d+ connections are at work; try again", answer["error"])
+
+
+def test_a_body_that_does_not_arrive_gets_408(monkeypatch):
+    monkeypatch.setattr(serving, "BODY_SECONDS", 0.2)
+    model = SimpleNamespace(name="echo", versions={1: None}, number=lambda *_: 1)
+
+    async def scenario():
+        async with TestServer(serving.application(model)) as server:
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            head = "POST /v1/models/echo:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9"
+            writer.write(f"{head}\r\n\r\n{{".encode())
+            answer = await asyncio.wait_for(reader.readuntil(b"}"), 20)
+            writer.close()
+            return answer.decode()
+
+    answer = asyncio.run(scenario())
+    assert answer.startswith("HTTP/1.1 408 ")
+    assert "the body did not arrive within 0.2 seconds" in answer
+
+
+# Other pages of the same browser
+
+
+def answer_to(server, method: str, path: str, **headers: str) -> http.client.HTTPResponse:
+    """The answer to a request with these headers; the body is read."""
+    connection = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
+    body = json.dumps(ONE) if method == "POST" else None
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body, named)
+    response = connection.getresponse()
+    response.text = response.read().decode()
+    connection.close()
+    return response
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8501",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "",
+        "[",
+    ],
+)
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/"), ("GET", "/v1/models/echo"), ("POST", "/v1/models/echo:predict")],
+)
+def test_a_foreign_host_is_refused(server, method, path, host):
+    """A page at evil.example whose name now points to 127.0.0.1 (DNS rebinding)."""
+    response = answer_to(server, method, path, Host=host)
+    assert response.status == 403
+    assert (
+        "is not this server's name; allow it with --allow-host"
+        in json.loads(response.text)["error"]
+    )
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost:1", "LOCALHOST", "[::1]:8501", "192.0.2.7:80"]
+)
+def test_an_address_and_localhost_are_no_foreign_host(server, host):
+    assert answer_to(server, "GET", "/v1/models/echo", Host=host).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:9999", "Sec_Fetch_Site": "same-site"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Origin": "https://evil.example", "Sec_Fetch_Site": "none"},
+    ],
+)
+def test_a_post_of_another_sites_page_is_refused(server, headers):
+    response = answer_to(server, "POST", "/v1/models/echo:predict", **headers)
+    assert response.status == 403
+    assert "a page of another site may not send requests" in json.loads(response.text)["error"]
+
+
+def test_the_own_page_a_program_and_a_link_are_answered(server):
+    host = urlsplit(server.rest).netloc
+    own = {"Origin": f"http://{host}", "Sec_Fetch_Site": "same-origin"}
+    assert answer_to(server, "POST", "/v1/models/echo:predict", **own).status == 200
+    assert answer_to(server, "POST", "/v1/models/echo:predict").status == 200
+    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    assert answer_to(server, "GET", "/", **link).status == 200
+
+
+def test_an_allowed_name_is_a_host_and_an_origin():
+    """As behind a proxy, which may keep the Host or not."""
+    model = SimpleNamespace(name="echo", versions={1: None}, number=lambda *_: 1)
+
+    async def statuses(hosts):
+        async with TestClient(TestServer(serving.application(model, hosts))) as client:
+            requests = [
+                client.get("/v1/models/echo", headers={"Host": "proxy.example"}),
+                client.post("/v1/models/echo:predict", headers={"Origin": "https://proxy.example"}),
+            ]
+            return [(await request).status for request in requests]
+
+    assert asyncio.run(statuses(["proxy.example"])) == [200, 400]  # 400: an empty body
+    assert asyncio.run(statuses([])) == [403, 403]
+    assert HostGuard(["A.example"])._is_ours("a.example")
+
+
+def test_every_answer_tells_browsers_not_to_frame_or_guess(server):
+    for method, path in (("GET", "/"), ("GET", "/v1/models/echo"), ("GET", "/none"), ("POST", "/")):
+        headers = answer_to(server, method, path).headers
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["X-Frame-Options"] == "DENY"
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
+def test_the_pages_policy_allows_its_own_script_and_no_other(server):
+    response = answer_to(server, "GET", "/")
+    scripts = re.findall(r"<script>(.*?)</script>", response.text, flags=re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()) for script in scripts]
+    allowed = "script-src {};".format(" ".join(f"'sha256-{digest.decode()}'" for digest in digests))
+    assert scripts and allowed in response.headers["Content-Security-Policy"]
+    assert "unsafe" not in response.headers["Content-Security-Policy"]

@@ -1,0 +1,81 @@
+"""`manifest.json`: an export's description of itself, and the check of its files against it."""
+
+import hashlib
+import json
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tfformer.files import write_text
+
+MANIFEST = "manifest.json"
+MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys; exports of 0.1 have none
+MAX_BYTES = 2**20  # a manifest has a few kilobytes
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Write the manifest with its own digest into `folder`, and return it so."""
+    complete = manifest | {MANIFEST_DIGEST: _digest_of(manifest)}
+    write_text(folder / MANIFEST, json.dumps(complete, indent=2) + "\n")
+    return complete
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest in `folder`.
+
+    Raises:
+        ValueError: it cannot be read, or is not the manifest that the export wrote.
+    """
+    path = folder / MANIFEST
+    try:
+        with path.open("rb") as file:
+            manifest = json.loads(file.read(MAX_BYTES))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); {_REMEDY}") from None
+    if not isinstance(manifest, dict):
+        raise ValueError(f"{path} must hold a JSON object; {_REMEDY}")
+    digest = manifest.pop(MANIFEST_DIGEST, None)
+    if digest is not None and digest != _digest_of(manifest):
+        raise ValueError(
+            f"{path} was changed after the export (its SHA-256 is not its own); {_REMEDY}"
+        )
+    return manifest
+
+
+def check_files(folder: Path, manifest: dict[str, Any]) -> None:
+    """Compare every file with its SHA-256 in the manifest.
+
+    Raises:
+        ValueError: a file is missing or another, or the manifest has no table of digests.
+    """
+    digests = manifest.get("digests")
+    if not isinstance(digests, dict) or not digests:
+        raise ValueError(f"{folder / MANIFEST} has no table `digests`; {_REMEDY}")
+    for name, digest in digests.items():
+        inside = PurePosixPath(name)
+        if inside.is_absolute() or ".." in inside.parts:
+            raise ValueError(f"{folder / MANIFEST} names {name!r}, outside its folder; {_REMEDY}")
+        try:
+            found = file_digest(folder / name)
+        except OSError as error:
+            raise ValueError(
+                f"{folder / name} cannot be read ({error.strerror}); {_REMEDY}"
+            ) from None
+        if found != digest:
+            raise ValueError(
+                f"{folder / name} is not the file that was exported "
+                f"(its SHA-256 differs from the manifest's); {_REMEDY}"
+            )
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_REMEDY = "copy the whole exported folder again, or export the run again"
+
+
+def _digest_of(manifest: dict[str, Any]) -> str:
+    """Independent of the order of keys and of spaces."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,62 @@
+"""Limits on connections: idle ones make room for new ones, and a full server says so."""
+
+import asyncio
+import json
+from collections.abc import Collection
+
+from aiohttp import web
+
+MAX_CONNECTIONS = 512  # half of the 1,024 files that a process may usually open
+IDLE_SECONDS = 30  # without a whole request
+FULL = f"{MAX_CONNECTIONS} connections are at work; try again later"
+
+
+class Connections:
+    """A factory of connections for `loop.create_server`, with a limit.
+
+    Where the limit is reached, the connection that has been idle longest is closed for the new one.
+    Where none is idle, the new one is answered with 503. So no number of silent clients stops the
+    server.
+
+    Args:
+        server: aiohttp's server, which makes the connections.
+        busy: the connections that have a request under way.
+    """
+
+    def __init__(self, server: web.Server, busy: Collection[asyncio.BaseProtocol]):
+        self._server = server
+        self._busy = busy
+        self._closing: set[asyncio.BaseProtocol] = set()
+
+    def __call__(self) -> asyncio.Protocol:
+        """Return a new connection."""
+        self._closing &= set(self._server.connections)
+        there = [one for one in self._server.connections if one not in self._closing]
+        if len(there) >= MAX_CONNECTIONS:
+            idle = next((one for one in there if one not in self._busy), None)  # oldest first
+            if idle is None:
+                return _FullServer()
+            self._closing.add(idle)
+            idle.force_close()
+        return self._server()
+
+
+class _FullServer(asyncio.Protocol):
+    """A connection that is answered with 503 and closed."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        body = json.dumps({"error": f"the server is full: {FULL}"})
+        lines = (
+            "HTTP/1.1 503 Service Unavailable",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+            "Retry-After: 1",
+            "Connection: close",
+            "",
+            body,
+        )
+        transport.write("\r\n".join(lines).encode())
+        transport.write_eof()
+        # A socket that is closed with a request unread would take the answer with it.
+        asyncio.get_running_loop().call_later(1, transport.close)
