@@ -12,7 +12,7 @@ import tensorflow as tf
 import tfformer
 from tfformer import phrasebook
 from tfformer.data import tokenizers
-from tfformer.data.batches import IdRows
+from tfformer.data.encoding import IdRows
 
 
 class SentenceClassifier(keras.Model):

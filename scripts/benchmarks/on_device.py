@@ -112,17 +112,16 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     from tfformer.data.tokenizers import Tokenizer
     from tfformer.export import ctranslate2_writer
     from tfformer.export.litert import writer as litert_writer
-    from tfformer.inference import translator
+    from tfformer.inference import graphs
+    from tfformer.inference.translator import Translator
     from tfformer.run_directory import Tokenizers
 
-    translator.EXTRA_LENGTH = 0
+    graphs.EXTRA_LENGTH = 0
     shape = PRESETS[preset] | {"tie_embeddings": "all", "output_bias": True}
     tokenizer = Tokenizer(vocabulary(int(vocab_size)))
     model = Transformer(int(vocab_size), int(vocab_size), **shape)
     model.output_bias.assign(-1e9 * np.eye(int(vocab_size))[END_ID])
-    random = translator.Translator(
-        model, Tokenizers(tokenizer, tokenizer), DecodingConfig(1, 0.0), 2 * TOKENS
-    )
+    random = Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(1, 0.0), 2 * TOKENS)
     for name, quantize, static in (
         ("float32", "none", False),
         ("int8", "int8", False),

@@ -94,7 +94,8 @@ def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
 def real_batches(options: argparse.Namespace) -> list[tuple]:
     """The first batches of a shuffled epoch of the corpus, as `Batches.batch` gives them."""
     from tfformer.data import tokenizers
-    from tfformer.data.batches import Batches, encode_text
+    from tfformer.data.batches import Batches
+    from tfformer.data.encoding import encode_text
     from tfformer.data.sources import read_pairs
 
     pairs = list(read_pairs(options.data))

@@ -1,71 +1,21 @@
-"""Encoding against hand-written ids, batches against brute force over epochs."""
+"""Batches against brute force over epochs."""
 
 import itertools
 import random
 
 import numpy as np
 import pytest
+from support.word_ids import WordIds, encode_pairs
 
 from tfformer.data import batches as data
-from tfformer.data import tokenizers
-from tfformer.data.batches import Batches, IdRows
+from tfformer.data import encoding, tokenizers
+from tfformer.data.batches import Batches
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
-# Text to ids
-
-
-class WordIds:
-    """Stands in for a tokenizer: the word "7" has the id 7."""
-
-    def encode(self, sentences):
-        return [[int(word) for word in sentence.split()] for sentence in sentences]
-
-
-def encode(pairs, max_length=8, **options):
-    return data.encode_text(pairs, (WordIds(), WordIds()), max_length, **options)
-
-
-def test_rows_are_kept_flat():
-    rows = IdRows.join([IdRows.of([[4, 5, 3], [3]]), IdRows.of([]), IdRows.of([[6, 3]])])
-    assert rows.ids.tolist() == [4, 5, 3, 3, 6, 3]
-    assert rows.ids.dtype == np.int32
-    assert rows.offsets.tolist() == [0, 3, 4, 6]
-    assert rows.lengths.tolist() == [3, 1, 2]
-    assert len(rows) == 3
-    assert [rows[i].tolist() for i in range(3)] == [[4, 5, 3], [3], [6, 3]]
-    assert rows.padded([2, 0]).tolist() == [[6, 3, 0], [4, 5, 3]]
-    assert rows.padded([2, 0]).dtype == np.int32
-
-
-def test_encoding_ends_every_side_and_counts_what_it_drops():
-    encoded = encode(
-        [("5 6", "7"), ("", "7"), ("5", " "), ("1 2 3", "4"), ("9", "8 7"), ("4", "1 1 1")],
-        max_length=3,
-    )
-    assert [row.tolist() for row in encoded.source] == [[5, 6, END_ID], [9, END_ID]]
-    assert [row.tolist() for row in encoded.target] == [[7, END_ID], [8, 7, END_ID]]
-    assert (encoded.kept, encoded.dropped_empty, encoded.dropped_long) == (2, 2, 2)
-    assert encoded.report() == (
-        "2 sentence pairs kept (5 source and 5 target tokens), 2 dropped for an empty side, "
-        "2 for a side of more than 3 tokens"
-    )
-
-
-def test_encoding_in_chunks_equals_encoding_at_once(monkeypatch):
-    pairs = [(f"{i}", f"{i} " * (i % 5)) for i in range(4, 44)]
-    whole, seen = encode(pairs), []
-    monkeypatch.setattr(data, "CHUNK", 7)
-    chunked = encode(iter(pairs), on_progress=seen.append)
-    assert seen == [7, 14, 21, 28, 35, 40]
-    for side in ("source", "target"):
-        np.testing.assert_array_equal(getattr(chunked, side).ids, getattr(whole, side).ids)
-        np.testing.assert_array_equal(getattr(chunked, side).offsets, getattr(whole, side).offsets)
-    assert chunked.report() == whole.report()
-
 
 def test_text_with_one_side_is_encoded_and_batched_without_a_source():
-    text = data.encode_text([("5 6",), ("",), ("1 2 3",), ("9",)], [WordIds()], max_length=3)
+    text = encoding.encode_text([("5 6",), ("",), ("1 2 3",), ("9",)], [WordIds()], max_length=3)
     assert (
         text.report()
         == "2 sentences kept (5 tokens), 1 dropped as empty, 1 as longer than 3 tokens"
@@ -82,18 +32,6 @@ def test_text_with_one_side_is_encoded_and_batched_without_a_source():
         np.testing.assert_array_equal(given, expected)
 
 
-@pytest.mark.parametrize("pairs", [[], [("", "7")], [("1 2 3", "7")]])
-def test_no_pair_left_is_refused(pairs):
-    message = (
-        r"^no text is left: 0 sentence pairs kept \(.*tokens; give more text or raise max_length$"
-    )
-    with pytest.raises(ValueError, match=message):
-        encode(pairs, max_length=3)
-
-
-# Ids to batches
-
-
 @pytest.fixture(scope="module")
 def pairs():
     """700 pairs with sides of 2 to 40 ids that are about as long as each other; each pair is unlike every other."""
@@ -103,7 +41,7 @@ def pairs():
         length = min(38, int(dice.expovariate(0.1)))
         other = max(0, min(38, length + dice.randint(-6, 6)))
         texts.append((f"{1000 + number}" + " 5" * length, f"{2000 + number}" + " 6" * other))
-    return encode(texts, max_length=40)
+    return encode_pairs(texts, max_length=40)
 
 
 def rows_of(batch):
@@ -148,7 +86,7 @@ def test_no_batch_exceeds_the_budget_on_either_side(pairs, batch_tokens):
 
 def test_a_batch_holds_what_teacher_forcing_needs():
     ((inputs, labels, weights),) = epoch_of(
-        Batches(encode([("5", "9"), ("4", "7 8 9"), ("5 6", "7 8 9")]), 12)
+        Batches(encode_pairs([("5", "9"), ("4", "7 8 9"), ("5 6", "7 8 9")]), 12)
     )
     assert inputs["source"].tolist() == [[5, 6, END_ID], [4, END_ID, PAD_ID], [5, END_ID, PAD_ID]]
     assert inputs["target"].tolist() == [
@@ -300,90 +238,63 @@ def test_a_pair_that_fits_into_no_batch_is_refused():
         "or encode with max_length=7$"
     )
     with pytest.raises(ValueError, match=message):
-        Batches(encode([("5", "7"), ("5", "7 7 7 7 7 7 7")]), 7)
+        Batches(encode_pairs([("5", "7"), ("5", "7 7 7 7 7 7 7")]), 7)
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    dice = random.Random(5)
-    return Tokenizer(
-        tokenizers.train(["".join(dice.choices("ab cd", k=30)) for _ in range(500)], 40)
-    )
-
-
-def test_training_dataset_gives_each_pass_anew(tokenizer):
+def test_training_dataset_gives_each_pass_anew(letters):
     dice = random.Random(6)
     texts = [
         ("".join(dice.choices("abcd", k=4)), "".join(dice.choices("abcd", k=4))) for _ in range(60)
     ]
-    dataset = data.training_dataset(texts, tokenizer, batch_tokens=64, max_length=16)
+    dataset = data.training_dataset(texts, letters, batch_tokens=64, max_length=16)
     first, second = (list(dataset.as_numpy_iterator()) for _ in range(2))
     assert len(first) == len(second) == int(dataset.cardinality())
     assert as_lists(first) != as_lists(second)
     encoded = sorted(
-        ([*s, END_ID], [*t, END_ID]) for s, t in (tokenizer.encode(pair) for pair in texts)
+        ([*s, END_ID], [*t, END_ID]) for s, t in (letters.encode(pair) for pair in texts)
     )
     for one_pass in (first, second):
         assert sorted(itertools.chain.from_iterable(as_lists(one_pass))) == encoded
 
 
-def test_training_dataset_takes_a_tokenizer_for_each_side(tokenizer):
+def test_training_dataset_takes_a_tokenizer_for_each_side(letters):
     other = Tokenizer(tokenizers.train(["x yz"] * 20, 8))
     ((inputs, labels, _),) = data.training_dataset(
-        [("ab", "xz")], tokenizer, other
+        [("ab", "xz")], letters, other
     ).as_numpy_iterator()
-    assert inputs["source"].tolist() == [[*tokenizer.encode(["ab"])[0], END_ID]]
+    assert inputs["source"].tolist() == [[*letters.encode(["ab"])[0], END_ID]]
     assert labels.tolist() == [[*other.encode(["xz"])[0], END_ID]]
 
 
-def test_training_dataset_says_what_it_drops(tokenizer):
+def test_training_dataset_says_what_it_drops(letters):
     with pytest.warns(
         UserWarning,
         match="^1 sentence pairs kept .* 1 dropped for an empty side, 1 for a side of more than",
     ):
         data.training_dataset(
-            [("ab", "cd"), ("", "cd"), ("ab" * 100, "cd")], tokenizer, max_length=16
+            [("ab", "cd"), ("", "cd"), ("ab" * 100, "cd")], letters, max_length=16
         )
 
 
-# Random cuts
+# Random segmentation
 
 
-@pytest.fixture(scope="module")
-def rows():
-    """400 pairs of the letters of the tokenizer, each pair unlike every other; some do not fit into 20 tokens."""
-    dice = random.Random(7)
-    return [
-        tuple("".join(dice.choices("ab cd", k=dice.randint(20, 40))) for _ in range(2))
-        for _ in range(400)
-    ]
+def texts_of(epoch, letters):
+    return sorted(tuple(letters.decode(row)) for batch in epoch for row in rows_of(batch))
 
 
-def texts_of(epoch, tokenizer):
-    return sorted(tuple(tokenizer.decode(row)) for batch in epoch for row in rows_of(batch))
-
-
-def test_random_cuts_keep_the_rows_and_the_length(rows, tokenizer):
-    usual = data.encode_text(rows, [tokenizer, tokenizer], 20)
-    drawn = data.sampled_texts(rows, [tokenizer, tokenizer], 20, alpha=0.1, seed=1)(0)
-    assert 0 < usual.dropped_long < len(rows)
-    assert (drawn.kept, drawn.dropped_long) == (usual.kept, usual.dropped_long)
-    for one, other in zip(drawn.sides, usual.sides, strict=True):
-        assert tokenizer.decode(list(one)) == tokenizer.decode(list(other))
-        assert one.lengths.max() == 20
-        assert one.lengths.mean() > 1.01 * other.lengths.mean()
-
-
-def test_every_epoch_cuts_every_pair_anew_in_as_many_batches(rows, tokenizer):
-    vocabularies = [tokenizer, tokenizer]
-    text = data.encode_text(rows, vocabularies, 24)
+def test_every_epoch_cuts_every_pair_anew_in_as_many_batches(letter_pairs, letters):
+    vocabularies = [letters, letters]
+    text = encoding.encode_text(letter_pairs, vocabularies, 24)
 
     def batches(seed):
-        return Batches(text, 200, seed, data.sampled_texts(rows, vocabularies, 24, 0.3, seed))
+        return Batches(
+            text, 200, seed, encoding.sampled_texts(letter_pairs, vocabularies, 24, 0.3, seed)
+        )
 
     epochs = [epoch_of(batches(1), epoch) for epoch in range(4)]
-    expected = texts_of(epoch_of(Batches(text, 200)), tokenizer)
-    assert all(texts_of(epoch, tokenizer) == expected for epoch in epochs)
+    expected = texts_of(epoch_of(Batches(text, 200)), letters)
+    assert all(texts_of(epoch, letters) == expected for epoch in epochs)
     cuts = [sorted(itertools.chain.from_iterable(as_lists(epoch))) for epoch in epochs]
     assert all(one != other for one, other in itertools.combinations(cuts, 2))
     assert (
@@ -393,11 +304,11 @@ def test_every_epoch_cuts_every_pair_anew_in_as_many_batches(rows, tokenizer):
     )
 
 
-def test_the_dataset_for_fit_cuts_each_pass_anew(rows, tokenizer):
-    dataset = data.training_dataset(rows, tokenizer, batch_tokens=200, sampling_alpha=0.3)
+def test_the_dataset_for_fit_cuts_each_pass_anew(letter_pairs, letters):
+    dataset = data.training_dataset(letter_pairs, letters, batch_tokens=200, sampling_alpha=0.3)
     first, second = (list(dataset.as_numpy_iterator()) for _ in range(2))
     assert len(first) == len(second) == dataset.cardinality()
-    assert texts_of(first, tokenizer) == texts_of(second, tokenizer)
+    assert texts_of(first, letters) == texts_of(second, letters)
     assert sorted(itertools.chain.from_iterable(as_lists(first))) != sorted(
         itertools.chain.from_iterable(as_lists(second))
     )

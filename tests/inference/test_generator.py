@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfformer.inference.generator import Generator, continue_prefixes
+from tfformer.inference.generator import Generator
+from tfformer.inference.graphs import continue_prefixes
 from tfformer.inference.search import greedy_search
 from tfformer.inference.translator import Translator
 from tfformer.model.language_model import LanguageModel

@@ -8,8 +8,9 @@ import pytest
 import tensorflow as tf
 
 from tfformer import phrasebook
+from tfformer.inference.graphs import search
 from tfformer.inference.search import Hypotheses
-from tfformer.inference.translator import Translator, search
+from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, START_ID
 

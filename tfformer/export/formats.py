@@ -23,7 +23,8 @@ from tfformer.export.manifest import file_digest, write_manifest
 from tfformer.files import publish, temporary_folder, write_text
 from tfformer.inference.evaluation import scores
 from tfformer.inference.generator import Generator
-from tfformer.inference.translator import EXTRA_LENGTH, Translator
+from tfformer.inference.graphs import EXTRA_LENGTH
+from tfformer.inference.translator import Translator
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.special_ids import END_ID
 from tfformer.version import __version__

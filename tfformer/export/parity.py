@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tfformer.export.litert import writer as litert_writer
 from tfformer.inference.generator import Generator
-from tfformer.inference.translator import EXTRA_LENGTH, Translator
+from tfformer.inference.graphs import EXTRA_LENGTH
+from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID
 
 SCORE_TOLERANCE = 1e-3  # of the score, or in nats below 1; a sum over 60 tokens in another order differs by about 1e-5

@@ -4,10 +4,8 @@ Every input and output has the batch first; batch and lengths are dynamic, so a 
 Shape letters: B sentences, S source tokens, T target tokens, N beams.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import functools
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import tensorflow as tf
@@ -15,10 +13,18 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import warmup_requests
-from tfformer.inference.generator import Generator, continue_prefixes
+from tfformer.inference.generator import Generator
+from tfformer.inference.graphs import (
+    continue_prefixes,
+    search,
+    source_ids,
+    token_log_probs,
+    with_end,
+)
 from tfformer.inference.search import Hypotheses, greedy_search
-from tfformer.inference.translator import Translator, search, source_ids, token_log_probs, with_end
-from tfformer.run_directory import Model, first_line
+from tfformer.inference.translator import Translator
+from tfformer.model.transformer import ToLogits
+from tfformer.run_directory import first_line
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 FIRST_TEXT = b"This is the first request."
@@ -31,29 +37,18 @@ def write(folder: Path, written: Translator | Generator, with_text: bool) -> Non
     holder.weights = [
         weight.value for weight in written.model.weights
     ]  # Keras' own tracking: C++ cannot read it
+    embeddings = written.model.output_embedding.embeddings  # (V, D)
+    # A second copy, as (D, V): every step multiplies with it, and reads it faster in that order.
+    holder.output_kernel = tf.Variable(tf.transpose(embeddings), trainable=False)
+    to_logits = functools.partial(written.model.logits, kernel=holder.output_kernel)
     try:
-        with _transposed_output(written.model) as holder.transposed:
-            tf.saved_model.save(holder, str(folder), signatures=_signatures(written, with_text))
+        signatures_of_graphs = _signatures(written, to_logits, with_text)
+        tf.saved_model.save(holder, str(folder), signatures=signatures_of_graphs)
         warmup_requests.write(folder, _first_requests(signatures(folder)))
     except tf.errors.OpError as error:
         raise OSError(
             f"{folder.parent} cannot be written to ({first_line(error)}); free some space"
         ) from None
-
-
-@contextmanager
-def _transposed_output(model: Model) -> Iterator[tf.Variable]:
-    """While graphs are made of the model, its logits come from a second copy of the output embedding, (D, V).
-
-    Every step multiplies with it, and reads it faster in that order.
-    """
-    embedding = model.output_embedding
-    transposed = tf.Variable(tf.transpose(embedding.embeddings), trainable=False)
-    model.output_embedding = SimpleNamespace(logits=lambda x: tf.tensordot(x, transposed, axes=1))
-    try:
-        yield transposed
-    finally:
-        model.output_embedding = embedding
 
 
 def _first_requests(signatures: dict[str, dict]) -> dict[str, dict[str, np.ndarray]]:
@@ -90,14 +85,15 @@ def _tensors(tensors) -> dict[str, dict]:
     }
 
 
-def _signatures(written: Translator | Generator, with_text: bool) -> dict:
-    over_ids, over_text = (_continuing if isinstance(written, Generator) else _translating)(written)
+def _signatures(written: Translator | Generator, to_logits: ToLogits, with_text: bool) -> dict:
+    functions = _continuing if isinstance(written, Generator) else _translating
+    over_ids, over_text = functions(written, to_logits)
     return over_ids | over_text if with_text else over_ids
 
 
-def _translating(translator: Translator) -> tuple[dict, dict]:
+def _translating(translator: Translator, to_logits: ToLogits) -> tuple[dict, dict]:
     """The signatures of a translator over ids, and those over text."""
-    calls = _Translating(translator)
+    calls = _Translating(translator, to_logits)
     text, source, target = (
         tf.TensorSpec((None,), tf.string, name) for name in ("text", "source", "target")
     )
@@ -112,9 +108,9 @@ def _translating(translator: Translator) -> tuple[dict, dict]:
     }
 
 
-def _continuing(generator: Generator) -> tuple[dict, dict]:
+def _continuing(generator: Generator, to_logits: ToLogits) -> tuple[dict, dict]:
     """The signatures of a language model over ids, and those over text."""
-    calls = _Continuing(generator)
+    calls = _Continuing(generator, to_logits)
     text = tf.TensorSpec((None,), tf.string, "text")
     ids, lengths = (
         tf.TensorSpec((None, None), tf.int32, "ids"),
@@ -140,7 +136,8 @@ def beginning(text: tf.Tensor, max_length: int) -> tf.Tensor:
 class _Translating:
     """What the signatures of a translator compute."""
 
-    def __init__(self, translator: Translator):
+    def __init__(self, translator: Translator, to_logits: ToLogits):
+        self.to_logits = to_logits
         self.model = translator.model
         self.tokenizers = translator.tokenizers
         self.decoding = translator.decoding
@@ -176,7 +173,7 @@ class _Translating:
         """Two (B,) string -> log P(target | source) in nats (B,), and the number of target tokens (B,)."""
         source_rows = self._source(source)
         target_ids = with_end(*self._pieces(self.tokenizers.target, target), self.max_length)
-        log_probs = token_log_probs(self.model, source_rows, target_ids)
+        log_probs = token_log_probs(self.model, source_rows, target_ids, self.to_logits)
         lengths = tf.math.count_nonzero(target_ids, axis=1, dtype=tf.int32)
         return {
             "log_prob": tf.reduce_sum(log_probs, axis=1),
@@ -184,7 +181,8 @@ class _Translating:
         }
 
     def _search(self, source: tf.Tensor, beam_size: int):
-        return search(self.model, source, self.max_length, beam_size, self.decoding.length_penalty)
+        alpha = self.decoding.length_penalty
+        return search(self.model, source, self.max_length, beam_size, alpha, self.to_logits)
 
     def _source(self, text: tf.Tensor) -> tf.Tensor:
         return source_ids(*self._pieces(self.tokenizers.source, text), self.max_length)
@@ -198,7 +196,8 @@ class _Translating:
 class _Continuing:
     """What the signatures of a language model compute."""
 
-    def __init__(self, generator: Generator):
+    def __init__(self, generator: Generator, to_logits: ToLogits):
+        self.to_logits = to_logits
         self.model = generator.model
         self.tokenizer = generator.tokenizer
         self.max_length = generator.max_length
@@ -227,7 +226,8 @@ class _Continuing:
         pieces = self._pieces(text)
         rows = tf.concat([pieces, tf.fill((pieces.nrows(), 1), END_ID)], axis=1)
         num_tokens = tf.cast(rows.row_lengths(), tf.int32)
-        return {"log_prob": self.model.log_prob(rows.to_tensor(PAD_ID)), "num_tokens": num_tokens}
+        log_prob = self.model.log_prob(rows.to_tensor(PAD_ID), self.to_logits)
+        return {"log_prob": log_prob, "num_tokens": num_tokens}
 
     def _pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
         """(B,) string -> pieces (B, None), cut to what the model takes."""
@@ -237,5 +237,10 @@ class _Continuing:
         prefixes = tf.concat([tf.fill((pieces.nrows(), 1), START_ID), pieces], axis=1)
         lengths = tf.cast(prefixes.row_lengths(), tf.int32)
         return continue_prefixes(
-            self.model, prefixes.to_tensor(PAD_ID), lengths, self.max_length, greedy_search
+            self.model,
+            prefixes.to_tensor(PAD_ID),
+            lengths,
+            self.max_length,
+            greedy_search,
+            self.to_logits,
         )

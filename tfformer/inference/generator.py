@@ -5,15 +5,17 @@ Shape letters: R prefixes, P the longest of them, L tokens, V vocabulary.
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from tfformer.data.batches import IdRows, like_length_batches
-from tfformer.inference.search import LOWEST, Hypotheses, check_sampling, greedy_search, sample
+from tfformer.data.batches import like_length_batches
+from tfformer.data.encoding import IdRows
+from tfformer.inference.graphs import continue_prefixes
+from tfformer.inference.search import Hypotheses, check_sampling, greedy_search, sample
 from tfformer.inference.translator import encode_cut
 from tfformer.model.language_model import LanguageModel
 from tfformer.run_directory import Run, Tokenizers
@@ -25,37 +27,6 @@ class Continuation(NamedTuple):
 
     text: str
     score: float
-
-
-def continue_prefixes(
-    model: LanguageModel,
-    prefixes: tf.Tensor,
-    lengths: tf.Tensor,
-    max_length: int,
-    search: Callable[..., Hypotheses],
-) -> Hypotheses:
-    """In the graph: prefixes (R, P) of `lengths` (R,), from the start token on -> sequences that begin with them.
-
-    `search(step_fn, state, max_lengths)` finds one sequence a row. What all prefixes have is written to the cache at
-    once; where one is longer, its own tokens are the only ones possible, and so cost nothing. Ids and lengths are those
-    of the whole sequence without the start token, at most `max_length`; scores are log p(continuation | prefix).
-    """
-    rows, longest = tf.unstack(tf.shape(prefixes))
-    together = tf.reduce_min(lengths) - 1
-    cache = model.stack.empty_cache(rows, together + 1)  # grows with what is found
-    _, cache = model.step(prefixes[:, :together], 0, cache)
-
-    def step_fn(ids, step, cache):
-        ids = tf.where(step == 0, prefixes[:, together], ids)
-        logits, cache = model.step(ids[:, tf.newaxis], together + step, cache)
-        logits, place = tf.cast(logits[:, 0], tf.float32), together + step + 1
-        given = tf.gather(prefixes, tf.minimum(place, longest - 1), axis=1)[:, tf.newaxis]
-        certain = tf.where(tf.range(tf.shape(logits)[1]) == given, 0.0, LOWEST)
-        return tf.where((place < lengths)[:, tf.newaxis], certain, logits), cache
-
-    found = search(step_fn, cache, tf.fill([rows], max_length - together))
-    ids = tf.concat([prefixes[:, tf.newaxis, 1 : together + 1], found.ids], axis=2)
-    return Hypotheses(ids, found.lengths + together, found.scores)
 
 
 class Generator:

@@ -5,30 +5,22 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfformer.config import DecodingConfig
-from tfformer.data.batches import IdRows, like_length_batches
+from tfformer.data.batches import like_length_batches
+from tfformer.data.encoding import IdRows
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.inference.search import (
-    LOWEST,
-    Hypotheses,
-    StepFn,
-    beam_search,
-    check_sampling,
-    greedy_search,
-    sample,
-)
+from tfformer.inference.graphs import draw_sample, search, token_log_probs
+from tfformer.inference.search import LOWEST, Hypotheses, check_sampling
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers
-from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.special_ids import END_ID
 
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
-EXTRA_LENGTH = 50  # a translation may have this many tokens more than its source (Vaswani et al. 2017, section 6.1)
-FIRST_ROOM = 16  # positions with which a cache that may grow begins
 
 
 class Translation(NamedTuple):
@@ -56,99 +48,6 @@ class ForcedScore(NamedTuple):
     def perplexity(self) -> float:
         """e to the mean negative log-probability of a token; nan where there are no tokens."""
         return math.exp(-self.log_prob / len(self.tokens)) if self.tokens else math.nan
-
-
-def search(
-    model: Transformer, source: tf.Tensor, max_length: int, beam_size: int, length_penalty: float
-) -> Hypotheses:
-    """In the graph: source ids (B, S), each ending in the end token -> the best hypotheses, B by `beam_size`.
-
-    A row of nothing but padding is a blank sentence: one empty hypothesis, of score 0.
-    """
-    step_fn, cache, limits, room = _steps(model, source, max_length, beam_size)
-    if beam_size == 1:
-        return greedy_search(step_fn, cache, limits, room)
-    found = beam_search(step_fn, cache, limits, beam_size, length_penalty, room)
-    return _empty_where(limits < 1, found)
-
-
-def draw_sample(
-    model: Transformer,
-    source: tf.Tensor,
-    max_length: int,
-    seed: tf.Tensor,
-    temperature: float,
-    top_k: int,
-    top_p: float,
-) -> Hypotheses:
-    """In the graph: one random translation of each sentence; see `decoding.sample`."""
-    step_fn, cache, limits, _ = _steps(model, source, max_length, beam_size=1)
-    return sample(step_fn, cache, limits, seed, temperature, top_k, top_p)
-
-
-def source_ids(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
-    """In the graph: pieces (B, S), of which the first `lengths` (B,) count -> what `search` takes, padded with 0.
-
-    Cut to the model's length and ended by the end token; nothing at all for a blank sentence. As wide as the longest
-    row needs, or S where that is a plain number.
-    """
-    ended = with_end(pieces, lengths, max_length)
-    return tf.where((lengths > 0)[:, tf.newaxis], ended, PAD_ID)
-
-
-def with_end(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
-    """In the graph: as `source_ids`, but a blank sentence becomes the end token."""
-    width = pieces.shape[1]
-    lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(pieces)[1], max_length - 1))
-    places = tf.range(width or tf.reduce_max(lengths) + 1)
-    pieces = tf.pad(pieces, ((0, 0), (0, 1)))[:, : width or tf.size(places)]
-    pieces = tf.where(places < lengths[:, tf.newaxis], pieces, PAD_ID)
-    return tf.where(places == lengths[:, tf.newaxis], END_ID, pieces)
-
-
-def token_log_probs(model: Transformer, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-    """In the graph: ids (B, S) and (B, T), each row ending in the end token -> log P of each target token given the
-    source and the tokens before it, (B, T) float32 in nats; 0 on padding and where the source is blank."""
-    starts = tf.fill((tf.shape(target)[0], 1), START_ID)
-    logits = model({"source": source, "target": tf.concat([starts, target[:, :-1]], axis=1)})
-    log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(target, tf.cast(logits, tf.float32))
-    return tf.where((target != PAD_ID) & (source[:, :1] != PAD_ID), log_probs, 0.0)
-
-
-def _steps(
-    model: Transformer, source: tf.Tensor, max_length: int, beam_size: int
-) -> tuple[StepFn, Any, tf.Tensor, int | tf.Tensor]:
-    """What every search needs: the step function, an empty cache, each sentence's limit (B,) and room for the longest.
-
-    Where the source's width is a plain number so is the room: every shape in the graph is then fixed. Otherwise the
-    cache begins short and grows, as few translations come near their limit.
-    """
-    memory = model.memory(source)
-    lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)
-    limits = tf.where(lengths > 0, tf.minimum(lengths + EXTRA_LENGTH, max_length), 0)
-    width = source.shape[1]
-    room = (
-        min(width + EXTRA_LENGTH, max_length) if width else tf.maximum(tf.reduce_max(limits), 1)
-    )  # never empty
-    cache = model.decoder.empty_cache(
-        tf.size(limits) * beam_size, room if width else tf.minimum(room, FIRST_ROOM)
-    )
-
-    def step_fn(ids, step, cache):
-        return model.decode_step(ids, step, cache, memory)
-
-    return step_fn, cache, limits, room
-
-
-def _empty_where(is_blank: tf.Tensor, found: Hypotheses) -> Hypotheses:
-    """`found`, but with one empty hypothesis of score 0 for each sentence (B,) that is blank."""
-    is_blank = is_blank[:, tf.newaxis]
-    nothing = tf.where(tf.range(tf.shape(found.scores)[1]) == 0, 0.0, LOWEST)
-    return Hypotheses(
-        tf.where(is_blank[:, :, tf.newaxis], PAD_ID, found.ids),
-        tf.where(is_blank, 0, found.lengths),
-        tf.where(is_blank, nothing, found.scores),
-    )
 
 
 class CutSentences(UserWarning):

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfformer.model.batch_shards import ShardedModel
 from tfformer.model.layers import KeyValue, TokenEmbedding, register, require
 from tfformer.model.masks import look_ahead_mask
-from tfformer.model.transformer import TIES, Encoder
+from tfformer.model.transformer import TIES, Encoder, ToLogits, output_logits
 from tfformer.special_ids import END_ID, START_ID
 
 
@@ -82,10 +82,12 @@ class LanguageModel(ShardedModel):
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Ids (B, T), beginning with the start token -> logits (B, T, V) for the token after each position."""
+        return self.logits(self.hidden(ids, training=training))
+
+    def hidden(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Ids (B, T), beginning with the start token -> hidden states (B, T, D), of which `logits` makes logits."""
         mask = look_ahead_mask(tf.shape(ids)[1])
-        return self._logits(
-            self.stack(self.embedding(ids, training=training), mask, training=training)
-        )
+        return self.stack(self.embedding(ids, training=training), mask, training=training)
 
     def step(
         self, ids: tf.Tensor, first: tf.Tensor | int, cache: tuple[KeyValue, ...]
@@ -94,29 +96,36 @@ class LanguageModel(ShardedModel):
 
         One position is a step of a search, several are a prefix.
         """
-        x, cache = self.stack.step(self.embedding(ids), first, cache)
-        return self._logits(x), cache
+        hidden, cache = self.hidden_step(ids, first, cache)
+        return self.logits(hidden), cache
 
-    def token_log_probs(self, ids: tf.Tensor) -> tf.Tensor:
+    def hidden_step(
+        self, ids: tf.Tensor, first: tf.Tensor | int, cache: tuple[KeyValue, ...]
+    ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
+        """As `step`, but gives hidden states (R, T, D), of which `logits` makes logits."""
+        return self.stack.step(self.embedding(ids), first, cache)
+
+    def token_log_probs(self, ids: tf.Tensor, to_logits: ToLogits | None = None) -> tf.Tensor:
         """Sequences (B, T) int32, without start token -> log p(x_t | x_1 ... x_{t-1}) (B, T) in nats.
 
-        0 after the end token. A row without one is only the beginning of a sequence.
+        0 after the end token. A row without one is only the beginning of a sequence. `to_logits` takes the place of
+        `logits`.
         """
+        to_logits = to_logits or self.logits
         starts = tf.fill((tf.shape(ids)[0], 1), START_ID)
-        logits = tf.cast(self(tf.concat([starts, ids[:, :-1]], axis=1)), tf.float32)
+        hidden = self.hidden(tf.concat([starts, ids[:, :-1]], axis=1))
+        logits = tf.cast(to_logits(hidden), tf.float32)
         log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(ids, logits)
         is_over = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1, exclusive=True) > 0
         return tf.where(is_over, 0.0, log_probs)
 
-    def log_prob(self, ids: tf.Tensor) -> tf.Tensor:
+    def log_prob(self, ids: tf.Tensor, to_logits: ToLogits | None = None) -> tf.Tensor:
         """Sequences (B, T) int32, each with its end token -> log p(x_1 ... x_T) (B,) in nats."""
-        return tf.reduce_sum(self.token_log_probs(ids), axis=1)
+        return tf.reduce_sum(self.token_log_probs(ids, to_logits), axis=1)
 
-    def _logits(self, x: tf.Tensor) -> tf.Tensor:
-        logits = self.output_embedding.logits(x)
-        return (
-            logits if self.output_bias is None else logits + tf.cast(self.output_bias, logits.dtype)
-        )
+    def logits(self, hidden: tf.Tensor, kernel: tf.Tensor | None = None) -> tf.Tensor:
+        """Hidden states (..., D) -> logits (..., V); `kernel` as in `Transformer.logits`."""
+        return output_logits(hidden, self.output_embedding, self.output_bias, kernel)
 
     def get_config(self) -> dict:
         stack = self.stack.get_config()

@@ -4,6 +4,7 @@ Shape letters: B batch, S source, T target, D d_model, H heads, V vocabulary, L 
 (B, or B times the beam size).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import keras
@@ -24,6 +25,8 @@ from tfformer.model.layers import (
 from tfformer.model.masks import look_ahead_mask, padding_mask
 
 TIES = ("none", "output", "all")
+
+ToLogits = Callable[[tf.Tensor], tf.Tensor]  # hidden states (..., D) -> logits (..., V)
 
 
 class Memory(NamedTuple):
@@ -176,6 +179,17 @@ class Decoder(_Stack):
         )
 
 
+def output_logits(
+    hidden: tf.Tensor,
+    embedding: TokenEmbedding,
+    bias: tf.Variable | None,
+    kernel: tf.Tensor | None = None,
+) -> tf.Tensor:
+    """Hidden states (..., D) -> logits (..., V), by the output embedding or by `kernel` (D, V), its transposed copy."""
+    logits = embedding.logits(hidden) if kernel is None else tf.tensordot(hidden, kernel, axes=1)
+    return logits if bias is None else logits + tf.cast(bias, logits.dtype)
+
+
 @register
 class Transformer(ShardedModel):
     """The encoder-decoder model for translation; id 0 is padding.
@@ -271,8 +285,12 @@ class Transformer(ShardedModel):
 
     def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
         """{"source": (B, S), "target": (B, T)} ids -> logits (B, T, V) for the token after each target position."""
+        return self.logits(self.hidden(inputs, training=training))
+
+    def hidden(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
+        """The inputs of `call` -> the decoder's hidden states (B, T, D), of which `logits` makes logits."""
         memory, memory_mask = self.encode(inputs["source"], training=training)
-        return self.decode(inputs["target"], memory, memory_mask, training=training)
+        return self._hidden(inputs["target"], memory, memory_mask, training)
 
     def encode(
         self, source: tf.Tensor, training: bool | None = None
@@ -291,10 +309,18 @@ class Transformer(ShardedModel):
         training: bool | None = None,
     ) -> tf.Tensor:
         """Target ids (B, T), beginning with the start token, and a memory -> logits (B, T, V)."""
+        return self.logits(self._hidden(target, memory, memory_mask, training))
+
+    def _hidden(
+        self,
+        target: tf.Tensor,
+        memory: tf.Tensor,
+        memory_mask: tf.Tensor,
+        training: bool | None,
+    ) -> tf.Tensor:
         mask = look_ahead_mask(tf.shape(target)[1])
         embeddings = self.target_embedding(target, training=training)
-        x = self.decoder(embeddings, memory, mask, memory_mask, training=training)
-        return self._logits(x)
+        return self.decoder(embeddings, memory, mask, memory_mask, training=training)
 
     def memory(self, source: tf.Tensor) -> Memory:
         """Source ids (B, S) -> what every decoding step looks up."""
@@ -304,14 +330,23 @@ class Transformer(ShardedModel):
         self, ids: tf.Tensor, step: tf.Tensor, cache: tuple[KeyValue, ...], memory: Memory
     ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
         """Ids (R,) at position `step`, given the cache of the positions before -> logits (R, V) and the new cache."""
-        x, cache = self.decoder.step(self.target_embedding(ids[:, tf.newaxis]), step, cache, memory)
-        return self._logits(x[:, 0]), cache
+        hidden, cache = self.hidden_step(ids, step, cache, memory)
+        return self.logits(hidden), cache
 
-    def _logits(self, x: tf.Tensor) -> tf.Tensor:
-        logits = self.output_embedding.logits(x)
-        return (
-            logits if self.output_bias is None else logits + tf.cast(self.output_bias, logits.dtype)
-        )
+    def hidden_step(
+        self, ids: tf.Tensor, position: tf.Tensor, cache: tuple[KeyValue, ...], memory: Memory
+    ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
+        """As `decode_step`, but gives the decoder's hidden states (R, D), of which `logits` makes logits."""
+        embeddings = self.target_embedding(ids[:, tf.newaxis])  # (R, 1, D)
+        hidden, cache = self.decoder.step(embeddings, position, cache, memory)
+        return hidden[:, 0], cache
+
+    def logits(self, hidden: tf.Tensor, kernel: tf.Tensor | None = None) -> tf.Tensor:
+        """Hidden states (..., D) -> logits (..., V): their product with the output embedding, transposed, and the bias.
+
+        `kernel` (D, V) is a copy of the transposed output embedding, which a runtime may read faster.
+        """
+        return output_logits(hidden, self.output_embedding, self.output_bias, kernel)
 
     def get_config(self) -> dict:
         stack = self.encoder.get_config()

@@ -16,7 +16,8 @@ import tensorflow as tf
 
 from tfformer.config import Config, TrainingConfig
 from tfformer.data import tokenizers
-from tfformer.data.batches import Batches, encode_text, sampled_texts
+from tfformer.data.batches import Batches
+from tfformer.data.encoding import encode_text, sampled_texts
 from tfformer.data.sources import Sides, read_pairs, read_sentences
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy

@@ -18,7 +18,8 @@ from tfformer.export.litert import compactor as litert_compactor
 from tfformer.export.litert import metadata as litert_metadata
 from tfformer.export.litert import operators as litert_operations
 from tfformer.export.litert import quantizer as litert_quantizer
-from tfformer.inference.translator import Translator, search, source_ids
+from tfformer.inference.graphs import search, source_ids
+from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID
 from tfformer.version import __version__
 

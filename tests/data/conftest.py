@@ -1,0 +1,26 @@
+"""A vocabulary of four letters, and pairs of sentences of them."""
+
+import random
+
+import pytest
+
+from tfformer.data import tokenizers
+from tfformer.data.tokenizers import Tokenizer
+
+
+@pytest.fixture(scope="session")
+def letters() -> Tokenizer:
+    dice = random.Random(5)
+    return Tokenizer(
+        tokenizers.train(["".join(dice.choices("ab cd", k=30)) for _ in range(500)], 40)
+    )
+
+
+@pytest.fixture(scope="session")
+def letter_pairs() -> list[tuple[str, str]]:
+    """400 pairs, each unlike every other; some do not fit into 20 tokens."""
+    dice = random.Random(7)
+    return [
+        tuple("".join(dice.choices("ab cd", k=dice.randint(20, 40))) for _ in range(2))
+        for _ in range(400)
+    ]

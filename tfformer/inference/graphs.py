@@ -1,0 +1,228 @@
+"""Ids in, ids out, inside a TensorFlow graph: all that exporters need. Knows no text and no files.
+
+Shape letters: B sentences, S source tokens, T target tokens, N beams, R rows (B, or B * N), P tokens of a prefix,
+D d_model, V vocabulary, L the longest limit.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfformer.inference.search import (
+    LOWEST,
+    Hypotheses,
+    StepFn,
+    beam_search,
+    greedy_search,
+    sample,
+)
+from tfformer.model.language_model import LanguageModel
+from tfformer.model.transformer import ToLogits, Transformer
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
+
+EXTRA_LENGTH = (
+    50  # tokens that a translation may have more than its source (Vaswani et al. 2017, section 6.1)
+)
+FIRST_CAPACITY = 16  # positions in a cache that may grow, at the beginning
+
+
+class Decoding(NamedTuple):
+    """A batch of sources made ready for any search.
+
+    Attributes:
+        step_fn: The next token's logits (R, V), from the last tokens and the cache.
+        cache: Empty, for R rows.
+        max_lengths: (B,) int32, tokens that a translation may have; 0 for a blank source.
+        capacity: Positions for the longest of them; a plain number where the sources' width is one.
+    """
+
+    step_fn: StepFn
+    cache: Any
+    max_lengths: tf.Tensor
+    capacity: int | tf.Tensor
+
+
+def search(
+    model: Transformer,
+    source: tf.Tensor,
+    max_length: int,
+    beam_size: int,
+    alpha: float,
+    to_logits: ToLogits | None = None,
+) -> Hypotheses:
+    """Find the best translations of each source: greedily, or with several beams.
+
+    Args:
+        model: The translation model.
+        source: Ids (B, S) int32, each row ending in the end token. A row of nothing but padding is a blank sentence
+            and gets one empty hypothesis of score 0.
+        max_length: Tokens that the model takes and gives at most.
+        beam_size: N; 1 is greedy search.
+        alpha: Exponent of the length penalty. Greedy search has none.
+        to_logits: What makes logits of the model's hidden states; by default `model.logits`.
+
+    Returns:
+        N hypotheses for each of the B sources, best first.
+    """
+    decoding = start_decoding(model, source, max_length, beam_size, to_logits)
+    step_fn, cache, max_lengths, capacity = decoding
+    if beam_size == 1:
+        return greedy_search(step_fn, cache, max_lengths, capacity)
+    hypotheses = beam_search(step_fn, cache, max_lengths, beam_size, alpha, capacity)
+    return _empty_where(max_lengths < 1, hypotheses)
+
+
+def draw_sample(
+    model: Transformer,
+    source: tf.Tensor,
+    max_length: int,
+    seed: tf.Tensor,
+    temperature: float,
+    top_k: int,
+    top_p: float,
+) -> Hypotheses:
+    """Draw one random translation of each source (B, S); the settings are those of `search.sample`."""
+    step_fn, cache, max_lengths, _ = start_decoding(model, source, max_length)
+    return sample(step_fn, cache, max_lengths, seed, temperature, top_k, top_p)
+
+
+def start_decoding(
+    model: Transformer,
+    source: tf.Tensor,
+    max_length: int,
+    beam_size: int = 1,
+    to_logits: ToLogits | None = None,
+) -> Decoding:
+    """Encode the sources (B, S) and prepare what every search needs.
+
+    Where S is a plain number so is the capacity: every shape in the graph is then fixed. Otherwise the cache begins
+    short and grows, as few translations come near their limit.
+    """
+    to_logits = to_logits or model.logits
+    memory = model.memory(source)
+    lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
+    max_lengths = tf.minimum(lengths + EXTRA_LENGTH, max_length)
+    max_lengths = tf.where(lengths > 0, max_lengths, 0)
+    width = source.shape[1]
+    if width:
+        capacity = min(width + EXTRA_LENGTH, max_length)
+        first_capacity = capacity
+    else:
+        capacity = tf.maximum(tf.reduce_max(max_lengths), 1)  # a cache is never empty
+        first_capacity = tf.minimum(capacity, FIRST_CAPACITY)
+    cache = model.decoder.empty_cache(tf.size(lengths) * beam_size, first_capacity)
+
+    def step_fn(ids: tf.Tensor, position: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
+        hidden, cache = model.hidden_step(ids, position, cache, memory)
+        return to_logits(hidden), cache
+
+    return Decoding(step_fn, cache, max_lengths, capacity)
+
+
+def _empty_where(is_blank: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
+    """Put one empty hypothesis of score 0 in place of those of each sentence (B,) that is blank."""
+    is_blank = is_blank[:, tf.newaxis]
+    is_first = tf.range(tf.shape(hypotheses.scores)[1]) == 0
+    one_of_score_0 = tf.where(is_first, 0.0, LOWEST)  # (N,)
+    return Hypotheses(
+        tf.where(is_blank[:, :, tf.newaxis], PAD_ID, hypotheses.ids),
+        tf.where(is_blank, 0, hypotheses.lengths),
+        tf.where(is_blank, one_of_score_0, hypotheses.scores),
+    )
+
+
+def source_ids(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
+    """Make of a tokenizer's ids the sources that `search` takes.
+
+    Args:
+        pieces: Ids (B, S) int32 without an end token.
+        lengths: How many of each row count, (B,) int32.
+        max_length: Tokens that the model takes at most, the end token included; longer rows are truncated.
+
+    Returns:
+        Ids (B, W) int32, each row ended by the end token and padded with 0; nothing but padding for a blank sentence.
+        W is S where that is a plain number, otherwise what the longest row needs.
+    """
+    ended = with_end(pieces, lengths, max_length)
+    return tf.where((lengths > 0)[:, tf.newaxis], ended, PAD_ID)
+
+
+def with_end(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
+    """Do as `source_ids`, but make the end token alone of a blank sentence."""
+    width = pieces.shape[1]
+    longest = tf.minimum(tf.shape(pieces)[1], max_length - 1)
+    lengths = tf.clip_by_value(lengths, 0, longest)
+    positions = tf.range(width or tf.reduce_max(lengths) + 1)  # (W,)
+    pieces = tf.pad(pieces, ((0, 0), (0, 1)))[:, : width or tf.size(positions)]
+    pieces = tf.where(positions < lengths[:, tf.newaxis], pieces, PAD_ID)
+    return tf.where(positions == lengths[:, tf.newaxis], END_ID, pieces)
+
+
+def token_log_probs(
+    model: Transformer, source: tf.Tensor, target: tf.Tensor, to_logits: ToLogits | None = None
+) -> tf.Tensor:
+    """Score given translations, token by token.
+
+    Args:
+        model: The translation model.
+        source: Ids (B, S) int32, each row ending in the end token; nothing but padding for a blank sentence.
+        target: Ids (B, T) int32, each row ending in the end token.
+        to_logits: As in `search`.
+
+    Returns:
+        log P(token | source, target tokens before it) (B, T) float32 in nats; 0 on padding and for a blank source.
+    """
+    to_logits = to_logits or model.logits
+    starts = tf.fill((tf.shape(target)[0], 1), START_ID)
+    previous = tf.concat([starts, target[:, :-1]], axis=1)  # (B, T)
+    hidden = model.hidden({"source": source, "target": previous})  # (B, T, D)
+    logits = tf.cast(to_logits(hidden), tf.float32)  # (B, T, V)
+    log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(target, logits)
+    return tf.where((target != PAD_ID) & (source[:, :1] != PAD_ID), log_probs, 0.0)
+
+
+def continue_prefixes(
+    model: LanguageModel,
+    prefixes: tf.Tensor,
+    lengths: tf.Tensor,
+    max_length: int,
+    search: Callable[..., Hypotheses],
+    to_logits: ToLogits | None = None,
+) -> Hypotheses:
+    """Continue the beginnings of sequences with a language model.
+
+    The tokens that all prefixes have are written to the cache at once. Where a prefix is longer, its own tokens are
+    the only ones possible, and so cost nothing.
+
+    Args:
+        model: The language model.
+        prefixes: Ids (R, P) int32, each row beginning with the start token.
+        lengths: How many of each row count, (R,) int32, at least 1.
+        max_length: Tokens that a sequence may have, without the start token.
+        search: `search(step_fn, state, max_lengths)` finds one sequence a row, such as `greedy_search`.
+        to_logits: As in `search`.
+
+    Returns:
+        One whole sequence a row, without the start token; scores are log p(continuation | prefix) in nats.
+    """
+    to_logits = to_logits or model.logits
+    rows, longest = tf.unstack(tf.shape(prefixes))
+    together = tf.reduce_min(lengths) - 1  # tokens of every prefix, but for its last
+    cache = model.stack.empty_cache(rows, together + 1)  # grows with what is found
+    _, cache = model.hidden_step(prefixes[:, :together], 0, cache)
+
+    def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
+        ids = tf.where(step == 0, prefixes[:, together], ids)  # (R,)
+        hidden, cache = model.hidden_step(ids[:, tf.newaxis], together + step, cache)
+        logits = tf.cast(to_logits(hidden[:, 0]), tf.float32)  # (R, V)
+        next_position = together + step + 1
+        given = tf.gather(prefixes, tf.minimum(next_position, longest - 1), axis=1)  # (R,)
+        is_given = tf.range(tf.shape(logits)[1]) == given[:, tf.newaxis]
+        certain = tf.where(is_given, 0.0, LOWEST)  # (R, V)
+        in_prefix = (next_position < lengths)[:, tf.newaxis]
+        return tf.where(in_prefix, certain, logits), cache
+
+    continued = search(step_fn, cache, tf.fill([rows], max_length - together))
+    ids = tf.concat([prefixes[:, tf.newaxis, 1 : together + 1], continued.ids], axis=2)
+    return Hypotheses(ids, continued.lengths + together, continued.scores)
