@@ -22,6 +22,8 @@ NAMES_OF_TYPES = {
     list[str]: "a list of texts (put no, yes, on and off in quotes)",
 }
 
+RUN_CONFIG = "config.json"  # the file that makes a folder a run directory
+
 ALMOST_ONE = 1 - 1e-9
 BILLION = 10**9
 
@@ -312,6 +314,16 @@ def find_recipe(name: str) -> Path:
     raise ValueError(
         f"recipe {name!r} is neither a file nor built in; built in are {', '.join(known)}"
     )
+
+
+def run_config_file(run: str | Path) -> Path:
+    """Return the recipe's file of a run directory; FileNotFoundError if there is no run."""
+    path = Path(run, RUN_CONFIG)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{run} is not a run directory: it has no {RUN_CONFIG}; give the --run-dir of a training"
+        )
+    return path
 
 
 def _override(values: dict, override: str, parse: typing.Callable[[str, str], object]) -> None:

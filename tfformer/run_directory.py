@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfformer.config import Config, ModelConfig
+from tfformer.config import RUN_CONFIG, Config, ModelConfig, run_config_file
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.files import whole_file, write_text
 from tfformer.model.language_model import LanguageModel
@@ -43,8 +43,6 @@ class Tokenizers:
 
 
 Model = Transformer | LanguageModel
-
-CONFIG = "config.json"
 
 WHAT_IT_IS = {
     "encoder-decoder": "a translation model, for `tfformer translate`",
@@ -94,13 +92,8 @@ class Run:
             FileNotFoundError: There is no run at `path`.
             ValueError: Its config.json is damaged.
         """
-        folder = Path(path)
-        if not (folder / CONFIG).is_file():
-            raise FileNotFoundError(
-                f"{path} is not a run directory: it has no {CONFIG}; give the --run-dir of a training"
-            )
-        config, digests = _read_config(folder / CONFIG)
-        return cls(folder, config, digests)
+        config, digests = _read_config(run_config_file(path))
+        return cls(Path(path), config, digests)
 
     @classmethod
     def create(
@@ -128,7 +121,7 @@ class Run:
             tokenizer.save(file)
         digests = tokenizers.digests | {"text": text_digest}
         values = config.to_dict() | {"digests": digests}
-        write_text(folder / CONFIG, json.dumps(values, indent=2) + "\n")
+        write_text(folder / RUN_CONFIG, json.dumps(values, indent=2) + "\n")
         return cls(folder, config, digests)
 
     @property
@@ -252,7 +245,7 @@ class Run:
 def check_free(path: str | Path) -> None:
     """Raise FileExistsError unless the folder is absent or empty, so that nothing is overwritten."""
     folder = Path(path)
-    if (folder / CONFIG).exists():
+    if (folder / RUN_CONFIG).exists():
         raise FileExistsError(
             f"{folder} already holds a run; add --resume to go on with it, or choose another folder"
         )

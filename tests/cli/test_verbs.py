@@ -7,7 +7,6 @@ import math
 import shutil
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 import sacrebleu
@@ -86,9 +85,8 @@ def test_translate_keeps_order_and_blank_lines(tiny_run, sentences, tmp_path, ca
 
 def test_translate_reads_standard_input_in_chunks(tiny_run, sentences, monkeypatch, capsys):
     monkeypatch.setattr(cli, "CHUNK", 2)
-    monkeypatch.setattr(
-        sys, "stdin", SimpleNamespace(buffer=io.BytesIO("\n".join(sentences[:5]).encode()))
-    )
+    typed = io.BytesIO("\n".join(sentences[:5]).encode())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(typed))
     assert main(["translate", str(tiny_run), "--beam-size", "1"]) == 0
     assert capsys.readouterr().out.splitlines() == Translator.load(tiny_run).translate(
         sentences[:5], beam_size=1
@@ -253,11 +251,15 @@ def test_score_refuses_files_that_are_no_pairs(tiny_run, pair_files, tmp_path, c
     assert not (tmp_path / "scores.tsv").exists()
 
 
-def test_corpus_writes_six_files_and_never_overwrites(tmp_path, capsys):
+def test_corpus_writes_six_files_and_overwrites_when_told_to(tmp_path, capsys):
     assert main(["corpus", "phrasebook", "--output", str(tmp_path / "c")]) == 0
     english = (tmp_path / "c" / "test.en").read_text(encoding="utf-8").splitlines()
     assert english == [pair.source for pair in phrasebook.pairs("test")]
+    (tmp_path / "c" / "test.en").write_text("mine")
     assert "exist" in refused(["corpus", "phrasebook", "--output", tmp_path / "c"], capsys)
+    assert (tmp_path / "c" / "test.en").read_text() == "mine"
+    assert main(["corpus", "phrasebook", "--output", str(tmp_path / "c"), "--overwrite"]) == 0
+    assert (tmp_path / "c" / "test.en").read_text(encoding="utf-8").splitlines() == english
 
 
 @pytest.mark.parametrize(
@@ -278,26 +280,25 @@ def test_translate_refuses_broken_text_and_writes_nothing(
     assert list(tmp_path.iterdir()) == [source]
 
 
-def test_translate_never_overwrites(tiny_run, tmp_path, capsys):
-    (tmp_path / "in.en").write_text("Hello.\n")
-    (tmp_path / "out.de").write_text("mine")
-    arguments = [
-        "translate",
-        tiny_run,
-        "--input",
-        tmp_path / "in.en",
-        "--output",
-        tmp_path / "out.de",
-    ]
-    assert "out.de exists already; choose another --output" in refused(arguments, capsys)
-    assert (tmp_path / "out.de").read_text() == "mine"
+def test_translate_overwrites_when_told_to_and_only_then(tiny_run, tmp_path, capsys):
+    source = tmp_path / "in.en"
+    output = tmp_path / "out.de"
+    source.write_text("The animal is tired.\n")
+    output.write_text("mine")
+    arguments = ["translate", tiny_run, "--input", source, "--output", output]
+    remedy = "out.de exists already; choose another --output, or replace it with --overwrite"
+    assert remedy in refused(arguments, capsys)
+    assert output.read_text() == "mine"
+    assert main([*map(str, arguments), "--overwrite"]) == 0
+    expected = Translator.load(tiny_run).translate(["The animal is tired."])
+    assert output.read_text(encoding="utf-8").splitlines() == expected
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--beam-size", "0"], "beam_size=0 must be at least 1"),
-        (["--n-best", "0"], "--n-best 0 must be at least 1"),
+        (["--beam-size", "0"], "--beam-size: 0 must be at least 1; see tfformer translate --help"),
+        (["--n-best", "0"], "--n-best: 0 must be at least 1"),
         (["--input", "/nowhere/in.en"], "/nowhere/in.en: there is no such file"),
     ],
 )
@@ -440,9 +441,9 @@ def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--count", "0"], "--count 0 must be at least 1"),
+        (["--count", "0"], "--count: 0 must be at least 1"),
         (["--seed", "-1"], "--seed -1 must be from 0 to 2147483646"),
-        (["--temperature", "0"], "temperature=0.0 must be above 0"),
+        (["--temperature", "0"], "--temperature: 0 must be above 0"),
     ],
 )
 def test_generate_refuses_settings_that_make_no_sense(counting_run, capsys, arguments, message):

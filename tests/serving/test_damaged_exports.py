@@ -57,7 +57,8 @@ def test_a_damaged_file_is_refused_by_its_digest(export, capsys, name, damage):
         flipped = content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
         path.write_bytes({"shorter": content[:half], "one bit": flipped, "empty": b""}[damage])
     line = refused(capsys, export)
-    assert f"{path} " in line and "copy the whole exported folder again" in line
+    assert f"{path} " in line
+    assert "copy the whole exported folder again" in line
 
 
 @pytest.mark.parametrize("name", ["variables/variables.index", "fingerprint.pb"])

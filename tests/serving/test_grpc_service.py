@@ -155,7 +155,8 @@ def test_many_unknown_names_are_refused_in_a_short_message(stub):
     names = {f"{n:03}" * 80: ["a"] for n in range(100)}
     with pytest.raises(grpc.RpcError) as caught:
         stub.Predict(predict_request(text=["a"], **names))
-    assert caught.value.code().name == "INVALID_ARGUMENT" and len(caught.value.details()) == 1_000
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+    assert len(caught.value.details()) == 1_000
 
 
 def test_grpc_says_that_its_port_is_taken(server):

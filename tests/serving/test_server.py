@@ -385,7 +385,7 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
     assert "must have 1 to 255 characters, and hold neither a slash" in refused(
         capsys, tmp_path, "--name", "a/b"
     )
-    assert "--port 65536 must be a number from 0 to 65535" in refused(
+    assert "--port: 65536 must be a number from 0 to 65535" in refused(
         capsys, tmp_path, "--port", 65536
     )
     with scripted_server((0, 200, {})) as (address, _):

@@ -1,11 +1,17 @@
-"""What may be typed: the verbs, their options, examples. Knows nothing of what they do."""
+"""The verbs of the command line: their options, limits and examples."""
 
 import argparse
+import math
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NoReturn
 
-AddVerb = Callable[
-    [str, str], argparse.ArgumentParser
-]  # name, description -> the verb, for its options
+from tfformer.cli.checks import EXPORT_OPTIONS
+from tfformer.version import __version__
+
+AddVerb = Callable[[str, str], argparse.ArgumentParser]  # name, description -> parser of the verb
+
+PICTURES = (".png", ".svg", ".html")
 
 EXAMPLES = """\
   tfformer recipes
@@ -35,7 +41,8 @@ a line has these columns, with tabs between them:
   perplexity: e to the mean negative log-probability of a token; nan where there are no tokens
   with --per-token: the tokens, with spaces between them
   with --per-token: their log-probabilities, with spaces between them
-The last line, about the whole text, is JSON; it goes to standard error where the lines go to standard output.
+The last line is JSON about the whole text; it goes to standard error where the lines go to
+standard output.
 
 example, to choose among translations that another run has written, four for each line of news.en:
   tfformer translate runs/one --input news.en --n-best 4 --output four.de
@@ -44,220 +51,278 @@ example, to choose among translations that another run has written, four for eac
 """
 
 
-def examples(lines: Iterable[str]) -> str:
-    return "\n".join(["examples:", *lines])
+# --- The limits of the options ------------------------------------------------------------------
+
+
+def _limited(
+    kind: type[int] | type[float], is_allowed: Callable[[float], bool], rule: str
+) -> Callable[[str], float]:
+    """Return a parser of numbers that `is_allowed`; `rule` says in an error which they are."""
+    name = "a whole number" if kind is int else "a number"
+
+    def parse(text: str) -> float:
+        try:
+            number = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text} must be {name}") from None
+        if not is_allowed(number):
+            raise argparse.ArgumentTypeError(f"{text} must be {rule}")
+        return number
+
+    return parse
+
+
+AT_LEAST_0 = _limited(int, lambda number: number >= 0, "at least 0")
+AT_LEAST_1 = _limited(int, lambda number: number >= 1, "at least 1")
+AT_LEAST_2 = _limited(int, lambda number: number >= 2, "at least 2")
+PORT = _limited(int, lambda number: 0 <= number < 2**16, "a number from 0 to 65535")
+FROM_0 = _limited(float, lambda number: 0 <= number < math.inf, "a number from 0 on")
+ABOVE_0 = _limited(float, lambda number: 0 < number < math.inf, "above 0")
+SHARE = _limited(float, lambda number: 0 < number <= 1, "above 0 and at most 1")
+
+
+def _head(text: str) -> int | str:
+    """A head's number from 1, or "mean"."""
+    if text == "mean":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} must be a number from 1, or mean")
+    return int(text)
+
+
+def _picture(text: str) -> str:
+    """A path with the suffix of a picture."""
+    if Path(text).suffix not in PICTURES:
+        known = ", ".join(PICTURES)
+        raise argparse.ArgumentTypeError(f"{text} must end in one of {known}")
+    return text
+
+
+# --- The parser ---------------------------------------------------------------------------------
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises ValueError for a mistake, so that every error is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ValueError with argparse's message and the remedy."""
+        raise ValueError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
 
 
 def parser() -> argparse.ArgumentParser:
-    """Every verb with its options; what it returns says its verb by name."""
-    everything = argparse.ArgumentParser(
+    """Build the parser of the whole command line; its result has the verb's name in `verb`.
+
+    Example:
+        >>> options = parser().parse_args(["translate", "runs/mine", "--beam-size", "4"])
+        >>> options.verb, options.run, options.beam_size
+        ('translate', 'runs/mine', 4)
+    """
+    formatter = argparse.RawDescriptionHelpFormatter
+    everything = Parser(
         prog="tfformer",
-        description="Train a Transformer on text, translate or continue text with it, and score it.",
+        description="Train a Transformer on text; translate, continue and score text with it.",
         epilog=examples(EXAMPLES),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=formatter,
     )
+    everything.add_argument("--version", action="version", version=f"tfformer {__version__}")
     verbs = everything.add_subparsers(title="verbs", required=True, metavar="VERB")
 
-    def verb(name: str, description: str) -> argparse.ArgumentParser:
-        shown = examples(line for line in EXAMPLES if f"tfformer {name}" in line)
-        raw = argparse.RawDescriptionHelpFormatter
-        added = verbs.add_parser(
-            name, help=description, description=description, epilog=shown, formatter_class=raw
+    def add_verb(name: str, description: str) -> argparse.ArgumentParser:
+        verb = verbs.add_parser(
+            name,
+            help=description,
+            description=f"{description[0].upper()}{description[1:]}.",
+            epilog=examples(line for line in EXAMPLES if f"tfformer {name}" in line),
+            formatter_class=formatter,
         )
-        added.set_defaults(verb=name)
-        return added
+        verb.set_defaults(verb=name)
+        return verb
 
     for add in (_add_training, _add_writing, _add_scoring, _add_looking, _add_shipping):
-        add(verb)
+        add(add_verb)
     return everything
 
 
-def _add_training(verb: AddVerb) -> None:
-    """What makes a run."""
-    verb("recipes", "list the built-in recipes")
+def examples(lines: Iterable[str]) -> str:
+    """Join example commands to the text that ends a verb's help."""
+    return "\n".join(["examples:", *lines])
 
-    train = verb("train", "train on parallel text, or on text alone, as a recipe says")
-    train.add_argument(
-        "recipe", metavar="RECIPE", help="a YAML file or the name of a built-in recipe"
-    )
-    train.add_argument(
-        "--run-dir", required=True, metavar="DIR", help="where the run goes; must be new or empty"
-    )
-    train.add_argument(
+
+# --- The verbs ----------------------------------------------------------------------------------
+
+
+def _add_training(add_verb: AddVerb) -> None:
+    """Add the verbs that make a run."""
+    add_verb("recipes", "list the built-in recipes")
+
+    train = add_verb("train", "train on parallel text, or on text alone, as a recipe says")
+    add = train.add_argument
+    add("recipe", metavar="RECIPE", help="a YAML file, or the name of a built-in recipe")
+    add("--run-dir", required=True, metavar="DIR", help="the new run; must be new or empty")
+    add(
         "--set",
         nargs="+",
         action="extend",
         default=[],
         metavar="SECTION.KEY=VALUE",
-        help="change the recipe",
+        help="change the recipe, for example training.epochs=30",
     )
-    train.add_argument(
-        "--resume", action="store_true", help="go on with the interrupted run in DIR"
-    )
-    train.add_argument(
-        "--init-from", metavar="RUN", help="start from this run's vocabulary and weights"
-    )
+    add("--resume", action="store_true", help="go on with the interrupted run in DIR")
+    add("--init-from", metavar="RUN", help="start from the vocabulary and weights of this run")
 
-    corpus = verb("corpus", "write the built-in parallel corpus as text files")
+    corpus = add_verb("corpus", "write the built-in parallel corpus as text files")
     corpus.add_argument("name", choices=["phrasebook"])
-    corpus.add_argument(
-        "--output", required=True, metavar="DIR", help="gets {train,valid,test}.{en,de}"
-    )
+    _add_output(corpus, "DIR", "the folder for {train,valid,test}.{en,de}", required=True)
 
 
-def _add_writing(verb: AddVerb) -> None:
-    """What writes text."""
-    translate = verb("translate", "translate one sentence a line")
-    translate.add_argument("run", metavar="RUN", help="a run directory")
-    translate.add_argument("--input", metavar="F", help="a text file; standard input if left out")
-    translate.add_argument("--output", metavar="F", help="a new file; standard output if left out")
+def _add_writing(add_verb: AddVerb) -> None:
+    """Add the verbs that write text."""
+    translate = add_verb("translate", "translate one sentence a line")
+    add = translate.add_argument
+    add("run", metavar="RUN", help="a run directory")
+    add("--input", metavar="F", help="a text file; standard input, or a prompt, if left out")
+    _add_output(translate, "F", "the file to write; standard output if left out")
     _add_search(translate)
-    translate.add_argument(
-        "--n-best", type=int, default=1, metavar="K", help="print the K best, always K lines"
+    add(
+        "--n-best", type=AT_LEAST_1, default=1, metavar="K", help="print the K best, always K lines"
     )
-    translate.add_argument("--scores", action="store_true", help="print score, tab, translation")
-    translate.add_argument(
-        "--alignments", action="store_true", help="add a tab and the words aligned, as 0-0 1-2"
-    )
+    add("--scores", action="store_true", help="print score, tab, translation")
+    add("--alignments", action="store_true", help="add a tab and the aligned words, as 0-0 1-2")
 
-    generate = verb("generate", "continue text with a language model; one text a line")
-    generate.add_argument("run", metavar="RUN", help="the run directory of a language model")
-    generate.add_argument(
-        "--prefix", default="", metavar="TEXT", help="how each text begins; anyhow if left out"
+    generate = add_verb("generate", "continue text with a language model; one text a line")
+    add = generate.add_argument
+    add("run", metavar="RUN", help="the run directory of a language model")
+    add("--prefix", default="", metavar="TEXT", help="the beginning of each text; none if left out")
+    add(
+        "--count", type=AT_LEAST_1, default=1, metavar="N", help="the number of texts, by default 1"
     )
-    generate.add_argument(
-        "--count", type=int, default=1, metavar="N", help="how many texts; 1 if left out"
+    add("--seed", type=int, default=1, metavar="S", help="the same seed gives the same texts")
+    add(
+        "--temperature",
+        type=ABOVE_0,
+        default=1.0,
+        metavar="T",
+        help="below 1 the texts are more likely ones, above 1 more varied",
     )
-    generate.add_argument(
-        "--seed", type=int, default=1, metavar="S", help="the same seed gives the same texts"
-    )
-    generate.add_argument(
-        "--temperature", type=float, default=1.0, metavar="T", help="below 1 more likely texts"
-    )
-    generate.add_argument(
+    add(
         "--top-k",
-        type=int,
+        type=AT_LEAST_0,
         default=0,
         metavar="K",
-        help="the K likeliest tokens at each step alone",
+        help="draw each token from the K likeliest; 0, the default, from all",
     )
-    generate.add_argument(
+    add(
         "--top-p",
-        type=float,
+        type=SHARE,
         default=1.0,
         metavar="P",
-        help="the fewest that reach the probability",
+        help="draw each token from the fewest likeliest that have probability P together",
     )
-    generate.add_argument(
-        "--greedy", action="store_true", help="the likeliest token at each step: one text"
-    )
-    generate.add_argument(
-        "--scores", action="store_true", help="print log-probability after the prefix, tab, text"
-    )
-    generate.add_argument("--output", metavar="F", help="a new file; standard output if left out")
+    add("--greedy", action="store_true", help="take the likeliest token each time: one text")
+    add("--scores", action="store_true", help="print log-probability after the prefix, tab, text")
+    _add_output(generate, "F", "the file to write; standard output if left out")
 
 
-def _add_scoring(verb: AddVerb) -> None:
-    """What measures a run or a text."""
-    evaluate = verb(
+def _add_scoring(add_verb: AddVerb) -> None:
+    """Add the verbs that measure a run or a text."""
+    evaluate = add_verb(
         "evaluate", "score a run on a text: BLEU and chrF, or bits per byte; the last line is JSON"
     )
-    evaluate.add_argument("run", metavar="RUN", help="a run directory")
-    evaluate.add_argument(
-        "--source", required=True, metavar="F", help="the text to translate, or a language model's"
+    add = evaluate.add_argument
+    add("run", metavar="RUN", help="a run directory")
+    add(
+        "--source",
+        required=True,
+        metavar="F",
+        help="the text to translate, or the text that a language model is to predict",
     )
-    evaluate.add_argument("--reference", metavar="F", help="its correct translation, line by line")
+    add("--reference", metavar="F", help="its correct translation, line by line")
     _add_search(evaluate)
-    evaluate.add_argument("--json", action="store_true", help="print the JSON line alone")
+    add("--json", action="store_true", help="print the JSON line alone")
     evaluate.set_defaults(n_best=1)
 
-    score = verb(
-        "score",
-        "say how likely given translations are: one line a pair, and a last JSON line for the text",
+    score = add_verb(
+        "score", "print the log-probability of given translations: one line a pair, then JSON"
     )
-    score.epilog += SCORE_FORMAT
-    score.add_argument("run", metavar="RUN", help="a run directory")
-    score.add_argument("--source", required=True, metavar="F", help="a text")
-    score.add_argument("--target", required=True, metavar="F", help="its translation, line by line")
-    score.add_argument(
-        "--per-token", action="store_true", help="add each token and its log-probability"
-    )
-    score.add_argument(
-        "--output", metavar="F", help="a new file for the lines; standard output if left out"
-    )
+    score.epilog = f"{score.epilog}{SCORE_FORMAT}"
+    add = score.add_argument
+    add("run", metavar="RUN", help="a run directory")
+    add("--source", required=True, metavar="F", help="a text")
+    add("--target", required=True, metavar="F", help="its translation, line by line")
+    add("--per-token", action="store_true", help="add each token and its log-probability")
+    _add_output(score, "F", "the file for the lines; standard output if left out")
 
 
-def _add_looking(verb: AddVerb) -> None:
-    """What shows how a run works."""
-    attention = verb("attention", "draw what the heads look at while they translate a sentence")
-    attention.add_argument("run", metavar="RUN", help="a run directory")
-    attention.add_argument("sentence", metavar="SENTENCE", help="the source sentence")
-    attention.add_argument(
-        "--target", metavar="SENTENCE", help="its translation; the model's own if left out"
-    )
-    attention.add_argument("--kind", choices=["encoder", "decoder", "cross"], default="encoder")
-    attention.add_argument(
-        "--word", metavar="WORD", help="the word whose attention is drawn; heat maps if left out"
-    )
-    attention.add_argument("--layer", metavar="L", help="counted from 1")
-    attention.add_argument(
-        "--head", metavar="H", help="counted from 1, or mean; all heads if left out"
-    )
-    attention.add_argument(
-        "--output", required=True, metavar="F", help="a new .png, .svg or .html (a page to explore)"
+def _add_looking(add_verb: AddVerb) -> None:
+    """Add the verbs that show how a run works."""
+    attention = add_verb("attention", "draw where the heads look while they translate a sentence")
+    add = attention.add_argument
+    add("run", metavar="RUN", help="a run directory")
+    add("sentence", metavar="SENTENCE", help="the source sentence")
+    add("--target", metavar="SENTENCE", help="its translation; the model's own if left out")
+    add("--kind", choices=["encoder", "decoder", "cross"], default="encoder")
+    add("--word", metavar="WORD", help="draw where this word looks; heat maps if left out")
+    add("--layer", type=AT_LEAST_1, metavar="L", help="a number from 1")
+    add("--head", type=_head, metavar="H", help="a number from 1, or mean; all heads if left out")
+    _add_output(
+        attention, "F", "a .png, .svg or .html file (a page to explore)", True, type=_picture
     )
 
-    looks = verb(
+    inspect = add_verb(
         "inspect",
-        "say what a run is made of, and draw its training, learning rate, positions and masks",
+        "print the recipe, layers and files of a run; draw its training, positions and masks",
     )
-    looks.add_argument("run", metavar="RUN", help="a run directory; it may still be training")
-    looks.add_argument(
-        "--output", metavar="DIR", help="gets the pictures; none are drawn if left out"
-    )
+    inspect.add_argument("run", metavar="RUN", help="a run directory; it may still be training")
+    _add_output(inspect, "DIR", "the folder for the pictures; none are drawn if left out")
 
 
-def _add_shipping(verb: AddVerb) -> None:
-    """What brings a run to others."""
-    export = verb(
+def _add_shipping(add_verb: AddVerb) -> None:
+    """Add the verbs that bring a run to others."""
+    export = add_verb(
         "export",
         "write a finished run for other software to run, and check that it translates the same",
     )
-    export.add_argument("run", metavar="RUN", help="a run directory")
-    export.add_argument(
+    add = export.add_argument
+    add("run", metavar="RUN", help="a run directory")
+    add(
         "--format",
         required=True,
-        choices=["saved_model", "ctranslate2", "tflite", "web"],
+        choices=list(EXPORT_OPTIONS),
         help="tflite has a beam search only where --beam-size is given, web never",
     )
-    export.add_argument(
-        "--output", required=True, metavar="DIR", help="gets a folder named by the next free number"
+    add(
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="the folder of the versions; this one gets the next free number",
     )
-    export.add_argument(
+    add(
         "--max-length",
-        type=int,
+        type=AT_LEAST_2,
         metavar="N",
-        help="tokens in a sentence; the run's own if left out",
+        help="tokens of the longest sentence; the run's own if left out",
     )
     _add_search(export)
-    export.add_argument(
-        "--dtype", choices=["float32", "bfloat16"], help="of the weights; float32 if left out"
+    add(
+        "--dtype",
+        choices=["float32", "bfloat16"],
+        help="the type of the weights; float32 if left out",
     )
-    export.add_argument(
+    add(
         "--no-text",
         dest="with_text",
         action="store_const",
         const=False,
         help="token ids only: nothing of TF Text",
     )
-    export.add_argument(
+    add(
         "--text",
         dest="with_text",
         action="store_const",
         const=True,
         help="tflite: a signature over text too",
     )
-    export.add_argument(
+    add(
         "--quantize",
         choices=["none", "int8", "float16"],
         help="tflite, web: the weights; if left out none, and float16 for web",
@@ -276,31 +341,26 @@ def _add_shipping(verb: AddVerb) -> None:
         const=False,
         help="tflite: any batch and length, the default",
     )
-    export.add_argument(
+    add(
         "--samples", metavar="F", help="sentences to check with; made of the vocabulary if left out"
     )
 
-    serve = verb(
+    serve = add_verb(
         "serve",
         "try a run or an export in the browser and over TensorFlow Serving's REST and gRPC API",
     )
-    serve.add_argument(
-        "model", metavar="RUN_OR_EXPORT", help="a run directory, or what export has written"
-    )
-    serve.add_argument(
+    add = serve.add_argument
+    add("model", metavar="RUN_OR_EXPORT", help="a run directory, or the output of export")
+    add(
         "--host",
         default="127.0.0.1",
         metavar="H",
-        help="127.0.0.1, this machine alone, if left out",
+        help="the address to listen on; 127.0.0.1, this machine alone, if left out",
     )
-    serve.add_argument(
-        "--port", type=int, default=8501, metavar="P", help="of REST and the page; 8501 if left out"
-    )
-    serve.add_argument("--grpc-port", type=int, metavar="P", help="of gRPC; none if left out")
-    serve.add_argument(
-        "--name", metavar="NAME", help="what clients call the model; the folder's name if left out"
-    )
-    serve.add_argument(
+    add("--port", type=PORT, default=8501, metavar="P", help="REST and the page; 8501 if left out")
+    add("--grpc-port", type=PORT, metavar="P", help="gRPC; none if left out")
+    add("--name", metavar="NAME", help="the model's name to clients; the folder's if left out")
+    add(
         "--allow-host",
         action="append",
         default=[],
@@ -309,10 +369,24 @@ def _add_shipping(verb: AddVerb) -> None:
     )
 
 
+def _add_output(
+    verb: argparse.ArgumentParser,
+    metavar: str,
+    description: str,
+    required: bool = False,
+    type: Callable[[str], str] = str,
+) -> None:
+    verb.add_argument("--output", required=required, type=type, metavar=metavar, help=description)
+    verb.add_argument("--overwrite", action="store_true", help="replace an output that exists")
+
+
 def _add_search(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        "--beam-size", type=int, metavar="N", help="1 is greedy; the run's own if left out"
+        "--beam-size", type=AT_LEAST_1, metavar="N", help="1 is greedy; the run's own if left out"
     )
     verb.add_argument(
-        "--length-penalty", type=float, metavar="A", help="alpha of Wu et al. 2016; 0 is none"
+        "--length-penalty",
+        type=FROM_0,
+        metavar="A",
+        help="alpha of Wu et al. 2016; 0 is none; the run's own if left out",
     )

@@ -1,8 +1,11 @@
-"""The command line: one function a verb, which calls and prints. Heavy imports stay inside the verb."""
+"""The command line: one function a verb, which checks, calls and prints.
+
+A verb checks its paths before TensorFlow is loaded, and imports its own part of the package.
+"""
+
+from __future__ import annotations
 
 import argparse
-import contextlib
-import inspect
 import itertools
 import json
 import math
@@ -12,26 +15,58 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tfformer.cli.arguments import parser
+from tfformer.cli.checks import (
+    check_export_options,
+    check_folder,
+    check_new_file,
+    check_run,
+    check_run_or_export,
+    check_seed,
+    check_text_files,
+)
+from tfformer.cli.terminal import (
+    Progress,
+    import_tensorflow,
+    input_lines,
+    output_file,
+    typed_lines,
+)
 
-CHUNK = 1_000  # sentences read, translated and written at a time, so that input may be larger than memory
+if TYPE_CHECKING:
+    from tfformer.inference.translator import ForcedScore, Translation, Translator
+
+CHUNK = 1_000  # sentences held in memory at a time, so that a text may be larger than memory
+
+NBest = Callable[[list[str]], list[list["Translation"]]]  # sentences -> translations, best first
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb. Returns 0, or 2 after one line about what the caller can put right."""
-    options = parser().parse_args(arguments)
+    """Run one verb.
+
+    Args:
+        arguments: The words of the command line; those of this process if left out.
+
+    Returns:
+        The exit code: 0, 2 after one line about a mistake that the caller can put right, 130 after
+        Ctrl-C, 141 if the reader of standard output has gone.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     warnings.simplefilter("always", UserWarning)
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
-        sys.stdout.reconfigure(encoding="utf-8")
+        options = parser().parse_args(arguments)
+        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         VERBS[options.verb](options)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as head, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (ValueError, OSError, MemoryError, *_tensorflow_errors()) as error:
+    except Exception as error:
+        if not isinstance(error, (ValueError, OSError, MemoryError, *_tensorflow_errors())):
+            raise
         print(f"tfformer: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -41,37 +76,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tensorflow_errors() -> tuple[type[Exception], ...]:
-    """TensorFlow's own errors, such as one about memory or a full disk, if it has been imported at all."""
+    """TensorFlow's own errors, about memory or a full disk, if it has been imported at all."""
     tensorflow = sys.modules.get("tensorflow")
     return (tensorflow.errors.OpError,) if tensorflow else ()
 
 
-def import_tensorflow() -> None:
-    """Import TensorFlow without the lines that its C++ side prints before its log level counts."""
-    sys.stderr.flush()
-    stderr = os.dup(2)
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        import tensorflow as tf
-
-        tf.config.list_physical_devices()
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
+# --- Training -----------------------------------------------------------------------------------
 
 
 def _recipes(options: argparse.Namespace) -> None:
     from tfformer.config import builtin_recipes
 
     for name, path in builtin_recipes().items():
-        print(f"{name:<20}{path.read_text(encoding='utf-8').splitlines()[0].lstrip('# ')}")
+        title = path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+        print(f"{name:<20}{title}")
+
+
+def _corpus(options: argparse.Namespace) -> None:
+    from tfformer import phrasebook
+
+    check_folder(options.output)
+    phrasebook.write(Path(options.output), options.overwrite)
 
 
 def _train(options: argparse.Namespace) -> None:
     from tfformer.config import find_recipe, read_recipe
 
     config = read_recipe(find_recipe(options.recipe), options.set)
+    if options.resume:
+        check_run(options.run_dir)
+    if options.init_from is not None:
+        check_run(options.init_from)
     import_tensorflow()
     from tfformer.training.train import train
 
@@ -79,37 +114,55 @@ def _train(options: argparse.Namespace) -> None:
     print(json.dumps(result))
 
 
+# --- Writing ------------------------------------------------------------------------------------
+
+
 def _translate(options: argparse.Namespace) -> None:
+    check_run(options.run)
+    check_text_files(options.input)
+    check_new_file(options.output, options.overwrite)
     import_tensorflow()
     from tfformer.inference.translator import Translator
 
-    if options.n_best < 1:
-        raise ValueError(f"--n-best {options.n_best} must be at least 1")
     translator = Translator.load(options.run)
     n_best = _n_best(translator, options)
 
-    def lines(sources: list[str]) -> list[str]:
-        """The lines of a chunk: the same number for each sentence, whatever the search finds."""
-        no_more = [("", 0.0)] * options.n_best
-        found = [
-            translation
-            for best in n_best(sources)
-            for translation in [*best, *no_more][: options.n_best]
-        ]
-        columns = [[text for text, _ in found]]
-        if options.scores:
-            columns.insert(0, [f"{score:.4f}" for _, score in found])
-        if options.alignments:
-            repeated = [source for source in sources for _ in range(options.n_best)]
-            columns.append(_alignments(translator, repeated, columns[-1]))
-        return ["\t".join(line) for line in zip(*columns, strict=True)]
+    def translated(sources: list[str]) -> list[str]:
+        return _translated_lines(translator, sources, n_best(sources), options)
 
-    with _output(options.output) as output:
-        for line in _in_chunks(_input_lines(options.input), lines):
-            print(line, file=output)
+    is_typed = options.input is None and sys.stdin.isatty()
+    with output_file(options.output, options.overwrite) as output:
+        if is_typed:
+            print("One sentence a line; an empty line or Ctrl-D ends.", file=sys.stderr)
+            for line in typed_lines():
+                print(*_in_chunks([line], translated), sep="\n", file=output, flush=True)
+            return
+        with Progress(output) as progress:
+            for line in _in_chunks(input_lines(options.input), translated, progress):
+                print(line, file=output)
 
 
-def _alignments(translator, sources: list[str], translations: list[str]) -> list[str]:
+def _translated_lines(
+    translator: Translator,
+    sources: list[str],
+    n_best: list[list[Translation]],
+    options: argparse.Namespace,
+) -> list[str]:
+    """The lines to print: the same number for each source, however many translations it has."""
+    count = options.n_best
+    blank = [("", 0.0)] * count
+    hypotheses = [pair for best in n_best for pair in [*best, *blank][:count]]
+    texts = [text for text, _ in hypotheses]
+    columns = [texts]
+    if options.scores:
+        columns.insert(0, [f"{score:.4f}" for _, score in hypotheses])
+    if options.alignments:
+        repeated = [source for source in sources for _ in range(count)]
+        columns.append(_alignments(translator, repeated, texts))
+    return ["\t".join(line) for line in zip(*columns, strict=True)]
+
+
+def _alignments(translator: Translator, sources: list[str], translations: list[str]) -> list[str]:
     from tfformer.explain.alignment import alignments, pharaoh
     from tfformer.inference.translator import CutSentences
 
@@ -119,43 +172,48 @@ def _alignments(translator, sources: list[str], translations: list[str]) -> list
 
 
 def _generate(options: argparse.Namespace) -> None:
+    check_run(options.run)
+    check_seed(options.seed, options.count)
+    check_new_file(options.output, options.overwrite)
     import_tensorflow()
     from tfformer.inference.generator import Generator
 
-    if options.count < 1:
-        raise ValueError(f"--count {options.count} must be at least 1")
-    if not 0 <= options.seed < 2**31 - options.count:
-        raise ValueError(f"--seed {options.seed} must be from 0 to {2**31 - options.count - 1}")
-    with _output(options.output) as output:
-        generator = Generator.load(options.run)
-        if options.greedy:
-            found = generator.complete([options.prefix])
-        else:
-            settings = (options.seed, options.temperature, options.top_k, options.top_p)
-            found = generator.sample([options.prefix] * options.count, *settings)
-        for text, score in found:
+    generator = Generator.load(options.run)
+    if options.greedy:
+        continuations = generator.complete([options.prefix])
+    else:
+        continuations = generator.sample(
+            [options.prefix] * options.count,
+            seed=options.seed,
+            temperature=options.temperature,
+            top_k=options.top_k,
+            top_p=options.top_p,
+        )
+    with output_file(options.output, options.overwrite) as output:
+        for text, score in continuations:
             print(f"{score:.4f}\t{text}" if options.scores else text, file=output)
 
 
-def _corpus(options: argparse.Namespace) -> None:
-    from tfformer import phrasebook
-
-    phrasebook.write(Path(options.output))
+# --- Scoring ------------------------------------------------------------------------------------
 
 
 def _evaluate(options: argparse.Namespace) -> None:
+    check_run(options.run)
+    check_text_files(options.source, options.reference)
     import_tensorflow()
     from tfformer.run_directory import Run
 
-    translates = Run.open(options.run).config.model.architecture != "decoder"
-    if translates != (options.reference is not None):
-        raise ValueError(
-            f"{options.run} {'needs a' if translates else 'is a language model and takes no'} --reference"
-        )
-    line, result = (_evaluate_translation if translates else _evaluate_language_model)(options)
+    if Run.open(options.run).config.model.architecture == "decoder":
+        if options.reference is not None:
+            raise ValueError(f"{options.run} is a language model and takes no --reference")
+        line, measured = _evaluate_language_model(options)
+    else:
+        if options.reference is None:
+            raise ValueError(f"{options.run} needs a --reference")
+        line, measured = _evaluate_translation(options)
     if not options.json:
         print(line)
-    print(json.dumps(result))
+    print(json.dumps(measured))
 
 
 def _evaluate_translation(options: argparse.Namespace) -> tuple[str, dict]:
@@ -163,16 +221,18 @@ def _evaluate_translation(options: argparse.Namespace) -> tuple[str, dict]:
     from tfformer.inference.evaluation import scores
     from tfformer.inference.translator import Translator
 
-    sources, references = map(
-        list, zip(*read_pairs([options.source, options.reference]), strict=True)
-    )
+    pairs = list(read_pairs([options.source, options.reference]))
+    sources = [source for source, _ in pairs]
+    references = [reference for _, reference in pairs]
     translator = Translator.load(options.run)
     start = time.monotonic()
-    result = scores(
-        [best.text for best, *_ in _in_chunks(sources, _n_best(translator, options))], references
-    )
-    line = f"BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f} on {len(sources)} sentences"
-    return line, result | {"sentences": len(sources), "seconds": round(time.monotonic() - start, 2)}
+    with Progress() as progress:
+        n_best = list(_in_chunks(sources, _n_best(translator, options), progress))
+    hypotheses = [best[0].text for best in n_best]
+    seconds = round(time.monotonic() - start, 2)
+    measured = scores(hypotheses, references)
+    line = f"BLEU {measured['bleu']:.2f}, chrF {measured['chrf']:.2f} on {len(pairs)} sentences"
+    return line, measured | {"sentences": len(pairs), "seconds": seconds}
 
 
 def _evaluate_language_model(options: argparse.Namespace) -> tuple[str, dict]:
@@ -186,53 +246,68 @@ def _evaluate_language_model(options: argparse.Namespace) -> tuple[str, dict]:
 
 
 def _score(options: argparse.Namespace) -> None:
+    check_run(options.run)
+    check_text_files(options.source, options.target)
+    check_new_file(options.output, options.overwrite)
     import_tensorflow()
     from tfformer.data.sources import read_pairs
     from tfformer.inference.translator import Translator
 
-    translator, pairs, tokens, log_prob = Translator.load(options.run), 0, 0, 0.0
-    with _output(options.output) as output:
+    translator = Translator.load(options.run)
+
+    def scored(pairs: list[tuple[str, str]]) -> list[ForcedScore]:
+        sources, targets = zip(*pairs, strict=True)
+        return translator.score(sources, targets)
+
+    pairs = 0
+    tokens = 0
+    log_prob = 0.0
+    with (
+        output_file(options.output, options.overwrite) as output,
+        Progress(output) as progress,
+    ):
         texts = read_pairs([options.source, options.target])
-        for found in _in_chunks(
-            texts, lambda chunk: translator.score(*zip(*chunk, strict=True)), sides=2
-        ):
-            columns = [f"{found.log_prob:.4f}", len(found.tokens), f"{found.perplexity:.4f}"]
-            if options.per_token:
-                columns += [
-                    " ".join(found.tokens),
-                    " ".join(f"{token:.4f}" for token in found.log_probs),
-                ]
-            print(*columns, sep="\t", file=output)
-            pairs, tokens, log_prob = (
-                pairs + 1,
-                tokens + len(found.tokens),
-                log_prob + found.log_prob,
-            )
-    perplexity = math.exp(-log_prob / tokens) if tokens else None
-    summary = {
+        for score in _in_chunks(texts, scored, progress, sides=2):
+            print(_score_line(score, options.per_token), file=output)
+            pairs += 1
+            tokens += len(score.tokens)
+            log_prob += score.log_prob
+    measured = {
         "pairs": pairs,
         "tokens": tokens,
         "log_prob": round(log_prob, 4),
-        "perplexity": perplexity,
+        "perplexity": math.exp(-log_prob / tokens) if tokens else None,
     }
-    print(json.dumps(summary), file=sys.stdout if options.output else sys.stderr)
+    print(json.dumps(measured), file=sys.stdout if options.output else sys.stderr)
+
+
+def _score_line(score: ForcedScore, per_token: bool) -> str:
+    columns = [f"{score.log_prob:.4f}", str(len(score.tokens)), f"{score.perplexity:.4f}"]
+    if per_token:
+        log_probs = (f"{log_prob:.4f}" for log_prob in score.log_probs)
+        columns += [" ".join(score.tokens), " ".join(log_probs)]
+    return "\t".join(columns)
+
+
+# --- Looking inside -----------------------------------------------------------------------------
 
 
 def _attention(options: argparse.Namespace) -> None:
+    check_run(options.run)
+    check_new_file(options.output, options.overwrite)
     import_tensorflow()
     from tfformer.explain.attention import attention
     from tfformer.explain.attention_pictures import draw
     from tfformer.inference.translator import Translator
 
-    _check_new(options.output)
-    layer, head = (
-        int(text) if text and text.isdecimal() else text for text in (options.layer, options.head)
-    )
-    found = attention(Translator.load(options.run), options.sentence, options.target)
-    draw(found, options.output, options.kind, options.word, layer, head)
+    translator = Translator.load(options.run)
+    maps = attention(translator, options.sentence, options.target)
+    draw(maps, options.output, options.kind, options.word, options.layer, options.head)
 
 
 def _inspect(options: argparse.Namespace) -> None:
+    check_run(options.run)
+    check_folder(options.output)
     import_tensorflow()
     from tfformer.explain.inspection import describe
     from tfformer.run_directory import Run
@@ -242,49 +317,49 @@ def _inspect(options: argparse.Namespace) -> None:
     if options.output:
         from tfformer.explain import run_pictures
 
-        for path in run_pictures.draw(run, options.output):
+        for path in run_pictures.draw(run, options.output, options.overwrite):
             print(path)
 
 
-def _export(options: argparse.Namespace) -> None:
-    import_tensorflow()
-    from tfformer.data.sources import read_lines
-    from tfformer.export import formats as export
-    from tfformer.export.manifest import MANIFEST
+# --- Shipping -----------------------------------------------------------------------------------
 
+
+def _export(options: argparse.Namespace) -> None:
     names = (
-        "max_length",
-        "beam_size",
-        "length_penalty",
-        "dtype",
-        "with_text",
-        "quantize",
-        "static",
+        *("max_length", "beam_size", "length_penalty"),
+        *("dtype", "with_text", "quantize", "static", "samples"),
     )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    check_export_options(options.format, set(given))
+    check_run(options.run)
+    check_text_files(options.samples)
+    check_folder(options.output)
+    import_tensorflow()
+    from tfformer.data.sources import read_lines
+    from tfformer.export import formats
+    from tfformer.export.manifest import MANIFEST
+
     if options.samples:
         given["samples"] = list(read_lines(options.samples))
-    write = getattr(export, options.format)
-    if unknown := given.keys() - inspect.signature(write).parameters.keys():
-        raise ValueError(
-            f"--format {options.format} has no choice of {', '.join(sorted(unknown))}; leave it out"
-        )
+    write = getattr(formats, options.format)
     version = write(options.run, options.output, **given)
-    (manifest,) = (
-        json.loads(path.read_text(encoding="utf-8")) for path in version.rglob(MANIFEST)
-    )
-    for name, measured in manifest["parity"].items():
-        print(
-            f"{name}: {measured['identical']} of {measured['sentences']} samples come out as the run's own"
-        )
-    if bleu := manifest.get("bleu"):
-        print(
-            f"BLEU on {bleu['sentences']} validation sentences: {bleu['run']:.2f}, exported {bleu['exported']:.2f}"
-        )
+    (manifest,) = version.rglob(MANIFEST)
+    for line in _parity_lines(json.loads(manifest.read_text(encoding="utf-8"))):
+        print(line)
     print(version)
 
 
+def _parity_lines(manifest: dict[str, Any]) -> Iterator[str]:
+    for name, measured in manifest["parity"].items():
+        counts = f"{measured['identical']} of {measured['sentences']}"
+        yield f"{name}: {counts} samples come out as the run's own"
+    if bleu := manifest.get("bleu"):
+        before_and_after = f"{bleu['run']:.2f}, exported {bleu['exported']:.2f}"
+        yield f"BLEU on {bleu['sentences']} validation sentences: {before_and_after}"
+
+
 def _serve(options: argparse.Namespace) -> None:
+    check_run_or_export(options.model)
     import_tensorflow()
     from tfformer.serving.server import serve
 
@@ -292,55 +367,43 @@ def _serve(options: argparse.Namespace) -> None:
     serve(options.model, options.host, *ports, options.name, options.allow_host)
 
 
-def _n_best(translator, options: argparse.Namespace) -> Callable[[list[str]], list[list]]:
+# --- Shared by several verbs --------------------------------------------------------------------
+
+
+def _n_best(translator: Translator, options: argparse.Namespace) -> NBest:
     """The translator's n-best lists with the search that the options ask for."""
     beam_size = translator.decoding.beam_size if options.beam_size is None else options.beam_size
-    beam_size = max(beam_size, options.n_best) if options.n_best > 1 else beam_size
+    if options.n_best > 1:
+        beam_size = max(beam_size, options.n_best)
     return lambda sentences: translator.n_best(sentences, beam_size, options.length_penalty)
 
 
-def _in_chunks(items: Iterable, work: Callable[[list], list], sides: int = 1) -> Iterator:
-    """What `work` makes of items with `sides` sentences each, a chunk at a time; tells a terminal how many are done,
-    and at the end how many sentences were cut."""
+def _in_chunks(
+    items: Iterable,
+    work: Callable[[list], list],
+    progress: Progress | None = None,
+    sides: int = 1,
+) -> Iterator:
+    """The results of `work` on items of `sides` sentences each, a chunk of the items at a time.
+
+    The sentences that were too long for the model are counted over all chunks, and warned of once.
+    """
     from tfformer.inference.translator import CutSentences
 
-    items, done, cut = iter(items), 0, []
+    items = iter(items)
+    done = 0
+    cut = []
     while chunk := list(itertools.islice(items, CHUNK)):
         with warnings.catch_warnings(record=True) as caught:
-            found = work(chunk)
+            results = work(chunk)
         done += len(chunk)
         cut += [warning.message for warning in caught if isinstance(warning.message, CutSentences)]
-        if sys.stderr.isatty() and not sys.stdout.isatty():
-            print(f"{done:,} lines done", file=sys.stderr)
-        yield from found
+        if progress is not None:
+            progress.advance(len(chunk))
+        yield from results
     if cut:
-        warnings.warn(
-            CutSentences(sum(one.cut for one in cut), sides * done, cut[0].most), stacklevel=1
-        )
-
-
-def _input_lines(path: str | None) -> Iterator[str]:
-    from tfformer.data.sources import lines, read_lines
-
-    return read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
-
-
-@contextlib.contextmanager
-def _output(path: str | None):
-    """Standard output, or a new file that appears whole when everything is written."""
-    if path is None:
-        yield sys.stdout
-        return
-    from tfformer.files import whole_file
-
-    _check_new(path)
-    with whole_file(Path(path)) as temporary, temporary.open("w", encoding="utf-8") as file:
-        yield file
-
-
-def _check_new(path: str) -> None:
-    if Path(path).exists():
-        raise FileExistsError(f"{path} exists already; choose another --output")
+        total = sum(one.cut for one in cut)
+        warnings.warn(CutSentences(total, sides * done, cut[0].most), stacklevel=1)
 
 
 VERBS = {

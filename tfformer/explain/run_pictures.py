@@ -45,8 +45,10 @@ SOURCE = (
 TARGET = ("<s>", "Das", "Tier", "schläft", "<pad>", "<pad>")
 
 
-def draw(run: Run, folder: str | Path) -> Iterator[Path]:
-    """Write NAMES into `folder`, one after the other; FileExistsError before the first if one is there already.
+def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path]:
+    """Write NAMES into `folder`, one after the other.
+
+    FileExistsError before the first if one is there already and `overwrite` is false.
 
     A run that has not ended an epoch has no picture of its training.
     """
@@ -57,8 +59,10 @@ def draw(run: Run, folder: str | Path) -> Iterator[Path]:
         )
     paths = [folder / name for name in NAMES]
     for path in paths:
-        if path.exists():
-            raise FileExistsError(f"{path} exists already; choose another --output")
+        if path.exists() and not overwrite:
+            raise FileExistsError(
+                f"{path} exists already; choose another --output, or replace it with --overwrite"
+            )
     config, history = run.config, run.history()
     empty_figure((1, 1))  # without matplotlib there is no folder either
     folder.mkdir(parents=True, exist_ok=True)

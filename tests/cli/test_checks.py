@@ -1,0 +1,125 @@
+"""Mistakes in paths and options: answered before TensorFlow is loaded."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from tfformer.cli.checks import EXPORT_OPTIONS
+from tfformer.cli.verbs import main
+
+HEAVY = {"tensorflow", "keras", "numpy"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run in name alone, a text, and an output of before."""
+    folder = tmp_path_factory.mktemp("checks")
+    (folder / "run").mkdir()
+    (folder / "run" / "config.json").write_text("{}")
+    (folder / "text").write_text("Hello.\n")
+    (folder / "old.svg").write_text("mine")
+    return folder
+
+
+RUN = "is not a run directory: it has no config.json; give the --run-dir of a training"
+FILE = "there is no such file; correct the path or fetch the data first"
+OUTPUT = "exists already; choose another --output, or replace it with --overwrite"
+FOLDER = "is a file, not a folder; choose another --output"
+
+MISTAKES = [
+    ("translate nowhere", RUN),
+    ("translate run --input nowhere", FILE),
+    ("translate run --output text", OUTPUT),
+    ("translate run --output run", "run exists already and is a folder"),
+    ("translate run --output nowhere/out", "there is no folder nowhere; make it first"),
+    ("translate run --beam-size 0", "--beam-size: 0 must be at least 1; see tfformer translate"),
+    ("translate run --beam-size four", "--beam-size: four must be a whole number"),
+    ("translate run --length-penalty nan", "--length-penalty: nan must be a number from 0 on"),
+    ("generate nowhere", RUN),
+    ("generate run --output text", OUTPUT),
+    ("generate run --top-p 0", "--top-p: 0 must be above 0 and at most 1"),
+    ("generate run --top-k -1", "--top-k: -1 must be at least 0"),
+    ("generate run --count 3 --seed 2147483645", "--seed 2147483645 must be from 0 to 2147483644"),
+    ("evaluate nowhere --source text", RUN),
+    ("evaluate run --source nowhere", FILE),
+    ("evaluate run --source text --reference nowhere", FILE),
+    ("score nowhere --source text --target text", RUN),
+    ("score run --source text --target nowhere", FILE),
+    ("score run --source text --target text --output text", OUTPUT),
+    ("attention nowhere Hello. --output new.svg", RUN),
+    ("attention run Hello. --output old.svg", OUTPUT),
+    ("attention run Hello. --output new.gif", "new.gif must end in one of .png, .svg, .html"),
+    ("attention run Hello. --output new.svg --layer 0", "--layer: 0 must be at least 1"),
+    ("attention run Hello. --output new.svg --head all", "all must be a number from 1, or mean"),
+    ("inspect nowhere", RUN),
+    ("inspect run --output text", FOLDER),
+    ("export nowhere --format web --output new", RUN),
+    ("export run --format web --output text", FOLDER),
+    ("export run --format web --output new --samples nowhere", FILE),
+    (
+        "export run --format web --output new --dtype bfloat16",
+        "--format web has no choice of dtype",
+    ),
+    ("export run --format tar --output new", "--format: invalid choice: 'tar'"),
+    ("serve nowhere", "nowhere is neither a run directory nor a SavedModel export"),
+    ("serve run --port 65536", "--port: 65536 must be a number from 0 to 65535"),
+    ("train phrasebook --run-dir nowhere --resume", RUN),
+    ("train phrasebook --run-dir new --init-from nowhere", RUN),
+    ("corpus phrasebook --output text", FOLDER),
+    ("", "the following arguments are required: VERB; see tfformer --help"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), MISTAKES, ids=[line for line, _ in MISTAKES])
+def test_a_mistake_is_one_line(line, message, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert main(line.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("tfformer: ")
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_a_mistake_is_found_before_tensorflow_is_loaded(folder):
+    """One process for all of them: nothing heavy may have been imported after the last."""
+    program = (
+        "import sys\n"
+        "from tfformer.cli.verbs import main\n"
+        f"codes = {{main(line.split()) for line in {[line for line, _ in MISTAKES]}}}\n"
+        f"print(codes, {HEAVY} & set(sys.modules))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "{2} set()\n"
+
+
+def test_import_and_version_load_nothing_heavy():
+    program = (
+        "import sys, tfformer\n"
+        "try: __import__('tfformer.cli.verbs').cli.verbs.main(['--version'])\n"
+        f"finally: assert not ({HEAVY} | {{'yaml'}}) & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"tfformer {__import__('tfformer').__version__}\n"
+
+
+def test_the_options_of_a_format_are_those_of_its_function():
+    from tfformer.export import formats
+
+    for name, options in EXPORT_OPTIONS.items():
+        parameters = inspect.signature(getattr(formats, name)).parameters.values()
+        choices = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
+        assert set(options) == choices
+
+
+def test_the_suffixes_of_pictures_are_those_that_can_be_drawn():
+    from tfformer.cli.arguments import PICTURES
+    from tfformer.explain import attention_pictures
+
+    assert (*attention_pictures.PICTURES, attention_pictures.PAGE) == PICTURES

@@ -1,0 +1,117 @@
+"""The prompt, the progress and the output files of the command line."""
+
+import io
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tfformer.cli.terminal import Progress, output_file, typed_lines
+from tfformer.inference.translator import Translator
+
+
+class Terminal(io.StringIO):
+    """A text that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def typed(text: str, monkeypatch) -> list[str]:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    return list(typed_lines())
+
+
+def test_typing_ends_with_an_empty_line(monkeypatch, capsys):
+    assert typed("one\ntwo\n  \nthree\n", monkeypatch) == ["one", "two"]
+    assert capsys.readouterr() == ("", "> > > ")
+
+
+def test_typing_ends_with_the_end_of_the_input(monkeypatch, capsys):
+    assert typed("one\ntwo", monkeypatch) == ["one", "two"]
+    assert capsys.readouterr() == ("", "> > > \n")
+
+
+def test_progress_is_told_every_hundred_lines(monkeypatch):
+    clock = iter([0.0, 2.0, 4.0, 5.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Progress(output=io.StringIO()) as progress:
+        for count in (60, 60, 60, 60, 10):
+            progress.advance(count)
+    shown = [line.rstrip() for line in sys.stderr.getvalue().split("\r")]
+    assert shown == [
+        "",
+        "120 lines done, 60 lines/s",
+        "240 lines done, 60 lines/s",
+        "250 lines done, 50 lines/s",
+    ]
+    assert sys.stderr.getvalue().endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("error_stream", "output"),
+    [(io.StringIO(), io.StringIO()), (Terminal(), Terminal())],
+    ids=["no terminal", "the output goes to the terminal"],
+)
+def test_progress_is_silent(error_stream, output, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", error_stream)
+    with Progress(output) as progress:
+        progress.advance(1000)
+    assert error_stream.getvalue() == ""
+
+
+def test_an_output_file_appears_when_everything_is_written(tmp_path):
+    path = tmp_path / "out"
+    with output_file(str(path)) as output:
+        output.write("text")
+        assert not path.exists()
+    assert path.read_text() == "text"
+    with (
+        pytest.raises(FileExistsError, match="replace it with --overwrite"),
+        output_file(str(path)),
+    ):
+        pass
+    with output_file(str(path), overwrite=True) as output:
+        output.write("new")
+    assert path.read_text() == "new"
+
+
+def read_until(terminal: int, end: bytes, seconds: float = 120) -> bytes:
+    """Everything that a terminal shows up to `end`."""
+    shown = b""
+    stop = time.monotonic() + seconds
+    while not shown.endswith(end):
+        assert time.monotonic() < stop, shown
+        if select.select([terminal], [], [], 1)[0]:
+            shown += os.read(terminal, 1024)
+    return shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [b"\n", b"\x04"], ids=["empty line", "Ctrl-D"])
+def test_translate_answers_line_by_line_on_a_terminal(tiny_run, end):
+    keyboard, screen = pty.openpty()
+    command = [sys.executable, "-m", "tfformer", "translate", str(tiny_run)]
+    process = subprocess.Popen(command, stdin=screen, stdout=screen, stderr=screen)
+    os.close(screen)
+    sentences = ["The animal is tired.", "The man sleeps."]
+    try:
+        start = read_until(keyboard, b"> ")
+        assert start.splitlines() == [b"One sentence a line; an empty line or Ctrl-D ends.", b"> "]
+        for sentence, expected in zip(
+            sentences, Translator.load(tiny_run).translate(sentences), strict=True
+        ):
+            os.write(keyboard, sentence.encode() + b"\n")
+            answer = read_until(keyboard, b"> ").decode().splitlines()
+            assert answer == [sentence, expected, "> "]
+        os.write(keyboard, end)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(keyboard)

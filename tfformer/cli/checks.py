@@ -1,0 +1,76 @@
+"""Paths and options, checked before TensorFlow is loaded, so that a mistake is answered at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tfformer.config import run_config_file
+
+# The options of `tfformer export` that each format takes, as its function in export/formats.py.
+EXPORT_OPTIONS = {
+    "saved_model": ("max_length", "beam_size", "length_penalty", "dtype", "with_text", "samples"),
+    "ctranslate2": ("max_length", "beam_size", "samples"),
+    "tflite": (
+        *("max_length", "beam_size", "length_penalty", "quantize", "static"),
+        *("with_text", "samples"),
+    ),
+    "web": ("max_length", "quantize", "samples"),
+}
+
+
+def check_run(path: str) -> None:
+    """Raise FileNotFoundError if there is no run directory at `path`."""
+    run_config_file(path)
+
+
+def check_run_or_export(path: str) -> None:
+    """Raise FileNotFoundError if there is no folder at `path`."""
+    if not Path(path).is_dir():
+        raise FileNotFoundError(
+            f"{path} is neither a run directory nor a SavedModel export; give one of the two"
+        )
+
+
+def check_text_files(*paths: str | None) -> None:
+    """Raise FileNotFoundError for the first path that is no file; None is left out."""
+    for path in paths:
+        if path is not None and not path.startswith("tfds:") and not Path(path).exists():
+            raise FileNotFoundError(
+                f"{path}: there is no such file; correct the path or fetch the data first"
+            )
+
+
+def check_new_file(path: str | None, overwrite: bool) -> None:
+    """Raise FileExistsError if `path` exists and must not be replaced; None is standard output."""
+    if path is None:
+        return
+    if Path(path).is_dir():
+        raise FileExistsError(f"{path} exists already and is a folder; choose another --output")
+    if Path(path).exists() and not overwrite:
+        raise FileExistsError(
+            f"{path} exists already; choose another --output, or replace it with --overwrite"
+        )
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {Path(path).parent}; make it first")
+
+
+def check_folder(path: str | None) -> None:
+    """Raise FileExistsError if `path` is a file where a folder is to be written."""
+    if path is not None and Path(path).exists() and not Path(path).is_dir():
+        raise FileExistsError(f"{path} is a file, not a folder; choose another --output")
+
+
+def check_seed(seed: int, count: int) -> None:
+    """Raise ValueError if the seeds of `count` texts do not fit into 31 bits."""
+    highest = 2**31 - count - 1
+    if not 0 <= seed <= highest:
+        raise ValueError(f"--seed {seed} must be from 0 to {highest}")
+
+
+def check_export_options(export_format: str, given: set[str]) -> None:
+    """Raise ValueError if the format has no choice of an option that was given."""
+    unknown = given.difference(EXPORT_OPTIONS[export_format])
+    if unknown:
+        raise ValueError(
+            f"--format {export_format} has no choice of {', '.join(sorted(unknown))}; leave it out"
+        )

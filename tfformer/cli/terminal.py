@@ -1,0 +1,99 @@
+"""The terminal: prompt, progress and output files of the verbs, and TensorFlow's first lines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self, TextIO
+
+from tfformer.cli.checks import check_new_file
+from tfformer.data.sources import lines, read_lines
+from tfformer.files import whole_file
+
+PROMPT = "> "
+LINES_A_REPORT = 100
+
+
+def import_tensorflow() -> None:
+    """Import TensorFlow without the lines that its C++ side prints before its log level counts."""
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+def input_lines(path: str | None) -> Iterator[str]:
+    """The lines of a text file, or of standard input for None."""
+    return read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
+
+
+def typed_lines() -> Iterator[str]:
+    """The lines that a person types, each after a prompt, up to an empty line or Ctrl-D."""
+    typed = lines(sys.stdin.buffer, "standard input")
+    while True:
+        print(PROMPT, end="", file=sys.stderr, flush=True)
+        line = next(typed, None)
+        if line is None:
+            print(file=sys.stderr)  # Ctrl-D leaves the cursor behind the prompt
+        if not line or line.isspace():
+            return
+        yield line
+
+
+@contextlib.contextmanager
+def output_file(path: str | None, overwrite: bool = False) -> Iterator[TextIO]:
+    """Yield standard output for None, or a file that appears whole when the block ends well.
+
+    Raises:
+        FileExistsError: `path` exists, and `overwrite` is false.
+    """
+    if path is None:
+        yield sys.stdout
+        return
+    check_new_file(path, overwrite)
+    with whole_file(Path(path)) as temporary, temporary.open("w", encoding="utf-8") as file:
+        yield file
+
+
+class Progress:
+    """The number of lines done and their rate, in one line of the terminal, every 100 lines.
+
+    Nothing is shown where standard error is no terminal, nor where the output itself goes to the
+    terminal: the two would mix.
+    """
+
+    def __init__(self, output: TextIO | None = None) -> None:
+        self._is_shown = sys.stderr.isatty() and not (output is not None and output.isatty())
+        self._start = time.monotonic()
+        self._done = 0
+        self._reported = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_shown and self._done:
+            self._report(end="\n")
+
+    def advance(self, count: int) -> None:
+        """Count `count` more lines as done."""
+        self._done += count
+        if self._is_shown and self._done - self._reported >= LINES_A_REPORT:
+            self._report(end="")
+
+    def _report(self, end: str) -> None:
+        self._reported = self._done
+        rate = self._done / max(time.monotonic() - self._start, 1e-9)
+        text = f"\r{self._done:,} lines done, {rate:,.0f} lines/s"
+        print(f"{text:<48}", end=end, file=sys.stderr, flush=True)
