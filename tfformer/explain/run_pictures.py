@@ -54,9 +54,7 @@ def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
-        raise FileExistsError(
-            f"{folder} is a file, not a folder for pictures; choose another --output"
-        )
+        raise FileExistsError(f"{folder} is a file, not a folder; choose another --output")
     paths = [folder / name for name in NAMES]
     for path in paths:
         if path.exists() and not overwrite:
