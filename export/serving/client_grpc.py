@@ -1,6 +1,6 @@
 """Translate standard input, a sentence a line, with TensorFlow Serving over gRPC.
 
-pip install tensorflow-serving-api
+pip install grpcio protobuf
 python client_grpc.py 127.0.0.1:8500 phrasebook < sentences.en > sentences.de
 """
 
@@ -8,9 +8,8 @@ import argparse
 import sys
 
 import grpc
-import tensorflow as tf
-from client_rest import Busy, Refused, Translations, parser, translate_input
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+from client_rest import BusyError, RequestError, Translations, parser, translate_input
+from messages import PREDICT, PredictRequest, PredictResponse, first_column, text_request
 
 BUSY = grpc.StatusCode.UNAVAILABLE  # no server, or a full queue: the same request may succeed later
 CHANNEL = [
@@ -19,43 +18,48 @@ CHANNEL = [
 
 
 def main() -> int:
+    """Translate standard input; return the exit code."""
     options = parser(__doc__, server="the server's address, HOST:PORT").parse_args()
     with grpc.insecure_channel(options.server, CHANNEL) as channel:
-        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        call = channel.unary_unary(
+            PREDICT,
+            request_serializer=PredictRequest.SerializeToString,
+            response_deserializer=PredictResponse.FromString,
+        )
         return translate_input(
-            options, lambda sentences, seconds: predict(stub, options, sentences, seconds)
+            options, lambda sentences, seconds: predict(call, options, sentences, seconds)
         )
 
 
 def predict(
-    stub, options: argparse.Namespace, sentences: list[str], seconds: float
+    call: grpc.UnaryUnaryMultiCallable,
+    options: argparse.Namespace,
+    sentences: list[str],
+    seconds: float,
 ) -> Translations:
-    """One request, and what its answer means."""
+    """Send one request, and return the translations of its sentences with their scores.
+
+    Raises:
+        BusyError: the server cannot answer now.
+        RequestError: the server will not answer this.
+    """
+    signature = "translate_beam" if options.beam else "serving_default"
+    request = text_request(options.model, signature, sentences, options.version, options.label)
     try:
-        outputs = stub.Predict(request(options, sentences), timeout=seconds).outputs
+        response = call(request, timeout=seconds)
     except grpc.RpcError as error:
-        kind = Busy if error.code() == BUSY else Refused
+        kind = BusyError if error.code() == BUSY else RequestError
         raise kind(f"{options.server} answered {error.code().name}: {error.details()}") from None
     names = ("translations", "scores") if options.beam else ("translation", "score")
-    texts, scores = (tf.make_ndarray(outputs[name]) for name in names)
-    if options.beam:
-        texts, scores = texts[:, 0], scores[:, 0]
-    return [
-        (text.decode("utf-8", "replace"), float(score))
-        for text, score in zip(texts, scores, strict=True)
-    ]
-
-
-def request(options: argparse.Namespace, sentences: list[str]) -> predict_pb2.PredictRequest:
-    made = predict_pb2.PredictRequest()
-    made.model_spec.name = options.model
-    made.model_spec.signature_name = "translate_beam" if options.beam else "serving_default"
-    if options.version is not None:
-        made.model_spec.version.value = options.version
-    if options.label is not None:
-        made.model_spec.version_label = options.label
-    made.inputs["text"].CopyFrom(tf.make_tensor_proto(sentences, tf.string))
-    return made
+    try:
+        texts, scores = (first_column(response, name) for name in names)
+        pairs = list(zip(texts, scores, strict=True))
+    except (KeyError, ValueError) as error:
+        message = f"{options.server} answered with something else than translations ({error})"
+        raise RequestError(message) from None
+    if len(pairs) != len(sentences):
+        raise RequestError(f"{options.server} answered {len(pairs)} of {len(sentences)} sentences")
+    return [(text.decode("utf-8", "replace"), score) for text, score in pairs]
 
 
 if __name__ == "__main__":

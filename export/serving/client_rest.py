@@ -20,11 +20,11 @@ FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds between tries
 Translations = list[tuple[str, float]]  # with their scores
 
 
-class Refused(Exception):
+class RequestError(Exception):
     """The server will not answer this, now or later."""
 
 
-class Busy(Exception):
+class BusyError(Exception):
     """The server cannot answer now, but may later."""
 
 
@@ -83,7 +83,7 @@ def translate_input(
         return 141
     except KeyboardInterrupt:
         return 130
-    except (Refused, Busy, ValueError) as error:
+    except (RequestError, BusyError, ValueError) as error:
         print(f"{sys.argv[0]}: after {done} lines: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     return 0
@@ -109,14 +109,14 @@ def batches(stream: BinaryIO, size: int) -> Iterator[list[str]]:
 def in_time(
     predict: Callable[[list[str], float], Translations], batch: list[str], seconds: float
 ) -> Translations:
-    """Ask until there is an answer, with longer and longer waits while the server is busy; Busy after `seconds`."""
+    """Ask until there is an answer, with longer and longer waits while the server is busy; BusyError after `seconds`."""
     end = time.monotonic() + seconds
     for wait in waits():
         try:
             return predict(batch, max(end - time.monotonic(), 0.001))
-        except Busy as busy:
+        except BusyError as busy:
             if time.monotonic() + wait > end:
-                raise Busy(f"no answer within {seconds:g} seconds: {busy}") from None
+                raise BusyError(f"no answer within {seconds:g} seconds: {busy}") from None
         time.sleep(wait)
     raise AssertionError("there is always another wait")
 
@@ -139,11 +139,11 @@ def predict(options: argparse.Namespace, sentences: list[str], seconds: float) -
     try:
         status, body = post(options.server, path(options), json.dumps(request).encode(), seconds)
     except (OSError, http.client.HTTPException) as error:
-        raise Busy(
+        raise BusyError(
             f"{options.server} cannot be reached ({error or type(error).__name__})"
         ) from None
     if status != 200:
-        kind = Busy if status in BUSY else Refused
+        kind = BusyError if status in BUSY else RequestError
         raise kind(f"{options.server} answered {status}: {message(body)}")
     try:
         rows = json.loads(body)["predictions"]
@@ -153,7 +153,7 @@ def predict(options: argparse.Namespace, sentences: list[str], seconds: float) -
             found = [(row["translation"], float(row["score"])) for row in rows]
         return [found[n] for n in range(len(sentences))]
     except (ValueError, KeyError, TypeError, IndexError):
-        raise Refused(f"{options.server} answered with something else than translations") from None
+        raise RequestError(f"{options.server} answered with something else than translations") from None
 
 
 def path(options: argparse.Namespace) -> str:

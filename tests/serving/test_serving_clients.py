@@ -1,6 +1,7 @@
 """What lies in export/serving: the clients, the smoke test and the configuration of TensorFlow Serving."""
 
 import ast
+import importlib.util
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import grpc
+import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
@@ -191,7 +193,81 @@ def imported(path: Path) -> set[str]:
 def test_the_clients_need_what_they_say():
     assert imported(CLIENTS["rest"]) <= sys.stdlib_module_names
     needed = imported(CLIENTS["grpc"]) - sys.stdlib_module_names
-    assert needed == {"grpc", "tensorflow", "tensorflow_serving", "client_rest"}
+    assert needed == {"grpc", "client_rest", "messages"}
+    assert imported(SERVING / "messages.py") - sys.stdlib_module_names == {"google"}
+
+
+def test_the_grpc_client_runs_without_tensorflow(server):
+    """As where only grpcio and protobuf are installed."""
+    program = (
+        "import runpy, sys\n"
+        "sys.modules |= dict.fromkeys(('tensorflow', 'tensorflow_serving', 'numpy'))\n"
+        f"sys.path.insert(0, {str(SERVING)!r})\n"
+        f"sys.argv = ['client_grpc.py', {server.grpc!r}, 'echo', '--scores']\n"
+        f"runpy.run_path({str(CLIENTS['grpc'])!r}, run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=b"abc\n\xd0\x96\n", capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode() == "-1.0000\tv10: abc\n-0.6667\tv10: Ж\n"
+
+
+@pytest.fixture(scope="module")
+def messages():
+    """The client's own messages."""
+    spec = importlib.util.spec_from_file_location("messages", SERVING / "messages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("version", "label"), [(None, None), (7, None), (None, "stable")])
+def test_the_clients_request_is_tensorflow_servings(messages, version, label):
+    """Read by the messages of TensorFlow Serving's own package."""
+    ours = messages.text_request("mine", "serving_default", ["a", "Ж", ""], version, label)
+    expected = predict_pb2.PredictRequest(
+        model_spec={"name": "mine", "signature_name": "serving_default", "version_label": label}
+    )
+    if version is not None:
+        expected.model_spec.version.value = version
+    expected.inputs["text"].CopyFrom(tf.make_tensor_proto(["a", "Ж", ""]))
+    assert predict_pb2.PredictRequest.FromString(ours.SerializeToString()) == expected
+
+
+@pytest.mark.parametrize("as_content", [False, True])
+@pytest.mark.parametrize("width", [None, 1, 3])
+def test_the_client_reads_tensorflow_servings_response(messages, width, as_content):
+    """Of (B,) all, of (B, N) the first column; numbers as a list or as bytes, as servers may send them."""
+    shape = (2,) if width is None else (2, width)
+    scores = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) / 3
+    texts = scores.astype(str).astype(object)
+    response = predict_pb2.PredictResponse(model_spec={"name": "mine"})
+    response.outputs["texts"].CopyFrom(tf.make_tensor_proto(texts, tf.string))
+    sent = response.outputs["scores"]
+    sent.CopyFrom(tf.make_tensor_proto(scores))  # NumPy's float32 go as bytes
+    if not as_content:
+        sent.tensor_content = b""
+        sent.float_val.extend(scores.reshape(-1).tolist())
+    found = messages.PredictResponse.FromString(response.SerializeToString())
+    first = (slice(None),) if width is None else (slice(None), 0)
+    assert messages.first_column(found, "scores") == scores[first].tolist()
+    assert messages.first_column(found, "texts") == [text.encode() for text in texts[first]]
+
+
+def test_the_client_refuses_a_response_of_another_form(messages):
+    response = messages.PredictResponse()
+    with pytest.raises(KeyError, match="score"):
+        messages.first_column(response, "score")
+    tensor = response.outputs.add(key="score").value
+    tensor.dtype = 3
+    with pytest.raises(ValueError, match="dtype 3 is neither string nor float32"):
+        messages.first_column(response, "score")
+    tensor.dtype = messages.DT_FLOAT
+    tensor.tensor_shape.dim.add(size=2)
+    tensor.float_val.append(1.0)
+    with pytest.raises(ValueError, match=r"output score has 1 values for the shape \[2\]"):
+        messages.first_column(response, "score")
 
 
 # The files for TensorFlow Serving
