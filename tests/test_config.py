@@ -217,9 +217,7 @@ def test_an_empty_section_may_be_filled_from_the_command_line(tmp_path):
 
 def test_a_recipe_that_is_not_utf8(tmp_path):
     (tmp_path / "r.yaml").write_bytes(b"data: \xff")
-    with pytest.raises(
-        ValueError, match=r"r.yaml is not UTF-8 at byte 7; save the recipe as UTF-8 text"
-    ):
+    with pytest.raises(ValueError, match=r"r.yaml is not UTF-8 at byte 7; save it as UTF-8 text"):
         read_recipe(tmp_path / "r.yaml")
 
 

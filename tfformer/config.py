@@ -1,170 +1,200 @@
-"""What a recipe may say: frozen dataclasses, presets, round trip through YAML and JSON. Imports no TensorFlow."""
+"""Recipes as frozen dataclasses, from and to YAML and JSON. Imports no TensorFlow."""
 
 import dataclasses
+import itertools
+import os
 import re
 import types
 import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal, TypeVar
 
-PRESETS = {
+from tfformer.plain_values import parse_yaml, read_text, shown
+
+T = TypeVar("T")
+
+PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"num_layers": 4, "d_model": 128, "num_heads": 4, "d_ff": 256},
     "small": {"num_layers": 6, "d_model": 256, "num_heads": 4, "d_ff": 1024},
     "base": {"num_layers": 6, "d_model": 512, "num_heads": 8, "d_ff": 2048, "dropout": 0.1},
     "big": {"num_layers": 6, "d_model": 1024, "num_heads": 16, "d_ff": 4096, "dropout": 0.3},
 }
 
-NAMES_OF_TYPES = {
+NAMES_OF_TYPES: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "a text",
     list[str]: "a list of texts (put no, yes, on and off in quotes)",
+    type(None): "nothing",
 }
 
 RUN_CONFIG = "config.json"  # the file that makes a folder a run directory
 
 ALMOST_ONE = 1 - 1e-9
 BILLION = 10**9
+LARGEST_SEED = 2**31 - 1
 
-LIMITS = {
-    "model.num_layers": (1, 1000),
-    "model.num_decoder_layers": (1, 1000),
-    "model.d_model": (2, 10**6),
-    "model.num_heads": (1, 10**6),
-    "model.d_ff": (1, 10**6),
-    "model.dropout": (0, ALMOST_ONE),
-    "model.epsilon": (0, 1),
-    "tokenizer.vocab_size": (5, BILLION),
-    "tokenizer.character_coverage": (0.98, 1),
-    "data.max_length": (2, BILLION),
-    "data.batch_tokens": (2, BILLION),
-    "data.sampling_alpha": (0, 1),
-    "training.epochs": (1, BILLION),
-    "training.epoch_steps": (1, BILLION),
-    "training.max_minutes": (1e-6, BILLION),
-    "training.seed": (0, 2**31 - 1),
-    "training.weight_decay": (0, 1),
-    "training.learning_rate": (0, 1000),
-    "training.learning_rate_scale": (0, 1000),
-    "training.warmup_steps": (1, BILLION),
-    "training.total_steps": (2, BILLION),
-    "training.label_smoothing": (0, ALMOST_ONE),
-    "training.r_drop": (0, 1000),
-    "training.clip_norm": (1e-9, BILLION),
-    "training.accumulate_steps": (1, BILLION),
-    "training.shards": (1, 1000),
-    "training.ema_momentum": (0, ALMOST_ONE),
-    "training.validate_every": (1, BILLION),
-    "training.patience": (1, BILLION),
-    "training.plateau_factor": (1e-9, ALMOST_ONE),
-    "training.plateau_patience": (1, BILLION),
-    "decoding.beam_size": (1, 1000),
-    "decoding.length_penalty": (0, 100),
-}
+
+def limited(default: T, low: float, high: float) -> T:
+    """A dataclass field from `low` to `high`, or None where its type allows that."""
+    return typing.cast(T, field(default=default, metadata={"limits": (low, high)}))
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The arguments of `tfformer.Transformer` but for the vocabulary sizes, which the tokenizers give.
+    """The model: the arguments of `tfformer.Transformer` but for its vocabulary sizes.
 
-    With the architecture `decoder` those of `tfformer.LanguageModel`, which has neither source nor decoder layers.
+    The tokenizers give those. With the architecture `decoder` those of `tfformer.LanguageModel`,
+    which has neither source nor decoder layers. The defaults are the base model of Vaswani et al.
+    2017, table 3. A recipe may name a `preset` and change some of it.
+
+    Example:
+        >>> Config.from_dict({"model": {"preset": "tiny", "dropout": 0.3}}).model.d_ff
+        256
     """
 
-    architecture: typing.Literal["encoder-decoder", "decoder"] = "encoder-decoder"
-    num_layers: int = 6
-    num_decoder_layers: int | None = None
-    d_model: int = 512
-    num_heads: int = 8
-    d_ff: int = 2048
-    dropout: float = 0.1
-    activation: typing.Literal["relu", "gelu", "swish"] = "relu"
-    norm: typing.Literal["post", "pre"] = "post"
-    tie_embeddings: typing.Literal["none", "output", "all"] = "all"
-    output_bias: bool = False
-    use_bias: bool = True
-    epsilon: float = 1e-6
-    position_layout: typing.Literal["interleaved", "halves"] = "interleaved"
+    architecture: Literal["encoder-decoder", "decoder"] = "encoder-decoder"  # or a language model
+    num_layers: int = limited(6, 1, 1000)  # of the encoder; of the decoder too unless said below
+    num_decoder_layers: int | None = limited(None, 1, 1000)  # None: as many as num_layers
+    d_model: int = limited(
+        512, 2, 10**6
+    )  # width of embeddings and layers; even, for sine and cosine
+    num_heads: int = limited(8, 1, 10**6)  # of each attention; divides d_model
+    d_ff: int = limited(
+        2048, 1, 10**6
+    )  # width of the feed-forward's inner layer; 4 d_model is usual
+    dropout: float = limited(0.1, 0, ALMOST_ONE)  # share of values dropped; 0.3 for small corpora
+    activation: Literal["relu", "gelu", "swish"] = "relu"  # in the feed-forward
+    norm: Literal["post", "pre"] = (
+        "post"  # after each residual sum, or before; pre trains more safely
+    )
+    tie_embeddings: Literal["none", "output", "all"] = "all"  # output: target's; all: source's too
+    output_bias: bool = False  # a bias for each piece of the vocabulary, on the logits
+    use_bias: bool = True  # in the attention's projections; the feed-forward has biases in any case
+    epsilon: float = limited(1e-6, 0, 1)  # added to the variance in layer normalisation
+    position_layout: Literal["interleaved", "halves"] = (
+        "interleaved"  # sine, cosine in turn or apart
+    )
 
 
 @dataclass(frozen=True)
 class TokenizerConfig:
-    """The SentencePiece vocabulary trained from the training text; `shared` means one for both languages."""
+    """The SentencePiece vocabulary, trained on the training text."""
 
-    vocab_size: int = 8000
-    model_type: typing.Literal["unigram", "bpe"] = "unigram"
-    shared: bool = True
-    character_coverage: float = 1.0
+    vocab_size: int = limited(
+        8000, 5, BILLION
+    )  # pieces, special ones too; as many for each language
+    model_type: Literal["unigram", "bpe"] = "unigram"  # Kudo 2018, or merges
+    shared: bool = True  # one vocabulary for both languages
+    character_coverage: float = limited(1.0, 0.98, 1)  # share of characters; 0.9995 for Chinese
 
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where the text comes from, and how it is cut into batches.
+    """Where the text comes from, and how it becomes batches.
 
-    `train` and `valid` are each a pair of text files, one TSV file, `tfds:NAME` or `phrasebook:SPLIT`; for a language
-    model one text file in place of the pair, and one of `languages`. Paths are relative to `folder`, `languages` choose
-    the sides of a TFDS data set. `max_length` counts tokens with the end token, `batch_tokens` the tokens of one side.
-    With `sampling_alpha` each pass over the training text cuts it anew at random, see `Tokenizer.sample`.
+    `train` and `valid` are each a pair of text files, one TSV file, `tfds:NAME` or
+    `phrasebook:SPLIT`; for a language model one text file in place of the pair, and one of
+    `languages`.
     """
 
-    train: str | list[str] = ""
-    valid: str | list[str] = ""
-    folder: str = "."
-    languages: list[str] | None = None
-    max_length: int = 128
-    batch_tokens: int = 4096
-    sampling_alpha: float | None = None
+    train: str | list[str] = ""  # the training text
+    valid: str | list[str] = ""  # the validation text, which decides the weights that are kept
+    folder: str = "."  # which the paths of both are relative to
+    languages: list[str] | None = (
+        None  # [en, de]: sides of a TFDS data set; BLEU's tokenizer follows
+    )
+    max_length: int = limited(
+        128, 2, BILLION
+    )  # tokens a sentence, its end included; longer are dropped
+    batch_tokens: int = limited(
+        4096, 2, BILLION
+    )  # a side of a batch, padding included; paper: 25,000
+    sampling_alpha: float | None = limited(
+        None, 0, 1
+    )  # segments anew each pass; 0.1 to 0.3 is usual
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How `model.fit` is driven. An epoch is one pass over the text, or `epoch_steps` steps; validation counts as time.
+    """How `model.fit` is driven, and which weights are kept.
 
-    An epoch's end is where a run can be resumed from: give `epoch_steps` where a pass takes hours.
-    `patience` and `plateau_patience` count validations without a better BLEU, or with no fewer bits per byte.
-    `learning_rate` is the highest one (inverse_sqrt, linear) or the first one (plateau); the schedule `warmup` has the
-    paper's, times `learning_rate_scale`. The schedule `linear` ends at 0 after `total_steps`. `weight_decay` times the
-    rate is what each step takes off the matrices. `r_drop` is the alpha of `RDropCrossEntropy`: each row goes twice
-    through the model, so a step takes twice the time and memory. Each batch is learned in `shards` at once, each by
-    one thread; give as many as there are cores.
+    `patience` and `plateau_patience` count validations without a better score: BLEU and, between
+    equals, chrF, or for a language model bits per byte. Validation counts as time. With `dtype`
+    mixed_bfloat16 or mixed_float16 it computes in that precision too, as a training step does;
+    translating, scoring and exporting compute in float32, whose figures differ a little.
     """
 
-    epochs: int = 20
-    epoch_steps: int | None = None
-    max_minutes: float | None = None
-    seed: int = 1
-    optimizer: typing.Literal["adam", "adamw", "muon"] = "adam"
-    weight_decay: float = 0.0
-    schedule: typing.Literal["warmup", "inverse_sqrt", "linear", "plateau"] = "warmup"
-    learning_rate: float | None = None
-    learning_rate_scale: float = 1.0
-    warmup_steps: int = 4000
-    total_steps: int | None = None
-    label_smoothing: float = 0.1
-    r_drop: float = 0.0
-    clip_norm: float | None = None
-    accumulate_steps: int = 1
-    shards: int = 1
-    ema_momentum: float | None = None
-    validate_every: int = 1
-    patience: int | None = None
-    plateau_factor: float = 0.5
-    plateau_patience: int = 2
-    dtype: typing.Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
-    jit_compile: bool = False
+    epochs: int = limited(20, 1, BILLION)  # passes over the text, or stretches of epoch_steps
+    epoch_steps: int | None = limited(None, 1, BILLION)  # give it where a pass takes hours: a run
+    # can be resumed from an epoch's end
+    max_minutes: float | None = limited(None, 1e-6, BILLION)  # wall clock, kept through a resume
+    seed: int = limited(1, 0, LARGEST_SEED)  # of weights, dropout, order of batches and sampling
+    optimizer: Literal["adam", "adamw", "muon"] = "adam"  # adam: section 5.3; muon is often quicker
+    weight_decay: float = limited(
+        0.0, 0, 1
+    )  # times the rate is taken off the matrices at each step
+    schedule: Literal["warmup", "inverse_sqrt", "linear", "plateau"] = (
+        "warmup"  # warmup: equation 3
+    )
+    learning_rate: float | None = limited(None, 0, 1000)  # the peak; the first one with plateau
+    learning_rate_scale: float = limited(1.0, 0, 1000)  # times the paper's rates, with warmup alone
+    warmup_steps: int = limited(4000, 1, BILLION)  # updates of rising rate; 4,000 in section 5.3
+    total_steps: int | None = limited(None, 2, BILLION)  # updates to rate 0, with linear alone
+    label_smoothing: float = limited(0.1, 0, ALMOST_ONE)  # 0.1 in section 5.4
+    r_drop: float = limited(
+        0.0, 0, 1000
+    )  # alpha of RDropCrossEntropy; above 0 doubles time and memory
+    clip_norm: float | None = limited(None, 1e-9, BILLION)  # most that the gradient's norm may be
+    accumulate_steps: int = limited(1, 1, BILLION)  # batches an update
+    shards: int = limited(1, 1, 1000)  # parts of a batch learned at once, a thread each; one a core
+    ema_momentum: float | None = limited(
+        None, 0, ALMOST_ONE
+    )  # validate averaged weights; 0.99 usual
+    validate_every: int = limited(1, 1, BILLION)  # epochs; the last one is validated in any case
+    bleu_tokenizer: Literal[
+        "auto",
+        "13a",
+        "intl",
+        "char",
+        "zh",
+        "ja-mecab",
+        "ko-mecab",
+        "flores101",
+        "flores200",
+        "none",
+    ] = "auto"  # sacreBLEU's; auto: by the last of data.languages, 13a where there is a space
+    patience: int | None = limited(None, 1, BILLION)  # validations; None: all epochs
+    plateau_factor: float = limited(0.5, 1e-9, ALMOST_ONE)  # times the rate, with plateau alone
+    plateau_patience: int = limited(2, 1, BILLION)  # validations before that
+    dtype: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"  # of the arithmetic
+    jit_compile: bool = False  # XLA: slow to start, as each shape of a batch is compiled
 
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """The search used unless told otherwise; `length_penalty` is alpha of Wu et al. 2016, eq. 14."""
+    """The search used unless told otherwise."""
 
-    beam_size: int = 4
-    length_penalty: float = 0.6
+    beam_size: int = limited(4, 1, 1000)  # hypotheses a sentence; 4 in section 6.1, 1 is greedy
+    length_penalty: float = limited(0.6, 0, 100)  # alpha of Wu et al. 2016, equation 14
 
 
 @dataclass(frozen=True)
 class Config:
-    """One run, whole: everything that decides its result."""
+    """One run, whole: everything that decides its result.
+
+    Example:
+        >>> config = Config.from_dict({"training": {"epochs": 3}})
+        >>> config.training.epochs, config.decoding.beam_size
+        (3, 4)
+        >>> Config.from_dict({"training": {"epochs": 0}})
+        Traceback (most recent call last):
+            ...
+        ValueError: training.epochs=0 must be from 1 to 1e+09
+    """
 
     model: ModelConfig = field(default_factory=ModelConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
@@ -173,129 +203,136 @@ class Config:
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
     @classmethod
-    def from_dict(cls, values: dict) -> "Config":
-        """Checked from plain values; an unknown key or a wrong type is a ValueError that says what is known."""
-        sections = {f.name: f.type for f in dataclasses.fields(cls)}
-        _check_keys("recipe", values, sections)
-        return cls(
-            **{name: _section(kind, name, values.get(name)) for name, kind in sections.items()}
-        ).checked()
+    def from_dict(cls, values: Mapping[str, Any]) -> "Config":
+        """Check plain values and fill in the defaults.
 
-    def to_dict(self) -> dict:
+        Args:
+            values: Section -> key -> value, as YAML or JSON give them.
+
+        Returns:
+            The recipe.
+
+        Raises:
+            ValueError: A key is unknown, a value has the wrong type or breaks a rule.
+        """
+        kinds = typing.get_type_hints(cls)
+        _check_keys("recipe", values, kinds)
+        sections = {name: _section(kind, name, values.get(name)) for name, kind in kinds.items()}
+        return cls(**sections).checked()
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Section -> key -> plain value; `from_dict` makes the same recipe of it."""
         return dataclasses.asdict(self)
 
     def checked(self) -> "Config":
-        """The rules that no single value's type can say."""
-        for name, (low, high) in LIMITS.items():
-            section, key = name.split(".")
-            value = getattr(getattr(self, section), key)
-            _rule(
-                value is None or low <= value <= high,
-                name,
-                value,
-                f"must be from {low:g} to {high:g}",
-            )
-        for name, value, holds, rule in self._rules():
-            _rule(holds, name, value, rule)
+        """Return the recipe itself, or raise ValueError where a rule does not hold."""
+        for holds, setting, rule in itertools.chain(self._limits(), self._rules()):
+            _require(holds, setting, self._value(setting), rule)
         return self
 
-    def _rules(self) -> tuple[tuple[str, object, bool, str], ...]:
-        """What must hold between values: the name and value that would be wrong, whether it holds, and the rule."""
+    def _value(self, setting: str) -> object:
+        section, key = setting.split(".")
+        return getattr(getattr(self, section), key)
+
+    def _limits(self) -> Iterator[tuple[bool, str, str]]:
+        """Of each field with limits: whether they hold, the setting, and the rule."""
+        for section in dataclasses.fields(self):
+            for key in dataclasses.fields(getattr(self, section.name)):
+                if "limits" in key.metadata:
+                    setting = f"{section.name}.{key.name}"
+                    value: Any = self._value(setting)
+                    low, high = key.metadata["limits"]
+                    holds = value is None or low <= value <= high
+                    yield holds, setting, f"must be from {low:g} to {high:g}"
+
+    def _rules(self) -> Iterator[tuple[bool, str, str]]:
+        """Of each rule between settings: whether it holds, the setting, and the rule."""
         model, tokenizer, data, training = self.model, self.tokenizer, self.data, self.training
         has_source = model.architecture == "encoder-decoder"
-        return (
-            ("model.d_model", model.d_model, model.d_model % 2 == 0, "must be even"),
-            (
-                "model.d_model",
-                model.d_model,
-                model.d_model % model.num_heads == 0,
-                f"must be divisible by model.num_heads={model.num_heads}",
-            ),
-            (
-                "data.batch_tokens",
-                data.batch_tokens,
-                data.max_length <= data.batch_tokens,
-                f"must hold one sentence of data.max_length={data.max_length} tokens",
-            ),
-            (
-                "model.tie_embeddings",
-                model.tie_embeddings,
-                tokenizer.shared or model.tie_embeddings != "all",
-                "needs one vocabulary; set tokenizer.shared=true or model.tie_embeddings=output",
-            ),
-            (
-                "model.num_decoder_layers",
-                model.num_decoder_layers,
-                has_source or model.num_decoder_layers is None,
-                "goes with an encoder; with model.architecture=decoder give num_layers alone",
-            ),
-            (
-                "tokenizer.shared",
-                tokenizer.shared,
-                has_source or tokenizer.shared,
-                "needs two languages; with model.architecture=decoder there is one vocabulary",
-            ),
-            (
-                "training.r_drop",
-                training.r_drop,
-                not training.r_drop or model.dropout > 0,
-                "compares two passes with different dropout; set model.dropout above 0",
-            ),
-            (
-                "training.shards",
-                training.shards,
-                training.shards == 1 or not training.r_drop,
-                "must be 1 with training.r_drop, which compares both halves of a batch",
-            ),
-            (
-                "training.learning_rate",
-                training.learning_rate,
-                (training.learning_rate is None) == (training.schedule == "warmup"),
-                "goes with training.schedule=inverse_sqrt, linear or plateau; warmup has learning_rate_scale",
-            ),
-            (
-                "training.total_steps",
-                training.total_steps,
-                (training.total_steps is None) == (training.schedule != "linear"),
-                "goes with training.schedule=linear, and with no other",
-            ),
-            (
-                "training.total_steps",
-                training.total_steps,
-                training.total_steps is None or training.total_steps > training.warmup_steps,
-                f"must be above training.warmup_steps={training.warmup_steps}",
-            ),
-            (
-                "training.weight_decay",
-                training.weight_decay,
-                training.weight_decay == 0 or training.optimizer != "adam",
-                "needs training.optimizer=adamw or muon",
-            ),
+        yield model.d_model % 2 == 0, "model.d_model", "must be even"
+        yield (
+            model.d_model % model.num_heads == 0,
+            "model.d_model",
+            f"must be divisible by model.num_heads={model.num_heads}",
+        )
+        yield (
+            data.max_length <= data.batch_tokens,
+            "data.batch_tokens",
+            f"must hold one sentence of data.max_length={data.max_length} tokens",
+        )
+        yield (
+            tokenizer.shared or model.tie_embeddings != "all",
+            "model.tie_embeddings",
+            "needs one vocabulary; set tokenizer.shared=true or model.tie_embeddings=output",
+        )
+        yield (
+            has_source or model.num_decoder_layers is None,
+            "model.num_decoder_layers",
+            "goes with an encoder; with model.architecture=decoder give num_layers alone",
+        )
+        yield (
+            has_source or tokenizer.shared,
+            "tokenizer.shared",
+            "needs two languages; with model.architecture=decoder there is one vocabulary",
+        )
+        yield (
+            not training.r_drop or model.dropout > 0,
+            "training.r_drop",
+            "compares two passes with different dropout; set model.dropout above 0",
+        )
+        yield (
+            training.shards == 1 or not training.r_drop,
+            "training.shards",
+            "must be 1 with training.r_drop, which compares both halves of a batch",
+        )
+        yield (
+            (training.learning_rate is None) == (training.schedule == "warmup"),
+            "training.learning_rate",
+            "goes with training.schedule=inverse_sqrt, linear or plateau; "
+            "warmup has learning_rate_scale",
+        )
+        yield (
+            (training.total_steps is None) == (training.schedule != "linear"),
+            "training.total_steps",
+            "goes with training.schedule=linear, and with no other",
+        )
+        yield (
+            training.total_steps is None or training.total_steps > training.warmup_steps,
+            "training.total_steps",
+            f"must be above training.warmup_steps={training.warmup_steps}",
+        )
+        yield (
+            training.weight_decay == 0 or training.optimizer != "adam",
+            "training.weight_decay",
+            "needs training.optimizer=adamw or muon",
         )
 
 
-def read_recipe(path: Path, overrides: typing.Sequence[str] = ()) -> Config:
-    """A YAML file, with `section.key=value` overrides (values in YAML) on top."""
-    import yaml
+def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a recipe.
 
-    def parse(text: str, place: str) -> object:
-        try:
-            return yaml.safe_load(text)
-        except (yaml.YAMLError, ValueError) as error:
-            raise ValueError(f"{place} is not YAML: {' '.join(str(error).split())}") from None
+    Args:
+        path: A YAML file of up to 64 KiB.
+        overrides: `section.key=value` with values in YAML, which go on top.
 
-    try:
-        values = parse(path.read_text(encoding="utf-8"), str(path)) or {}
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not UTF-8 at byte {error.start + 1}; save the recipe as UTF-8 text"
-        ) from None
+    Returns:
+        The recipe, checked.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no recipe, or an override is none.
+
+    Example:
+        >>> read_recipe(find_recipe("phrasebook"), ["training.epochs=2"]).training.epochs
+        2
+    """
+    values = parse_yaml(read_text(Path(path)), str(path)) or {}
     if not isinstance(values, dict):
         raise ValueError(
             f"{path} must hold sections such as 'model:' and 'data:', not a {type(values).__name__}"
         )
     for override in overrides:
-        _override(values, override, parse)
+        _override(values, override)
     return Config.from_dict(values)
 
 
@@ -309,48 +346,35 @@ def find_recipe(name: str) -> Path:
     known = builtin_recipes()
     if name in known:
         return known[name]
-    if Path(name).is_file():
+    if os.path.isfile(name):  # False for a name that no file can have, too
         return Path(name)
     raise ValueError(
-        f"recipe {name!r} is neither a file nor built in; built in are {', '.join(known)}"
+        f"recipe {shown(name)} is neither a file nor built in; built in are {', '.join(known)}"
     )
 
 
-def run_config_file(run: str | Path) -> Path:
-    """Return the recipe's file of a run directory; FileNotFoundError if there is no run."""
-    path = Path(run, RUN_CONFIG)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{run} is not a run directory: it has no {RUN_CONFIG}; give the --run-dir of a training"
-        )
-    return path
-
-
-def _override(values: dict, override: str, parse: typing.Callable[[str, str], object]) -> None:
+def _override(values: dict[str, Any], override: str) -> None:
     key, separator, value = override.partition("=")
     section, dot, name = key.partition(".")
     if not (separator and dot):
         raise ValueError(
-            f"--set {override!r} must read section.key=value, for example training.epochs=5"
+            f"--set {shown(override)} must read section.key=value, for example training.epochs=5"
         )
     if values.get(section) is None:
         values[section] = {}
     if not isinstance(values[section], dict):
-        raise ValueError(f"--set {override!r}: section {section!r} of the recipe holds no keys")
-    values[section][name] = parse(value, f"--set {override!r}")
+        raise ValueError(
+            f"--set {shown(override)}: section {shown(section)} of the recipe holds no keys"
+        )
+    values[section][name] = parse_yaml(value, f"--set {shown(override)}")
 
 
-def _section(kind: type, name: str, values: dict | None) -> object:
+def _section(kind: type[T], name: str, values: object) -> T:
     values = {} if values is None else values
     if not isinstance(values, dict):
-        raise ValueError(f"section {name!r} must hold keys, not {values!r}")
+        raise ValueError(f"section {name!r} must hold keys, not {shown(values)}")
     if kind is ModelConfig and "preset" in values:
-        preset = values["preset"]
-        if preset not in tuple(PRESETS):
-            raise ValueError(
-                f"model.preset={preset!r} is not known; the presets are {', '.join(PRESETS)}"
-            )
-        values = PRESETS[preset] | {key: value for key, value in values.items() if key != "preset"}
+        values = _with_preset(values)
     hints = typing.get_type_hints(kind)
     _check_keys(f"section {name!r}", values, hints)
     return kind(
@@ -358,42 +382,58 @@ def _section(kind: type, name: str, values: dict | None) -> object:
     )
 
 
-def _check_keys(place: str, values: dict, known: typing.Iterable[str]) -> None:
+def _with_preset(values: dict[str, Any]) -> dict[str, Any]:
+    """The values on top of their preset's."""
+    preset = values["preset"]
+    if preset not in tuple(PRESETS):
+        raise ValueError(
+            f"model.preset={shown(preset)} is not known; the presets are {', '.join(PRESETS)}"
+        )
+    return PRESETS[preset] | {key: value for key, value in values.items() if key != "preset"}
+
+
+def _check_keys(place: str, values: Iterable[object], known: Mapping[str, Any]) -> None:
     for key in values:
         if key not in known:
-            raise ValueError(f"{place} has an unknown key {key!r}; known are {', '.join(known)}")
+            raise ValueError(
+                f"{place} has an unknown key {shown(key)}; known are {', '.join(known)}"
+            )
 
 
-def _typed(hint: object, name: str, value: object) -> object:
-    """`value` as the type hint wants it; a whole number may stand for a float, and so may 1e-6, a text to YAML 1.1."""
-    if typing.get_origin(hint) is typing.Literal:
-        _rule(
-            value in typing.get_args(hint),
-            name,
-            value,
-            f"must be one of {', '.join(typing.get_args(hint))}",
-        )
+def _typed(hint: Any, name: str, value: object) -> object:
+    """`value` as the type hint wants it.
+
+    A whole number may stand for a float, and so may 1e-6, which is a text to YAML 1.1.
+    """
+    if typing.get_origin(hint) is Literal:
+        choices = typing.get_args(hint)
+        _require(value in choices, name, value, f"must be one of {', '.join(choices)}")
         return value
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     for kind in kinds:
-        if kind is float and (
-            type(value) in (int, float) or re.fullmatch(r"[-+]?\d+e[-+]?\d+", str(value))
-        ):
-            return float(value)
-        if (
-            typing.get_origin(kind) is list
-            and isinstance(value, list)
-            and all(isinstance(item, str) for item in value)
-        ):
+        if kind is float and _is_number(value):
+            return float(typing.cast(float, value))
+        if kind == list[str] and _is_list_of_texts(value):
             return value
         if type(value) is kind:
             return value
-    wanted = " or ".join(
-        "nothing" if kind is type(None) else NAMES_OF_TYPES[kind] for kind in kinds
-    )
-    raise ValueError(f"{name}={value!r} must be {wanted}")
+    wanted = " or ".join(NAMES_OF_TYPES[kind] for kind in kinds)
+    raise ValueError(f"{name}={shown(value)} must be {wanted}")
 
 
-def _rule(holds: bool, name: str, value: object, rule: str) -> None:
+def _is_number(value: object) -> bool:
+    """Whether it is a number that a float can hold, or a text such as 1e-6."""
+    if isinstance(value, str):
+        return re.fullmatch(r"[-+]?\d{1,9}e[-+]?\d{1,9}", value) is not None
+    if type(value) is int:
+        return value.bit_length() < 1024
+    return type(value) is float
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _require(holds: bool, name: str, value: object, rule: str) -> None:
     if not holds:
-        raise ValueError(f"{name}={value!r} {rule}")
+        raise ValueError(f"{name}={shown(value)} {rule}")

@@ -1,8 +1,9 @@
-"""Files and folders that are written whole or not at all. Knows nothing of what is in them.
+"""Files and folders that are written whole or not at all.
 
-A write goes to a temporary name in the same folder, which holds the machine, the process and a random part:
-`.tfformer-MACHINE-PROCESS-RANDOM-NAME`. So two writers of one name never mix, nobody can plant a link where one is
-about to write, and the leavings of a killed process can be told from the work of a living one.
+A write goes to a temporary name in the same folder, which holds the machine, the process and a
+random part: `.tfformer-MACHINE-PROCESS-RANDOM-NAME`. So two writers of one name never mix, nobody
+can plant a link where one is about to write, and the leavings of a killed process can be told from
+the work of a living one.
 """
 
 import fcntl
@@ -26,10 +27,11 @@ TEMPORARY = re.compile(r"\.tfformer-(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,10
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield an empty temporary file, which replaces `path` in one step when the block ends well.
+    """Yield an empty temporary file, which replaces `path` when the block ends well.
 
-    After an error, or a kill at any moment, `path` is as it was before. The next write into the folder clears the
-    temporary files that killed processes of this machine have left there.
+    It does so in one step: after an error, or a kill at any moment, `path` is as it was before. The
+    next write into the folder clears the temporary files that killed processes of this machine have
+    left there.
 
     Args:
         path: The final file; its folder must exist. A link of this name is replaced, not followed.
@@ -77,10 +79,11 @@ def write_text(path: Path, content: str) -> None:
 
 @contextmanager
 def temporary_folder(output: Path) -> Iterator[Path]:
-    """Yield a new hidden folder within `output`; whatever is still there afterwards goes.
+    """Yield a new hidden folder within `output`, which goes at the end with its rest.
 
-    Folders that killed processes of this machine have left in `output` are cleared first, with a warning that names
-    them. `output` and its parents are made where they are missing, and go again if nothing is published.
+    Folders that killed processes of this machine have left in `output` are cleared first, with a
+    warning that names them. `output` and its parents are made where they are missing, and go again
+    if nothing is published.
 
     Args:
         output: The folder that `publish` moves the temporary one into.
@@ -128,11 +131,11 @@ def publish(folder: Path, output: Path) -> Path:
 
 
 def clear_leavings(folder: Path) -> None:
-    """Remove the temporary files and folders that killed processes of this machine have left in `folder`.
+    """Remove the leavings of killed processes from `folder`.
 
-    Only names that this module makes, only of this machine and this user, and only where no process has the number
-    that stands in the name. Of other machines that share the file system nothing is touched. A folder is worth a
-    warning, as it may be large; a file goes without a word.
+    Only names that this module makes, only of this machine and this user, and only where no process
+    has the number that stands in the name. Of other machines that share the file system nothing is
+    touched. A folder is worth a warning, as it may be large; a file goes without a word.
     """
     with os.scandir(folder) as entries:
         found = [(entry, match) for entry in entries if (match := TEMPORARY.fullmatch(entry.name))]
@@ -154,14 +157,16 @@ def clear_leavings(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, refusal: str) -> Iterator[None]:
-    """Hold the lock file `path` for the block; the system releases it when the process ends, however it ends.
+    """Hold the lock file `path` for the block.
 
-    The promise is for one machine, and for network file systems that pass `flock` on to their server (NFS from Linux
-    2.6.12 on, Lustre mounted with `-o flock`, CephFS). Where a mount keeps locks to each machine (`local_lock=flock`,
-    Lustre's `localflock`, many FUSE file systems), two machines do not see each other.
+    The system releases it when the process ends, however it ends. The promise is for one machine,
+    and for network file systems that pass `flock` on to their server (NFS from Linux 2.6.12 on,
+    Lustre mounted with `-o flock`, CephFS). Where a mount keeps locks to each machine
+    (`local_lock=flock`, Lustre's `localflock`, many FUSE file systems), two machines do not see
+    each other.
 
     Args:
-        path: The lock file; its folder must exist. It is removed at the end, and stays harmlessly after a kill.
+        path: The lock file; its folder must exist. It goes at the end, and stays after a kill.
         refusal: The message of the error where another process holds the lock.
 
     Raises:
@@ -176,7 +181,7 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
 
 
 def _lock(path: Path, refusal: str) -> int:
-    """Open and lock the file that is at `path` when the lock is held; the holder before may have removed it."""
+    """Open and lock the file at `path`, which its last holder may be about to remove."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
@@ -192,7 +197,7 @@ def _lock(path: Path, refusal: str) -> int:
 
 
 def check_regular(path: Path) -> None:
-    """Raise ValueError if `path` is there and is no regular file, such as a device, which never ends."""
+    """Raise ValueError if `path` is a device, which may never end, or a pipe."""
     with suppress(FileNotFoundError):
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -205,7 +210,7 @@ def _temporary_name(name: str) -> str:
 
 
 def _machine() -> str:
-    """The same for all processes that see one another's numbers; a container has a name of its own."""
+    """The same for all processes that see each other; a container has its own name."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 

@@ -1,0 +1,160 @@
+"""YAML and JSON to plain values within bounds, as files may be damaged or hostile.
+
+Nothing but ValueError and OSError ever comes out, in less than a second, whatever goes in.
+"""
+
+import json
+import reprlib
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+MAX_BYTES = (
+    65_536  # thirty times the largest recipe of the package; PyYAML reads that much in a second
+)
+MAX_DEPTH = 20  # collections within collections; a recipe has three
+MAX_NODES = 10_000  # values, an alias counted as all that it stands for
+MAX_SHOWN = 120  # characters of a value, or of a parser's complaint, in a message
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel = 3
+_SHORT.maxstring = _SHORT.maxother = MAX_SHOWN - 20
+_SHORT.maxlong = 40
+
+
+def read_text(path: Path) -> str:
+    """Read a small UTF-8 file.
+
+    Args:
+        path: A regular file of up to `MAX_BYTES` bytes.
+
+    Returns:
+        Its text.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is no regular file, too large or not UTF-8.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path} is not a regular file; give a file")
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"{path} has more than {MAX_BYTES:,} bytes; give the right file")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8 at byte {error.start + 1}; save it as UTF-8 text"
+        ) from None
+
+
+def parse_yaml(text: str, place: str) -> object:
+    """Parse one YAML document into dictionaries, lists, texts, numbers and such.
+
+    Args:
+        text: The document.
+        place: Its file or option, for messages.
+
+    Returns:
+        The value; None for an empty document.
+
+    Raises:
+        ValueError: The text is no YAML, has tags that do not fit their values, or exceeds a bound.
+
+    Example:
+        >>> parse_yaml("model: {preset: tiny}", "recipe.yaml")
+        {'model': {'preset': 'tiny'}}
+        >>> parse_yaml("!!int ''", "recipe.yaml")
+        Traceback (most recent call last):
+            ...
+        ValueError: recipe.yaml is not YAML: string index out of range
+    """
+    import yaml
+
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"{place} has more than {MAX_BYTES:,} characters; give the right value")
+    try:
+        _check_bounds(yaml.parse(text, Loader=yaml.SafeLoader), place)
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{place} is not YAML: {_first_words(error)}") from None
+    except _OutOfBoundsError:
+        raise
+    except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
+        # PyYAML's constructors of !!int, !!bool, !!timestamp and such trust their tags
+        raise ValueError(f"{place} is not YAML: {_first_words(error)}") from None
+
+
+def parse_json(text: str) -> object:
+    """Parse JSON.
+
+    Args:
+        text: The document.
+
+    Returns:
+        The value.
+
+    Raises:
+        ValueError: The text is no JSON, or nested too deeply.
+
+    Example:
+        >>> parse_json("[1, 2]")
+        [1, 2]
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("collections are nested too deeply") from None
+
+
+def shown(value: object) -> str:
+    """The value as Python writes it, cut to fit into a message.
+
+    Example:
+        >>> shown("a" * 1000)[:20], len(shown("a" * 1000)) <= MAX_SHOWN
+        ("'aaaaaaaaaaaaaaaaaaa", True)
+        >>> shown(16**60_000)
+        'a number of 240,001 bits'
+    """
+    if isinstance(value, int) and value.bit_length() > 10_000:
+        return f"a number of {value.bit_length():,} bits"
+    try:
+        text = _SHORT.repr(value)
+    except ValueError:  # such a number within a collection
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+
+
+class _OutOfBoundsError(ValueError):
+    """The document is nested too deeply or has too many values."""
+
+
+def _check_bounds(events: Iterable, place: str) -> None:
+    """Raise ValueError beyond MAX_DEPTH or MAX_NODES, before anything is built."""
+    import yaml
+
+    nodes = 0
+    sizes: dict[str, int] = {}  # of each anchor that is complete
+    open_collections: list[tuple[str | None, int]] = []  # each with its anchor, and nodes before it
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            nodes += sizes.get(event.anchor, MAX_NODES)  # of one within itself there is no end
+        elif isinstance(event, yaml.CollectionStartEvent):
+            open_collections.append((event.anchor, nodes))
+            nodes += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_collections.pop()
+            sizes[anchor or ""] = nodes - before
+        elif isinstance(event, yaml.ScalarEvent):
+            sizes[event.anchor or ""] = 1
+            nodes += 1
+        if len(open_collections) > MAX_DEPTH:
+            raise _OutOfBoundsError(f"{place} is nested more than {MAX_DEPTH} deep; flatten it")
+        if nodes > MAX_NODES:
+            raise _OutOfBoundsError(f"{place} has more than {MAX_NODES:,} values; shorten it")
+
+
+def _first_words(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 2 * MAX_SHOWN else f"{text[: 2 * MAX_SHOWN]}..."
