@@ -353,6 +353,16 @@ def find_recipe(name: str) -> Path:
     )
 
 
+def run_config_file(run: str | Path) -> Path:
+    """Return the recipe's file of a run directory; FileNotFoundError if there is no run."""
+    path = Path(run, RUN_CONFIG)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{run} is not a run directory: it has no {RUN_CONFIG}; give the --run-dir of a training"
+        )
+    return path
+
+
 def _override(values: dict[str, Any], override: str) -> None:
     key, separator, value = override.partition("=")
     section, dot, name = key.partition(".")

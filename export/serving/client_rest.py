@@ -153,7 +153,9 @@ def predict(options: argparse.Namespace, sentences: list[str], seconds: float) -
             found = [(row["translation"], float(row["score"])) for row in rows]
         return [found[n] for n in range(len(sentences))]
     except (ValueError, KeyError, TypeError, IndexError):
-        raise RequestError(f"{options.server} answered with something else than translations") from None
+        raise RequestError(
+            f"{options.server} answered with something else than translations"
+        ) from None
 
 
 def path(options: argparse.Namespace) -> str:
