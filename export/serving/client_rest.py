@@ -109,7 +109,11 @@ def batches(stream: BinaryIO, size: int) -> Iterator[list[str]]:
 def in_time(
     predict: Callable[[list[str], float], Translations], batch: list[str], seconds: float
 ) -> Translations:
-    """Ask until there is an answer, with longer and longer waits while the server is busy; BusyError after `seconds`."""
+    """Ask until there is an answer, with longer and longer waits while the server is busy.
+
+    Raises:
+        BusyError: there was none after `seconds`.
+    """
     end = time.monotonic() + seconds
     for wait in waits():
         try:

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 import subprocess
 import sys
 import time
@@ -283,37 +284,146 @@ def test_the_smoke_test_passes_here_and_fails_elsewhere(server):
     assert "FAILED: none gave 404" in failed.stderr
 
 
-def test_the_configuration_is_what_tensorflow_serving_reads():
-    text = (SERVING / "models.config").read_text(encoding="utf-8")
-    model = text_format.Parse(
-        text, model_server_config_pb2.ModelServerConfig()
-    ).model_config_list.config[0]
-    versions = list(model.model_version_policy.specific.versions)
-    assert versions == [1, 2]
-    assert dict(model.version_labels) == {"stable": 1, "canary": 2}
-    service = yaml.safe_load((SERVING / "compose.yaml").read_text(encoding="utf-8"))["services"][
-        "serving"
-    ]
-    script = (SERVING / "run_server.sh").read_text(encoding="utf-8")
-    assert all(
-        argument in script
-        for argument in [*service["command"], service["image"], *service["ports"]]
-    )
-    assert service["volumes"][0].endswith(f":{model.base_path}:ro")
-    assert f":{model.base_path}:ro" in script
+def test_compose_and_run_server_start_the_same():
+    """One version is enough, and the model's name is a variable."""
+    compose = yaml.safe_load((SERVING / "compose.yaml").read_text(encoding="utf-8"))
+    labelled = yaml.safe_load((SERVING / "compose.labels.yaml").read_text(encoding="utf-8"))
+    service = compose["services"]["serving"]
+    script = (SERVING / "run_server.sh").read_text(encoding="utf-8").replace("$model", "${MODEL}")
+    arguments = [*service["command"], *labelled["services"]["serving"]["command"]]
+    for argument in [*arguments, service["image"], *service["ports"]]:
+        assert argument.replace("=/models/${MODEL}/models.config", '="/models/${MODEL}') in script
+    assert labelled["services"]["serving"]["command"][3:] == service["command"]
+    assert service["environment"]["MODEL_NAME"].startswith("${MODEL:?")
+    assert service["volumes"][0].endswith(":/models/${MODEL}:ro")
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     kserve = yaml.safe_load((SERVING / "inference_service.yaml").read_text(encoding="utf-8"))
     assert kserve["kind"] == "InferenceService"
-    assert kserve["metadata"]["name"] == model.name
-    assert (
-        service["image"]
-        == f"tensorflow/serving:{kserve['spec']['predictor']['model']['runtimeVersion']}"
-    )
+    version = kserve["spec"]["predictor"]["model"]["runtimeVersion"]
+    assert service["image"] == f"tensorflow/serving:{version}"
 
 
-def test_run_server_wants_two_versions(tmp_path):
-    done = subprocess.run(
-        ["sh", str(SERVING / "run_server.sh"), str(tmp_path)], capture_output=True, text=True
-    )
+@pytest.mark.parametrize(("model", "code"), [("echo", 0), ("none", 1)])
+def test_the_healthcheck_asks_for_the_models_state(server, model, code):
+    compose = yaml.safe_load((SERVING / "compose.yaml").read_text(encoding="utf-8"))
+    kind, *command = compose["services"]["serving"]["healthcheck"]["test"]
+    assert kind == "CMD"
+    port = str(urlsplit(server.rest).port)
+    command[-1] = command[-1].replace("8501", port).replace("$$", "$")
+    done = subprocess.run(command, env={"MODEL_NAME": model, "PATH": "/usr/bin:/bin"}, timeout=60)
+    assert done.returncode == code
+
+
+@pytest.fixture
+def export(tmp_path):
+    """An export with three versions."""
+    for number in (1, 2, 3):
+        (tmp_path / "mine" / str(number)).mkdir(parents=True)
+        (tmp_path / "mine" / str(number) / "saved_model.pb").touch()
+    return tmp_path / "mine"
+
+
+def run_server(tmp_path, *arguments) -> subprocess.CompletedProcess:
+    """`run_server.sh` with a docker that prints its arguments."""
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\nfor argument; do echo "$argument"; done\n')
+    docker.chmod(0o755)
+    command = ["sh", SERVING / "run_server.sh", *arguments]
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    return subprocess.run(command, env=path, capture_output=True, text=True)
+
+
+def test_run_server_serves_the_newest_version_or_the_labelled_ones(export, tmp_path):
+    plain = run_server(tmp_path, export).stdout.splitlines()
+    assert f"{export}:/models/mine:ro" in plain
+    assert "MODEL_NAME=mine" in plain
+    assert not any("model_config_file" in argument for argument in plain)
+    assert set_labels(export, "stable=1").returncode == 0
+    labelled = run_server(tmp_path, export, "other").stdout.splitlines()
+    assert f"{export}:/models/other:ro" in labelled
+    assert "--model_config_file=/models/other/models.config" in labelled
+
+
+def test_run_server_wants_a_version(tmp_path):
+    done = run_server(tmp_path, tmp_path)
     assert done.returncode == 2
-    assert "versions 1 and 2" in done.stderr
+    assert "a folder that holds versions 1, 2, ..." in done.stderr
+
+
+# A rollout
+
+
+def set_labels(export: Path, *arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, str(SERVING / "set_labels.py"), str(export), *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+class LabelRule:
+    """TensorFlow Serving's `ServerCore::ReloadConfig`, as far as labels and versions go.
+
+    It updates the labels first, and only then loads and unloads versions. A label must point to a
+    version that is loaded by then; with --allow_version_labels_for_unavailable_models a label that
+    is new, or stays at its version, need not. What is refused leaves everything as it was.
+    """
+
+    def __init__(self):
+        self.loaded, self.labels = set(), {}
+
+    def reload(self, text: str) -> bool:
+        """Read a file; whether it was accepted."""
+        read = text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
+        (model,) = read.model_config_list.config
+        assert (model.name, model.base_path) == ("mine", "/models/mine")
+        for label, version in model.version_labels.items():
+            moves = self.labels.get(label, version) != version
+            if moves and version not in self.loaded:
+                return False
+        self.labels = dict(model.version_labels)
+        self.loaded = set(model.model_version_policy.specific.versions)
+        return True
+
+
+def steps_of_the_readme() -> list[list[str]]:
+    """The arguments of `set_labels.py` in the README's rollout, in order."""
+    text = (SERVING / "README.md").read_text(encoding="utf-8")
+    return [line.split() for line in re.findall(r"set_labels\.py models/phrasebook (.*)", text)]
+
+
+def test_every_step_of_the_readmes_rollout_is_accepted(export):
+    server, states = LabelRule(), []
+    for arguments in steps_of_the_readme():
+        assert set_labels(export, *arguments).returncode == 0
+        assert server.reload((export / "models.config").read_text())
+        assert set(server.labels.values()) <= server.loaded  # no label without its version
+        states.append((server.labels, sorted(server.loaded)))
+    assert states == [
+        ({"stable": 1, "canary": 2}, [1, 2]),
+        ({"stable": 2, "canary": 2}, [2, 3]),
+        ({"stable": 2, "canary": 3}, [2, 3]),
+    ]
+
+
+def test_a_rollout_in_one_step_is_refused_by_the_server_and_so_not_written(export):
+    server = LabelRule()
+    assert set_labels(export, "stable=1", "canary=2").returncode == 0
+    path = export / "models.config"
+    before = path.read_text()
+    assert server.reload(before)
+    path.unlink()
+    assert (
+        set_labels(export, "stable=2", "canary=3").returncode == 0
+    )  # as if it were the first file
+    in_one_step = path.read_text()
+    assert [server.reload(in_one_step) for _ in range(3)] == [False] * 3  # at every reading
+    assert server.loaded == {1, 2}
+    path.write_text(before)
+    refused = set_labels(export, "stable=2", "canary=3")
+    assert refused.returncode == 2
+    assert "the label canary cannot move to version 3, which the server has not" in refused.stderr
+    assert path.read_text() == before
+
+
+def test_labels_are_checked(export):
+    assert "no version 4; export it first" in set_labels(export, "stable=4").stderr
+    assert "'stable' is not of the form LABEL=VERSION" in set_labels(export, "stable").stderr
+    assert set_labels(export, "stable=1", "--model", "mine").returncode == 0
