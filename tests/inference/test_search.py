@@ -1,6 +1,7 @@
 """Searches over scripted tables of logits, against enumerating every sequence and a search in plain Python."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -172,7 +173,7 @@ def test_a_limit_of_zero_finds_nothing_whatever_the_neighbours():
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_large_beam_finds_the_best_of_all_sequences(alpha):
+def test_beam_search_finds_the_brute_force_best_on_a_four_token_vocabulary(alpha):
     """40 beams hold all 27 unfinished prefixes of three tokens, so nothing may be lost."""
     limits = [4, 3, 1, 4, 2]
     tree = Tree(sentences=5, vocab_size=4, depth=4, seed=3)
@@ -240,7 +241,7 @@ def test_small_beams_equal_a_search_in_plain_python(beam_size, alpha):
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_one_beam_is_greedy(alpha):
+def test_beam_size_1_is_greedy(alpha):
     tree = Tree(sentences=12, vocab_size=5, depth=5, seed=2)
     limits = tf.constant([5, 3, 1] * 4)
     greedy = greedy_search(tree, tree.state(range(12)), limits)
@@ -252,7 +253,7 @@ def test_one_beam_is_greedy(alpha):
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
-def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_limits(beam_size):
+def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_ones(beam_size):
     tree = Tree(sentences=6, vocab_size=5, depth=5, seed=4)
     limits = np.array([3, 5, 2, 4, 5, 3], np.int32)
     alone = [n_best(tree.search([s], limits[[s]], beam_size), 0) for s in range(6)]
@@ -267,7 +268,7 @@ def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_
         )
 
 
-def test_finished_hypotheses_never_change():
+def test_finished_beams_never_change():
     """A sentence that has all its hypotheses before its limit has the same ones under any longer limit."""
     tree = Tree(sentences=30, vocab_size=5, depth=5, seed=5, scale=2)
     tree.logits[:, :, END_ID] += 2
@@ -464,3 +465,42 @@ def test_sampling_keeps_each_sentences_limit_and_stops_at_the_end_token():
         assert length <= limit
         assert END_ID not in ids[: length - 1]
         assert not ids[length:].any()
+
+
+def uniform_draws(steps, seed, batch):
+    """Draws of 100 rows from five equally likely tokens, which do not end, (100, steps)."""
+
+    def step_fn(ids, step, state):
+        return tf.where(tf.range(6) == END_ID, -1e9, tf.zeros([tf.shape(ids)[0], 6])), state
+
+    rows = tf.zeros([100])
+    return sample(step_fn, rows, tf.fill([100], steps), seed, batch=batch).ids[:, 0].numpy()
+
+
+def test_batches_of_one_seed_draw_as_differently_as_other_seeds_do():
+    """Of independent draws from five tokens a fifth agree."""
+    drawn = [uniform_draws(20, seed, batch) for seed in (1, 2, 65) for batch in (0, 1, 64)]
+    for one, other in itertools.combinations(drawn, 2):
+        assert np.mean(one == other) == pytest.approx(1 / 5, abs=0.05)
+
+
+def test_the_first_batch_draws_as_a_single_one():
+    np.testing.assert_array_equal(uniform_draws(5, 3, batch=0), draw_of_one_batch())
+
+
+def draw_of_one_batch():
+    """Gumbel-max by hand, from the numbers of the pairs (seed, step)."""
+    logits = np.where(np.arange(6) == END_ID, -1e9, 0.0)
+    rows = []
+    for step in range(5):
+        uniform = tf.random.stateless_uniform([100, 6], [3, step], minval=1e-30).numpy()
+        rows.append((logits - np.log(-np.log(uniform))).argmax(axis=1))
+    return np.stack(rows, axis=1)
+
+
+@pytest.mark.parametrize("search", [greedy_search, partial(beam_search, beam_size=2)])
+def test_a_batch_of_no_sentences_finds_no_hypotheses(search):
+    no_rows = tf.zeros([0])
+    hypotheses = search(constant_logits, no_rows, tf.zeros([0], tf.int32))
+    assert hypotheses.scores.shape[0] == 0
+    assert hypotheses.ids.shape[0] == 0

@@ -1,8 +1,10 @@
-"""In-graph search over token ids: greedy, sampling and beam. Knows no model and no text.
+"""Search over token ids in the graph: greedy, sampling and beam. Knows no model and no text.
 
-A search takes `step_fn(ids, step, state) -> (logits, state)`: the last token of each row (R,) int32, its position and
-whatever the model keeps, give the next token's logits (R, V). State is a nest of tensors whose first axis is the rows.
-Shape letters: B sentences, N beams, R rows (B, or B * N), V vocabulary, L the longest limit.
+A search takes a step function, `step_fn(ids, step, state) -> (logits, state)`. It gets the last token of each row (R,)
+int32, the token's position and whatever the model keeps, and gives the logits of the next token (R, V) and what the
+model keeps from then on. State is a nest of tensors whose first axis is the rows.
+
+Shape letters: B sentences, N beams, R rows (B, or B * N), V vocabulary, K continuations looked at, L positions.
 """
 
 from collections.abc import Callable
@@ -12,16 +14,22 @@ import tensorflow as tf
 
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
-LOWEST = -1e9
+LOWEST = -1e9  # the score of a place that holds no hypothesis
 
 StepFn = Callable[[tf.Tensor, tf.Tensor, Any], tuple[tf.Tensor, Any]]
 
 
 class Hypotheses(NamedTuple):
-    """What a search found, best first.
+    """The sequences that a search found for each sentence, best first.
 
-    Ids (B, N, L) int32, padded with 0; lengths (B, N) int32, with the end token if there is one; scores (B, N) float32,
-    log-probability in nats over the length penalty. LOWEST marks an empty place.
+    A score is a log-probability in nats. `beam_search` divides it by `length_penalty(length, alpha)`; `greedy_search`
+    and `sample` compare nothing and leave it as it is. So scores of the two kinds compare only where alpha is 0, as
+    the penalty is then 1.
+
+    Attributes:
+        ids: (B, N, L) int32, padded with 0 behind the end.
+        lengths: (B, N) int32, with the end token if there is one.
+        scores: (B, N) float32; `LOWEST` marks an empty place.
     """
 
     ids: tf.Tensor
@@ -30,22 +38,52 @@ class Hypotheses(NamedTuple):
 
 
 def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
-    """((5 + length) / 6)^alpha (Wu et al. 2016, eq. 14); the length counts the end token."""
+    """Give the number by which beam search divides a log-probability (Wu et al. 2016, equation 14).
+
+    Args:
+        length: Tokens of a hypothesis, the end token included; of any shape.
+        alpha: 0 for no penalty; the larger, the longer the winning hypotheses.
+
+    Returns:
+        ((5 + length) / 6)^alpha, float32; 1 for one token.
+
+    Example:
+        >>> float(length_penalty(tf.constant(7), alpha=1.0))
+        2.0
+    """
     return ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** alpha
 
 
 def greedy_search(
-    step_fn: StepFn, state: Any, max_lengths: tf.Tensor, room: int | tf.Tensor | None = None
+    step_fn: StepFn,
+    state: Any,
+    max_lengths: tf.Tensor,
+    capacity: int | tf.Tensor | None = None,
 ) -> Hypotheses:
-    """The likeliest token at each step. `max_lengths` (B,) int32 bounds each sentence by itself; state has B rows.
+    """Take the likeliest token at each step.
 
-    `room` is L where that is not the largest limit: a plain number gives every tensor a fixed shape.
+    Args:
+        step_fn: Gives the logits of the next token; see the module's first lines.
+        state: What the model keeps, of B rows.
+        max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours may.
+        capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a fixed shape.
+
+    Returns:
+        One hypothesis for each sentence. Its score is the bare log-probability, without a length penalty.
+
+    Example:
+        >>> table = tf.constant([[0, 0, 0, 1, 3.0], [0, 0, 0, 2, 1.0]])  # logits at step 0 and 1
+        >>> def step_fn(ids, step, state):
+        ...     return tf.repeat(table[step : step + 1], len(ids), axis=0), state
+        >>> hypotheses = greedy_search(step_fn, tf.zeros(1), max_lengths=tf.constant([2]))
+        >>> hypotheses.ids.numpy().tolist()
+        [[[4, 3]]]
     """
 
     def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
         return tf.argmax(logits, axis=-1, output_type=tf.int32)
 
-    return _one_by_one(step_fn, state, max_lengths, choose, room)
+    return _one_by_one(step_fn, state, max_lengths, choose, capacity)
 
 
 def sample(
@@ -56,25 +94,46 @@ def sample(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
+    batch: int | tf.Tensor = 0,
 ) -> Hypotheses:
-    """A random token at each step, from softmax(logits / temperature).
+    """Draw a token at each step from softmax(logits / temperature), by the Gumbel-max trick.
 
-    `top_k` > 0 keeps the k likeliest tokens (Fan et al. 2018); `top_p` < 1 the fewest that together reach probability
-    p (Holtzman et al. 2020). The same seed gives the same tokens. Scores are those of the unchanged distribution.
+    Args:
+        step_fn: Gives the logits of the next token; see the module's first lines.
+        state: What the model keeps, of B rows.
+        max_lengths: (B,) int32, the tokens that each sentence may have.
+        seed: From 0 to 2^31 - 1; the same one gives the same tokens.
+        temperature: Above 0; the closer to 0, the closer to greedy search.
+        top_k: If above 0, only the k likeliest tokens may be drawn (Fan et al. 2018).
+        top_p: If below 1, only the fewest tokens that together reach probability p (Holtzman et al. 2020).
+        batch: Number of this batch. Under one seed the batches draw independently of each other, and no batch of one
+            seed draws the numbers of any batch of another.
+
+    Returns:
+        One hypothesis for each sentence. Its score is the log-probability in the unchanged distribution.
+
+    Example:
+        >>> def step_fn(ids, step, state):
+        ...     return tf.repeat([[-1e9, -1e9, -1e9, 1.0, 1.0]], len(ids), axis=0), state
+        >>> drawn = sample(step_fn, tf.zeros(4), tf.constant([9, 9, 9, 9]), seed=1)
+        >>> again = sample(step_fn, tf.zeros(4), tf.constant([9, 9, 9, 9]), seed=1)
+        >>> bool(tf.reduce_all(drawn.ids == again.ids))
+        True
     """
+    first_draw = tf.cast(batch, tf.int64) * 2**32  # a batch has fewer steps than this
 
     def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
         logits = keep_top_p(keep_top_k(logits / temperature, top_k), top_p)
-        uniform = tf.random.stateless_uniform(
-            tf.shape(logits), seed=tf.stack([seed, step]), minval=1e-30
-        )
-        return tf.argmax(logits - tf.math.log(-tf.math.log(uniform)), axis=-1, output_type=tf.int32)
+        key = tf.stack([tf.cast(seed, tf.int64), first_draw + tf.cast(step, tf.int64)])
+        uniform = tf.random.stateless_uniform(tf.shape(logits), key, minval=1e-30)
+        gumbel = -tf.math.log(-tf.math.log(uniform))
+        return tf.argmax(logits + gumbel, axis=-1, output_type=tf.int32)
 
     return _one_by_one(step_fn, state, max_lengths, choose)
 
 
 def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
-    """ValueError for settings of `sample` that make no sense."""
+    """Raise ValueError for settings of `sample` that make no sense."""
     if temperature <= 0:
         raise ValueError(
             f"temperature={temperature} must be above 0; the likeliest token is the limit of low ones"
@@ -86,22 +145,22 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
 
 
 def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
-    """(R, V) with all but the k largest logits of each row at the lowest float; k = 0 keeps all."""
+    """Put the lowest float in place of all but the k largest logits of each row (R, V); k = 0 keeps all."""
     if not k:
         return logits
-    smallest_kept = tf.math.top_k(logits, tf.minimum(k, tf.shape(logits)[-1])).values[:, -1:]
+    count = tf.minimum(k, tf.shape(logits)[-1])
+    smallest_kept = tf.math.top_k(logits, count).values[:, -1:]  # (R, 1)
     return tf.where(logits >= smallest_kept, logits, logits.dtype.min)
 
 
 def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
-    """(R, V) with all but the fewest likeliest tokens that reach probability p at the lowest float; p = 1 keeps all."""
+    """Put the lowest float in place of all but the fewest logits (R, V) that reach probability p; p = 1 keeps all."""
     if p >= 1.0:
         return logits
     ordered = tf.sort(logits, direction="DESCENDING")
-    before = tf.cumsum(tf.nn.softmax(ordered), axis=-1, exclusive=True)
-    smallest_kept = tf.reduce_min(
-        tf.where(before < p, ordered, ordered.dtype.max), axis=-1, keepdims=True
-    )
+    before = tf.cumsum(tf.nn.softmax(ordered), axis=-1, exclusive=True)  # of all likelier tokens
+    kept = tf.where(before < p, ordered, ordered.dtype.max)
+    smallest_kept = tf.reduce_min(kept, axis=-1, keepdims=True)  # (R, 1)
     return tf.where(logits >= smallest_kept, logits, logits.dtype.min)
 
 
@@ -109,38 +168,39 @@ def _one_by_one(
     step_fn: StepFn,
     state: Any,
     max_lengths: tf.Tensor,
-    choose: Callable,
-    room: int | tf.Tensor | None = None,
+    choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    capacity: int | tf.Tensor | None = None,
 ) -> Hypotheses:
-    """Append `choose(logits, step)` to every row until each has its end token or its limit."""
-    rows, longest = tf.shape(max_lengths)[0], tf.reduce_max(max_lengths) if room is None else room
+    """Append `choose(logits, step)` to every row until each has its end token or its greatest length."""
+    rows = tf.shape(max_lengths)[0]
+    longest = _longest(max_lengths, capacity)
 
-    def body(step, last, finished, ids, lengths, scores, state):
+    def is_unfinished(step, last, finished, *rest):
+        return tf.logical_not(tf.reduce_all(finished))
+
+    def append_token(step, last, finished, ids, lengths, scores, state):
         logits, state = step_fn(last, step, state)
-        logits = tf.cast(logits, tf.float32)
-        chosen = choose(logits, step)
+        logits = tf.cast(logits, tf.float32)  # (R, V)
+        chosen = choose(logits, step)  # (R,)
         log_prob = tf.gather(logits, chosen, batch_dims=1) - tf.reduce_logsumexp(logits, axis=-1)
         chosen = tf.where(finished, PAD_ID, chosen)
         scores += tf.where(finished, 0.0, log_prob)
         lengths += tf.cast(tf.logical_not(finished), tf.int32)
-        ids = tf.where(tf.range(longest) == step, chosen[:, tf.newaxis], ids)
+        ids = tf.where(tf.range(longest) == step, chosen[:, tf.newaxis], ids)  # (R, L)
         finished |= (chosen == END_ID) | (step + 1 >= max_lengths)
         return step + 1, chosen, finished, ids, lengths, scores, state
 
-    _, _, _, ids, lengths, scores, _ = tf.while_loop(
-        lambda step, last, finished, *_: tf.logical_not(tf.reduce_all(finished)),
-        body,
-        (
-            tf.constant(0),
-            tf.fill([rows], START_ID),
-            max_lengths < 1,
-            tf.zeros([rows, longest], tf.int32),
-            tf.zeros([rows], tf.int32),
-            tf.zeros([rows], tf.float32),
-            state,
-        ),
-        maximum_iterations=longest,
+    begin = (
+        tf.constant(0),
+        tf.fill([rows], START_ID),
+        max_lengths < 1,
+        tf.zeros([rows, longest], tf.int32),
+        tf.zeros([rows], tf.int32),
+        tf.zeros([rows], tf.float32),
+        state,
     )
+    end = tf.while_loop(is_unfinished, append_token, begin, maximum_iterations=longest)
+    _, _, _, ids, lengths, scores, _ = end
     return Hypotheses(ids[:, tf.newaxis], lengths[:, tf.newaxis], scores[:, tf.newaxis])
 
 
@@ -150,91 +210,164 @@ def beam_search(
     max_lengths: tf.Tensor,
     beam_size: int,
     alpha: float = 0.6,
-    room: int | tf.Tensor | None = None,
+    capacity: int | tf.Tensor | None = None,
 ) -> Hypotheses:
-    """The `beam_size` best hypotheses of each sentence, ranked by log-probability / length_penalty(length, alpha).
+    """Keep the `beam_size` likeliest beginnings of each sentence, and the best hypotheses that they end in.
 
-    State has B * N rows, the beams of a sentence side by side. At each step the 2N likeliest continuations are looked
-    at: of the first N, those that end become hypotheses and never change again; the N likeliest that do not end live
-    on. A sentence is done, and frozen, when it has N hypotheses; at its limit what lives becomes a hypothesis as it is.
-    So a sentence's result never depends on its neighbours in the batch. `room` as in `greedy_search`.
+    At each step the 2N likeliest continuations are looked at. Those of the first N that end become hypotheses, which
+    never change again; the N likeliest that do not end live on. A sentence with N hypotheses is done and frozen. At
+    its greatest length, what lives becomes a hypothesis as it is. So a sentence's result never depends on its
+    neighbours in the batch.
+
+    The search is that of Graves 2012 ("Sequence Transduction with Recurrent Neural Networks"), section 2.5, over
+    tokens; the ranking is that of Wu et al. 2016 ("Google's Neural Machine Translation System"), equation 14.
+
+    Args:
+        step_fn: Gives the logits of the next token; see the module's first lines.
+        state: What the model keeps, of B * N rows: the beams of a sentence side by side.
+        max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours may.
+        beam_size: N, at least 1.
+        alpha: Exponent of the length penalty.
+        capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a fixed shape.
+
+    Returns:
+        N hypotheses for each sentence. A score is the log-probability over `length_penalty(length, alpha)`.
+
+    Example:
+        The likeliest first token is 4, but the likeliest pair begins with 5.
+
+        >>> table = tf.math.log([[0, 0, 0, 0.1, 0.5, 0.4], [0, 0, 0, 0.3, 0.4, 0.3], [0, 0, 0, 0.9, 0, 0.1]])
+        >>> def step_fn(ids, step, state):
+        ...     return tf.gather(table, tf.maximum(ids - 3, 0)), state  # after START_ID, after 4, after 5
+        >>> hypotheses = beam_search(step_fn, tf.zeros(2), tf.constant([2]), beam_size=2, alpha=0.0)
+        >>> hypotheses.ids[0, 0].numpy().tolist(), round(float(tf.exp(hypotheses.scores[0, 0])), 2)
+        ([5, 3], 0.36)
     """
-    sentences, longest = (
-        tf.shape(max_lengths)[0],
-        tf.reduce_max(max_lengths) if room is None else room,
-    )
-    first_rows = tf.range(sentences)[:, tf.newaxis] * beam_size
+    sentences = tf.shape(max_lengths)[0]  # B
+    longest = _longest(max_lengths, capacity)  # L
+    first_rows = tf.range(sentences)[:, tf.newaxis] * beam_size  # (B, 1): each sentence's first row
 
-    def body(step, last, alive_ids, alive_scores, found, state):
-        logits, state = step_fn(tf.reshape(last, [-1]), step, state)
-        scores, beams, tokens = _continuations(logits, alive_scores, 2 * beam_size)
-        ids = _append(tf.gather(alive_ids, beams, batch_dims=1), tokens, step)
-        at_limit = (step + 1 >= max_lengths)[:, tf.newaxis]
-        ends = (tokens == END_ID) | at_limit
-        found = _add_found(found, ids, scores, ends, step + 1, beam_size, alpha)
-        alive_scores, order = tf.math.top_k(tf.where(ends, LOWEST, scores), beam_size)
-        beams = tf.gather(beams, order, batch_dims=1)
+    def is_unfinished(step, last, ids, scores, hypotheses, state):
+        may_go_on = tf.logical_not(_is_done(hypotheses)) & (step < max_lengths)  # (B,)
+        return tf.reduce_any(may_go_on)
+
+    def append_token(step, last, ids, scores, hypotheses, state):
+        # Ask for the next token of every beam, and look at the 2N likeliest continuations of each sentence.
+        logits, state = step_fn(tf.reshape(last, [-1]), step, state)  # (R, V)
+        scores, beams, tokens = _continuations(logits, scores, 2 * beam_size)  # (B, K) each
+        ids = tf.gather(ids, beams, batch_dims=1)  # (B, K, L)
+        ids = _write(ids, tokens, step)  # (B, K, L)
+
+        # Those that end become hypotheses.
+        at_limit = (step + 1 >= max_lengths)[:, tf.newaxis]  # (B, 1)
+        ends = (tokens == END_ID) | at_limit  # (B, K)
+        ended = (ids[:, :beam_size], scores[:, :beam_size], ends[:, :beam_size])
+        hypotheses = _add_ended(hypotheses, *ended, step + 1, alpha)  # (B, N)
+
+        # The N likeliest others live on, each with the state of the beam that it continues.
+        scores, alive = tf.math.top_k(tf.where(ends, LOWEST, scores), beam_size)  # (B, N)
+        ids = tf.gather(ids, alive, batch_dims=1)  # (B, N, L)
+        last = tf.gather(tokens, alive, batch_dims=1)  # (B, N)
+        beams = tf.gather(beams, alive, batch_dims=1)  # (B, N)
         state = _gather_rows(state, tf.reshape(first_rows + beams, [-1]))
-        last = tf.gather(tokens, order, batch_dims=1)
-        return step + 1, last, tf.gather(ids, order, batch_dims=1), alive_scores, found, state
+        return step + 1, last, ids, scores, hypotheses, state
 
+    start = tf.fill([sentences, beam_size], START_ID)  # (B, N)
     no_ids = tf.zeros([sentences, beam_size, longest], tf.int32)
+    no_lengths = tf.zeros([sentences, beam_size], tf.int32)
     no_scores = tf.fill([sentences, beam_size], LOWEST)
-    empty = Hypotheses(no_ids, tf.zeros([sentences, beam_size], tf.int32), no_scores)
-    first_score = tf.where(max_lengths > 0, 0.0, LOWEST)[:, tf.newaxis]
-    only_first = tf.concat([first_score, no_scores[:, 1:]], axis=1)
-    start = tf.fill([sentences, beam_size], START_ID)
-    *_, found, _ = tf.while_loop(
-        lambda step, last, alive_ids, alive_scores, found, state: tf.reduce_any(
-            tf.logical_not(_is_done(found)) & (step < max_lengths)
-        ),
-        body,
-        (tf.constant(0), start, no_ids, only_first, empty, state),
-        maximum_iterations=longest,
+
+    # All beams of a sentence begin alike: only the first of them may be continued.
+    first_score = tf.where(max_lengths > 0, 0.0, LOWEST)[:, tf.newaxis]  # (B, 1)
+    scores = tf.concat([first_score, no_scores[:, 1:]], axis=1)  # (B, N)
+
+    begin = (
+        tf.constant(0),
+        start,
+        no_ids,
+        scores,
+        Hypotheses(no_ids, no_lengths, no_scores),
+        state,
     )
-    return found
+    end = tf.while_loop(is_unfinished, append_token, begin, maximum_iterations=longest)
+    *_, hypotheses, _ = end
+    return hypotheses
+
+
+def _longest(max_lengths: tf.Tensor, capacity: int | tf.Tensor | None) -> int | tf.Tensor:
+    """Give the positions that a search has room for: 0 where there is no sentence."""
+    return tf.maximum(tf.reduce_max(max_lengths), 0) if capacity is None else capacity
 
 
 def _continuations(
-    logits: tf.Tensor, alive_scores: tf.Tensor, count: int
+    logits: tf.Tensor, scores: tf.Tensor, count: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The `count` likeliest next tokens of each sentence: scores, the beams they continue, tokens, each (B, count)."""
+    """Find the `count` likeliest next tokens of each sentence.
+
+    Args:
+        logits: (B * N, V) of the next token of every beam.
+        scores: (B, N) of the beams.
+        count: K, or fewer where the vocabulary is that small.
+
+    Returns:
+        The continuations' scores, the beams that they continue and their tokens, each (B, K), likeliest first.
+    """
     logits = tf.cast(logits, tf.float32)
-    sentences, beams = tf.shape(alive_scores)[0], alive_scores.shape[1]
-    each = min(count, logits.shape[-1])
-    top, tokens = tf.math.top_k(logits, each)
-    log_probs = top - tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
-    scores = tf.reshape(log_probs, [sentences, beams, each]) + alive_scores[:, :, tf.newaxis]
-    scores, places = tf.math.top_k(tf.reshape(scores, [sentences, -1]), min(count, beams * each))
-    return (
-        scores,
-        places // each,
-        tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1),
-    )
+    sentences = tf.shape(scores)[0]
+    beams = scores.shape[1]
+    each = min(count, logits.shape[-1])  # no beam has more than K among the K likeliest
+    top_logits, tokens = tf.math.top_k(logits, each)  # (B * N, each)
+    log_probs = top_logits - tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
+    log_probs = tf.reshape(log_probs, [sentences, beams, each])
+    scores = log_probs + scores[:, :, tf.newaxis]  # (B, N, each)
+    scores = tf.reshape(scores, [sentences, beams * each])
+    tokens = tf.reshape(tokens, [sentences, beams * each])
+    scores, places = tf.math.top_k(scores, min(count, beams * each))  # (B, K)
+    return scores, places // each, tf.gather(tokens, places, batch_dims=1)
 
 
-def _append(ids: tf.Tensor, tokens: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
-    """(B, K, L) with tokens (B, K) written at position `step`."""
-    return tf.where(tf.range(tf.shape(ids)[2]) == step, tokens[:, :, tf.newaxis], ids)
+def _write(ids: tf.Tensor, tokens: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+    """Write tokens (B, K) at `position` of ids (B, K, L)."""
+    is_position = tf.range(tf.shape(ids)[2]) == position  # (L,)
+    return tf.where(is_position, tokens[:, :, tf.newaxis], ids)
 
 
-def _add_found(found, ids, scores, ends, length, beam_size, alpha) -> Hypotheses:
-    """`found` and those of the first N continuations that end, the best N of both; a sentence that is done stays."""
-    first = scores[:, :beam_size]
-    accepted = ends[:, :beam_size] & (first > LOWEST / 2) & ~_is_done(found)[:, tf.newaxis]
-    new_scores = tf.where(accepted, first / length_penalty(length, alpha), LOWEST)
-    best, order = tf.math.top_k(tf.concat([found.scores, new_scores], axis=1), beam_size)
-    lengths = tf.concat([found.lengths, tf.fill(tf.shape(new_scores), length)], axis=1)
-    all_ids = tf.concat([found.ids, ids[:, :beam_size]], axis=1)
-    return Hypotheses(
-        tf.gather(all_ids, order, batch_dims=1), tf.gather(lengths, order, batch_dims=1), best
-    )
+def _add_ended(
+    hypotheses: Hypotheses,
+    ids: tf.Tensor,
+    scores: tf.Tensor,
+    ends: tf.Tensor,
+    length: tf.Tensor,
+    alpha: float,
+) -> Hypotheses:
+    """Keep the best N of the hypotheses and of the N likeliest continuations that end; a done sentence stays.
+
+    Args:
+        hypotheses: Those so far, (B, N).
+        ids: The continuations, (B, N, L).
+        scores: Their log-probabilities, (B, N).
+        ends: Whether each has ended, (B, N).
+        length: The tokens that each has.
+        alpha: Exponent of the length penalty.
+    """
+    beam_size = hypotheses.scores.shape[1]
+    is_open = tf.logical_not(_is_done(hypotheses))[:, tf.newaxis]  # (B, 1)
+    is_new = ends & (scores > LOWEST / 2) & is_open  # (B, N)
+    new_scores = tf.where(is_new, scores / length_penalty(length, alpha), LOWEST)
+    all_scores = tf.concat([hypotheses.scores, new_scores], axis=1)  # (B, 2N)
+    all_lengths = tf.concat([hypotheses.lengths, tf.fill(tf.shape(new_scores), length)], axis=1)
+    all_ids = tf.concat([hypotheses.ids, ids], axis=1)  # (B, 2N, L)
+    best_scores, best = tf.math.top_k(all_scores, beam_size)  # (B, N)
+    best_ids = tf.gather(all_ids, best, batch_dims=1)
+    best_lengths = tf.gather(all_lengths, best, batch_dims=1)
+    return Hypotheses(best_ids, best_lengths, best_scores)
 
 
-def _is_done(found: Hypotheses) -> tf.Tensor:
-    """(B,): all N places are taken."""
-    return found.scores[:, -1] > LOWEST / 2
+def _is_done(hypotheses: Hypotheses) -> tf.Tensor:
+    """Tell of each sentence (B,) whether all its N places are taken."""
+    return hypotheses.scores[:, -1] > LOWEST / 2
 
 
 def _gather_rows(state: Any, rows: tf.Tensor) -> Any:
+    """Give each row the state of the row that it continues; rows (R,)."""
     return tf.nest.map_structure(lambda tensor: tf.gather(tensor, rows), state)
