@@ -7,5 +7,5 @@ if [ "${1:-}" = --serve ]; then
   exec mkdocs serve
 fi
 export NO_MKDOCS_2_WARNING=1
-mkdocs build --strict --quiet
+mkdocs build --strict # --quiet would silence the warnings that --strict counts
 echo "Built: site/index.html (python -m http.server --directory site shows it)"
