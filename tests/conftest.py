@@ -1,6 +1,10 @@
 """What several test files share: small trained runs, a server, a browser. Knows nothing of what they test."""
 
+import fcntl
 import itertools
+import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,13 +13,59 @@ pytest.register_assert_rewrite("support.browser", "support.servers")
 
 
 @pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory) -> Path:
+def made_once(tmp_path_factory, request) -> Callable[[str, Callable[[Path], None]], Path]:
+    """A function that gives the folder of a name, filled by the first test process that asks for it."""
+    processes = hasattr(
+        request.config, "workerinput"
+    )  # of pytest-xdist, whose own folders have one parent
+    parent = tmp_path_factory.getbasetemp()
+    shared = parent.parent if processes else parent
+
+    def folder(name: str, fill: Callable[[Path], None]) -> Path:
+        place, done = shared / name, shared / f"{name}.done"
+        with open(shared / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                place.mkdir()
+                fill(place)
+                done.touch()
+        return place
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def quickstart(made_once) -> tuple[Path, str]:
+    """The phrasebook's run, trained by scripts/quickstart.sh, and the text that it printed."""
+    root = Path(__file__).parents[1]
+
+    def fill(folder: Path) -> None:
+        with open(folder / "stdout", "w") as stdout, open(folder / "stderr", "w") as stderr:
+            done = subprocess.run(
+                ["bash", "scripts/quickstart.sh", str(folder / "run")],
+                cwd=root,
+                env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+                stdout=stdout,
+                stderr=stderr,
+            )
+        assert done.returncode == 0, (folder / "stderr").read_text()[-2000:]
+
+    folder = made_once("quickstart", fill)
+    return folder / "run", (folder / "stdout").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def tiny_run(made_once) -> Path:
     """The run directory of a finished training on 2,000 sentences of the phrasebook. To be read, never changed."""
+    return made_once("tiny_run", train_tiny_run) / "run"
+
+
+def train_tiny_run(folder: Path) -> None:
+    """Train a translator in under half a minute."""
     from tfformer.config import Config
     from tfformer.data.sources import read_pairs
     from tfformer.training.train import train
 
-    folder = tmp_path_factory.mktemp("tiny_run")
     for split, count in (("train", 2000), ("valid", 50)):
         pairs = list(itertools.islice(read_pairs(f"phrasebook:{split}"), count))
         for number, language in enumerate(("en", "de")):
@@ -41,22 +91,25 @@ def tiny_run(tmp_path_factory) -> Path:
         "decoding": {"beam_size": 3, "length_penalty": 1.0},
     }
     train(Config.from_dict(recipe), folder / "run")
-    return folder / "run"
 
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
 @pytest.fixture(scope="session")
-def counting_run(tmp_path_factory) -> Path:
+def counting_run(made_once) -> Path:
     """The finished run of a language model of counting: two to four numbers upwards, such as "three four five".
 
     Its training and validation text lie beside it. To be read, never changed.
     """
+    return made_once("counting", train_counting_run) / "run"
+
+
+def train_counting_run(folder: Path) -> None:
+    """Train a language model in a few seconds."""
     from tfformer.config import Config
     from tfformer.training.train import train
 
-    folder = tmp_path_factory.mktemp("counting")
     lines = [
         " ".join(NUMBERS[first : first + count])
         for count in (2, 3, 4)
@@ -92,7 +145,6 @@ def counting_run(tmp_path_factory) -> Path:
         },
     }
     train(Config.from_dict(recipe), folder / "run")
-    return folder / "run"
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,228 @@
+"""Every command, recipe and Python block of the documentation runs as it is printed, on small text made here.
+
+A command that is not run here stands in NOT_RUN with its reason.
+"""
+
+import gzip
+import importlib.metadata
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import yaml
+from support.documentation import ALL_BLOCKS, ROOT, block_with, commands
+
+import tfformer
+from tfformer import phrasebook
+from tfformer.cli import arguments
+from tfformer.cli import verbs as cli
+from tfformer.config import Config
+
+NOT_RUN = {
+    # the beginning of a command: why it is not run here
+    "scripts/quickstart.sh": "test_quickstart.py runs it",
+    "scripts/test.sh": "runs these tests",
+    "scripts/docs.sh": "test_site.py builds the site; --serve has no end",
+    "scripts/multi30k/": "takes an hour and the data",
+    "pre-commit install": "changes the repository's own hooks",
+    "tfformer serve": "has no end; tests/serving runs it",
+    "tfformer export runs/mine --format web": "tests/export/test_web_page.py runs it",
+    "tfformer train recipe.yaml --run-dir runs/pretrained": "test_examples.py runs both trainings",
+    "tensorboard": "has no end",
+    "python -m http.server": "has no end",
+    "docker": "there is no Docker where the tests run",
+    "EXPORT=": "there is no Docker where the tests run",
+    "export/serving/smoke_test.sh": "tests/serving/test_serving_clients.py runs it",
+    "python export/serving/client_rest.py": "tests/serving/test_serving_clients.py runs it",
+    "cd export/on_device/web": "needs the network; the first web export does the same",
+    "git worktree": "of Multi30k's run: takes hours and the data",
+    "source scripts/environment.sh": "of Multi30k's run: takes hours and the data",
+    "PYTHONPATH=": "of Multi30k's run: takes hours and the data",
+}
+OTHER_LANGUAGES = {
+    "": "drawings of folders and ways",
+    "text": "printed answers; the tests of answers compare them",
+    "kotlin": "there is no Android compiler here",
+    "swift": "there is no Swift compiler here",
+}
+SMALLER = [  # settings that make any training short
+    *("model.num_layers=1", "model.d_model=32", "model.num_heads=2", "model.d_ff=32"),
+    *("tokenizer.vocab_size=200", "training.epochs=1", "training.epoch_steps=2"),
+    *("training.validate_every=1", "training.dtype=float32"),
+]
+
+SHELL = [block for block in ALL_BLOCKS if block.language in ("sh", "bash")]
+PYTHON = [block for block in ALL_BLOCKS if block.language == "python"]
+RECIPES = [block for block in ALL_BLOCKS if block.language == "yaml"]
+
+
+def not_run(command: str) -> bool:
+    return any(command.startswith(beginning) for beginning in NOT_RUN)
+
+
+RUN = [block for block in SHELL if not all(map(not_run, commands(block)))]
+
+
+def test_every_block_is_of_a_kind_that_is_run_or_has_a_reason():
+    run = {"sh", "bash", "python", "yaml"}
+    assert {block.language for block in ALL_BLOCKS} <= run | set(OTHER_LANGUAGES)
+
+
+def test_every_reason_belongs_to_a_command():
+    printed = [command for block in SHELL for command in commands(block)]
+    for beginning in NOT_RUN:
+        assert any(command.startswith(beginning) for command in printed), beginning
+
+
+@pytest.mark.parametrize("block", SHELL, ids=str)
+def test_every_verb_and_option_exists(block):
+    for command in commands(block):
+        if command.startswith("tfformer "):
+            words = shlex.split(re.split("[<>|]", command)[0])
+            assert arguments.parser().parse_args(words[1:]).verb
+
+
+@pytest.mark.parametrize("block", RECIPES, ids=str)
+def test_every_recipe_is_valid(block):
+    assert Config.from_dict(yaml.safe_load(block.text)).data.train
+
+
+@pytest.fixture(scope="session")
+def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
+    """A folder with every file and run that the pages name."""
+    folder = tmp_path_factory.mktemp("workplace")
+    pairs = phrasebook.pairs("train")[:200]
+    names = ["corpus/train", "corpus/valid", "more/train", "more/valid"]
+    names += ["train", "valid", "news", "test", "text", "sentences"]
+    for name in names:
+        count = 200 if name.endswith("train") else 8
+        (folder / name).parent.mkdir(exist_ok=True)
+        for language in ("en", "de"):
+            sides = [pair.source if language == "en" else pair.target for pair in pairs[:count]]
+            (folder / f"{name}.{language}").write_text("".join(side + "\n" for side in sides))
+    for written in ("news.de", "sentences.de"):
+        (folder / written).unlink()
+    (folder / "multi30k").mkdir()
+    for name in ("train", "val", "test_2016_flickr"):
+        for language in ("en", "de"):
+            text = (folder / f"{'train' if name == 'train' else 'test'}.{language}").read_bytes()
+            (folder / "multi30k" / f"{name}.{language}.gz").write_bytes(gzip.compress(text))
+    for recipe, mark in (("recipe.yaml", "# recipe.yaml"), ("lm.yaml", "# lm.yaml")):
+        found = [block for block in RECIPES if block.text.startswith(mark)]
+        (folder / recipe).write_text(found[0].text)
+    (folder / "runs").mkdir()
+    for name, run in (("phrasebook", tiny_run), ("lm", counting_run)):
+        (folder / "runs" / name).symlink_to(run)
+    for link in ("export", "scripts", "examples", "pyproject.toml"):
+        (folder / link).symlink_to(ROOT / link)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def own_run(workplace) -> Path:
+    """The run of the page about one's own text."""
+    command = ["train", str(workplace / "recipe.yaml"), "--run-dir", str(workplace / "runs/mine")]
+    assert cli.main([*command, "--set", f"data.folder={workplace}/corpus", *SMALLER]) == 0
+    return workplace / "runs" / "mine"
+
+
+@pytest.fixture(scope="session")
+def exports(workplace, tiny_run) -> Path:
+    """Every exported model that the pages name."""
+    models = workplace / "models"
+    tfformer.export.saved_model(tiny_run, models / "phrasebook")
+    tfformer.export.ctranslate2(tiny_run, models / "phrasebook-ctranslate2")
+    tfformer.export.tflite(tiny_run, models / "mine")
+    return models
+
+
+@pytest.fixture
+def place(request, workplace, tmp_path, monkeypatch) -> Path:
+    """A copy of the workplace for one block, with the run and the exports that the block names."""
+    text = request.getfixturevalue("block").text
+    if "runs/mine" in text:
+        request.getfixturevalue("own_run")
+    if re.search(r"models/[\w-]+/1", text):
+        request.getfixturevalue("exports")
+    folder = tmp_path / "place"
+    shutil.copytree(workplace, folder, symlinks=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", RUN, ids=str)
+def test_every_command_runs(block, place, monkeypatch, capfd):
+    for command in commands(block):
+        if not not_run(command):
+            run(command, place, monkeypatch)
+
+
+def run(command: str, place: Path, monkeypatch) -> None:
+    """Run one command of a page in `place`; fail if it does."""
+    piped, _, program = command.rpartition(" | ")
+    words = shlex.split(program)
+    if words[0] == "tfformer":
+        text = subprocess.check_output(["bash", "-c", piped], text=True) if piped else ""
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+        assert cli.main(prepared(words[1:], place)) == 0, command
+    elif "pip install" in command:
+        check_requirements(words)
+    else:
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True)
+        assert done.returncode == 0, f"{command}: {done.stderr.decode()[-2000:]}"
+
+
+def prepared(words: list[str], place: Path) -> list[str]:
+    """Return the arguments of a command, made short if it trains; clear the way for what it writes."""
+    if words[0] == "train":
+        folder = place / words[words.index("--run-dir") + 1]
+        if "--resume" not in words and folder.is_symlink():
+            folder.unlink()
+        elif "--resume" not in words:
+            shutil.rmtree(folder, ignore_errors=True)
+        words = [*words, *([] if "--set" in words else ["--set"]), *SMALLER]
+        if words[1].startswith("phrasebook"):
+            words += ["data.train=phrasebook:valid"]
+    return words
+
+
+def check_requirements(words: list[str]) -> None:
+    """Check that what `pip install` would install is there: our extras, and the libraries of others."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for name in words[words.index("install") + 1 :]:
+        if extra := re.fullmatch(r"(?:\.|tfformer)\[(\w+)\]", name):
+            assert extra[1] in project["optional-dependencies"]
+        elif not name.startswith("-"):
+            assert importlib.metadata.version(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", PYTHON, ids=str)
+def test_every_python_block_runs(block, place):
+    ids = np.random.default_rng(0).integers(4, 8000, (8, 6), dtype=np.int32)
+    batch = ({"source": ids, "target": ids}, ids, np.ones((8, 6), np.float32))
+    dataset = tf.data.Dataset.from_tensors(batch)
+    exec(block.text, {"dataset": dataset, "source_ids": ids, "target_ids": ids})
+
+
+@pytest.mark.slow
+def test_the_keras_workflow_saves_the_model_that_it_trained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ids = np.random.default_rng(0).integers(4, 8000, (8, 6), dtype=np.int32)
+    batch = ({"source": ids, "target": ids}, ids, np.ones((8, 6), np.float32))
+    names = {"dataset": tf.data.Dataset.from_tensors(batch), "source_ids": ids, "target_ids": ids}
+    exec(block_with("docs/keras.md", "python", "model.fit").text, names)
+    assert names["logits"].shape == (8, 6, 8000)
+    reloaded = names["keras"].models.load_model("model.keras")
+    np.testing.assert_allclose(reloaded({"source": ids, "target": ids}), names["logits"], atol=1e-5)

@@ -1,0 +1,61 @@
+"""The site of docs/ builds without a warning and without the network; its links hold in the repository too."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from support.documentation import ROOT
+
+pytest.importorskip("mkdocs", reason="pip install -e '.[docs]'")
+
+
+def load(name: str):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    build = ["-m", "mkdocs", "build", "--strict", "--site-dir", folder]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(
+        [sys.executable, *build], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_every_page_is_built_and_asks_no_other_server(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 15
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]+\.(?:js|css|woff2?)"', text), page
+
+
+@pytest.mark.slow
+def test_a_page_of_the_repository_leads_from_page_to_page(site):
+    text = (site / "serving" / "index.html").read_text(encoding="utf-8")
+    assert 'href="../exports/' in text
+    assert "README.md" not in re.findall(r'href="([^"]*)"', text)
+
+
+def test_a_notebooks_cells_become_text_code_and_output():
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "text"]},
+        {"cell_type": "code", "source": ["print(1)"], "outputs": [{"text": ["1\n"]}]},
+        {"cell_type": "code", "source": ["pass"], "outputs": []},
+    ]
+    page = load("docs_pages").notebook_page(json.loads(json.dumps({"cells": cells})))
+    expected = (
+        "# Title\ntext\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n\n```python\npass\n```"
+    )
+    assert page == expected
