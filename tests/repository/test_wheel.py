@@ -1,0 +1,102 @@
+"""The wheel is complete: built, installed into an empty environment, used from another folder."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from support.documentation import ROOT
+
+
+def run(*command, folder: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = list(map(str, command))
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}: {(done.stdout + done.stderr)[-2000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, built from the files that git knows; the build fetches setuptools, as pip would."""
+    source = tmp_path_factory.mktemp("source")
+    archive = source.with_suffix(".tar")
+    with open(archive, "wb") as file:
+        listed = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        )
+        packing = ["tar", "--create", "--null", "--files-from=-", "--ignore-failed-read"]
+        subprocess.run(packing, cwd=ROOT, input=listed.stdout, stdout=file, check=True)
+    run("tar", "--extract", "--file", archive, folder=source)
+    output = tmp_path_factory.mktemp("wheel")
+    build = ["-m", "build", "--outdir", output, source]
+    run(sys.executable, *build, folder=source)
+    run(sys.executable, "-m", "twine", "check", "--strict", *output.iterdir(), folder=output)
+    (found,) = output.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory) -> Path:
+    """Python of an empty environment with the wheel.
+
+    The libraries are those of the tests' environment, put in by a path file: to download TensorFlow again would take
+    longer than all tests together. Of tfformer the path shows nothing, as the wheel comes first.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    packages = Path(
+        run(python, "-c", "import site; print(site.getsitepackages()[0])", folder=folder).strip()
+    )
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
+@pytest.mark.slow
+def test_the_wheel_has_every_file_of_the_package(wheel):
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "tfformer"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    expected = {name for name in tracked if (ROOT / name).exists()}
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("tfformer/")}
+    assert packed == expected
+
+
+@pytest.mark.slow
+def test_the_quickstarts_verbs_work_in_another_folder(python, tmp_path):
+    """On a recipe of a minute's fraction; the scores are the quickstart's own test's matter."""
+    verbs = [python, "-P", "-m", "tfformer"]
+    where = run(python, "-P", "-c", "import tfformer; print(tfformer.__file__)", folder=tmp_path)
+    assert Path(where.strip()).is_relative_to(python.parents[1])
+    assert "phrasebook" in run(*verbs, "recipes", folder=tmp_path)
+    run(*verbs, "corpus", "phrasebook", "--output", "corpus", folder=tmp_path)
+    smaller = ["model.num_layers=1", "model.num_decoder_layers=1", "model.d_model=32"]
+    smaller += ["training.epochs=1", "training.epoch_steps=2", "data.train=phrasebook:valid"]
+    run(*verbs, "train", "phrasebook", "--run-dir", "run", "--set", *smaller, folder=tmp_path)
+    text = ["--source", "short.en", "--reference", "short.de"]
+    for language in ("en", "de"):
+        lines = (tmp_path / "corpus" / f"test.{language}").read_text().splitlines()[:4]
+        (tmp_path / f"short.{language}").write_text("\n".join(lines) + "\n")
+    printed = run(*verbs, "evaluate", "run", *text, "--json", folder=tmp_path)
+    assert json.loads(printed)["sentences"] == 4
+    translated = run(*verbs, "translate", "run", "--input", "short.en", folder=tmp_path)
+    assert len(translated.splitlines()) == 4
+    picture = ["--output", "look.html"]
+    run(*verbs, "attention", "run", "The animal is tired.", *picture, folder=tmp_path)
+    assert "<html" in (tmp_path / "look.html").read_text()
