@@ -22,7 +22,7 @@ from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 if TYPE_CHECKING:
-    from tfformer.phrasebook.grammar import Pair
+    from tfformer.phrasebook import Pair
 
 START, END = "<s>", "</s>"
 WORD_START = "▁"  # SentencePiece's mark for the space before a word

@@ -1,8 +1,13 @@
-"""An English-German parallel corpus that a small bilingual grammar writes."""
+"""An English-German parallel corpus that a small bilingual grammar writes.
 
-from tfformer.phrasebook.grammar import (
-    RULES,
-    SPLITS,
+`pairs("train")` is the corpus, `write` puts it into files. To read the room: `lexicon.py` has the
+words, `grammar.py` and `everyday.py` the rules that make sentences of them, `small_talk.py` the
+fixed phrases; `rules.py` says what a rule is, `corpus.py` draws the splits.
+"""
+
+from tfformer.phrasebook import everyday as everyday  # registers its rules
+from tfformer.phrasebook import grammar as grammar
+from tfformer.phrasebook.corpus import (
     Pair,
     align,
     every_sentence,
@@ -11,6 +16,7 @@ from tfformer.phrasebook.grammar import (
     spell,
     write,
 )
+from tfformer.phrasebook.rules import RULES, SPLITS
 
 __all__ = [
     "RULES",

@@ -1,25 +1,15 @@
-"""An English-German parallel corpus written by a small bilingual grammar. Knows no tokenizer and no model.
+"""The rules of the grammar: statements, questions, negation, clauses, coreference, topics.
 
-Each rule writes one kind of sentence in both languages at once; the words and their forms come from
-`phrasebook_lexicon`. `Tier/animal` in a German sentence says that "Tier" renders "animal": that is where the word
-alignment comes from. The content words of a sentence decide its split, whatever its tense, articles or rule, so a
-combination of words that is tested was never seen in training.
+Words and their forms come from the lexicon. `Tier/animal` in a German sentence says that "Tier"
+renders "animal": that is where the word alignment comes from. The comment above each rule is one
+pair that it writes.
 """
 
 from __future__ import annotations
 
-import random
-import re
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
-from typing import NamedTuple
-from zlib import crc32
 
-from tfformer.files import write_text
 from tfformer.phrasebook.lexicon import (
     ACCOMPLISHMENTS,
     ADULTS,
@@ -59,8 +49,10 @@ from tfformer.phrasebook.lexicon import (
     DISHES,
     DRIVE,
     DRY,
+    EATING,
     EVENTS,
     EXPENSIVE,
+    FEW,
     FINDING,
     FOGGY,
     GET_TO,
@@ -69,6 +61,7 @@ from tfformer.phrasebook.lexicon import (
     GLAD_OR_SORRY,
     GO,
     GOOD_NEWS,
+    HAVING,
     HE,
     HEAVY,
     HELPING,
@@ -113,10 +106,13 @@ from tfformer.phrasebook.lexicon import (
     PUT,
     QUIET,
     RAIN,
+    READING,
     RECEIVERS,
     REPAIRING,
     RIVER,
     ROOM,
+    SEEING_PEOPLE,
+    SEEING_THINGS,
     SELLING,
     SERVINGS,
     SHE,
@@ -153,11 +149,9 @@ from tfformer.phrasebook.lexicon import (
     A,
     Action,
     Adjective,
-    Complement,
     Determiner,
     Noun,
     NounPhrase,
-    Predicate,
     PrepositionalPhrase,
     glossed,
     phrase,
@@ -167,81 +161,17 @@ from tfformer.phrasebook.lexicon import (
     the,
     transitive,
 )
-
-SPLITS = ("train", "valid", "test")
-LANGUAGES = ("en", "de")
-SEED = 20170612
-TRAIN_RATIO = 24  # training sentences for each one in valid and each one in test
-HELD_OUT_RATIO = 12  # one combination in twelve is for valid, one for test
-FAMOUS = ("animal cross street tired animal", "animal cross street wide street")  # always in test
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One sentence in both languages; every position counts the words of `str.split()` from 0."""
-
-    source: str
-    target: str
-    family: str
-    combination: str  # the content words that decide the split
-    alignment: tuple[tuple[int, int], ...]  # (source word, target word), in order
-    antecedent: int | None = None  # coreference only: the source noun that "it" stands for
-    distractor: int | None = None  # ... and the other noun
-    pronoun: tuple[int, int] | None = None  # ... and "it" itself: (source word, target word)
-
-
-class Sentence(NamedTuple):
-    """What a rule writes: two glossed sentences and, for coreference, the two nouns in question."""
-
-    english: str
-    german: str
-    antecedent: Noun | None = None
-    distractor: Noun | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Rule:
-    family: str
-    share: int  # how many sentences valid and test have each; train has TRAIN_RATIO times as many
-    contents: tuple[tuple, ...]  # the content words: what decides the split
-    forms: tuple[tuple, ...]  # tense, articles and the like: free in every split
-    sentence: Callable[..., Sentence]
-
-    @cached_property
-    def contents_of(self) -> dict[str, list[tuple]]:
-        """The contents of each split."""
-        divided = {split: [] for split in SPLITS}
-        for content in self.contents:
-            divided[split_of(combination(content))].append(content)
-        return divided
-
-
-RULES: list[Rule] = []
-
-
-def rule(
-    family: str, share: int, contents: Iterable[tuple], forms: Iterable[tuple] = ((),)
-) -> Callable:
-    """Register a function that writes a sentence from one element of `contents` and one of `forms`."""
-
-    def register(sentence: Callable[..., Sentence]) -> Callable[..., Sentence]:
-        RULES.append(Rule(family, share, tuple(contents), tuple(forms), sentence))
-        return sentence
-
-    return register
-
+from tfformer.phrasebook.rules import Sentence, clause, rule
 
 # --- Clauses --------------------------------------------------------------------------------------------------------
 
 
-def clause(
-    subject, action: Action, thing, determiner: Determiner | None
-) -> tuple[Predicate, Complement]:
-    return action.verb.of(subject), action.on(thing.determined(determiner))
-
-
-@rule("statement", 35, transitive(GIVERS, THING_ACTIONS), product((PRESENT, PAST), (THE, A)))
+@rule("statement", 30, transitive(GIVERS, THING_ACTIONS), product((PRESENT, PAST), (THE, A)))
 @rule("statement", 25, transitive(SUBJECTS, PERSON_ACTIONS), product((PRESENT, PAST), (None,)))
+@rule("statement", 8, transitive(SUBJECTS, SEEING_THINGS), product((PRESENT, PAST), (THE,)))
+@rule("statement", 8, transitive(SUBJECTS, SEEING_PEOPLE), product((PRESENT, PAST), (None,)))
+@rule("statement", 8, transitive(SUBJECTS, (HAVING,)), product((PRESENT, PAST), (A,)))
+@rule("statement", 9, transitive(SUBJECTS, (EATING,)), product((PRESENT,), (NO_ARTICLE,)))
 def statement(subject, action, thing, tense, determiner):
     english, german = tense
     verb, thing = clause(subject, action, thing, determiner)
@@ -269,11 +199,15 @@ def verb_second(subject, action, thing, when, determiner):
 
 @rule(
     "negation",
-    30,
+    24,
     transitive(SUBJECTS, THING_ACTIONS, adjectives=False, at_most=8),
     product(NEGATED, (THE, A, HER)),
 )
-@rule("negation", 20, transitive(SUBJECTS, PERSON_ACTIONS), product(NEGATED, (None,)))
+@rule("negation", 16, transitive(SUBJECTS, PERSON_ACTIONS), product(NEGATED, (None,)))
+@rule("negation", 5, transitive(SUBJECTS, (*SEEING_THINGS, READING)), product(NEGATED, (THE,)))
+@rule("negation", 6, transitive(SUBJECTS, SEEING_PEOPLE), product(NEGATED, (None,)))
+@rule("negation", 6, transitive(SUBJECTS, (HAVING,)), product(NEGATED, (A,)))
+@rule("negation", 5, transitive(SUBJECTS, (EATING,)), product(NEGATED[:1], (NO_ARTICLE,)))
 def negation(subject, action, thing, tense, determiner):
     english, german = tense
     verb, thing = clause(subject, action, thing, determiner)
@@ -290,6 +224,10 @@ def negation(subject, action, thing, tense, determiner):
     product((THE, A, THIS)),
 )
 @rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
+@rule("question", 4, transitive(ASKED_ABOUT, (*SEEING_THINGS, READING)), ((THE,),))
+@rule("question", 5, transitive(ASKED_ABOUT, SEEING_PEOPLE), ((None,),))
+@rule("question", 6, transitive(ASKED_ABOUT, (HAVING,)), ((A,),))
+@rule("question", 4, transitive(ASKED_ABOUT, (EATING,)), ((NO_ARTICLE,),))
 def question(subject, action, thing, determiner):
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
@@ -366,7 +304,7 @@ def which(subject, action, thing):
 
 @rule(
     "modal",
-    20,
+    16,
     transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8),
     product(MODALS, (THE, A)),
 )
@@ -380,7 +318,7 @@ def modal(subject, action, thing, modal_verb, determiner):
 
 
 @rule(
-    "modal", 15, transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8), product((THE, MY))
+    "modal", 12, transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8), product((THE, MY))
 )
 @rule("modal", 8, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
 def cannot(subject, action, thing, determiner):
@@ -391,7 +329,7 @@ def cannot(subject, action, thing, determiner):
     )
 
 
-@rule("perfect", 30, transitive(SUBJECTS, ACCOMPLISHMENTS), product((A, HER)))
+@rule("perfect", 24, transitive(SUBJECTS, ACCOMPLISHMENTS), product((A, HER)))
 @rule("perfect", 15, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
 def perfect(subject, action, thing, determiner):
     verb, thing = clause(subject, action, thing, determiner)
@@ -403,13 +341,13 @@ def perfect(subject, action, thing, determiner):
 
 @rule(
     "infinitive",
-    18,
+    15,
     transitive(SUBJECTS, INTENTIONS, adjectives=False, at_most=8),
     product(TO_DO, (THE, MY)),
 )
 @rule(
     "infinitive",
-    18,
+    15,
     transitive(SUBJECTS, (CALLING, HELPING, INVITING, COLLECTING)),
     product(TO_DO, (None,)),
 )
@@ -512,8 +450,8 @@ def reason(
     )
 
 
-@rule("coreference", 65, scenes(fitting=False), product((THE, THIS, A), NOT_DONE[:1], TOO_AND_VERY))
-@rule("coreference", 22, scenes(fitting=True), product((THE, MY, HER), NOT_DONE, TOO_AND_VERY))
+@rule("coreference", 72, scenes(fitting=False), product((THE, THIS, A), NOT_DONE[:1], TOO_AND_VERY))
+@rule("coreference", 24, scenes(fitting=True), product((THE, MY, HER), NOT_DONE, TOO_AND_VERY))
 def did_not(actor, action, obstacle, quality, bearer, determiner, tenses, degree):
     (english, german), be = tenses
     subject = phrase(determiner, actor)
@@ -527,7 +465,7 @@ def did_not(actor, action, obstacle, quality, bearer, determiner, tenses, degree
     )
 
 
-@rule("coreference", 55, scenes(fitting=False), product(UNABLE, (THE, THIS), TOO_AND_VERY))
+@rule("coreference", 62, scenes(fitting=False), product(UNABLE, (THE, THIS), TOO_AND_VERY))
 def could_not(actor, action, obstacle, quality, bearer, unable, determiner, degree):
     english, german, be = unable
     subject = phrase(determiner, actor)
@@ -541,7 +479,7 @@ def could_not(actor, action, obstacle, quality, bearer, unable, determiner, degr
     )
 
 
-@rule("coreference", 33, scenes(fitting=False), product((THE, THIS, A)))
+@rule("coreference", 37, scenes(fitting=False), product((THE, THIS, A)))
 def did_although(actor, action, obstacle, quality, bearer, determiner):
     subject = phrase(determiner, actor)
     english_reason, german_reason = reason(quality, bearer, ("very", "sehr"), ("was", "war"))
@@ -711,17 +649,17 @@ def age(relative, number, owner, be):
 
 @rule(
     "time",
-    30,
+    24,
     ((subject, verb, time) for (subject, verb), time in product(EVENTS, CLOCK_TIMES)),
     product((PRESENT, PAST)),
 )
 def at_time(subject, verb, time, tense):
     english, german = tense
-    _, at_english, um_german = time
+    _, english_time, german_time = time
     verb = verb.of(subject)
     return Sentence(
-        f"{subject} {verb:{english}} {at_english}.",
-        f"{subject:Nominativ} {verb:{german}} {um_german} {verb:Vorsilbe}.",
+        f"{subject} {verb:{english}} at {english_time}.",
+        f"{subject:Nominativ} {verb:{german}} um/at {german_time} {verb:Vorsilbe}.",
     )
 
 
@@ -811,10 +749,11 @@ def hotel_room(quality, extra, unit, number, guest):
     )
 
 
-def serving(vessel: Noun, content: Noun) -> tuple[str, str]:
-    """`a cup of tea`, `eine Tasse Tee`: German has no word for the "of"."""
-    vessel, content = phrase(A, vessel), phrase(NO_ARTICLE, content)
-    return f"{vessel} of {content}", f"{vessel:Akkusativ} {content:Akkusativ}"
+def serving(vessel: Noun, content: Noun, number: Determiner = A) -> tuple[str, str]:
+    """`two cups of tea`, `zwei Tassen Tee`: German has no word for the "of"."""
+    vessels = NounPhrase(vessel, determiner=number, plural=number is not A)
+    contents = phrase(NO_ARTICLE, content)
+    return f"{vessels} of {contents}", f"{vessels:Akkusativ} {contents:Akkusativ}"
 
 
 @rule(
@@ -839,11 +778,12 @@ def order(vessel, content, other_vessel, other_content, guest):
 
 @rule(
     "restaurant",
-    8,
+    12,
     ((*portion, guest) for portion, guest in product(SERVINGS, DINERS) if guest is not YOU),
+    product((A, *FEW)),
 )
-def could_you_bring(vessel, content, guest):
-    english, german = serving(vessel, content)
+def could_you_bring(vessel, content, guest, number):
+    english, german = serving(vessel, content, number)
     return Sentence(
         f"could you bring {guest:object} {english}, please?",
         f"könnten/could Sie/you {guest:Dativ} bitte/please {german} bringen/bring?",
@@ -983,166 +923,3 @@ def cannot_move(patient, part):
         f"{subject} can't/can+not {move:base} {part}.",
         f"{subject:Nominativ} {can:Präsens} {part:verneint} {move:Infinitiv}.",
     )
-
-
-# --- From glossed sentences to pairs --------------------------------------------------------------------------------
-
-GLOSS = re.compile(r"/[^\s.,?]+")
-MARK = re.compile(r"\s+(?=[.,?])")
-
-
-def spell(sentence: str) -> str:
-    """Glossed words -> the sentence as it is written."""
-    words = " ".join(GLOSS.sub("", sentence).split())
-    words = words.replace(" .", ".").replace(" ,", ",").replace(" ?", "?")
-    return words[0].upper() + words[1:]
-
-
-def glosses(sentence: str) -> list[frozenset[str]]:
-    """The glosses of each word; a word without one is its own gloss."""
-    words = MARK.sub("", sentence).split()
-    return [frozenset(word.rpartition("/")[2].strip(".,?").split("+")) for word in words]
-
-
-def align(english: str, german: str) -> tuple[tuple[int, int], ...]:
-    """The positions that share a gloss: (English word, German word)."""
-    german_glosses = glosses(german)
-    return tuple(
-        (i, j)
-        for i, source in enumerate(glosses(english))
-        for j, target in enumerate(german_glosses)
-        if source & target
-    )
-
-
-def name(word: object) -> str:
-    """A content word in a combination; of several words for one thing, the first."""
-    return name(word[0]) if isinstance(word, tuple) else str(word)
-
-
-def combination(content: tuple) -> str:
-    return " ".join(name(word) for word in content if word is not None)
-
-
-def split_of(combination: str) -> str:
-    """The split a combination belongs to, in every rule: the same one always, by its checksum."""
-    if combination in FAMOUS:
-        return "test"
-    return {0: "test", 1: "valid"}.get(crc32(combination.encode()) % HELD_OUT_RATIO, "train")
-
-
-def pair(rule: Rule, content: tuple, form: tuple) -> Pair:
-    sentence = rule.sentence(*content, *form)
-    words = glosses(sentence.english)
-    coreference = {}
-    if sentence.antecedent:
-        coreference = {
-            "antecedent": words.index({sentence.antecedent.english}),
-            "distractor": words.index({sentence.distractor.english}),
-            "pronoun": (words.index({"it"}), glosses(sentence.german).index({"it"})),
-        }
-    return Pair(
-        spell(sentence.english),
-        spell(sentence.german),
-        rule.family,
-        combination(content),
-        align(sentence.english, sentence.german),
-        **coreference,
-    )
-
-
-def draw(rule: Rule, split: str) -> Iterator[Pair]:
-    """The rule's share of a split, drawn without repetition; the famous sentences, in their plain form, come first."""
-    contents = rule.contents_of[split]
-    size = rule.share * (TRAIN_RATIO if split == "train" else 1)
-    total = len(contents) * len(rule.forms)
-    famous = [
-        i * len(rule.forms) for i, content in enumerate(contents) if combination(content) in FAMOUS
-    ]
-    drawn = random.Random(f"{SEED} {split} {rule.sentence.__name__}").sample(range(total), size)
-    for number in list(dict.fromkeys(famous + drawn))[:size]:
-        content, form = divmod(number, len(rule.forms))
-        yield pair(rule, contents[content], rule.forms[form])
-
-
-def pairs(split: str) -> list[Pair]:
-    """All pairs of "train", "valid" or "test", shuffled, always the same."""
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}; the phrasebook has {', '.join(SPLITS)}")
-    return list(shuffled(split))
-
-
-@cache
-def shuffled(split: str) -> tuple[Pair, ...]:
-    drawn = [pair for rule in RULES for pair in draw(rule, split)]
-    return tuple(random.Random(f"{SEED} {split}").sample(drawn, len(drawn)))
-
-
-def write(output: Path, overwrite: bool = False) -> list[Path]:
-    """Write {train,valid,test}.{en,de} into a folder, one sentence a line.
-
-    The files of a writing that was killed are these very files: they are kept, and the missing ones
-    are written.
-
-    Args:
-        output: The folder, made if it is missing.
-        overwrite: Whether files of such names are replaced, whatever they hold.
-
-    Returns:
-        The paths of all six files.
-
-    Raises:
-        FileExistsError: A file of such a name holds another text, or all six are there already.
-    """
-    output = Path(output)
-    missing = {}
-    for path, text in _files(output).items():
-        if overwrite or not path.exists():
-            missing[path] = text
-        elif not path.is_file() or path.read_bytes() != text.encode("utf-8"):
-            raise FileExistsError(
-                f"{path} exists already and is left as it is; choose another folder, or --overwrite"
-            )
-    if not missing:
-        raise FileExistsError(f"{output} has the whole phrasebook already; choose another folder")
-    if found := len(_files(output)) - len(missing):
-        warnings.warn(f"{output} had {found} files of an unfinished phrasebook", stacklevel=2)
-    output.mkdir(parents=True, exist_ok=True)
-    for path, text in missing.items():
-        write_text(path, text)
-    return list(_files(output))
-
-
-def _files(output: Path) -> dict[Path, str]:
-    """The text of each file of the phrasebook."""
-    sides = list(zip(LANGUAGES, ("source", "target"), strict=True))
-    return {
-        output / f"{split}.{language}": "".join(f"{getattr(pair, side)}\n" for pair in pairs(split))
-        for split in SPLITS
-        for language, side in sides
-    }
-
-
-def every_sentence() -> Iterator[Sentence]:
-    for rule in RULES:
-        for content, form in product(rule.contents, rule.forms):
-            yield rule.sentence(*content, *form)
-
-
-@cache
-def languages() -> dict[str, frozenset[str]]:
-    """Every sentence that the grammar writes in each language."""
-    english, german = zip(
-        *((spell(sentence.english), spell(sentence.german)) for sentence in every_sentence()),
-        strict=True,
-    )
-    return {"en": frozenset(english), "de": frozenset(german)}
-
-
-def is_grammatical(sentence: str, language: str) -> bool:
-    """Whether the grammar, in any combination, writes this sentence; the first call takes some seconds."""
-    if language not in LANGUAGES:
-        raise ValueError(
-            f"unknown language {language!r}; the phrasebook has {', '.join(LANGUAGES)}"
-        )
-    return sentence in languages()[language]

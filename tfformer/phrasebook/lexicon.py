@@ -7,6 +7,7 @@ says that "Tier" renders "animal", and an English and a German word with the sam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -59,6 +60,15 @@ def with_s(word: str) -> str:
     if word.endswith("y") and word[-2] not in "aeiou":
         return word[:-1] + "ies"
     return word + "s"
+
+
+def with_ing(word: str) -> str:
+    """The English present participle: putting, writing, seeing, opening."""
+    if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", word):
+        return word + word[-1] + "ing"
+    if word.endswith("e") and not word.endswith("ee"):
+        word = word[:-1]
+    return word + "ing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,12 +318,21 @@ def modal(english: str, german: str, third: str = "") -> Verb:
     return Verb(english.split()[0], "", forms | {"Präsens am Ende": forms["Präsens"]})
 
 
+def future() -> Verb:
+    """`will` and `werden`."""
+    forms = {"present": ("will",) * 3, "Präsens": ("werde", "wird", "werden")}
+    return Verb("will", "", forms)
+
+
 def english_forms(base: str, past: str, participle: str) -> dict[str, tuple[str, str, str]]:
     return {
         "base": (base,) * 3,
         "present": (base, with_s(base), base),
         "past": (past,) * 3,
         "participle": (participle,) * 3,
+        "ing": (with_ing(base),) * 3,
+        "progressive": tuple(f"{be} {with_ing(base)}" for be in ("am", "is", "are")),
+        "am": ("am", "is", "are"),
         "do": ("do", "does", "do"),
         "don't": ("don't", "doesn't", "don't"),
         "didn't": ("didn't",) * 3,
@@ -356,7 +375,7 @@ GLOSS_OF_FORM = {
     "haven't": "perfect+not",
     "Hilfsverb": "perfect",
 }
-FORMS_WITH_PARTICLE = ("base", "present", "past", "participle")
+FORMS_WITH_PARTICLE = ("base", "present", "past", "participle", "ing", "progressive")
 
 
 @dataclass(frozen=True, eq=False)
@@ -635,6 +654,12 @@ YOUNG = Adjective("young", "jung", comparative=("younger", "jünger"))
 SIDES = (Adjective("left", "link"), Adjective("right", "recht"))  # only ever with an ending
 FIRST_ONE = Adjective("first", "erst")
 LAST_ONE = Adjective("last", "letzt")
+NEXT_ONE = Adjective("next", "nächst")
+NEAREST = Adjective("nearest", "nächst")
+THIRSTY = Adjective("thirsty", "durstig")
+ANGRY = Adjective("angry", "wütend")
+READY = Adjective("ready", "bereit")
+HEALTHY = Adjective("healthy", "gesund")
 WINDY = Adjective("windy", "windig")
 FOGGY = Adjective("foggy", "neblig")
 HAPPY = Adjective("happy", "glücklich")
@@ -718,6 +743,30 @@ GET_TO = verb("get got got", "kommen kommt kam ist gekommen")
 MOVE = verb("move moved moved", "bewegen bewegt bewegte hat bewegt")
 RAIN = verb("rain rained rained", "regnen regnet regnete hat geregnet")
 SNOW = verb("snow snowed snowed", "schneien schneit schneite hat geschneit")
+READ = verb("read read read", "lesen liest las hat gelesen")
+SEE = verb("see saw seen", "sehen sieht sah hat gesehen")
+HEAR = verb("hear heard heard", "hören hört hörte hat gehört")
+ASK = verb("ask asked asked", "fragen fragt fragte hat gefragt")
+LOVE = verb("love loved loved", "lieben liebt liebte hat geliebt")
+UNDERSTAND = verb("understand understood understood", "verstehen versteht verstand hat verstanden")
+KNOW_SOMEONE = verb("know knew known", "kennen kennt kannte hat gekannt")
+HAVE = verb("have had had", "haben hat hatte hat gehabt", present=("have", "has", "have"))
+SPEAK = verb("speak spoke spoken", "sprechen spricht sprach hat gesprochen")
+COME = verb("come came come", "kommen kommt kam ist gekommen")
+BE_CALLED = verb("be was been", "heißen heißt hieß hat geheißen", present=("am", "is", "are"))
+LIKE_EATING = verb(
+    "like liked liked", "mögen mag mochte hat gemocht", Präsens=("mag", "mag", "mögen")
+)
+SLEEP = verb("sleep slept slept", "schlafen schläft schlief hat geschlafen")
+SWIM = verb("swim swam swum", "schwimmen schwimmt schwamm ist geschwommen")
+DANCE = verb("dance danced danced", "tanzen tanzt tanzte hat getanzt")
+SING = verb("sing sang sung", "singen singt sang hat gesungen")
+COOK = verb("cook cooked cooked", "kochen kocht kochte hat gekocht")
+LEARN = verb("learn learned learned", "lernen lernt lernte hat gelernt")
+LAUGH = verb("laugh laughed laughed", "lachen lacht lachte hat gelacht")
+PLAY = verb("play played played", "spielen spielt spielte hat gespielt")
+STAY = verb("stay stayed stayed", "bleiben bleibt blieb ist geblieben")
+TRAVEL = verb("travel traveled traveled", "reisen reist reiste ist gereist")
 BE = verb(
     "be was been",
     "sein ist war ist gewesen",
@@ -734,6 +783,7 @@ TRY = verb("try tried tried", "versuchen versucht versuchte hat versucht")
 PROMISE = verb("promise promised promised", "versprechen verspricht versprach hat versprochen")
 
 
+WILL = future()
 CAN = modal("can", "kann können")
 MUST = modal("must", "muss müssen")
 SHOULD = modal("should", "sollte sollten")
@@ -859,7 +909,7 @@ FURNITURE = described(
     (TABLE, CHAIR, BED, SOFA, LAMP, CUPBOARD, MIRROR, CLOCK), (NEW, OLD, SMALL, EXPENSIVE)
 )
 LUGGAGE = described((SUITCASE, BAG, BACKPACK, UMBRELLA, CAMERA, KEY), (NEW, OLD, SMALL, BLACK))
-READING = described((BOOK, NEWSPAPER), (NEW, OLD, GOOD, INTERESTING)) + described(
+PRINTED = described((BOOK, NEWSPAPER), (NEW, OLD, GOOD, INTERESTING)) + described(
     (TICKET,), (NEW, CHEAP)
 )
 MAIL = described((LETTER, POSTCARD), (LONG, BEAUTIFUL))
@@ -878,18 +928,18 @@ ROOMS = described((ROOM, KITCHEN), (DIRTY, BIG, SMALL))
 OPENINGS = described((DOOR, WINDOW), (BIG, SMALL)) + described((SUITCASE, BAG, BOX), (BIG, HEAVY))
 DEVICES = described((LAMP, RADIO, TELEVISION), (NEW, OLD, SMALL))
 
-BUYING = Action(BUY, CLOTHES + FURNITURE + LUGGAGE + READING + GROCERIES + VEHICLES)
+BUYING = Action(BUY, CLOTHES + FURNITURE + LUGGAGE + PRINTED + GROCERIES + VEHICLES)
 ORDERING = Action(ORDER, GROCERIES + DRINKS)
-FINDING = Action(FIND, LUGGAGE + READING)
+FINDING = Action(FIND, LUGGAGE + PRINTED)
 LOSING = Action(LOSE, LUGGAGE + described((TICKET,), (NEW,)))
-FORGETTING = Action(FORGET, LUGGAGE + READING)
+FORGETTING = Action(FORGET, LUGGAGE + PRINTED)
 SELLING = Action(SELL, FURNITURE + VEHICLES)
 REPAIRING = Action(REPAIR, VEHICLES + DEVICES + described((CLOCK, CHAIR, CAMERA), (OLD,)))
 CLEANING = Action(
     CLEAN_UP, ROOMS + described((WINDOW,), (DIRTY,)) + described((SHOE,), (DIRTY,), plural=True)
 )
 SEEING_SIGHTS = Action(VISIT, SIGHTS)
-BRINGING_ALONG = Action(BRING_ALONG, GROCERIES + READING + described((UMBRELLA, CAMERA), (OLD,)))
+BRINGING_ALONG = Action(BRING_ALONG, GROCERIES + PRINTED + described((UMBRELLA, CAMERA), (OLD,)))
 NEEDING = Action(NEED, LUGGAGE + FURNITURE + CLOTHES)
 WEARING = Action(WEAR, WORN_BY_ALL)
 WAITING = Action(WAIT, described((BUS, TRAIN, TAXI), ()), "Akkusativ", "for", "auf")
@@ -904,7 +954,7 @@ SWITCHING = (
 THING_ACTIONS = (
     BUYING, ORDERING, FINDING, LOSING, FORGETTING, SELLING, REPAIRING, CLEANING, SEEING_SIGHTS, BRINGING_ALONG, WAITING,
     NEEDING, WEARING,
-    Action(LOOK_FOR, LUGGAGE + READING),
+    Action(LOOK_FOR, LUGGAGE + PRINTED),
     Action(WRITE, MAIL + described((BOOK,), (NEW, GOOD))),
     Action(EAT, GROCERIES),
     Action(DRINK, DRINKS),
@@ -1048,12 +1098,13 @@ PRESENT = ("present", "Präsens")
 PAST = ("past", "Präteritum")
 NEGATED = (("don't", "Präsens"), ("didn't", "Präteritum"))
 WHEN = (
+    ("every day", "jeden Tag", PRESENT),
     ("yesterday", "gestern", PAST),
     ("last week", "letzte Woche", PAST),
     ("on Sunday", "am Sonntag", PAST),
     ("today", "heute", PRESENT),
 )
-MODALS = (CAN, MUST, SHOULD, WANT_TO, WOULD_LIKE_TO)
+MODALS = (CAN, MUST, SHOULD, WANT_TO, WOULD_LIKE_TO, WILL)
 TO_DO = ((TRY, PAST), (PROMISE, PRESENT), (PROMISE, PAST), (HOPE, PRESENT), (FORGET, PAST))
 KNOWING = ((ME, KNOW), (HE, KNOW), (SHE, SAY), (WE, BELIEVE))
 OTHERS = (ME, WE, NounPhrase(GRANDMOTHER, determiner=MY), NounPhrase(GRANDFATHER, determiner=THEIR))
@@ -1151,17 +1202,17 @@ def clock_times() -> Iterator[tuple[str, str, str]]:
         english, german = ENGLISH_NUMBERS[hour - 1], GERMAN_NUMBERS[hour - 1]
         spoken = "eins" if hour == 1 else german
         following = "eins" if hour == 12 else GERMAN_NUMBERS[hour]
-        yield f"{english} o'clock", f"at {english} o'clock", f"um/at {german}/{english} Uhr/o'clock"
+        yield f"{english} o'clock", f"{english} o'clock", f"{german}/{english} Uhr/o'clock"
         yield (
             f"half past {english}",
-            f"at half past {english}",
-            f"um/at halb/half+past {following}/{english}",
+            f"half past {english}",
+            f"halb/half+past {following}/{english}",
         )
         for relation, beziehung in (("past", "nach"), ("to", "vor")):
             yield (
                 f"quarter {relation} {english}",
-                f"at quarter {relation}/quarter_{relation} {english}",
-                f"um/at Viertel/quarter {beziehung}/quarter_{relation} {spoken}/{english}",
+                f"quarter {relation}/quarter_{relation} {english}",
+                f"Viertel/quarter {beziehung}/quarter_{relation} {spoken}/{english}",
             )
 
 
@@ -1225,3 +1276,94 @@ BODY = (
     *described((EYE, EAR), SIDES),
     *described((EYE, EAR), (), plural=True),
 )
+
+# --- Everyday life ----------------------------------------------------------------------------------
+
+THINGS_TO_HAVE = (
+    *LUGGAGE, *PRINTED, *VEHICLES, *described((DOG, CAT, HORSE), (OLD, YOUNG, BIG, SMALL, BLACK, WHITE)),
+    *described((SISTER, BROTHER, DAUGHTER, SON), ()), *described((APPLE, PEAR, ORANGE), (BIG, FRESH), plural=True),
+)  # fmt: skip
+HAVING = Action(HAVE, THINGS_TO_HAVE)
+LOVED = tuple(person for person in PEOPLE if person is not YOU)  # a stranger is not told so
+READING = Action(READ, PRINTED + MAIL)
+SEEING_THINGS = (Action(SEE, SIGHTS), Action(KNOW_SOMEONE, SIGHTS))
+SEEING_PEOPLE = (
+    *(Action(verb, PEOPLE) for verb in (SEE, KNOW_SOMEONE, HEAR, ASK, UNDERSTAND)),
+    Action(LOVE, LOVED),
+)
+IN_PROGRESS = (*(action for action in DELIBERATE if action is not FINDING), READING)
+REQUESTS = (
+    BUYING, REPAIRING, CLEANING, BRINGING_ALONG, WAITING, TAKING, *SWITCHING, READING
+)  # fmt: skip
+PEOPLE_REQUESTS = (CALLING, HELPING, INVITING, COLLECTING)
+EATING = Action(LIKE_EATING, GROCERIES + DRINKS)
+
+# An adverb: English, German, and whether "nicht" stands before it.
+HERE = ("here", "hier", True)
+AT_HOME = ("at home", "zu Hause", True)
+ALONE = ("alone", "allein", True)
+WELL = ("well", "gut", True)
+A_LOT = ("a lot", "viel", True)
+TODAY = ("today", "heute", False)
+EVERY_DAY = ("every day", "jeden Tag", True)
+IN_THE_EVENING = ("in the evening", "am Abend", False)
+HABITS = (
+    *product((WORK,), (HERE, AT_HOME, ALONE, A_LOT, TODAY, EVERY_DAY, IN_THE_EVENING)),
+    *product((LEARN,), (HERE, AT_HOME, ALONE, A_LOT, TODAY, EVERY_DAY, IN_THE_EVENING)),
+    *product((COOK,), (HERE, AT_HOME, WELL, TODAY, EVERY_DAY, IN_THE_EVENING)),
+    *product((DANCE, SING), (HERE, ALONE, WELL, A_LOT, EVERY_DAY, IN_THE_EVENING)),
+    *product((SWIM,), (HERE, ALONE, WELL, A_LOT, EVERY_DAY)),
+    *product((SLEEP,), (HERE, AT_HOME, WELL, ALONE)),
+    *product((PLAY,), (HERE, ALONE, WELL, EVERY_DAY)),
+    *product((STAY,), (HERE, AT_HOME, ALONE)),
+    *product((LIVE,), (HERE, ALONE)),
+    *product((TRAVEL,), (ALONE, A_LOT)),
+    *product((LAUGH,), (A_LOT,)),
+)
+ASKED_WITH_WHY = (WORK, LEARN, COOK, DANCE, SING, SWIM, SLEEP, PLAY, LAUGH, READ)
+QUESTION_WORDS = (("where", "wo"), ("when", "wann"), ("why", "warum"))
+STATES = (
+    TIRED, HUNGRY, THIRSTY, SICK, HEALTHY, HAPPY, SAD, ANGRY, NERVOUS, READY
+)  # fmt: skip
+NATIVES = (
+    ME, HE, SHE, WE, THEY, the(TEACHER), the(WOMAN, OLD), the(MAN, YOUNG), the(GIRL), the(DOCTOR),
+)  # fmt: skip
+TOWNS = (
+    *CITIES, ("Frankfurt", "Frankfurt"), ("Stuttgart", "Stuttgart"), ("Salzburg", "Salzburg"),
+    ("Rome", "Rom"), ("Paris", "Paris"), ("London", "London"),
+)  # fmt: skip
+HOMES = (
+    *TOWNS, ("Germany", "Deutschland"), ("Austria", "Österreich"), ("England", "England"), ("France", "Frankreich"),
+    ("Italy", "Italien"), ("Spain", "Spanien"), ("Poland", "Polen"),
+)  # fmt: skip
+TONGUES = (
+    ("English", "Englisch"), ("German", "Deutsch"), ("French", "Französisch"), ("Italian", "Italienisch"),
+    ("Spanish", "Spanisch"), ("Polish", "Polnisch"), ("Turkish", "Türkisch"), ("Russian", "Russisch"),
+)  # fmt: skip
+LINES = described((TRAIN, BUS), (FIRST_ONE, NEXT_ONE, LAST_ONE))
+MEN = ("Peter", "Paul", "Thomas", "Martin", "Max", "Felix", "Jonas", "David")
+WOMEN = ("Anna", "Maria", "Julia", "Laura", "Sarah", "Eva", "Lisa", "Clara")
+SURNAMES = (
+    "Weber", "Wagner", "Becker", "Schulz", "Hoffmann", "Koch", "Richter", "Klein", "Wolf", "Neumann"
+)  # fmt: skip
+INTRODUCED = (
+    *product(((ME, MY),), MEN + WOMEN), *product(((ME, MY),), map(" ".join, product(MEN + WOMEN, SURNAMES))),
+    *product(((HE, HIS),), MEN), *product(((SHE, HER),), WOMEN)
+)  # fmt: skip
+CALLED = (
+    *((name, name) for name in MEN + WOMEN),
+    *((f"Mr. {name}", f"Herr/Mr {name}/{name}") for name in SURNAMES),
+    *((f"Mrs. {name}", f"Frau/Mrs {name}/{name}") for name in SURNAMES),
+)
+GREETINGS = (
+    ("hello", "hallo/hello"), ("good morning", "guten/good Morgen/morning"),
+    ("good evening", "guten/good Abend/evening"),
+    ("good night", "gute/good Nacht/night"), ("goodbye", "auf/goodbye Wiedersehen/goodbye"),
+    ("thank/thank you/thank", "danke/thank"),
+)  # fmt: skip
+RELATIVES = (*ADULTS, GRANDMOTHER, GRANDFATHER, *CHILDREN, FRIEND, NEIGHBOR)
+FEW = tuple(numeral(number) for number in range(2, 6))
+NEARBY = (None, NEAREST)
+DEGREES = (("", ""), ("very", "sehr"), ("too", "zu"), ("not", "nicht"))
+SOON = (("tomorrow", "morgen"), ("this evening", "heute Abend"), ("next week", "nächste Woche"))
+ASKING_THE_TIME = (("when", "wann"), ("what time", "um wie viel Uhr"))

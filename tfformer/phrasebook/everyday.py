@@ -1,0 +1,445 @@
+"""Rules for everyday life: doing now, requests, habits, states, introductions, asking the way.
+
+The comment above each rule is one pair that it writes. Most of them are in the present tense.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tfformer.phrasebook.grammar import serving
+from tfformer.phrasebook.lexicon import (
+    ARRIVE,
+    ASKED_ABOUT,
+    ASKED_WITH_WHY,
+    ASKING_THE_TIME,
+    BE,
+    BE_CALLED,
+    CALLED,
+    CAN,
+    CLOCK_TIMES,
+    CLOTHES,
+    COME,
+    DEGREES,
+    DELIBERATE,
+    DESTINATIONS,
+    EVENTS,
+    FEW,
+    GIVING,
+    GREETINGS,
+    HABITS,
+    HOMES,
+    IN_PROGRESS,
+    INTRODUCED,
+    LEAVE,
+    LINES,
+    LIVE,
+    LUGGAGE,
+    MUST,
+    MY,
+    NATIVES,
+    NEARBY,
+    NEGATED,
+    OWNERS,
+    PAST,
+    PEOPLE_REQUESTS,
+    PERSON_ACTIONS,
+    PRESENT,
+    QUESTION_WORDS,
+    RECEIVERS,
+    RELATIVES,
+    REQUESTS,
+    SERVINGS,
+    SOON,
+    SPEAK,
+    STATES,
+    SUBJECTS,
+    THE,
+    THIS,
+    TICKET,
+    TONGUES,
+    TOWNS,
+    WANT_TO,
+    WILL,
+    WORK,
+    WOULD_LIKE_TO,
+    YOU,
+    YOUR,
+    A,
+    NounPhrase,
+    PrepositionalPhrase,
+    Pronoun,
+    glossed,
+    phrase,
+    the,
+    transitive,
+)
+from tfformer.phrasebook.rules import Sentence, clause, rule
+
+# --- Now and tomorrow -----------------------------------------------------------------------------
+
+
+# "They are waiting for the bus.", "Sie warten auf den Bus."
+@rule("present", 18, transitive(SUBJECTS, IN_PROGRESS, adjectives=False), product((THE, A)))
+@rule("present", 8, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
+def is_doing(subject, action, thing, determiner):
+    verb, thing = clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{subject} {verb:progressive} {thing}.",
+        f"{subject:Nominativ} {verb:Präsens} {thing:deutsch} {verb:Vorsilbe}.",
+    )
+
+
+# "Are you looking for the key?", "Suchen Sie den Schlüssel?"
+@rule("question", 8, transitive(ASKED_ABOUT, IN_PROGRESS, adjectives=False), product((THE, YOUR)))
+@rule("question", 5, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
+def is_it_being_done(subject, action, thing, determiner):
+    verb, thing = clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{verb:am} {subject} {verb:ing} {thing}?",
+        f"{verb:Präsens} {subject:Nominativ} {thing:deutsch} {verb:Vorsilbe}?",
+    )
+
+
+# "She will visit my aunt tomorrow.", "Morgen wird sie meine Tante besuchen."
+@rule("future", 10, transitive(SUBJECTS, DELIBERATE, adjectives=False), product(SOON, (THE,)))
+@rule("future", 6, transitive(SUBJECTS, PERSON_ACTIONS), product(SOON, (None,)))
+def will_do(subject, action, thing, soon, determiner):
+    english, german = soon
+    will, (verb, thing) = WILL.of(subject), clause(subject, action, thing, determiner)
+    return Sentence(
+        f"{subject} {will:present} {verb:base} {thing} {glossed(english, 'soon')}.",
+        f"{glossed(german, 'soon')} {will:Präsens} {subject:Nominativ} {thing:deutsch}"
+        f" {verb:Infinitiv}.",
+    )
+
+
+# --- Requests -------------------------------------------------------------------------------------
+
+
+# "Please close the window.", "Bitte machen Sie das Fenster zu."
+@rule("request", 8, transitive((YOU,), REQUESTS), product((THE, MY, THIS)))
+@rule("request", 2, transitive((YOU,), PEOPLE_REQUESTS), ((None,),))
+def please(you, action, thing, determiner):
+    verb, thing = clause(you, action, thing, determiner)
+    return Sentence(
+        f"please {verb:base} {thing}.",
+        f"bitte/please {verb:Präsens} Sie/{verb.verb} {thing:deutsch} {verb:Vorsilbe}.",
+    )
+
+
+# "Could you call my aunt, please?", "Könnten Sie bitte meine Tante anrufen?"
+@rule("request", 8, transitive((YOU,), REQUESTS), product((THE, MY, THIS)))
+@rule("request", 2, transitive((YOU,), PEOPLE_REQUESTS), ((None,),))
+def could_you(you, action, thing, determiner):
+    verb, thing = clause(you, action, thing, determiner)
+    is_light = isinstance(thing.phrase, Pronoun) and not action.german_preposition
+    order = (
+        (f"{thing:deutsch}", "bitte/please") if is_light else ("bitte/please", f"{thing:deutsch}")
+    )
+    return Sentence(
+        f"could you {verb:base} {thing}, please?",
+        f"könnten/could Sie/you {' '.join(order)} {verb:Infinitiv}?",
+    )
+
+
+# "Please give me the new book.", "Bitte geben Sie mir das neue Buch."
+@rule(
+    "request",
+    6,
+    (
+        (action, receiver, thing)
+        for action in GIVING
+        for receiver, thing in product(RECEIVERS, action.objects)
+        if receiver is not YOU
+    ),
+    product((THE, MY)),
+)
+def please_give(action, receiver, thing, determiner):
+    verb, thing = action.verb.of(YOU), thing.determined(determiner)
+    return Sentence(
+        f"please {verb:base} {receiver:object} {thing}.",
+        f"bitte/please {verb:Präsens} Sie/{verb.verb} {receiver:Dativ} {thing:Akkusativ}.",
+    )
+
+
+# "Two cups of tea, please.", "Zwei Tassen Tee, bitte."
+@rule("restaurant", 3, ((*portion, number) for number, portion in product((A, *FEW), SERVINGS)))
+def please_order(vessel, content, number):
+    english, german = serving(vessel, content, number)
+    return Sentence(f"{english}, please.", f"{german}, bitte/please.")
+
+
+# "A ticket to Vienna, please.", "Eine Fahrkarte nach Wien, bitte."
+@rule(
+    "travel", 5, product((A, *FEW), TOWNS), (("", ""), ("I would like", "ich/I möchte/would_like"))
+)
+def ticket(number, town, english_wish, german_wish):
+    english_town, german_town = town
+    tickets = NounPhrase(TICKET, determiner=number, plural=number is not A)
+    wish = english_wish.replace("would like", "would/would_like like/would_like")
+    return Sentence(
+        f"{wish} {tickets} to {english_town}, please.",
+        f"{german_wish} {tickets:Akkusativ} nach/to {german_town}/{english_town}, bitte/please.",
+    )
+
+
+# --- Habits, abilities, states --------------------------------------------------------------------
+
+
+def habits(subjects: tuple) -> tuple:
+    """Who does what, and how or when."""
+    return tuple((subject, *habit) for subject, habit in product(subjects, HABITS))
+
+
+# "My sister works at home.", "Meine Schwester arbeitet zu Hause."
+@rule("habit", 12, habits(SUBJECTS), product((PRESENT, PAST)))
+def habit(subject, verb, adverb, tense):
+    english, german = tense
+    english_adverb, german_adverb, _ = adverb
+    verb = verb.of(subject)
+    return Sentence(
+        f"{subject} {verb:{english}} {glossed(english_adverb, 'adverb')}.",
+        f"{subject:Nominativ} {verb:{german}} {glossed(german_adverb, 'adverb')}.",
+    )
+
+
+# "He doesn't sleep well.", "Er schläft nicht gut."
+@rule("habit", 7, habits(SUBJECTS), product(NEGATED))
+def no_habit(subject, verb, adverb, tense):
+    english, german = tense
+    english_adverb, german_adverb, follows_not = adverb
+    verb, how = verb.of(subject), glossed(german_adverb, "adverb")
+    order = f"nicht/not {how}" if follows_not else f"{how} nicht/not"
+    return Sentence(
+        f"{subject} {verb:{english}} {verb:base} {glossed(english_adverb, 'adverb')}.",
+        f"{subject:Nominativ} {verb:{german}} {order}.",
+    )
+
+
+# "We want to stay here.", "Wir wollen hier bleiben."
+@rule("habit", 10, habits(SUBJECTS), product((CAN, MUST, WANT_TO, WOULD_LIKE_TO)))
+def wants_to(subject, verb, adverb, modal_verb):
+    english_adverb, german_adverb, _ = adverb
+    modal, verb = modal_verb.of(subject), verb.of(subject)
+    return Sentence(
+        f"{subject} {modal:present} {verb:base} {glossed(english_adverb, 'adverb')}.",
+        f"{subject:Nominativ} {modal:Präsens} {glossed(german_adverb, 'adverb')} {verb:Infinitiv}.",
+    )
+
+
+# "Do you work here?", "Arbeiten Sie hier?"
+@rule("question", 7, habits(ASKED_ABOUT))
+def is_it_a_habit(subject, verb, adverb):
+    english_adverb, german_adverb, _ = adverb
+    verb = verb.of(subject)
+    return Sentence(
+        f"{verb:do} {subject} {verb:base} {glossed(english_adverb, 'adverb')}?",
+        f"{verb:Präsens} {subject:Nominativ} {glossed(german_adverb, 'adverb')}?",
+    )
+
+
+# "Where does your brother work?", "Wo arbeitet Ihr Bruder?"
+@rule("question", 12, product(ASKED_ABOUT, ASKED_WITH_WHY), product(QUESTION_WORDS))
+def where_when_and_why(subject, verb, question_word):
+    english, german = question_word
+    verb = verb.of(subject)
+    return Sentence(
+        f"{english} {verb:do} {subject} {verb:base}?",
+        f"{german}/{english} {verb:Präsens} {subject:Nominativ} {verb:Vorsilbe}?",
+    )
+
+
+# "I am very tired.", "Ich bin sehr müde."
+@rule("state", 14, product(SUBJECTS, STATES), product((PRESENT, PAST), DEGREES))
+def state(subject, quality, tense, degree):
+    (english, german), (too, zu) = tense, degree
+    be = BE.of(subject)
+    return Sentence(
+        f"{subject} {be:{english}} {too} {quality}.",
+        f"{subject:Nominativ} {be:{german}} {glossed(zu, too)} {quality:Prädikat}.",
+    )
+
+
+# "Are you hungry?", "Sind Sie hungrig?"
+@rule("question", 5, product(ASKED_ABOUT, STATES))
+def is_he(subject, quality):
+    be = BE.of(subject)
+    return Sentence(
+        f"{be:present} {subject} {quality}?",
+        f"{be:Präsens} {subject:Nominativ} {quality:Prädikat}?",
+    )
+
+
+# --- Languages and homes --------------------------------------------------------------------------
+
+
+# "He speaks a little French.", "Er spricht ein wenig Französisch."
+@rule("language", 8, product(SUBJECTS, TONGUES), (("", ""), ("a little", "ein wenig")))
+def speaks(subject, tongue, english_degree, german_degree):
+    english, german = tongue
+    verb = SPEAK.of(subject)
+    return Sentence(
+        f"{subject} {verb:present} {glossed(english_degree, 'little')} {english}.",
+        f"{subject:Nominativ} {verb:Präsens} {glossed(german_degree, 'little')}"
+        f" {german}/{english}.",
+    )
+
+
+# "I don't speak Polish.", "Ich spreche kein Polnisch."
+@rule("language", 4, product(SUBJECTS, TONGUES))
+def does_not_speak(subject, tongue):
+    english, german = tongue
+    verb = SPEAK.of(subject)
+    return Sentence(
+        f"{subject} {verb:don't} {verb:base} {english}.",
+        f"{subject:Nominativ} {verb:Präsens} kein/not {german}/{english}.",
+    )
+
+
+# "Do you speak English?", "Sprechen Sie Englisch?"
+@rule("question", 3, product(ASKED_ABOUT, TONGUES))
+def does_he_speak(subject, tongue):
+    english, german = tongue
+    verb = SPEAK.of(subject)
+    return Sentence(
+        f"{verb:do} {subject} {verb:base} {english}?",
+        f"{verb:Präsens} {subject:Nominativ} {german}/{english}?",
+    )
+
+
+# "We are from Spain.", "Wir kommen aus Spanien."
+@rule("home", 8, product(NATIVES, HOMES), product((BE, COME)))
+def is_from(subject, home, english_verb):
+    english, german = home
+    verb, come = english_verb.of(subject), COME.of(subject)
+    return Sentence(
+        f"{subject} {verb:present} from {english}.",
+        f"{subject:Nominativ} {come:Präsens}+be aus/from {german}/{english}.",
+    )
+
+
+# "I live in Munich.", "Ich wohne in München."
+@rule("home", 8, product(NATIVES, (LIVE, WORK), HOMES))
+def lives_there(subject, verb, home):
+    english, german = home
+    verb = verb.of(subject)
+    return Sentence(
+        f"{subject} {verb:present} in {english}.",
+        f"{subject:Nominativ} {verb:Präsens} in {german}/{english}.",
+    )
+
+
+# --- Introductions --------------------------------------------------------------------------------
+
+
+# "My name is Anna.", "Ich heiße Anna."
+@rule("introduction", 4, INTRODUCED, (("name",), ("be",)))
+def is_called(person, name, by):
+    pronoun, owner = person
+    called, be = BE_CALLED.of(pronoun), BE.of(pronoun)
+    if by == "name":
+        english, german = f"{owner}/{pronoun} name/be is/be", f"{called:Präsens}"
+    else:
+        english, german = f"{pronoun} {be:present}", f"{be:Präsens}"
+    return Sentence(f"{english} {name}.", f"{pronoun:Nominativ} {german} {name}.")
+
+
+# "Good morning, Mrs. Weber.", "Guten Morgen, Frau Weber."
+@rule("introduction", 8, product(GREETINGS, CALLED))
+def greeting(greeting, called):
+    (english, german), (name, german_name) = greeting, called
+    return Sentence(f"{english}, {name}.", f"{german}, {german_name}.")
+
+
+# "This is my brother.", "Das ist mein Bruder."
+@rule("introduction", 2, product(OWNERS, RELATIVES))
+def this_is(owner, noun):
+    relative = phrase(owner, noun)
+    return Sentence(f"this is {relative}.", f"das/this ist/is {relative:Nominativ}.")
+
+
+# "How is your mother?", "Wie geht es Ihrer Mutter?"
+@rule("introduction", 2, product(OWNERS[1:], RELATIVES))
+def how_is(owner, noun):
+    relative = phrase(owner, noun)
+    return Sentence(f"how is {relative}?", f"wie/how geht/is es/is {relative:Dativ}?")
+
+
+# "How old is his daughter?", "Wie alt ist seine Tochter?"
+@rule("introduction", 2, product(OWNERS[1:], RELATIVES))
+def how_old(owner, noun):
+    relative = phrase(owner, noun)
+    return Sentence(f"how old is {relative}?", f"wie/how alt/old ist/is {relative:Nominativ}?")
+
+
+# --- Finding the way and the time -----------------------------------------------------------------
+
+
+# "Where is the nearest pharmacy?", "Wo ist die nächste Apotheke?"
+@rule("direction", 1, ((the(place, which),) for place, which in product(DESTINATIONS, NEARBY)))
+@rule("direction", 6, ((thing,) for thing in CLOTHES + LUGGAGE), product((THE, MY, YOUR)))
+def where_is(thing, determiner=None):
+    thing = thing.determined(determiner)
+    be = BE.of(thing)
+    return Sentence(
+        f"where {be:present} {thing}?",
+        f"wo/where {be:Präsens} {thing:Nominativ}?",
+    )
+
+
+# "How far is it from the hotel to the beach?", "Wie weit ist es vom Hotel zum Strand?"
+@rule(
+    "direction",
+    4,
+    ((start, goal) for start, goal in product(DESTINATIONS, DESTINATIONS) if start is not goal),
+)
+def how_far(start, goal):
+    start = PrepositionalPhrase("from", "von", "Dativ", the(start))
+    goal = PrepositionalPhrase("to", "zu", "Dativ", the(goal))
+    return Sentence(
+        f"how far is it {start} {goal}?",
+        f"wie/how weit/far ist/is es/it {start:deutsch} {goal:deutsch}?",
+    )
+
+
+# "When does the train to Munich arrive?", "Wann kommt der Zug nach München an?"
+@rule("travel", 10, product(LINES, (ARRIVE, LEAVE), TOWNS), product(ASKING_THE_TIME))
+def when_does(line, verb, town, asking):
+    (english, german), (english_town, german_town) = asking, town
+    line, verb = line.determined(THE), verb.of(line)
+    return Sentence(
+        f"{glossed(english, 'when')} {verb:do} {line} to {english_town} {verb:base}?",
+        f"{glossed(german, 'when')} {verb:Präsens} {line:Nominativ} nach/to"
+        f" {german_town}/{english_town} {verb:Vorsilbe}?",
+    )
+
+
+# "When does the museum open?", "Wann macht das Museum auf?"
+@rule("travel", 4, EVENTS, product(ASKING_THE_TIME))
+def when_is_it(subject, verb, asking):
+    english, german = asking
+    verb = verb.of(subject)
+    return Sentence(
+        f"{glossed(english, 'when')} {verb:do} {subject} {verb:base}?",
+        f"{glossed(german, 'when')} {verb:Präsens} {subject:Nominativ} {verb:Vorsilbe}?",
+    )
+
+
+# "The train to Munich leaves at half past two.", "Der Zug nach München fährt um halb drei ab."
+@rule("travel", 10, product(LINES, (ARRIVE, LEAVE), TOWNS, CLOCK_TIMES))
+def timetable(line, verb, town, time):
+    (english_town, german_town), (_, english, german) = town, time
+    line, verb = line.determined(THE), verb.of(line)
+    return Sentence(
+        f"{line} to {english_town} {verb:present} at {english}.",
+        f"{line:Nominativ} nach/to {german_town}/{english_town} {verb:Präsens} um/at {german}"
+        f" {verb:Vorsilbe}.",
+    )
+
+
+# "It is half past two.", "Es ist halb drei."
+@rule("time", 2, ((time,) for time in CLOCK_TIMES), (("is", "ist"), ("was", "war")))
+def clock(time, english_be, german_be):
+    _, english, german = time
+    return Sentence(f"it {english_be}/be {english}.", f"es/it {german_be}/be {german}.")
