@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """How well a phrasebook run's cross-attention aligns words: scripts/alignments.py RUN
 
-Aligns 50 held-out sentences with their known translations by each decoder layer and prints the alignment error rate
-against the grammar's own alignment. The last line is JSON.
+Aligns 50 held-out sentences with their known translations by each decoder layer and prints the
+alignment error rate against the grammar's own alignment. The last line is JSON.
 """
 
 import json
@@ -13,22 +13,23 @@ from tfformer.cli.verbs import import_tensorflow
 import_tensorflow()
 
 from tfformer import Translator, phrasebook  # noqa: E402
-from tfformer.explain.alignment import alignment_error_rate, alignments, pharaoh  # noqa: E402
+from tfformer.explain.alignment import alignments, error_rate_of_layers, pharaoh  # noqa: E402
 
 SENTENCES = 50
 
 
 def main(run: str) -> None:
+    """Print the error rates of a run."""
     translator, pairs = Translator.load(run), phrasebook.pairs("test")[:SENTENCES]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    known, rates = [pair.alignment for pair in pairs], {}
-    for layer in range(1, len(translator.model.decoder.layers) + 1):
-        found = alignments(translator, sources, targets, layer)
-        rates[layer] = round(alignment_error_rate(found, known), 4)
-        print(f"decoder layer {layer}: alignment error rate {rates[layer]:.1%}")
-    found = alignments(translator, sources[:1], targets[:1])
-    print(f"{sources[0]}\n{targets[0]}\n{pharaoh(found[0])}   (the grammar: {pharaoh(known[0])})")
-    print(json.dumps({"sentences": len(pairs), "alignment_error_rate": rates}))
+    known = [pair.alignment for pair in pairs]
+    rates = error_rate_of_layers(translator, sources, targets, known)
+    for layer, rate in rates.items():
+        print(f"decoder layer {layer}: alignment error rate {rate:.1%}")
+    [found] = alignments(translator, sources[:1], targets[:1])
+    print(f"{sources[0]}\n{targets[0]}\n{pharaoh(found)}   (the grammar: {pharaoh(known[0])})")
+    rounded = {layer: round(rate, 4) for layer, rate in rates.items()}
+    print(json.dumps({"sentences": len(pairs), "alignment_error_rate": rounded}))
 
 
 if __name__ == "__main__":

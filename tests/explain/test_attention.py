@@ -1,9 +1,8 @@
-"""Attention maps, their words and the search for a head of coreference against NumPy and hand-made examples."""
+"""Attention maps and their words against NumPy and hand-made examples."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.made_up_attention import made_up
 from support.numpy_layers import numpy_attention, numpy_embedding, numpy_normalization
 
 import tfformer
@@ -17,14 +16,10 @@ from tfformer.explain.attention import (
     attentions,
     decoder_weights,
     encoder_weights,
-    find_coreference_head,
-    head_scores,
-    print_head_scores,
 )
 from tfformer.inference.translator import Translator
 from tfformer.model.masks import padding_mask
 from tfformer.model.transformer import Transformer
-from tfformer.phrasebook.grammar import Pair
 from tfformer.run_directory import Tokenizers
 
 SENTENCES = [
@@ -218,92 +213,3 @@ def test_unknown_characters_belong_to_their_word(translator):
         "dog.",
         "</s>",
     )
-
-
-# --- Coreference ----------------------------------------------------------------------------------------------------
-
-
-def pair(antecedent: int, distractor: int) -> Pair:
-    return Pair(
-        "a cat saw a dog because it slept",
-        "x",
-        "coreference",
-        "",
-        (),
-        antecedent,
-        distractor,
-        (6, 0),
-    )
-
-
-def test_head_scores_of_made_up_heads():
-    pairs, words = (
-        [pair(1, 4), pair(1, 4), pair(4, 1)],
-        ("a", "cat", "saw", "a", "dog", "because", "it", "slept"),
-    )
-    resolves, first, neither = 0, 1, 2
-    maps = []
-    for one in pairs:
-        weights = np.zeros((1, 3, 8, 8), np.float32)
-        weights[0, resolves, 6, [one.antecedent, one.distractor]] = 0.75, 0.25
-        weights[0, first, 6, [1, 2]] = 0.5
-        weights[0, neither, 6, 6] = 1.0
-        maps.append(AttentionMaps("encoder", words, words, weights))
-    scores = head_scores(maps, [6, 6, 6], pairs)
-    assert [(score.kind, score.layer, score.head) for score in scores] == [
-        ("encoder", 1, n) for n in (1, 2, 3)
-    ]
-    assert scores[resolves][3:] == pytest.approx((0.75, 0.25, 1, 1, 1))
-    assert scores[resolves].balanced == 1
-    assert scores[first][3:] == pytest.approx((1 / 3, 1 / 6, 2 / 3, 1, 0))
-    assert scores[first].balanced == 0.5
-    assert scores[neither][3:] == (0, 0, 0, 0, 0)
-
-
-def test_scores_without_one_of_the_orders_say_so():
-    (score, _) = head_scores([made_up("1 2 3 4 5 6 it", "1 2 3 4 5")], [6], [pair(1, 4)])
-    assert np.isnan(score.second)
-    assert score.balanced == score.first == score.accuracy
-
-
-def test_find_coreference_head_reads_the_pronouns_of_both_sides(translator):
-    source, target = (
-        "The cat saw the dog because it was big.",
-        "Die Katze sah den Hund, weil sie alt war.",
-    )
-    one = Pair(source, target, "coreference", "", (), 1, 4, (6, 6))
-    scores = find_coreference_head(
-        translator, [one, Pair("The dog.", "Der Hund.", "statement", "", ())]
-    )
-    assert len(scores) == 2 * 2 + 3 * 2
-    assert [score.balanced for score in scores] == sorted(
-        (score.balanced for score in scores), reverse=True
-    )
-    found = attention(translator, source, target)
-    for score in scores:
-        words = getattr(found, score.kind).words()
-        assert words.rows[6] == {"encoder": "it", "cross": "sie"}[score.kind]
-        cat, dog = words.weights[score.layer - 1, score.head - 1, 6, [1, 4]]
-        assert (score.antecedent, score.distractor, score.accuracy) == (cat, dog, float(cat > dog))
-
-
-def test_find_coreference_head_needs_coreference(translator):
-    with pytest.raises(ValueError, match="none of the pairs is a coreference sentence"):
-        find_coreference_head(translator, [Pair("The dog.", "Der Hund.", "statement", "", ())])
-
-
-def test_the_table_has_a_line_a_head(capsys):
-    print_head_scores([attention_maps.HeadScore("cross", 2, 11, 0.6071, 0.0322, 0.663, 1.0, 0.25)])
-    title, line = capsys.readouterr().out.splitlines()
-    assert line.split() == [
-        "cross",
-        "2",
-        "11",
-        "0.607",
-        "0.032",
-        "66.3%",
-        "100.0%",
-        "25.0%",
-        "62.5%",
-    ]
-    assert len(title) == len(line)

@@ -109,7 +109,7 @@ HAND_WRITTEN = {
     "Three cups of coffee, please.": "Drei Tassen Kaffee, bitte.",
     "I would like two tickets to Vienna, please.": "Ich möchte zwei Fahrkarten nach Wien, bitte.",
     "Every day my brother takes the bus.": "Jeden Tag nimmt mein Bruder den Bus.",
-    "My sister works at home.": "Meine Schwester arbeitet zu Hause.",
+    "Her sister works at home.": "Ihre Schwester arbeitet zu Hause.",
     "He doesn't sleep well.": "Er schläft nicht gut.",
     "They don't work today.": "Sie arbeiten heute nicht.",
     "She wants to stay here.": "Sie will hier bleiben.",

@@ -1,4 +1,4 @@
-"""Which source word each word of a translation comes from, read off the cross-attention. Knows no picture and no file.
+"""Which source word each word of a translation comes from, read off the cross-attention.
 
 Words are what stands between spaces, counted from 0.
 """
@@ -16,37 +16,77 @@ Alignment = tuple[tuple[int, int], ...]  # (source word, target word), in order
 def alignments(
     translator: Translator, sources: Sequence[str], targets: Sequence[str], layer: int | None = None
 ) -> list[Alignment]:
-    """The alignment of each pair; nothing is aligned where a side is blank.
+    """Align the words of each pair by the cross-attention of one decoder layer.
 
-    The weights are the mean of the heads of one decoder layer, by default the last but one (Garg et al. 2019, "Jointly
-    Learning to Align and Translate with Transformer Models"). A target word is aligned to the source word that it looks
-    at most while it is written, to none where that is the end token; a source word to the target word that looks at it
-    most; both directions together, as in Och and Ney 2003. Words beyond what the model takes are not aligned.
+    The weights are the mean of the layer's heads (Garg et al. 2019, "Jointly Learning to Align and
+    Translate with Transformer Models"). A target word is aligned to the source word that it looks
+    at most while it is written, or to none if that is the end token; a source word to the target
+    word that looks at it most; both directions together (Och and Ney 2003).
+
+    Args:
+        translator: A trained run.
+        sources: The source sentences.
+        targets: A translation of each source.
+        layer: The decoder layer, from 1; by default the last but one.
+
+    Returns:
+        The links of each pair, source word and target word. There are none if a side is blank, and
+        none for words beyond the length that the model takes.
+
+    Raises:
+        ValueError: The decoder has no such layer.
     """
-    layers = len(translator.model.decoder.layers)
-    layer = max(1, layers - 1) if layer is None else layer
-    if layer not in range(1, layers + 1):
-        raise ValueError(f"layer={layer} does not exist; the decoder has the layers 1 to {layers}")
-    source_ids, target_ids = (
-        translator.tokenizers.source.encode(sources),
-        translator.tokenizers.target.encode(targets),
-    )
+    layer = checked_layer(translator, layer)
+    source_ids = translator.tokenizers.source.encode(sources)
+    target_ids = translator.tokenizers.target.encode(targets)
     both = [n for n in range(len(sources)) if source_ids[n] and target_ids[n]]
     order = sorted(both, key=lambda n: len(source_ids[n]))
-    found = [()] * len(sources)
+    found: list[Alignment] = [()] * len(sources)
     maps = each_attention(translator, [sources[n] for n in order], [targets[n] for n in order])
     for n, attention in zip(order, maps, strict=True):
-        found[n] = _strongest(attention.cross.words(), layer)
+        found[n] = strongest(attention.cross.words(), layer)
     return found
 
 
+def checked_layer(translator: Translator, layer: int | None) -> int:
+    """The decoder layer to read: by default the last but one, or the only one."""
+    layers = len(translator.model.decoder.layers)
+    if layer is None:
+        return max(1, layers - 1)
+    if layer not in range(1, layers + 1):
+        raise ValueError(f"layer={layer} does not exist; the decoder has the layers 1 to {layers}")
+    return layer
+
+
 def pharaoh(alignment: Alignment) -> str:
-    """The usual format: "0-0 1-2", source word and target word."""
+    """Return an alignment in the usual format, source word and target word.
+
+    Example:
+        >>> pharaoh(((0, 0), (1, 2)))
+        '0-0 1-2'
+    """
     return " ".join(f"{source}-{target}" for source, target in alignment)
 
 
 def alignment_error_rate(found: Sequence[Alignment], known: Sequence[Alignment]) -> float:
-    """1 - 2 |A and S| / (|A| + |S|) over all sentences: Och and Ney 2003, where every known link is a sure one."""
+    """Return 1 - 2 |A and S| / (|A| + |S|) over all sentences (Och and Ney 2003).
+
+    Every known link counts as a sure one.
+
+    Args:
+        found: The links A of each sentence.
+        known: The right links S of each sentence.
+
+    Returns:
+        0 if all links are right, 1 if none is.
+
+    Raises:
+        ValueError: There is no link at all.
+
+    Example:
+        >>> alignment_error_rate([((0, 0), (1, 1))], [((0, 0), (1, 2))])
+        0.5
+    """
     pairs = [(set(a), set(s)) for a, s in zip(found, known, strict=True)]
     total = sum(len(a) + len(s) for a, s in pairs)
     if not total:
@@ -56,17 +96,37 @@ def alignment_error_rate(found: Sequence[Alignment], known: Sequence[Alignment])
     return 1 - 2 * sum(len(a & s) for a, s in pairs) / total
 
 
-def _strongest(maps: AttentionMaps, layer: int) -> Alignment:
-    weights = maps.weights[layer - 1].mean(axis=0)[
-        :-1
-    ]  # from each target word to each source word and the end token
+def error_rate_of_layers(
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    known: Sequence[Alignment],
+) -> dict[int, float]:
+    """Return the alignment error rate of each decoder layer.
+
+    Args:
+        translator: A trained run.
+        sources: The source sentences.
+        targets: A translation of each source.
+        known: The right links of each pair.
+
+    Returns:
+        The error rate by layer, from 1.
+    """
+    layers = range(1, len(translator.model.decoder.layers) + 1)
+    return {
+        layer: alignment_error_rate(alignments(translator, sources, targets, layer), known)
+        for layer in layers
+    }
+
+
+def strongest(maps: AttentionMaps, layer: int) -> Alignment:
+    """The links of one pair: the strongest weight of each target word and of each source word."""
+    rows = maps.weights[layer - 1].mean(axis=0)  # (T, S), the end tokens last
+    weights = rows[:-1]
     end = weights.shape[1] - 1
-    from_targets = {
-        (int(source), target)
-        for target, source in enumerate(weights.argmax(axis=1))
-        if source != end
-    }
-    from_sources = {
-        (source, int(target)) for source, target in enumerate(weights[:, :end].argmax(axis=0))
-    }
+    best_sources = weights.argmax(axis=1)
+    best_targets = weights[:, :end].argmax(axis=0)
+    from_targets = {(int(i), j) for j, i in enumerate(best_sources) if i != end}
+    from_sources = {(i, int(j)) for i, j in enumerate(best_targets)}
     return tuple(sorted(from_targets | from_sources))

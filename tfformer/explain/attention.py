@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -20,9 +20,6 @@ from tfformer.inference.translator import CutSentences, Translator, encode_cut
 from tfformer.model.masks import look_ahead_mask, padding_mask
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
-
-if TYPE_CHECKING:
-    from tfformer.phrasebook import Pair
 
 START, END = "<s>", "</s>"
 WORD_START = "▁"  # SentencePiece's mark for the space before a word
@@ -202,88 +199,3 @@ def _first_pieces(words: Sequence[list[str]]) -> list[int]:
 
 def _texts(words: Sequence[list[str]]) -> tuple[str, ...]:
     return tuple("".join(word).replace(WORD_START, " ").strip() for word in words)
-
-
-# --- Which head resolves "it"? --------------------------------------------------------------------------------------
-
-
-class HeadScore(NamedTuple):
-    """How one head treats a pronoun, over many sentences with a right and a wrong noun for it.
-
-    A head that looks at the first noun whatever the sentence says has an accuracy of 1 where that is the right one and
-    of 0 where it is not; only the mean of the two tells that it resolves nothing.
-    """
-
-    kind: str  # "encoder": from the source pronoun; "cross": from the target position that writes the pronoun
-    layer: int
-    head: int
-    antecedent: float  # mean weight on the noun that the pronoun stands for
-    distractor: float  # mean weight on the other noun
-    accuracy: float  # share of the sentences in which the antecedent gets more than the distractor
-    first: (
-        float  # the accuracy where the antecedent is the first of the two nouns; nan if it never is
-    )
-    second: float  # the accuracy where it is the second
-
-    @property
-    def balanced(self) -> float:
-        """The mean of `first` and `second`: 0.5 for a head that knows the order of the nouns and nothing else."""
-        return float(np.nanmean([self.first, self.second]))
-
-
-def find_coreference_head(translator: Translator, pairs: Sequence[Pair]) -> list[HeadScore]:
-    """Measure every encoder and cross-attention head on the coreference sentences among `pairs`, best balance first.
-
-    The decoder reads the reference, so that the place of its pronoun is known. The best of many heads looks better
-    than it is on the sentences that chose it: find the head on "valid" and report it on "test".
-    """
-    pairs = [pair for pair in pairs if pair.pronoun is not None]
-    if not pairs:
-        raise ValueError(
-            "none of the pairs is a coreference sentence; give phrasebook.pairs('test') or ('valid')"
-        )
-    found = attentions(translator, [pair.source for pair in pairs], [pair.target for pair in pairs])
-    scores = [
-        *head_scores(
-            [one.encoder.words() for one in found], [pair.pronoun[0] for pair in pairs], pairs
-        ),
-        *head_scores(
-            [one.cross.words() for one in found], [pair.pronoun[1] for pair in pairs], pairs
-        ),
-    ]
-    return sorted(scores, key=lambda score: (-score.balanced, -score.antecedent))
-
-
-def head_scores(
-    maps: Sequence[AttentionMaps], rows: Sequence[int], pairs: Sequence[Pair]
-) -> list[HeadScore]:
-    """The scores of each head: a map from word to word, the pronoun's row and the nouns' columns for each sentence."""
-    antecedent = np.stack(
-        [m.weights[:, :, row, p.antecedent] for m, row, p in zip(maps, rows, pairs, strict=True)]
-    )
-    distractor = np.stack(
-        [m.weights[:, :, row, p.distractor] for m, row, p in zip(maps, rows, pairs, strict=True)]
-    )
-    right = antecedent > distractor
-    comes_first = np.array([pair.antecedent < pair.distractor for pair in pairs])
-    groups = (antecedent, distractor, right, right[comes_first], right[~comes_first])
-    means = np.stack([_mean_over_sentences(group) for group in groups], axis=-1)
-    return [
-        HeadScore(maps[0].kind, layer + 1, head + 1, *means[layer, head].tolist())
-        for layer, head in np.ndindex(right.shape[1:])
-    ]
-
-
-def _mean_over_sentences(values: np.ndarray) -> np.ndarray:
-    """(sentences, L, H) -> (L, H); nan where there are no sentences."""
-    return values.mean(axis=0) if len(values) else np.full(values.shape[1:], np.nan)
-
-
-def print_head_scores(scores: Sequence[HeadScore]) -> None:
-    """Print the scores as a table, in the order in which they are given."""
-    print("kind     layer  head  antecedent  distractor  accuracy  if first  if second  balanced")
-    for score in scores:
-        print(
-            f"{score.kind:<9}{score.layer:>5}{score.head:>6}{score.antecedent:>12.3f}{score.distractor:>12.3f}"
-            f"{score.accuracy:>10.1%}{score.first:>10.1%}{score.second:>11.1%}{score.balanced:>10.1%}"
-        )

@@ -8,11 +8,13 @@ it looks from the pronoun more at the right noun phrase than at the other one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tfformer.explain.attention import AttentionMaps, each_attention
+from tfformer.explain.attention import Attention, AttentionMaps, attention, each_attention
+from tfformer.explain.attention_pictures import draw_word
 from tfformer.inference.translator import Translator
 
 if TYPE_CHECKING:
@@ -42,16 +44,14 @@ class HeadScore(NamedTuple):
     one and of 0 where it is not. Only the mean of the two tells that it resolves nothing.
 
     Attributes:
-        kind: "encoder": from "it" to English words; "decoder": from the German pronoun, once it is
-            written, to the German words before it; "cross": from the position that writes the
-            German pronoun to English words.
+        kind: "encoder": from "it" to English words; "cross": from the position that writes the
+            German pronoun to English words; "decoder": from there to the German words before it.
         layer: The layer, from 1.
         head: The head, from 1.
         antecedent: Mean weight on the right noun phrase, its words summed.
         distractor: Mean weight on the other one.
-        accuracy: Share of the sentences in which the right one gets more.
-        first: The accuracy where the right one comes first; nan if it never does.
-        second: The accuracy where it comes second; nan if it never does.
+        first: Share of sentences in which the right one gets more, where it comes first.
+        second: The same share where the right one comes second.
     """
 
     kind: str
@@ -59,19 +59,22 @@ class HeadScore(NamedTuple):
     head: int
     antecedent: float
     distractor: float
-    accuracy: float
     first: float
     second: float
 
     @property
     def balanced(self) -> float:
         """The mean of `first` and `second`: 0.5 for a head that only knows the order."""
-        return float(np.nanmean([self.first, self.second]))
+        return (self.first + self.second) / 2
 
     @property
     def resolution(self) -> float:
-        """The weight on the right noun phrase, times how far the accuracy is above chance."""
-        return self.antecedent * (2 * self.balanced - 1)
+        """The weight on the right noun phrase, times how far `balanced` is above chance.
+
+        From 0 to 1. A head of high accuracy but next to no weight resolves as little as one that
+        always looks at the subject.
+        """
+        return self.antecedent * max(0.0, 2 * self.balanced - 1)
 
 
 def mention(pair: Pair, kind: str) -> Mention:
@@ -82,7 +85,7 @@ def mention(pair: Pair, kind: str) -> Mention:
         kind: "encoder", "decoder" or "cross".
 
     Returns:
-        The words to look from and at. A map of the decoder starts with the start token.
+        The words to look from and at, in `word_maps`; the decoder reads the start token first.
 
     Raises:
         ValueError: The pair has no pronoun.
@@ -94,11 +97,30 @@ def mention(pair: Pair, kind: str) -> Mention:
         return Mention(it, pair.antecedent, pair.distractor)
     if kind == "cross":
         return Mention(pronoun, pair.antecedent, pair.distractor)
-    after_start = [
+    antecedent, distractor = (
         tuple(word + 1 for word in pair.in_target(phrase))
         for phrase in (pair.antecedent, pair.distractor)
-    ]
-    return Mention(pronoun + 1, *after_start)
+    )
+    return Mention(pronoun, antecedent, distractor)
+
+
+def word_maps(attention: Attention, kind: str) -> AttentionMaps:
+    """Return one kind of attention from word to word, target rows named by the word they write.
+
+    The decoder chooses a pronoun at the position that reads the word before it. Named by the word
+    that it writes, as in `Attention.cross`, that row says where the choice comes from.
+
+    Args:
+        attention: The attention of one translation.
+        kind: "encoder", "decoder" or "cross".
+
+    Returns:
+        The maps of every layer and head.
+    """
+    maps = getattr(attention, kind)
+    if kind == "decoder":
+        maps = maps._replace(rows=attention.cross.rows)
+    return maps.words()
 
 
 def find_coreference_head(translator: Translator, pairs: Sequence[Pair]) -> list[HeadScore]:
@@ -125,9 +147,9 @@ def find_coreference_head(translator: Translator, pairs: Sequence[Pair]) -> list
         )
     maps: dict[str, list[AttentionMaps]] = {kind: [] for kind in KINDS}
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    for attention in each_attention(translator, sources, targets):
+    for one in each_attention(translator, sources, targets):
         for kind in KINDS:
-            maps[kind].append(getattr(attention, kind).words())
+            maps[kind].append(word_maps(one, kind))
     scores = [
         score
         for kind in KINDS
@@ -151,22 +173,26 @@ def head_scores(maps: Sequence[AttentionMaps], mentions: Sequence[Mention]) -> l
     distractor = np.stack([_weight(one, m.row, m.distractor) for one, m in both])  # (N, L, H)
     right = antecedent > distractor
     comes_first = np.array([m.antecedent < m.distractor for m in mentions])
-    groups = (antecedent, distractor, right, right[comes_first], right[~comes_first])
-    means = np.stack([_mean_over_sentences(group) for group in groups], axis=-1)  # (L, H, 5)
+    if comes_first.all() or not comes_first.any():
+        raise ValueError(
+            "the antecedent is always the first or always the second noun phrase; give both orders"
+        )
+    columns = (
+        antecedent.mean(axis=0),
+        distractor.mean(axis=0),
+        right[comes_first].mean(axis=0),
+        right[~comes_first].mean(axis=0),
+    )
+    table = np.stack(columns, axis=-1)  # (L, H, 4)
     return [
-        HeadScore(maps[0].kind, layer + 1, head + 1, *means[layer, head].tolist())
-        for layer, head in np.ndindex(right.shape[1:])
+        HeadScore(maps[0].kind, layer + 1, head + 1, *table[layer, head].tolist())
+        for layer, head in np.ndindex(table.shape[:2])
     ]
 
 
 def _weight(maps: AttentionMaps, row: int, words: tuple[int, ...]) -> np.ndarray:
     """What each head gives, from one row, to all words of a noun phrase: (L, H)."""
     return maps.weights[:, :, row, list(words)].sum(axis=-1)
-
-
-def _mean_over_sentences(values: np.ndarray) -> np.ndarray:
-    """(N, L, H) -> (L, H); nan where there are no sentences."""
-    return values.mean(axis=0) if len(values) else np.full(values.shape[1:], np.nan)
 
 
 def pronoun_of(german: str) -> str:
@@ -179,11 +205,51 @@ def pronoun_of(german: str) -> str:
     return " ".join(german.rpartition(", ")[2].split()[1:2])
 
 
-def print_head_scores(scores: Sequence[HeadScore]) -> None:
-    """Print the scores as a table, in the order in which they are given."""
-    print("kind     layer  head  antecedent  distractor  accuracy  if first  if second  balanced")
+def pronoun_accuracy(translations: Sequence[str], pairs: Sequence[Pair]) -> float:
+    """Return the share of translations with the pronoun of the reference.
+
+    Args:
+        translations: The German of a model.
+        pairs: The coreference pairs that it translated.
+
+    Returns:
+        A share from 0 to 1.
+    """
+    both = zip(translations, pairs, strict=True)
+    right = [pronoun_of(german) == pronoun_of(pair.target) for german, pair in both]
+    return sum(right) / len(right)
+
+
+def draw_pronoun(translator: Translator, sentence: str, score: HeadScore, path: str | Path) -> str:
+    """Draw where one head looks from the pronoun of a sentence with "it", to .png or .svg.
+
+    Args:
+        translator: The run that the head belongs to.
+        sentence: An English sentence like those of the family coreference.
+        score: The head.
+        path: The picture to write.
+
+    Returns:
+        The translation, in which the pronoun stands.
+    """
+    [translation] = translator.translate([sentence])
+    maps = word_maps(attention(translator, sentence, translation), score.kind)
+    it, pronoun = sentence.split().index("it"), pronoun_place(translation)
+    draw_word(maps, it if score.kind == "encoder" else pronoun, path, score.layer, score.head)
+    return translation
+
+
+def pronoun_place(german: str) -> int:
+    """The place of the word behind the conjunction, counted from 0."""
+    return len(german.rpartition(", ")[0].split()) + 1
+
+
+def table(scores: Sequence[HeadScore]) -> str:
+    """Return the scores as lines of text, a head a line, in the order in which they are given."""
+    lines = ["kind     layer  head  right noun  other noun  if first  if second  balanced"]
     for score in scores:
-        weights = f"{score.antecedent:>12.3f}{score.distractor:>12.3f}"
-        accuracies = f"{score.accuracy:>10.1%}{score.first:>10.1%}{score.second:>11.1%}"
         place = f"{score.kind:<9}{score.layer:>5}{score.head:>6}"
-        print(f"{place}{weights}{accuracies}{score.balanced:>10.1%}")
+        weights = f"{score.antecedent:>12.1%}{score.distractor:>12.1%}"
+        shares = f"{score.first:>10.1%}{score.second:>11.1%}{score.balanced:>10.1%}"
+        lines.append(f"{place}{weights}{shares}")
+    return "\n".join(lines)

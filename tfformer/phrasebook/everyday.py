@@ -192,8 +192,8 @@ def habits(subjects: tuple) -> tuple:
     return tuple((subject, *habit) for subject, habit in product(subjects, HABITS))
 
 
-# "My sister works at home.", "Meine Schwester arbeitet zu Hause."
-@rule("habit", 12, habits(SUBJECTS), product((PRESENT, PAST)))
+# "Her sister works at home.", "Ihre Schwester arbeitet zu Hause."
+@rule("habit", 18, habits(SUBJECTS), product((PRESENT, PAST)))
 def habit(subject, verb, adverb, tense):
     english, german = tense
     english_adverb, german_adverb, _ = adverb
@@ -205,7 +205,7 @@ def habit(subject, verb, adverb, tense):
 
 
 # "He doesn't sleep well.", "Er schläft nicht gut."
-@rule("habit", 7, habits(SUBJECTS), product(NEGATED))
+@rule("habit", 9, habits(SUBJECTS), product(NEGATED))
 def no_habit(subject, verb, adverb, tense):
     english, german = tense
     english_adverb, german_adverb, follows_not = adverb
@@ -218,7 +218,7 @@ def no_habit(subject, verb, adverb, tense):
 
 
 # "We want to stay here.", "Wir wollen hier bleiben."
-@rule("habit", 10, habits(SUBJECTS), product((CAN, MUST, WANT_TO, WOULD_LIKE_TO)))
+@rule("habit", 8, habits(SUBJECTS), product((CAN, MUST, WANT_TO, WOULD_LIKE_TO)))
 def wants_to(subject, verb, adverb, modal_verb):
     english_adverb, german_adverb, _ = adverb
     modal, verb = modal_verb.of(subject), verb.of(subject)

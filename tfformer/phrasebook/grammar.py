@@ -170,8 +170,10 @@ from tfformer.phrasebook.rules import Sentence, clause, rule
 @rule("statement", 25, transitive(SUBJECTS, PERSON_ACTIONS), product((PRESENT, PAST), (None,)))
 @rule("statement", 8, transitive(SUBJECTS, SEEING_THINGS), product((PRESENT, PAST), (THE,)))
 @rule("statement", 8, transitive(SUBJECTS, SEEING_PEOPLE), product((PRESENT, PAST), (None,)))
-@rule("statement", 8, transitive(SUBJECTS, (HAVING,)), product((PRESENT, PAST), (A,)))
-@rule("statement", 9, transitive(SUBJECTS, (EATING,)), product((PRESENT,), (NO_ARTICLE,)))
+@rule("statement", 8, transitive(SUBJECTS, (HAVING,), at_most=100), product((PRESENT, PAST), (A,)))
+@rule(
+    "statement", 9, transitive(SUBJECTS, (EATING,), at_most=100), product((PRESENT,), (NO_ARTICLE,))
+)
 def statement(subject, action, thing, tense, determiner):
     english, german = tense
     verb, thing = clause(subject, action, thing, determiner)
@@ -183,7 +185,7 @@ def statement(subject, action, thing, tense, determiner):
 
 @rule(
     "verb-second",
-    26,
+    20,
     transitive(SUBJECTS, THING_ACTIONS, adjectives=False, at_most=8),
     product(WHEN, (THE, A)),
 )
@@ -206,8 +208,10 @@ def verb_second(subject, action, thing, when, determiner):
 @rule("negation", 16, transitive(SUBJECTS, PERSON_ACTIONS), product(NEGATED, (None,)))
 @rule("negation", 5, transitive(SUBJECTS, (*SEEING_THINGS, READING)), product(NEGATED, (THE,)))
 @rule("negation", 6, transitive(SUBJECTS, SEEING_PEOPLE), product(NEGATED, (None,)))
-@rule("negation", 6, transitive(SUBJECTS, (HAVING,)), product(NEGATED, (A,)))
-@rule("negation", 5, transitive(SUBJECTS, (EATING,)), product(NEGATED[:1], (NO_ARTICLE,)))
+@rule("negation", 6, transitive(SUBJECTS, (HAVING,), at_most=100), product(NEGATED, (A,)))
+@rule(
+    "negation", 5, transitive(SUBJECTS, (EATING,), at_most=100), product(NEGATED[:1], (NO_ARTICLE,))
+)
 def negation(subject, action, thing, tense, determiner):
     english, german = tense
     verb, thing = clause(subject, action, thing, determiner)
@@ -226,8 +230,8 @@ def negation(subject, action, thing, tense, determiner):
 @rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
 @rule("question", 4, transitive(ASKED_ABOUT, (*SEEING_THINGS, READING)), ((THE,),))
 @rule("question", 5, transitive(ASKED_ABOUT, SEEING_PEOPLE), ((None,),))
-@rule("question", 6, transitive(ASKED_ABOUT, (HAVING,)), ((A,),))
-@rule("question", 4, transitive(ASKED_ABOUT, (EATING,)), ((NO_ARTICLE,),))
+@rule("question", 6, transitive(ASKED_ABOUT, (HAVING,), at_most=100), ((A,),))
+@rule("question", 4, transitive(ASKED_ABOUT, (EATING,), at_most=100), ((NO_ARTICLE,),))
 def question(subject, action, thing, determiner):
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(

@@ -1314,7 +1314,7 @@ HABITS = (
     *product((DANCE, SING), (HERE, ALONE, WELL, A_LOT, EVERY_DAY, IN_THE_EVENING)),
     *product((SWIM,), (HERE, ALONE, WELL, A_LOT, EVERY_DAY)),
     *product((SLEEP,), (HERE, AT_HOME, WELL, ALONE)),
-    *product((PLAY,), (HERE, ALONE, WELL, EVERY_DAY)),
+    *product((PLAY,), (HERE, AT_HOME, ALONE, WELL, TODAY, EVERY_DAY)),
     *product((STAY,), (HERE, AT_HOME, ALONE)),
     *product((LIVE,), (HERE, ALONE)),
     *product((TRAVEL,), (ALONE, A_LOT)),
