@@ -195,14 +195,15 @@ def shuffled(split: str) -> tuple[Pair, ...]:
     return tuple(random.Random(f"{SEED} {split}").sample(drawn, len(drawn)))
 
 
-def write(output: str | Path) -> list[Path]:
+def write(output: str | Path, overwrite: bool = False) -> list[Path]:
     """Write {train,valid,test}.{en,de} into a folder, one sentence a line.
 
-    An existing file is never replaced. The files of a writing that was killed are these very
-    files: they are kept, and the missing ones are written.
+    The files of a writing that was killed are these very files: they are kept, and the missing ones
+    are written.
 
     Args:
         output: The folder, made if it is missing.
+        overwrite: Whether files of such names are replaced, whatever they hold.
 
     Returns:
         The paths of all six files.
@@ -219,11 +220,11 @@ def write(output: str | Path) -> list[Path]:
     output = Path(output)
     missing = {}
     for path, text in files(output).items():
-        if not path.exists():
+        if overwrite or not path.exists():
             missing[path] = text
         elif not path.is_file() or path.read_bytes() != text.encode("utf-8"):
             raise FileExistsError(
-                f"{path} exists already and is left as it is; choose another folder"
+                f"{path} exists already and is left as it is; choose another folder, or --overwrite"
             )
     if not missing:
         raise FileExistsError(f"{output} has the whole phrasebook already; choose another folder")
