@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import unicodedata
 
 import numpy as np
 import pytest
@@ -303,6 +304,51 @@ def test_the_seed_decides_the_sample_and_the_text_stays_the_same(tokenizer):
     )
 
 
+# Normalisation
+
+
+def nfkc(text):
+    return unicodedata.normalize("NFKC", text)
+
+
+@pytest.mark.parametrize(
+    ("normalization", "normalised"),
+    [
+        ("nmt_nfkc", nfkc),
+        ("nfkc", nfkc),
+        ("nmt_nfkc_cf", lambda text: nfkc(text).casefold()),
+        ("nfkc_cf", lambda text: nfkc(text).casefold()),
+        ("identity", str),
+    ],
+)
+def test_a_decoded_text_is_the_normalised_one(normalization, normalised):
+    sentence = "Der\u00a0Hund … ½"
+    tokenizer = Tokenizer.train([sentence, *SENTENCES], 60, normalization=normalization)
+    assert tokenizer.decode(tokenizer.encode([sentence])) == [normalised(sentence)]
+
+
+def test_the_usual_normalisation_is_sentencepieces():
+    settings = {"vocab_size": 60, "pad_id": PAD_ID, "unk_id": UNKNOWN_ID, "bos_id": START_ID}
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES),
+        model_writer=model,
+        eos_id=END_ID,
+        character_coverage=1.0,
+        minloglevel=2,
+        **settings,
+    )
+    normalizer = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue()).normalizer_spec
+    trained = sentencepiece_model_pb2.ModelProto.FromString(tokenizers.train(SENTENCES, 60))
+    assert trained.normalizer_spec == normalizer
+
+
+def test_an_unknown_normalisation_is_refused():
+    message = "^normalization is 'nfc', but must be one of nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf, identity$"
+    with pytest.raises(ValueError, match=message):
+        Tokenizer.train(SENTENCES, 60, normalization="nfc")
+
+
 # In the graph
 
 
@@ -316,6 +362,44 @@ def test_the_graph_gives_pythons_ids(tokenizer):
     ids = tokenizer.tokenize(tf.constant(text))
     assert ids.dtype == tf.int32
     assert ids.to_list() == tokenizer.encode(text)
+
+
+def stretched(sentence, dice):
+    """Some letters several times: "dooog" has as many equally likely segmentations as it has places for "oo"."""
+    return "".join(letter * dice.choice([1, 1, 1, 1, 2, 3, 5]) for letter in sentence)
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_ties_between_segmentations_end_in_the_graph_as_in_python(model_type):
+    import tensorflow as tf
+
+    dice = random.Random(11)
+    stretched_sentences = [stretched(sentence, dice) for sentence in SENTENCES]
+    tokenizer = Tokenizer.train(SENTENCES + stretched_sentences, 300, model_type)
+    text = [stretched(sentence, dice) for sentence in SENTENCES * 3] + ["p" * n for n in range(50)]
+    expected = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model).encode(text)
+    if model_type == "unigram":
+        assert any(is_tied(tokenizer, sentence) for sentence in text[:50])
+    assert tokenizer.tokenize(tf.constant(text)).to_list() == expected
+
+
+def is_tied(tokenizer, sentence):
+    """Whether the likeliest two segmentations are equally likely, by the scores in the model's file."""
+    pieces = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model).pieces
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
+    first, second = processor.nbest_encode(sentence, nbest_size=2)
+    scores = [sum(pieces[i].score for i in ids) for ids in (first, second)]
+    return scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("normalization", ["nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"])
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_the_graph_normalises_as_python_does(model_type, normalization):
+    import tensorflow as tf
+
+    tokenizer = Tokenizer.train(SENTENCES, 150, model_type, normalization=normalization)
+    text = [*SENTENCES[:50], *ODD, "The DOG, sees\u00a0½ cat…"]
+    assert tokenizer.tokenize(tf.constant(text)).to_list() == tokenizer.encode(text)
 
 
 def test_the_graph_gives_pythons_text(tokenizer):
