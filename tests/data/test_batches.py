@@ -283,7 +283,7 @@ def texts_of(epoch, letters):
     return sorted(tuple(letters.decode(row)) for batch in epoch for row in rows_of(batch))
 
 
-def test_every_epoch_cuts_every_pair_anew_in_as_many_batches(letter_pairs, letters):
+def test_every_epoch_segments_every_pair_anew_in_as_many_batches(letter_pairs, letters):
     vocabularies = [letters, letters]
     text = encoding.encode_text(letter_pairs, vocabularies, 24)
 
@@ -295,8 +295,8 @@ def test_every_epoch_cuts_every_pair_anew_in_as_many_batches(letter_pairs, lette
     epochs = [epoch_of(batches(1), epoch) for epoch in range(4)]
     expected = texts_of(epoch_of(Batches(text, 200)), letters)
     assert all(texts_of(epoch, letters) == expected for epoch in epochs)
-    cuts = [sorted(itertools.chain.from_iterable(as_lists(epoch))) for epoch in epochs]
-    assert all(one != other for one, other in itertools.combinations(cuts, 2))
+    segmentations = [sorted(itertools.chain.from_iterable(as_lists(epoch))) for epoch in epochs]
+    assert all(one != other for one, other in itertools.combinations(segmentations, 2))
     assert (
         as_lists(epoch_of(batches(1), 3))
         == as_lists(epochs[3])
@@ -304,7 +304,7 @@ def test_every_epoch_cuts_every_pair_anew_in_as_many_batches(letter_pairs, lette
     )
 
 
-def test_the_dataset_for_fit_cuts_each_pass_anew(letter_pairs, letters):
+def test_the_dataset_for_fit_segments_each_pass_anew(letter_pairs, letters):
     dataset = data.training_dataset(letter_pairs, letters, batch_tokens=200, sampling_alpha=0.3)
     first, second = (list(dataset.as_numpy_iterator()) for _ in range(2))
     assert len(first) == len(second) == dataset.cardinality()

@@ -1,11 +1,14 @@
 """Sentences as ids, against ids written by hand."""
 
+import hashlib
+import tracemalloc
+
 import numpy as np
 import pytest
-from support.word_ids import encode_pairs
+from support.word_ids import WordIds, encode_pairs
 
 from tfformer.data import encoding
-from tfformer.data.encoding import IdRows
+from tfformer.data.encoding import EncodedText, IdRows, encode_truncated, truncation_report
 from tfformer.special_ids import END_ID
 
 
@@ -56,10 +59,47 @@ def test_no_pair_left_is_refused(pairs):
         encode_pairs(pairs, max_length=3)
 
 
+def long_text(rows):
+    """A text of two sides, as many rows of 50 ids each."""
+    ids = np.arange(50 * rows, dtype=np.int32)
+    side = IdRows(ids, np.arange(0, 50 * rows + 1, 50))
+    return EncodedText((side, side), max_length=50, dropped_empty=0, dropped_long=0)
+
+
+def test_the_digest_is_that_of_the_bytes_of_all_ids_and_offsets():
+    text = encode_pairs([("5 6", "7"), ("9", "8 7")])
+    side_bytes = [rows.ids.tobytes() + rows.offsets.tobytes() for rows in text.sides]
+    assert text.digest == hashlib.sha256(b"".join(side_bytes)).hexdigest()
+
+
+def test_the_digest_copies_no_text():
+    text = long_text(rows=100_000)
+    tracemalloc.start()
+    assert len(text.digest) == 64
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < text.source.ids.nbytes / 10
+
+
+def test_sentences_are_truncated_and_counted():
+    encoded = encode_truncated(WordIds(), ["4 5 6 7", "", "8 9", "5 5 5"], max_tokens=2)
+    assert encoded.ids == [[4, 5], [], [8, 9], [5, 5]]
+    assert encoded.truncated == 2
+    assert len(encoded) == 4
+    assert encoded.take([3, 1]).ids == [[5, 5], []]
+    assert encoded.take([3, 1]).truncated == 1
+
+
+def test_the_report_of_truncation_names_count_and_limit():
+    assert truncation_report(1, 4, 2) == (
+        "1 of 4 sentences had more than 2 tokens, the model's most, and were truncated"
+    )
+
+
 # Random segmentation
 
 
-def test_random_cuts_keep_the_rows_and_the_length(letter_pairs, letters):
+def test_random_segmentations_keep_the_rows_and_the_length(letter_pairs, letters):
     usual = encoding.encode_text(letter_pairs, [letters, letters], 20)
     drawn = encoding.sampled_texts(letter_pairs, [letters, letters], 20, alpha=0.1, seed=1)(0)
     assert 0 < usual.dropped_long < len(letter_pairs)

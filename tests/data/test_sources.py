@@ -52,6 +52,11 @@ def test_only_a_newline_ends_a_line():
     assert list(reading.lines(io.BytesIO(b""), "standard input")) == []
 
 
+def test_a_byte_order_mark_is_no_text_at_the_beginning_alone(tmp_path):
+    (tmp_path / "text").write_text("one\n\ufefftwo\n", encoding="utf-8-sig")
+    assert list(reading.read_lines(tmp_path / "text")) == ["one", "\ufefftwo"]
+
+
 @pytest.mark.parametrize("name", ["text", "text.gz"])
 def test_read_lines_keeps_every_line(tmp_path, name):
     (tmp_path / name).write_bytes(

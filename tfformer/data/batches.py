@@ -7,7 +7,7 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,28 +16,46 @@ from tfformer.data.sources import SentencePair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import PAD_ID, START_ID
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+Batch = tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]  # inputs, labels, weights
+
 
 def like_length_batches(
     rows: Sequence[Sequence[int]], batch_size: int
 ) -> Iterator[tuple[list[int], np.ndarray]]:
-    """The rows that are not empty, shortest first, `batch_size` at a time: their numbers and their ids, padded."""
-    order = [
-        number
-        for number in sorted(range(len(rows)), key=lambda number: len(rows[number]))
-        if rows[number]
-    ]
-    for first in range(0, len(order), batch_size):
-        numbers = order[first : first + batch_size]
+    """Put rows of like length together, to be computed by a model.
+
+    Args:
+        rows: Lists of ids; empty ones are left out.
+        batch_size: Rows of a batch, but for the last.
+
+    Yields:
+        The rows' numbers and their ids (B, longest), padded; shortest rows first.
+    """
+    numbers_by_length = sorted(range(len(rows)), key=lambda number: len(rows[number]))
+    order = [number for number in numbers_by_length if rows[number]]
+    for start in range(0, len(order), batch_size):
+        numbers = order[start : start + batch_size]
         yield numbers, IdRows.of([rows[number] for number in numbers]).padded(range(len(numbers)))
 
 
 def snake_order(
     source_lengths: np.ndarray, target_lengths: np.ndarray, ties: np.ndarray
 ) -> np.ndarray:
-    """The order in which pairs of like lengths are neighbours, (pairs,) int64, longest first.
+    """Order pairs so that neighbours have like lengths, longest first.
 
     Pairs are sorted by their longer side, which decides how many fit into a batch; of equal ones, by how much longer
-    the source is, upwards and downwards in turn, so that the shorter side does not jump. `ties` decides the rest.
+    the source is, upwards and downwards in turn, so that the shorter side does not jump.
+
+    Args:
+        source_lengths: (pairs,) tokens.
+        target_lengths: (pairs,) tokens.
+        ties: (pairs,) numbers that order pairs of equal lengths.
+
+    Returns:
+        (pairs,) int64, the pairs' numbers in order.
     """
     longer = np.maximum(source_lengths, target_lengths)
     upwards = np.where(longer % 2, 1, -1)
@@ -45,17 +63,31 @@ def snake_order(
 
 
 def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[int, int]]:
-    """Cuts rows, the longest first, into (start, stop) of at most `batch_tokens` padded tokens a side.
+    """Divide rows into batches by tokens (Vaswani et al. 2017, section 5.1).
 
-    Vaswani et al. 2017, section 5.1. The last two batches share their rows evenly, so that none is a mere rest. Raises
-    ValueError where the longest pair does not fit into a batch.
+    The last two batches share their rows evenly, so that none is a mere rest.
+
+    Args:
+        longer_lengths: (rows,) tokens of each row's longer side, downwards.
+        batch_tokens: Tokens of a side of a batch at most, padding included.
+
+    Returns:
+        Each batch as (start, stop).
+
+    Raises:
+        ValueError: The longest row does not fit into a batch.
+
+    Example:
+        >>> plan_batches(np.array([5, 5, 4, 4, 3, 2]), batch_tokens=10)
+        [(0, 2), (2, 4), (4, 6)]
     """
     if longer_lengths[0] > batch_tokens:
         raise ValueError(
             f"batch_tokens is {batch_tokens:,}, but one sentence has {longer_lengths[0]:,} tokens and must fit; "
             f"raise batch_tokens, or encode with max_length={batch_tokens}"
         )
-    bounds, pairs = [0], len(longer_lengths)
+    bounds = [0]
+    pairs = len(longer_lengths)
     while bounds[-1] < pairs:
         bounds.append(min(pairs, bounds[-1] + batch_tokens // int(longer_lengths[bounds[-1]])))
     if len(bounds) > 2:
@@ -64,9 +96,20 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
 
 
 def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> list[tuple[int, int]]:
-    """As `plan_batches`, but in exactly `steps` batches: with no more tokens a batch than that takes, or halved ones.
+    """Divide rows as `plan_batches` does, but into exactly `steps` batches.
 
-    Raises ValueError where there are fewer rows than steps.
+    No batch has more tokens than so many batches take; where there are too few, the largest are halved.
+
+    Args:
+        longer_lengths: (rows,) tokens of each row's longer side, downwards.
+        batch_tokens: Tokens of a side of a batch, if that makes enough batches.
+        steps: Number of batches.
+
+    Returns:
+        Each batch as (start, stop).
+
+    Raises:
+        ValueError: There are fewer rows than steps.
     """
     rows = len(longer_lengths)
     if rows < steps:
@@ -86,21 +129,46 @@ def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> lis
 
 
 class Epoch(NamedTuple):
-    """One pass over the text: as it is cut into tokens this time, its rows in their order, its batches in theirs."""
+    """One pass over the text.
+
+    Attributes:
+        text: The text, segmented into tokens as in this pass.
+        order: (rows,) the rows' numbers.
+        plan: (steps, 2) each batch as (start, stop) in `order`.
+    """
 
     text: EncodedText
-    order: np.ndarray  # (rows,)
-    plan: np.ndarray  # (steps, 2): each batch as (start, stop) in `order`
+    order: np.ndarray
+    plan: np.ndarray
 
 
 class Batches:
     """Batches of rows of like lengths; batch `step` follows from the text, `batch_tokens`, `seed` and `step` alone.
 
     So a training run resumes at any step without a state. Every epoch holds each row once, in as many batches; which of
-    the equally long rows share a batch, and the order of batches, change with the epoch. `sampled` gives the text of an
-    epoch, where it is cut anew each time: then a batch may need a few tokens more than `batch_tokens`, and another
-    process has other cuts.
-    Raises what `plan_batches` raises.
+    the equally long rows share a batch, and the order of batches, change with the epoch.
+
+    Args:
+        text: The text.
+        batch_tokens: Tokens of a side of a batch at most, padding included.
+        seed: Decides company and order.
+        sampled: Gives the text of an epoch, where it is segmented anew each time. Then a batch may need a few tokens
+            more than `batch_tokens`, and another process has other segmentations.
+
+    Attributes:
+        steps_per_epoch: Batches in an epoch.
+
+    Raises:
+        ValueError: The longest row does not fit into a batch.
+
+    Example:
+        >>> from tfformer.data.tokenizers import Tokenizer
+        >>> tokenizer = Tokenizer.train(["a b c"] * 20, vocab_size=8)
+        >>> text = encode_text([("a b", "c"), ("c", "a b c")] * 8, [tokenizer] * 2, max_length=9)
+        >>> batches = Batches(text, batch_tokens=16)
+        >>> inputs, labels, weights = batches.batch(0)
+        >>> batches.steps_per_epoch, labels.shape == weights.shape == inputs["target"].shape
+        (7, True)
     """
 
     def __init__(
@@ -119,26 +187,33 @@ class Batches:
 
     @functools.cached_property
     def padding_share(self) -> float:
-        """The share of padding among all positions of all sides in the first epoch; in the others about the same."""
+        """Share of padding among all positions of all sides in the first epoch; in the others about the same."""
         text, order, plan = self._epoch(0)
         starts, stops = np.sort(plan, axis=0).T
         longest = [np.maximum.reduceat(rows.lengths[order], starts) for rows in text.sides]
-        return 1 - sum(len(rows.ids) for rows in text.sides) / float(
-            sum(longest) @ (stops - starts)
-        )
+        tokens = sum(len(rows.ids) for rows in text.sides)
+        positions = float(sum(longest) @ (stops - starts))
+        return 1 - tokens / positions
 
     def report(self) -> str:
+        """Say in one line how many batches there are and how much of them is padding."""
         return f"{self.steps_per_epoch:,} batches an epoch, {self.padding_share:.1%} padding"
 
-    def batch(self, step: int) -> tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]:
-        """({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T)): ids are int32, weights float32.
+    def batch(self, step: int) -> Batch:
+        """Give one batch.
 
-        `labels` end in END_ID; `target` is the same one place later, behind START_ID; `weights` are 1 at real labels.
-        Text with one side has no source: `target` takes the place of the dictionary.
+        Args:
+            step: Counted from the first epoch's first batch on.
+
+        Returns:
+            Inputs `{"source": (B, S), "target": (B, T)}` int32, labels (B, T) int32 and weights (B, T) float32. Labels
+            end in END_ID; `target` is the same one position later, behind START_ID; weights are 1 at real labels. Text
+            with one side has no source: `target` takes the place of the dictionary.
         """
         epoch, place = divmod(step, self.steps_per_epoch)
         text, order, plan = self._epoch(epoch)
-        rows = order[slice(*plan[place])]
+        start, stop = plan[place]
+        rows = order[start:stop]
         *sources, labels = (side.padded(rows) for side in text.sides)
         is_real = labels != PAD_ID
         previous = np.pad(labels[:, :-1], [(0, 0), (1, 0)], constant_values=START_ID)
@@ -146,34 +221,32 @@ class Batches:
         inputs = {"source": sources[0], "target": target} if sources else target
         return inputs, labels, is_real.astype(np.float32)
 
-    def dataset(self, first_step: int = 0):
-        """An endless `tf.data.Dataset` of `batch(first_step)`, `batch(first_step + 1)`, ..."""
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Make an endless dataset of `batch(first_step)`, `batch(first_step + 1)`, ..."""
         return self._dataset(lambda: map(self.batch, itertools.count(first_step)))
 
-    def dataset_of_epochs(self):
-        """A `tf.data.Dataset` of one epoch, the next one at each pass."""
+    def dataset_of_epochs(self) -> tf.data.Dataset:
+        """Make a dataset of one epoch, the next one at each pass."""
         import tensorflow as tf
 
-        steps, epochs = self.steps_per_epoch, itertools.count()
+        steps = self.steps_per_epoch
+        epochs = itertools.count()
 
-        def one_epoch():
+        def one_epoch() -> Iterator[Batch]:
             epoch = next(epochs)
             return map(self.batch, range(epoch * steps, (epoch + 1) * steps))
 
         return self._dataset(one_epoch).apply(tf.data.experimental.assert_cardinality(steps))
 
-    def _dataset(self, generator: Callable[[], Iterator]):
+    def _dataset(self, generator: Callable[[], Iterator[Batch]]) -> tf.data.Dataset:
         import tensorflow as tf
 
-        ids, weights = (
-            tf.TensorSpec([None, None], tf.int32),
-            tf.TensorSpec([None, None], tf.float32),
-        )
+        ids = tf.TensorSpec([None, None], tf.int32)
+        weights = tf.TensorSpec([None, None], tf.float32)
         inputs = {"source": ids, "target": ids} if len(self.text.sides) == 2 else ids
         options = tf.data.Options()
-        options.autotune.enabled = (
-            False  # nothing to tune; and its thread may sleep on for a minute when training ends
-        )
+        # There is nothing to tune, and the tuner's thread may sleep on for a minute when training ends.
+        options.autotune.enabled = False
         dataset = tf.data.Dataset.from_generator(generator, output_signature=(inputs, ids, weights))
         return dataset.prefetch(2).with_options(options)
 
@@ -186,7 +259,7 @@ class Batches:
 
 
 def _longer(text: EncodedText) -> np.ndarray:
-    """The lengths of the rows' longer sides, downwards."""
+    """Give the lengths of the rows' longer sides, downwards."""
     return np.sort(np.maximum(text.source.lengths, text.target.lengths))[::-1]
 
 
@@ -199,14 +272,37 @@ def training_dataset(
     max_length: int = 128,
     seed: int = 0,
     sampling_alpha: float | None = None,
-):
-    """Sentence pairs -> a `tf.data.Dataset` for `model.fit(dataset, epochs=...)`; each pass is shuffled anew.
+) -> tf.data.Dataset:
+    """Make of sentence pairs a dataset for `model.fit(dataset, epochs=...)`; each pass is shuffled anew.
 
-    Elements are those of `Batches.batch`; both sides share `tokenizer` unless the target has its own. With
-    `sampling_alpha`, each pass cuts the sentences anew at random (`Tokenizer.sample`). Warns where pairs are dropped;
-    raises what `encode_text` and `Batches` raise.
+    Rows of like lengths share a batch (Vaswani et al. 2017, section 5.1). Pairs with an empty side or a side that is
+    too long are dropped, with a warning that says how many.
+
+    Args:
+        pairs: (source, target) texts, read once.
+        tokenizer: Of both sides.
+        target_tokenizer: Of the target, if it has its own.
+        batch_tokens: Tokens of a side of a batch at most, padding included.
+        max_length: Tokens that a side may have, the end token included.
+        seed: Decides company and order.
+        sampling_alpha: If given, each pass segments the sentences anew at random, by `Tokenizer.sample`.
+
+    Returns:
+        Elements `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`, as `Batches.batch` gives them.
+
+    Raises:
+        ValueError: No pair is left, a sentence is not Unicode text, or the longest pair does not fit into a batch.
+
+    Example:
+        >>> from tfformer.data.tokenizers import Tokenizer
+        >>> tokenizer = Tokenizer.train(["a b c"] * 20, vocab_size=8)
+        >>> dataset = training_dataset([("a b", "c a")] * 10, tokenizer, batch_tokens=50)
+        >>> inputs, labels, weights = next(iter(dataset))
+        >>> inputs["source"].shape.as_list(), inputs["target"].shape.as_list()
+        ([10, 5], [10, 5])
     """
-    vocabularies, sampled = (tokenizer, target_tokenizer or tokenizer), None
+    vocabularies = (tokenizer, target_tokenizer or tokenizer)
+    sampled = None
     if sampling_alpha is not None:
         pairs = list(pairs)
         sampled = sampled_texts(pairs, vocabularies, max_length, sampling_alpha, seed)

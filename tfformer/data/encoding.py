@@ -13,34 +13,44 @@ from tfformer.data.sources import Sides
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID
 
-Cut = Callable[[Tokenizer, Sequence[str]], list[list[int]]]  # how sentences become ids
+Segmentation = Callable[[Tokenizer, Sequence[str]], list[list[int]]]  # of sentences into ids
 
 CHUNK = 10_000  # sentences or pairs encoded at a time, so that memory holds their text only
 
 
 @dataclasses.dataclass(frozen=True)
 class IdRows:
-    """Many rows of ids in two flat arrays, so that millions fit: row i is `ids[offsets[i]:offsets[i + 1]]`."""
+    """Many rows of ids in two flat arrays, so that millions fit into memory.
 
-    ids: np.ndarray  # (sum of lengths,) int32
-    offsets: np.ndarray  # (rows + 1,) int64
+    Attributes:
+        ids: (sum of lengths,) int32.
+        offsets: (rows + 1,) int64; row i is `ids[offsets[i] : offsets[i + 1]]`.
+
+    Example:
+        >>> rows = IdRows.of([[5, 6, 3], [7, 3]])
+        >>> rows[1].tolist(), rows.padded([1, 0]).tolist()
+        ([7, 3], [[7, 3, 0], [5, 6, 3]])
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> IdRows:
+        """Copy lists of ids."""
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         return cls(np.fromiter(itertools.chain.from_iterable(rows), np.int32, offsets[-1]), offsets)
 
     @classmethod
     def join(cls, parts: Sequence[IdRows]) -> IdRows:
+        """Put the rows of all parts one after the other."""
         lengths = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)])
-        return cls(
-            np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)]),
-            np.cumsum(lengths),
-        )
+        ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
+        return cls(ids, np.cumsum(lengths))
 
     @property
     def lengths(self) -> np.ndarray:
-        """(rows,) int64."""
+        """The number of ids of each row, (rows,) int64."""
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
@@ -50,7 +60,14 @@ class IdRows:
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
     def padded(self, rows: Iterable[int]) -> np.ndarray:
-        """The chosen rows as (B, longest) int32, with PAD_ID after their ends."""
+        """Give the chosen rows as one batch.
+
+        Args:
+            rows: Numbers of B rows, at least one.
+
+        Returns:
+            (B, longest) int32, with PAD_ID behind the ends.
+        """
         chosen = [self[row] for row in rows]
         batch = np.full((len(chosen), max(map(len, chosen))), PAD_ID, np.int32)
         for place, ids in zip(batch, chosen, strict=True):
@@ -58,9 +75,86 @@ class IdRows:
         return batch
 
 
+# Sentences for a model that is trained
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedSentences:
+    """Sentences as ids without start and end, each of at most `max_tokens`.
+
+    Attributes:
+        ids: A list for each sentence; an empty one for a blank sentence.
+        is_truncated: Of each sentence whether it had more ids.
+        max_tokens: Ids that a sentence keeps.
+    """
+
+    ids: list[list[int]]
+    is_truncated: list[bool]
+    max_tokens: int
+
+    @property
+    def truncated(self) -> int:
+        """Number of sentences that were truncated."""
+        return sum(self.is_truncated)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, numbers: Sequence[int]) -> EncodedSentences:
+        """Choose sentences by their numbers, in that order."""
+        ids = [self.ids[number] for number in numbers]
+        is_truncated = [self.is_truncated[number] for number in numbers]
+        return EncodedSentences(ids, is_truncated, self.max_tokens)
+
+
+def encode_truncated(
+    tokenizer: Tokenizer, sentences: Sequence[str], max_tokens: int
+) -> EncodedSentences:
+    """Encode sentences and truncate those that are too long for a model.
+
+    Args:
+        tokenizer: Encodes them.
+        sentences: B texts.
+        max_tokens: Ids that a sentence keeps, without start and end.
+
+    Returns:
+        The ids, and which sentences were truncated.
+
+    Raises:
+        ValueError: A sentence is not Unicode text.
+
+    Example:
+        >>> tokenizer = Tokenizer.train(["a b c"] * 20, vocab_size=8)
+        >>> encoded = encode_truncated(tokenizer, ["a", "a b c a b c"], max_tokens=4)
+        >>> encoded.truncated, len(encoded.ids[1])
+        (1, 4)
+    """
+    rows = tokenizer.encode(sentences)
+    is_truncated = [len(ids) > max_tokens for ids in rows]
+    return EncodedSentences([ids[:max_tokens] for ids in rows], is_truncated, max_tokens)
+
+
+def truncation_report(truncated: int, sentences: int, max_tokens: int) -> str:
+    """Say in one line how many of so many sentences were truncated."""
+    return (
+        f"{truncated} of {sentences} sentences had more than {max_tokens} tokens, the model's most, "
+        "and were truncated"
+    )
+
+
+# Text to train on
+
+
 @dataclasses.dataclass(frozen=True)
 class EncodedText:
-    """Sentence pairs, or sentences, as ids, END_ID closing every row, and the count of those left out."""
+    """Sentence pairs, or sentences, as ids with END_ID at the end of every row, and the counts of rows left out.
+
+    Attributes:
+        sides: The rows of source and target, or of the one side.
+        max_length: Ids that a row has at most, END_ID included.
+        dropped_empty: Rows left out for an empty side.
+        dropped_long: Rows left out for a side that is too long.
+    """
 
     sides: tuple[IdRows, ...]
     max_length: int
@@ -69,25 +163,30 @@ class EncodedText:
 
     @property
     def source(self) -> IdRows:
+        """The first side."""
         return self.sides[0]
 
     @property
     def target(self) -> IdRows:
-        """What is learned; of text with one side, that side."""
+        """The side that is learned; of text with one side, that side."""
         return self.sides[-1]
 
     @property
     def kept(self) -> int:
+        """Number of rows."""
         return len(self.target)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the ids, in hexadecimal: the same for the same text, vocabulary and `max_length`."""
-        return hashlib.sha256(
-            b"".join(rows.ids.tobytes() + rows.offsets.tobytes() for rows in self.sides)
-        ).hexdigest()
+        digest = hashlib.sha256()
+        for rows in self.sides:
+            digest.update(rows.ids.data)
+            digest.update(rows.offsets.data)
+        return digest.hexdigest()
 
     def report(self) -> str:
+        """Say in one line how many rows were kept and dropped."""
         if len(self.sides) == 1:
             return (
                 f"{self.kept:,} sentences kept ({len(self.target.ids):,} tokens), {self.dropped_empty:,} dropped as "
@@ -100,25 +199,48 @@ class EncodedText:
         )
 
 
+def likeliest_segmentation(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[list[int]]:
+    """Encode sentences as they are always encoded outside training."""
+    return tokenizer.encode(sentences)
+
+
 def encode_text(
     rows: Iterable[Sides],
     tokenizers: Sequence[Tokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
-    cut: Cut = lambda tokenizer, sentences: tokenizer.encode(sentences),
+    segmentation: Segmentation = likeliest_segmentation,
 ) -> EncodedText:
-    """Tokenizes each side and drops the rows with an empty side or with more than `max_length` ids, END_ID included.
+    """Encode text to train on, and drop the rows with an empty side or with a side that is too long.
 
-    Calls `on_progress` with the number of rows read so far. Raises ValueError where none is left.
+    Args:
+        rows: (source, target) or (sentence,), read once.
+        tokenizers: One for each side.
+        max_length: Ids that a side may have, END_ID included.
+        on_progress: Called with the number of rows read so far.
+        segmentation: How a tokenizer makes ids of sentences.
+
+    Returns:
+        The rows that are left, and the counts of the others.
+
+    Raises:
+        ValueError: No row is left, or a sentence is not Unicode text.
+
+    Example:
+        >>> tokenizer = Tokenizer.train(["a b c"] * 20, vocab_size=8)
+        >>> text = encode_text([("a b", "c"), ("", "c")], [tokenizer, tokenizer], max_length=9)
+        >>> text.kept, text.dropped_empty, text.dropped_long
+        (1, 1, 0)
     """
-    parts, rows_done = [], 0
+    parts = []
+    rows_done = 0
     for chunk in _chunks(rows):
-        parts.append(_encode_chunk(chunk, tokenizers, max_length, cut))
-        on_progress(rows_done := rows_done + len(chunk))
+        parts.append(_encode_chunk(chunk, tokenizers, max_length, segmentation))
+        rows_done += len(chunk)
+        on_progress(rows_done)
+    numbers = range(len(tokenizers))
     encoded = EncodedText(
-        sides=tuple(
-            IdRows.join([part.sides[side] for part in parts]) for side in range(len(tokenizers))
-        ),
+        sides=tuple(IdRows.join([part.sides[side] for part in parts]) for side in numbers),
         max_length=max_length,
         dropped_empty=sum(part.dropped_empty for part in parts),
         dropped_long=sum(part.dropped_long for part in parts),
@@ -129,17 +251,19 @@ def encode_text(
 
 
 def _chunks(rows: Iterable[Sides]) -> Iterator[list[Sides]]:
-    rows = iter(rows)
-    return iter(lambda: list(itertools.islice(rows, CHUNK)), [])
+    iterator = iter(rows)
+    while chunk := list(itertools.islice(iterator, CHUNK)):
+        yield chunk
 
 
 def _encode_chunk(
-    chunk: list[Sides], tokenizers: Sequence[Tokenizer], max_length: int, cut: Cut
+    chunk: list[Sides],
+    tokenizers: Sequence[Tokenizer],
+    max_length: int,
+    segmentation: Segmentation,
 ) -> EncodedText:
-    sides = [
-        cut(tokenizer, side)
-        for tokenizer, side in zip(tokenizers, zip(*chunk, strict=True), strict=True)
-    ]
+    texts = zip(*chunk, strict=True)  # the sentences of each side
+    sides = [segmentation(*side) for side in zip(tokenizers, texts, strict=True)]
     full = [[[*ids, END_ID] for ids in row] for row in zip(*sides, strict=True) if all(row)]
     kept = [row for row in full if max(map(len, row)) <= max_length]
     return EncodedText(
@@ -150,29 +274,46 @@ def _encode_chunk(
     )
 
 
-def random_cut(alpha: float, max_length: int, seed: Sequence[int]) -> Cut:
-    """Cuts sentences at random, by `Tokenizer.sample`; one that would not fit into `max_length` ids is cut as usual.
+def random_segmentation(alpha: float, max_length: int, seed: Sequence[int]) -> Segmentation:
+    """Segment sentences at random, by `Tokenizer.sample`, so that the same rows are dropped as otherwise.
 
-    So the same rows are dropped as with the usual cuts.
+    Args:
+        alpha: That of `Tokenizer.sample`.
+        max_length: A sentence whose random segmentation or likeliest one does not fit into so many ids, END_ID
+            included, is segmented as usual.
+        seed: Of all the sentences to come, in their order.
     """
     random = np.random.default_rng(seed)
 
-    def cut(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[list[int]]:
-        usual = tokenizer.encode(sentences)
+    def segment(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[list[int]]:
+        likeliest = tokenizer.encode(sentences)
         drawn = tokenizer.sample(sentences, alpha, seed=int(random.integers(2**32 - 1)))
-        pairs = zip(drawn, usual, strict=True)
+        pairs = zip(drawn, likeliest, strict=True)
         return [one if max(len(one), len(other)) < max_length else other for one, other in pairs]
 
-    return cut
+    return segment
 
 
 def sampled_texts(
     rows: Sequence[Sides], tokenizers: Sequence[Tokenizer], max_length: int, alpha: float, seed: int
 ) -> Callable[[int], EncodedText]:
-    """The text of pass 0, 1, ..., cut at random in another way each time (subword regularisation, Kudo 2018).
+    """Encode the text of pass 0, 1, ..., each with other segmentations (subword regularisation, Kudo 2018).
 
-    Each pass takes the time of encoding the text twice, by one processor. In another process it is cut in other ways.
+    Each pass takes the time of encoding the text twice, by one processor. In another process the segmentations differ.
+
+    Args:
+        rows: (source, target) or (sentence,).
+        tokenizers: One for each side.
+        max_length: Ids that a side may have, END_ID included.
+        alpha: That of `Tokenizer.sample`.
+        seed: Of all passes.
+
+    Returns:
+        A function from the number of a pass to its text.
     """
-    return lambda epoch: encode_text(
-        rows, tokenizers, max_length, cut=random_cut(alpha, max_length, [seed, epoch])
-    )
+
+    def text_of(epoch: int) -> EncodedText:
+        segmentation = random_segmentation(alpha, max_length, [seed, epoch])
+        return encode_text(rows, tokenizers, max_length, segmentation=segmentation)
+
+    return text_of

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import itertools
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from types import ModuleType
+from typing import Any, TypeVar
 
 SentencePair = tuple[str, str]
 Sides = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
+Row = TypeVar("Row", bound=Sides)
 
 
 def read_pairs(
@@ -19,21 +22,36 @@ def read_pairs(
     languages: tuple[str, str] | None = None,
     split: str = "train",
 ) -> Iterator[SentencePair]:
-    """The (source, target) sentences of a data source, one of four forms; file paths are relative to `folder`.
+    """Read the sentence pairs of a data source, which has one of four forms.
 
     - `[train.en, train.de]`: two text files, line by line; `.gz` too.
     - `train.tsv`: one file of source, tab, target lines; `.tsv.gz` too.
-    - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets; `languages` are the keys of source and target, by
-      default the dataset's own order; `split` is for a NAME without one.
+    - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets.
     - `phrasebook:SPLIT`: the sentences that come with the package.
 
-    Raises ValueError for another form, for sides that do not match and for text no tokenizer should see.
+    Args:
+        source: The data source.
+        folder: File paths are relative to it.
+        languages: The keys of source and target in TensorFlow Datasets; by default the data set's order.
+        split: The split of a `tfds:NAME` without one.
+
+    Yields:
+        (source, target).
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The form is another, the sides do not match, or the text is not UTF-8 or holds NUL.
+
+    Example:
+        >>> next(read_pairs("phrasebook:test"))[0].endswith((".", "?", "!"))
+        True
     """
     name = str(source)
     if not isinstance(source, str | Path) and len(source) == 2:
         pairs = _aligned_pairs(*(Path(folder, path) for path in source))
     elif name.startswith("tfds:"):
-        pairs = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=2)
+        rows = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=2)
+        pairs = ((source_text, target_text) for source_text, target_text in rows)
     elif name.startswith("phrasebook:"):
         pairs = _phrasebook_pairs(name.removeprefix("phrasebook:"))
     elif name.endswith((".tsv", ".tsv.gz")):
@@ -52,11 +70,24 @@ def read_sentences(
     languages: tuple[str] | None = None,
     split: str = "train",
 ) -> Iterator[tuple[str]]:
-    """The sentences (sentence,) of a data source, for a language model: as `read_pairs`, but of one side.
+    """Read the sentences of a data source for a language model, which has one of three forms.
 
     - `train.txt`: a text file, line by line; `.gz` too.
-    - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets; `languages` holds the key of the text.
-    - `phrasebook:SPLIT`: the sentences that come with the package; `languages` is [en] or [de].
+    - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets.
+    - `phrasebook:SPLIT`: the sentences that come with the package.
+
+    Args:
+        source: The data source.
+        folder: File paths are relative to it.
+        languages: The key of the text in TensorFlow Datasets; [en] or [de] of the phrasebook.
+        split: The split of a `tfds:NAME` without one.
+
+    Yields:
+        (sentence,).
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The form is another, or the text is not UTF-8 or holds NUL.
     """
     name = str(source)
     if not isinstance(source, str | Path) or name.endswith((".tsv", ".tsv.gz")):
@@ -65,7 +96,8 @@ def read_sentences(
             "phrasebook:SPLIT"
         )
     if name.startswith("tfds:"):
-        rows = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=1)
+        texts = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=1)
+        rows: Iterator[tuple[str]] = ((text,) for (text,) in texts)
     elif name.startswith("phrasebook:"):
         rows = _phrasebook_sentences(name.removeprefix("phrasebook:"), languages)
     else:
@@ -74,7 +106,18 @@ def read_sentences(
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a text file, unpacked if it ends in `.gz`; raises FileNotFoundError or what `lines` raises."""
+    """Read the lines of a text file, as `lines` does.
+
+    Args:
+        path: A file of UTF-8 text; one that ends in `.gz` is unpacked.
+
+    Yields:
+        Lines without their ends.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The text is not UTF-8 or holds NUL, or the file is not a whole gzip file.
+    """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(
@@ -89,12 +132,27 @@ def read_lines(path: str | Path) -> Iterator[str]:
             ) from error
 
 
-def lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of a UTF-8 stream, ended by a newline alone (never by U+2028 and the like), without "\\r\\n" or "\\n".
+def lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    """Read the lines of a UTF-8 stream; a newline alone ends a line, never U+2028 and the like.
 
-    Raises ValueError, with `name` and the line's number, for bytes that are not UTF-8 and for NUL.
+    Args:
+        stream: A binary file, or its lines; a byte order mark at their beginning is no text.
+        name: Names the stream in errors.
+
+    Yields:
+        Lines without "\\r\\n" or "\\n".
+
+    Raises:
+        ValueError: A line is not UTF-8 or holds NUL; the message names it.
+
+    Example:
+        >>> import io
+        >>> list(lines(io.BytesIO(b"one\\r\\ntwo"), "a test"))
+        ['one', 'two']
     """
     for number, line in enumerate(stream, start=1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
         yield _text(line.removesuffix(b"\n").removesuffix(b"\r"), f"{name}, line {number}")
 
 
@@ -111,7 +169,7 @@ def _text(line: bytes, place: str) -> str:
         ) from error
 
 
-def _at_least_one(rows: Iterator[Sides], source: object, what: str) -> Iterator[Sides]:
+def _at_least_one(rows: Iterator[Row], source: object, what: str) -> Iterator[Row]:
     first = next(rows, None)
     if first is None:
         raise ValueError(f"data source {source!r} is empty; give at least one {what}")
@@ -162,7 +220,7 @@ def _tfds_rows(
         yield tuple(_text(row[key], place) for key in keys)
 
 
-def _tfds_builder(name: str):
+def _tfds_builder(name: str) -> tuple[ModuleType, Any]:
     try:
         import tensorflow_datasets as tfds
     except ModuleNotFoundError as error:
@@ -177,7 +235,7 @@ def _tfds_builder(name: str):
         ) from error
 
 
-def _prepare(name: str, builder) -> None:
+def _prepare(name: str, builder: Any) -> None:
     """Fetch the data set, if it is not here already; TFDS has errors of its own for what can go wrong."""
     try:
         builder.download_and_prepare()
@@ -188,7 +246,7 @@ def _prepare(name: str, builder) -> None:
         ) from error
 
 
-def _tfds_languages(info, languages: tuple[str, ...] | None, sides: int) -> tuple[str, ...]:
+def _tfds_languages(info: Any, languages: tuple[str, ...] | None, sides: int) -> tuple[str, ...]:
     chosen, known, count = (
         languages or info.supervised_keys,
         list(info.features),

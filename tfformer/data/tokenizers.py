@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sentencepiece
 from google.protobuf.message import DecodeError
@@ -224,11 +224,13 @@ class Tokenizer:
         Raises:
             ValueError: A sentence is not Unicode text, or `sentences` is a text itself.
         """
-        settings = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
+        texts = _all_utf8(sentences)
         with SAMPLING:
             # The seed is for threads that begin; the thread that encodes begins here and takes it.
             sentencepiece.set_random_generator_seed(seed)
-            return self._processor.encode(_all_utf8(sentences), **settings)
+            return self._processor.encode(
+                texts, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
+            )
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Decode rows of ids.
@@ -364,7 +366,7 @@ def _check_normalization(normalization: str) -> None:
 
 def _is_fast_tokenizer_exact(model: bytes) -> bool:
     """Tell whether TF Text's fast operation gives the ids of SentencePiece: not for all models that it takes."""
-    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    proto = _proto(model)
     trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
     return (
         trainer.model_type == trainer.UNIGRAM
@@ -443,7 +445,12 @@ def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor | None:
     """Parse a model by the pip package, whose checks TF Text's older SentencePiece lacks; None if it is not whole."""
     try:
         # A file has the pieces first and the normalizer last: without a normalizer it ends between two pieces.
-        is_whole = sentencepiece_model_pb2.ModelProto.FromString(model).HasField("normalizer_spec")
+        is_whole = _proto(model).HasField("normalizer_spec")
         return sentencepiece.SentencePieceProcessor(model_proto=model) if is_whole else None
     except (DecodeError, RuntimeError):
         return None
+
+
+def _proto(model: bytes) -> Any:
+    """Read the fields of a model; DecodeError where it is none."""
+    return sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
