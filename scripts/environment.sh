@@ -2,7 +2,8 @@
 # What is there is not installed again, until pyproject.toml changes.
 extras="${1:-}"
 installed=.venv/extras # a line each, and a blank one for none
-python="${PYTHON:-python3.11}"
+found="$(command -v python3.11 python3.12 python3.13 | head -n 1)" # those for which TensorFlow has wheels
+python="${PYTHON:-${found:-python3.11}}"
 [ -x .venv/bin/pip ] || "$python" -m venv .venv
 source .venv/bin/activate
 [ "$installed" -nt pyproject.toml ] || rm -f "$installed"

@@ -20,6 +20,7 @@ import pytest
 import tensorflow as tf
 import yaml
 from support.documentation import ALL_BLOCKS, ROOT, block_with, commands
+from support.servers import served
 
 import tfformer
 from tfformer import phrasebook
@@ -40,9 +41,7 @@ NOT_RUN = {
     "tensorboard": "has no end",
     "python -m http.server": "has no end",
     "docker": "there is no Docker where the tests run",
-    "EXPORT=": "there is no Docker where the tests run",
-    "export/serving/smoke_test.sh": "tests/serving/test_serving_clients.py runs it",
-    "python export/serving/client_rest.py": "tests/serving/test_serving_clients.py runs it",
+    "MODEL=phrasebook EXPORT=": "there is no Docker where the tests run",
     "cd export/on_device/web": "needs the network; the first web export does the same",
     "git worktree": "of Multi30k's run: takes hours and the data",
     "source scripts/environment.sh": "of Multi30k's run: takes hours and the data",
@@ -139,10 +138,19 @@ def own_run(workplace) -> Path:
 def exports(workplace, tiny_run) -> Path:
     """Every exported model that the pages name."""
     models = workplace / "models"
-    tfformer.export.saved_model(tiny_run, models / "phrasebook")
+    first = tfformer.export.saved_model(tiny_run, models / "phrasebook")
+    for version in ("2", "3"):
+        shutil.copytree(first, models / "phrasebook" / version)
     tfformer.export.ctranslate2(tiny_run, models / "phrasebook-ctranslate2")
     tfformer.export.tflite(tiny_run, models / "mine")
     return models
+
+
+@pytest.fixture(scope="session")
+def server(exports):
+    """`tfformer serve` of the exported model, which stands in for TensorFlow Serving."""
+    with served(exports / "phrasebook") as addresses:
+        yield addresses
 
 
 @pytest.fixture
@@ -151,7 +159,7 @@ def place(request, workplace, tmp_path, monkeypatch) -> Path:
     text = request.getfixturevalue("block").text
     if "runs/mine" in text:
         request.getfixturevalue("own_run")
-    if re.search(r"models/[\w-]+/1", text):
+    if "models/" in text:
         request.getfixturevalue("exports")
     folder = tmp_path / "place"
     shutil.copytree(workplace, folder, symlinks=True)
@@ -161,10 +169,14 @@ def place(request, workplace, tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", RUN, ids=str)
-def test_every_command_runs(block, place, monkeypatch, capfd):
+def test_every_command_runs(block, place, request, monkeypatch):
     for command in commands(block):
-        if not not_run(command):
-            run(command, place, monkeypatch)
+        if not_run(command):
+            continue
+        if address := re.search(r"http://[\w.]+:8501", command):
+            server = request.getfixturevalue("server")
+            command = command.replace(address[0], server.rest)
+        run(command, place, monkeypatch)
 
 
 def run(command: str, place: Path, monkeypatch) -> None:
@@ -181,6 +193,7 @@ def run(command: str, place: Path, monkeypatch) -> None:
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True)
         assert done.returncode == 0, f"{command}: {done.stderr.decode()[-2000:]}"
+        assert b'"error"' not in done.stdout, f"{command}: {done.stdout.decode()}"
 
 
 def prepared(words: list[str], place: Path) -> list[str]:
