@@ -2,7 +2,7 @@
 # What is there is not installed again, until pyproject.toml changes.
 extras="${1:-}"
 installed=.venv/extras # a line each, and a blank one for none
-found="$(command -v python3.11 python3.12 python3.13 | head -n 1)" # those for which TensorFlow has wheels
+found="$(command -v python3.11 python3.12 python3.13 | head -n 1 || true)" # those for which TensorFlow has wheels
 python="${PYTHON:-${found:-python3.11}}"
 [ -x .venv/bin/pip ] || "$python" -m venv .venv
 source .venv/bin/activate

@@ -53,8 +53,8 @@ OTHER_LANGUAGES = {
     "kotlin": "there is no Android compiler here",
     "swift": "there is no Swift compiler here",
 }
-SMALLER = [  # settings that make any training short
-    *("model.num_layers=1", "model.d_model=32", "model.num_heads=2", "model.d_ff=32"),
+SMALLER = [  # settings that make any training short, with the sizes of the fixture `tiny_run`
+    *("model.num_layers=1", "model.d_model=64", "model.num_heads=2", "model.d_ff=128"),
     *("tokenizer.vocab_size=200", "training.epochs=1", "training.epoch_steps=2"),
     *("training.validate_every=1", "training.dtype=float32"),
 ]
@@ -119,7 +119,7 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
         found = [block for block in RECIPES if block.text.startswith(mark)]
         (folder / recipe).write_text(found[0].text)
     (folder / "runs").mkdir()
-    for name, run in (("phrasebook", tiny_run), ("lm", counting_run)):
+    for name, run in (("phrasebook", tiny_run), ("mine", tiny_run), ("lm", counting_run)):
         (folder / "runs" / name).symlink_to(run)
     for link in ("export", "scripts", "examples", "pyproject.toml"):
         (folder / link).symlink_to(ROOT / link)
@@ -127,39 +127,44 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def own_run(workplace) -> Path:
-    """The run of the page about one's own text."""
-    command = ["train", str(workplace / "recipe.yaml"), "--run-dir", str(workplace / "runs/mine")]
-    assert cli.main([*command, "--set", f"data.folder={workplace}/corpus", *SMALLER]) == 0
-    return workplace / "runs" / "mine"
-
-
-@pytest.fixture(scope="session")
-def exports(workplace, tiny_run) -> Path:
-    """Every exported model that the pages name."""
+def exports(workplace) -> set[str]:
+    """What the pages' export commands write, each form once; return the forms."""
+    done = {}
+    for block in SHELL:
+        for command in commands(block):
+            if command.startswith("tfformer export") and not not_run(command):
+                done.setdefault(form_of_export(command), command)
     models = workplace / "models"
-    first = tfformer.export.saved_model(tiny_run, models / "phrasebook")
+    for number, form in enumerate(done):
+        words = ["export", str(workplace / "runs/mine"), *shlex.split(form)]
+        assert cli.main([*words, "--output", str(models / str(number))]) == 0, form
+    written = {form: models / str(number) for number, form in enumerate(done)}
+    (models / "mine").symlink_to(written["--format tflite --quantize int8"])
+    (models / "phrasebook").symlink_to(written["--format saved_model"])
     for version in ("2", "3"):
-        shutil.copytree(first, models / "phrasebook" / version)
-    tfformer.export.ctranslate2(tiny_run, models / "phrasebook-ctranslate2")
-    tfformer.export.tflite(tiny_run, models / "mine")
-    return models
+        shutil.copytree(models / "phrasebook" / "1", models / "phrasebook" / version)
+    tfformer.export.ctranslate2(workplace / "runs/mine", models / "phrasebook-ctranslate2")
+    return set(done)
+
+
+def form_of_export(command: str) -> str:
+    """Return the options of an export command, without the run and the output."""
+    words = shlex.split(command)[3:]
+    output = words.index("--output")
+    return shlex.join(words[:output] + words[output + 2 :])
 
 
 @pytest.fixture(scope="session")
-def server(exports):
+def server(workplace, exports):
     """`tfformer serve` of the exported model, which stands in for TensorFlow Serving."""
-    with served(exports / "phrasebook") as addresses:
+    with served(workplace / "models" / "phrasebook") as addresses:
         yield addresses
 
 
 @pytest.fixture
 def place(request, workplace, tmp_path, monkeypatch) -> Path:
-    """A copy of the workplace for one block, with the run and the exports that the block names."""
-    text = request.getfixturevalue("block").text
-    if "runs/mine" in text:
-        request.getfixturevalue("own_run")
-    if "models/" in text:
+    """A copy of the workplace for one block, with the exports if the block names one."""
+    if "models/" in request.getfixturevalue("block").text:
         request.getfixturevalue("exports")
     folder = tmp_path / "place"
     shutil.copytree(workplace, folder, symlinks=True)
@@ -172,6 +177,9 @@ def place(request, workplace, tmp_path, monkeypatch) -> Path:
 def test_every_command_runs(block, place, request, monkeypatch):
     for command in commands(block):
         if not_run(command):
+            continue
+        if command.startswith("tfformer export"):
+            assert form_of_export(command) in request.getfixturevalue("exports")
             continue
         if address := re.search(r"http://[\w.]+:8501", command):
             server = request.getfixturevalue("server")
