@@ -164,7 +164,7 @@ attended = attend(layer.self_attention, x, x, words(source), words(source))
 def add_and_normalize(residual, x, found, sublayer, rows):
     """x (1, T, D) and what a sub-layer found for it (T, D) -> (1, T, D)."""
     show(f"r = x + {sublayer}", "section 3.1", x[0] + found, rows)
-    normalized = residual(x, found[np.newaxis])
+    normalized = residual.after(x, found[np.newaxis])
     show(
         "LayerNorm(r) = (r - mean) / sqrt(variance), the next x", "section 3.1", normalized[0], rows
     )

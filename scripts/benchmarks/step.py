@@ -123,7 +123,7 @@ def by_kind(folder: str) -> dict[str, float]:
 
 def products(model, batches: list) -> float:
     """Multiplications (each with its addition) in the products of forward and backward pass, by their shapes."""
-    d_model = model.decoder.config["d_model"]
+    d_model = model.d_model
     crossed = (
         sum(layer.cross_attention.key_value.kernel.shape[1] for layer in model.decoder.layers)
         * d_model
@@ -132,7 +132,7 @@ def products(model, batches: list) -> float:
         sum(int(weight.shape.num_elements()) for weight in stack.weights if len(weight.shape) == 2)
         for stack in (model.encoder, model.decoder)
     )
-    vocabulary = d_model * model.vocab_sizes["target_vocab_size"]
+    vocabulary = d_model * model.target_vocab_size
     total = 0
     for inputs, *_ in batches:
         (rows, source), target = inputs["source"].shape, inputs["target"].shape[1]

@@ -64,9 +64,9 @@ def test_shards_learn_what_the_whole_batch_teaches(make, rows, shards):
 def test_each_shard_is_a_pass_of_its_own_over_its_rows(monkeypatch):
     passes, original = [], tfformer.Transformer.call
 
-    def call(self, inputs, training=None):
+    def call(self, inputs, target=None, training=None):
         passes.append(inputs["target"].shape[0])
-        return original(self, inputs, training)
+        return original(self, inputs, target, training=training)
 
     monkeypatch.setattr(tfformer.Transformer, "call", call)
     model = translator()

@@ -1,4 +1,4 @@
-"""Dropout against probability: what is zeroed, how often, where, and when."""
+"""The fast layers: equal to Keras' own; dropout against probability: what is zeroed, how often, where, and when."""
 
 import keras
 import numpy as np
@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 from support.numpy_layers import numpy_normalization, randomized
 
-from tfformer.model.layers import DecoderLayer, Dropout, EncoderLayer, Residual
+from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization
+from tfformer.model.layers import DecoderLayer, EncoderLayer, Residual
 from tfformer.model.masks import look_ahead_mask, padding_mask
 
 D, HEADS, D_FF = 12, 3, 20
@@ -20,6 +21,35 @@ MEMORY_MASK = padding_mask(tf.constant([[4, 7, 9, 3, 0], [4, 3, 0, 0, 0]]))
 @pytest.fixture(autouse=True)
 def same_weights_and_dropout_in_every_run():
     keras.utils.set_random_seed(0)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (2, 4, 6), (2, 3, 4, 6)])
+def test_dense_equals_keras_own_over_any_number_of_axes(shape):
+    layer, reference = Dense(5, activation="relu"), keras.layers.Dense(5, activation="relu")
+    x = RNG.normal(size=shape).astype(np.float32)
+    expected = reference(x)
+    layer.build(shape)
+    layer.set_weights(reference.get_weights())
+    np.testing.assert_allclose(layer(x), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_normalisation_and_its_gradients_equal_keras_own(training):
+    upstream, found = RNG.normal(size=TARGET.shape).astype(np.float32), []
+    for kind, arguments in (
+        (LayerNormalization, {"training": training}),
+        (keras.layers.LayerNormalization, {}),
+    ):
+        layer = kind(epsilon=0.1)
+        layer.build(TARGET.shape)
+        randomized(layer)
+        x = tf.Variable(3 * TARGET + 1)
+        with tf.GradientTape() as tape:
+            output = layer(x, **arguments)
+            loss = tf.reduce_sum(output * upstream)
+        found.append([output, *tape.gradient(loss, [x, layer.gamma.value, layer.beta.value])])
+    for our_value, their_value in zip(*found, strict=True):
+        np.testing.assert_allclose(our_value, their_value, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(3, 5, 7), (4, 4)])
@@ -48,7 +78,7 @@ def test_dropout_of_nearly_everything_is_still_finite():
 def test_dropout_zeroes_its_share_of_the_sublayers_output_and_scales_the_rest():
     residual = Residual(64, dropout=RATE, norm="pre")
     x, sublayer_output = tf.random.stateless_normal([2, 32, 50, 64], seed=[1, 2])
-    added = np.asarray(residual(x, sublayer_output, training=True) - x)
+    added = np.asarray(residual.after(x, sublayer_output, training=True) - x)
     dropped = np.abs(added) < 1e-5
     np.testing.assert_allclose(
         added[~dropped], (sublayer_output / (1 - RATE)).numpy()[~dropped], rtol=1e-3, atol=1e-5
@@ -56,21 +86,21 @@ def test_dropout_zeroes_its_share_of_the_sublayers_output_and_scales_the_rest():
     share = 4 * np.sqrt(RATE * (1 - RATE) / dropped.size)
     assert dropped.mean() == pytest.approx(RATE, abs=share)
     np.testing.assert_allclose(
-        residual(x, sublayer_output, training=False), x + sublayer_output, rtol=1e-6
+        residual.after(x, sublayer_output, training=False), x + sublayer_output, rtol=1e-6
     )
 
 
 def test_dropout_preserves_the_scale_in_expectation():
     residual = Residual(64, dropout=RATE, norm="pre")
     ones = tf.ones([32, 50, 64])
-    mean = np.mean(residual(0 * ones, ones, training=True))
+    mean = np.mean(residual.after(0 * ones, ones, training=True))
     assert mean == pytest.approx(1, abs=4 * np.sqrt(RATE / (1 - RATE) / tf.size(ones).numpy()))
 
 
 def test_post_norm_drops_before_it_adds_and_normalises():
     """All of a sub-layer dropped leaves LayerNorm(x)."""
     residual = randomized(Residual(D, dropout=0.999999, epsilon=0.1))
-    output = residual(tf.constant(TARGET), tf.ones(TARGET.shape), training=True)
+    output = residual.after(tf.constant(TARGET), tf.ones(TARGET.shape), training=True)
     expected = numpy_normalization(residual.normalization, TARGET.astype(np.float64))
     np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-5)
 

@@ -165,7 +165,7 @@ def test_model_survives_its_config(tie):
     assert twin.get_config() == model.get_config()
     twin.set_weights(model.get_weights())
     np.testing.assert_array_equal(twin(READ), model(READ))
-    assert twin.stack.layers[0].config["dropout"] == 0.2
+    assert twin.stack.layers[0].dropout == 0.2
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])

@@ -23,10 +23,10 @@ def test_padding_mask_is_true_on_every_id_but_zero():
         ({"queries": 4}, [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]),
         ({"queries": 2, "keys": 4}, [[1, 0, 0, 0], [1, 1, 0, 0]]),
         ({"queries": 3, "keys": 2}, [[1, 0], [1, 1], [1, 1]]),
-        ({"queries": 1, "keys": 5, "first": 0}, [[1, 0, 0, 0, 0]]),
-        ({"queries": 1, "keys": 5, "first": 3}, [[1, 1, 1, 1, 0]]),
-        ({"queries": 2, "keys": 5, "first": 2}, [[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]),
-        ({"queries": 1, "keys": 3, "first": 7}, [[1, 1, 1]]),
+        ({"queries": 1, "keys": 5, "position": 0}, [[1, 0, 0, 0, 0]]),
+        ({"queries": 1, "keys": 5, "position": 3}, [[1, 1, 1, 1, 0]]),
+        ({"queries": 2, "keys": 5, "position": 2}, [[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]),
+        ({"queries": 1, "keys": 3, "position": 7}, [[1, 1, 1]]),
     ],
 )
 def test_look_ahead_mask_hides_every_later_position(arguments, expected):

@@ -305,32 +305,6 @@ def test_cached_decoding_of_several_beams_to_a_row_of_memory_equals_uncached(nor
         np.testing.assert_allclose(logits, expected[:, step], rtol=1e-4, atol=1e-5)
 
 
-@each_norm
-@pytest.mark.parametrize("in_graph", [False, True])
-def test_a_cache_that_is_too_short_grows(norm, in_graph):
-    """Five positions through a cache that begins with one: it doubles three times and loses nothing."""
-    model, target = (
-        small(norm=norm),
-        np.random.default_rng(6).integers(1, 13, size=(3, 5)).astype(np.int32),
-    )
-
-    def cached(room):
-        memory, cache, found = model.memory(SOURCE), model.decoder.empty_cache(3, room), []
-        for step in range(5):
-            logits, cache = model.decode_step(tf.constant(target[:, step]), step, cache, memory)
-            found.append(logits)
-        return tf.stack(found, axis=1), [tf.shape(tensor)[2] for tensor in tf.nest.flatten(cache)]
-
-    length = tf.TensorSpec((), tf.int32)
-    logits, lengths = (tf.function(cached, input_signature=[length]) if in_graph else cached)(
-        tf.constant(1)
-    )
-    assert [int(length) for length in lengths] == [8] * 4
-    np.testing.assert_allclose(
-        logits, model({"source": SOURCE, "target": target}), rtol=1e-4, atol=1e-5
-    )
-
-
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_beam_search_with_a_cache_equals_one_that_recomputes_every_prefix(beam_size):
     model, limits, longest = small(seed=4), tf.constant([6, 3, 5]), 6
@@ -379,7 +353,7 @@ def test_model_survives_its_config(tie):
     assert twin.get_config() == model.get_config()
     twin.set_weights(model.get_weights())
     np.testing.assert_array_equal(twin(INPUTS), model(INPUTS))
-    assert twin.decoder.layers[0].config["dropout"] == twin.encoder.dropout.rate == 0.2
+    assert twin.decoder.layers[0].dropout == twin.encoder.dropout == twin.dropout == 0.2
 
 
 def loss_and_accuracy(logits, labels, weights, smoothing):

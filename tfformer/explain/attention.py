@@ -112,7 +112,7 @@ def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, t
     mask, found = padding_mask(source), []
     x = model.encoder.enter(model.source_embedding(source))
     for layer in model.encoder.layers:
-        h = layer.self_attention_residual.enter(x)
+        h = layer.self_attention_residual.before(x)
         found.append(layer.self_attention(h, h, mask, return_weights=True)[1])
         x = layer(x, mask)
     return model.encoder.leave(x), tf.stack(found, axis=1)
@@ -126,10 +126,10 @@ def decoder_weights(
     mask, self_weights, cross_weights = look_ahead_mask(tf.shape(target)[1]), [], []
     x = model.decoder.enter(model.target_embedding(target))
     for layer in model.decoder.layers:
-        h = layer.self_attention_residual.enter(x)
+        h = layer.self_attention_residual.before(x)
         attended, weights = layer.self_attention(h, h, mask, return_weights=True)
         self_weights.append(weights)
-        h = layer.cross_attention_residual.enter(layer.self_attention_residual(x, attended))
+        h = layer.cross_attention_residual.before(layer.self_attention_residual.after(x, attended))
         cross_weights.append(layer.cross_attention(h, memory, memory_mask, return_weights=True)[1])
         x = layer(x, memory, mask, memory_mask)
     return model.decoder.leave(x), tf.stack(self_weights, axis=1), tf.stack(cross_weights, axis=1)

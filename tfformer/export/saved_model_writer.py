@@ -23,7 +23,7 @@ from tfformer.inference.graphs import (
 )
 from tfformer.inference.search import Hypotheses, greedy_search
 from tfformer.inference.translator import Translator
-from tfformer.model.transformer import ToLogits
+from tfformer.model.token_model import ToLogits
 from tfformer.run_directory import first_line
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 

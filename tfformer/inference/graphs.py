@@ -18,7 +18,8 @@ from tfformer.inference.search import (
     sample,
 )
 from tfformer.model.language_model import LanguageModel
-from tfformer.model.transformer import ToLogits, Transformer
+from tfformer.model.token_model import ToLogits
+from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 EXTRA_LENGTH = (

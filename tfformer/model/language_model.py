@@ -1,29 +1,62 @@
-"""The decoder alone: an autoregressive model of sequences, of the Transformer's layers. Knows no text and no files.
+"""The decoder alone: an autoregressive model of sequences, of the Transformer's layers.
 
-Shape letters: B batch, T positions, V vocabulary, R rows being continued.
+Shape letters: B batch, T positions, D d_model, H heads, V vocabulary, L cache capacity, R rows being continued.
 """
 
+import keras
 import tensorflow as tf
 
-from tfformer.model.batch_shards import ShardedModel
-from tfformer.model.layers import KeyValue, TokenEmbedding, register, require
+from tfformer.model.cache import Cache
+from tfformer.model.layers import TokenEmbedding
 from tfformer.model.masks import look_ahead_mask
-from tfformer.model.transformer import TIES, Encoder, ToLogits, output_logits
+from tfformer.model.registry import Shape, arguments_of, register, require
+from tfformer.model.token_model import TIES, TokenModel, ToLogits
+from tfformer.model.transformer import STACK_ARGUMENTS, Encoder
 from tfformer.special_ids import END_ID, START_ID
 
 
 @register
-class LanguageModel(ShardedModel):
+class LanguageModel(TokenModel):
     """p(x_1 ... x_T) = p(x_1) p(x_2 | x_1) ... p(x_T | x_1 ... x_{T-1}), where x_T is the end token.
 
     Each factor is p(x_t | x_1 ... x_{t-1}) = Cat(softmax(f_t(x_1 ... x_{t-1}))): a neural autoregressive distribution
     estimator (NADE, Larochelle and Murray 2011) whose f_t are one Transformer. Its layers are the encoder's under a
     look-ahead mask, which is the decoder without cross-attention (Liu et al. 2018, section 4.2.3). So a sequence has an
-    exact probability, and those of all sequences sum to 1. A row ends at its end token; what follows is padding.
+    exact probability, and those of all sequences sum to 1. A row ends at its end token; padding follows.
 
-    `tie_embeddings`: with "none" the output projection is a matrix of its own, otherwise the transposed embedding. The
-    rest are the names of the paper. Weights exist from construction on.
+    Args:
+        vocab_size: Token ids V.
+        num_layers: Layers in the stack.
+        d_model: Numbers for each position, even.
+        num_heads: Heads of each attention, a divisor of `d_model`.
+        d_ff: Numbers for each position inside the feed-forward sub-layers.
+        dropout: The share of the embeddings and of each sub-layer's output that is dropped in training.
+        tie_embeddings: With "none" the output projection is a matrix of its own, otherwise the transposed embedding.
+        output_bias: Add a bias to the logits.
+        activation: "relu", "gelu" or "swish".
+        norm: "post" as in the paper, or "pre".
+        use_bias: Add a bias in the projections of the attention.
+        epsilon: Added to the variance by each normalisation.
+        position_layout: The order of sines and cosines, "interleaved" or "halves".
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Attributes:
+        embedding: The `TokenEmbedding` of the tokens that are read.
+        output_embedding: The `TokenEmbedding` whose transposed matrix makes logits.
+        output_bias: The bias (V,) of the logits; None without one.
+        stack: The layers, an `Encoder`.
+
+    Raises:
+        ValueError: If an argument has no such value.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> model = tfformer.LanguageModel(100, num_layers=1, d_model=8, num_heads=2, d_ff=32)
+        >>> model(numpy.array([[2, 9, 8, 4]])).shape
+        TensorShape([1, 4, 100])
     """
+
+    arguments = ("vocab_size", *STACK_ARGUMENTS, "tie_embeddings")
 
     def __init__(
         self,
@@ -44,101 +77,113 @@ class LanguageModel(ShardedModel):
     ):
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
-        self.ties = {
-            "tie_embeddings": require("tie_embeddings", tie_embeddings, TIES),
-            "output_bias": output_bias,
-        }
-        self.embedding = TokenEmbedding(vocab_size, d_model, dtype=self.dtype_policy)
+        self.num_layers = num_layers
+        self.d_model = d_model
+        self.num_heads = num_heads
+        self.d_ff = d_ff
+        self.dropout = dropout
+        self.tie_embeddings = require("tie_embeddings", tie_embeddings, TIES)
+        self.use_output_bias = output_bias
+        self.activation = activation
+        self.norm = norm
+        self.use_bias = use_bias
+        self.epsilon = epsilon
+        self.position_layout = position_layout
+        policy = self.dtype_policy
+        self.embedding = TokenEmbedding(vocab_size, d_model, name="embedding", dtype=policy)
         self.output_embedding = self.embedding
         if tie_embeddings == "none":
-            self.output_embedding = TokenEmbedding(vocab_size, d_model, dtype=self.dtype_policy)
-        self.stack = Encoder(
-            num_layers=num_layers,
-            d_model=d_model,
-            num_heads=num_heads,
-            d_ff=d_ff,
-            dropout=dropout,
-            activation=activation,
-            norm=norm,
-            use_bias=use_bias,
-            epsilon=epsilon,
-            position_layout=position_layout,
-            dtype=self.dtype_policy,
-        )
-        self.build()
+            self.output_embedding = TokenEmbedding(
+                vocab_size, d_model, name="output_embedding", dtype=policy
+            )
+        self.stack = Encoder(**arguments_of(self, STACK_ARGUMENTS), name="stack", dtype=policy)
+        self.build((None, None))
 
-    def build(self, input_shape=None) -> None:
+    def build(self, ids_shape: Shape | None = None) -> None:
+        """Make the weights, whose sizes are the constructor's."""
         if self.built:
             return
-        for layer in (self.embedding, self.output_embedding, self.stack):
-            if not layer.built:
-                layer.build(None)
-        self.output_bias = None
-        if self.ties["output_bias"]:
-            self.output_bias = self.add_weight(
-                shape=(self.vocab_size,), initializer="zeros", name="output_bias"
-            )
-        self.built = True
+        for embedding in (self.embedding, self.output_embedding):
+            if not embedding.built:
+                embedding.build((None, None))
+        self.stack.build((None, None, self.d_model))
+        self._add_output_bias(self.vocab_size)
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Ids (B, T), beginning with the start token -> logits (B, T, V) for the token after each position."""
+        """Compute the logits for the token after each position.
+
+        Args:
+            ids: Integers (B, T), beginning with the start token.
+            training: Drop units.
+
+        Returns:
+            Logits (B, T, V).
+        """
         return self.logits(self.hidden(ids, training=training))
 
     def hidden(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Ids (B, T), beginning with the start token -> hidden states (B, T, D), of which `logits` makes logits."""
-        mask = look_ahead_mask(tf.shape(ids)[1])
-        return self.stack(self.embedding(ids, training=training), mask, training=training)
+        """Compute the hidden states (B, T, D) of ids (B, T), of which `logits` makes logits."""
+        mask = look_ahead_mask(tf.shape(ids)[1])  # (1, 1, T, T)
+        embeddings = self.embedding(ids, training=training)  # (B, T, D)
+        return self.stack(embeddings, mask, training=training)
 
     def step(
-        self, ids: tf.Tensor, first: tf.Tensor | int, cache: tuple[KeyValue, ...]
-    ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
-        """Ids (R, T) at positions first, first + 1, ..., and the cache of those before -> logits (R, T, V), new cache.
+        self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache
+    ) -> tuple[tf.Tensor, Cache]:
+        """Read some positions: one is a step of a search, several are a prefix.
 
-        One position is a step of a search, several are a prefix.
+        Args:
+            ids: Tokens (R, T) at position, position + 1, ...
+            position: The first position.
+            cache: Keys and values of the positions before, see `stack.empty_cache`.
+
+        Returns:
+            Logits (R, T, V), and the cache with these positions.
         """
-        hidden, cache = self.hidden_step(ids, first, cache)
+        hidden, cache = self.hidden_step(ids, position, cache)
         return self.logits(hidden), cache
 
     def hidden_step(
-        self, ids: tf.Tensor, first: tf.Tensor | int, cache: tuple[KeyValue, ...]
-    ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
-        """As `step`, but gives hidden states (R, T, D), of which `logits` makes logits."""
-        return self.stack.step(self.embedding(ids), first, cache)
+        self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache
+    ) -> tuple[tf.Tensor, Cache]:
+        """Read some positions as `step` does, but give hidden states (R, T, D), of which `logits` makes logits."""
+        return self.stack.step(self.embedding(ids), position, cache)
 
     def token_log_probs(self, ids: tf.Tensor, to_logits: ToLogits | None = None) -> tf.Tensor:
-        """Sequences (B, T) int32, without start token -> log p(x_t | x_1 ... x_{t-1}) (B, T) in nats.
+        """Compute log p(x_t | x_1 ... x_{t-1}) of each token.
 
-        0 after the end token. A row without one is only the beginning of a sequence. `to_logits` takes the place of
-        `logits`.
+        Args:
+            ids: Sequences (B, T) int32, without start token. A row without
+                end token is only the beginning of a sequence.
+            to_logits: Takes the place of `logits`.
+
+        Returns:
+            Log-probabilities (B, T) float32 in nats, 0 after the end token.
         """
         to_logits = to_logits or self.logits
         starts = tf.fill((tf.shape(ids)[0], 1), START_ID)
-        hidden = self.hidden(tf.concat([starts, ids[:, :-1]], axis=1))
-        logits = tf.cast(to_logits(hidden), tf.float32)
+        hidden = self.hidden(tf.concat([starts, ids[:, :-1]], axis=1))  # (B, T, D)
+        logits = tf.cast(to_logits(hidden), tf.float32)  # (B, T, V)
         log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(ids, logits)
         is_over = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1, exclusive=True) > 0
         return tf.where(is_over, 0.0, log_probs)
 
     def log_prob(self, ids: tf.Tensor, to_logits: ToLogits | None = None) -> tf.Tensor:
-        """Sequences (B, T) int32, each with its end token -> log p(x_1 ... x_T) (B,) in nats."""
+        """Compute log p(x_1 ... x_T) of whole sequences.
+
+        Args:
+            ids: Sequences (B, T) int32, each with its end token.
+            to_logits: Takes the place of `logits`.
+
+        Returns:
+            Log-probabilities (B,) float32 in nats.
+        """
         return tf.reduce_sum(self.token_log_probs(ids, to_logits), axis=1)
 
-    def logits(self, hidden: tf.Tensor, kernel: tf.Tensor | None = None) -> tf.Tensor:
-        """Hidden states (..., D) -> logits (..., V); `kernel` as in `Transformer.logits`."""
-        return output_logits(hidden, self.output_embedding, self.output_bias, kernel)
+    def compute_output_shape(self, ids_shape: Shape) -> Shape:
+        """(B, T, V), the shape of the logits."""
+        return (*ids_shape, self.vocab_size)
 
-    def get_config(self) -> dict:
-        stack = self.stack.get_config()
-        names = (
-            "num_layers",
-            "d_model",
-            "num_heads",
-            "d_ff",
-            "dropout",
-            "activation",
-            "norm",
-            "use_bias",
-            "epsilon",
-        )
-        config = {name: stack[name] for name in (*names, "position_layout")}
-        return super().get_config() | {"vocab_size": self.vocab_size} | self.ties | config
+    def input_signature(self) -> list:
+        """Return the input as Keras' `export` takes it: int32 ids of any shape."""
+        return [keras.InputSpec(dtype="int32", shape=(None, None))]

@@ -1,48 +1,77 @@
-"""The Transformer's layers (Vaswani et al. 2017, section 3). Knows no configuration, no text and no search.
+"""The Transformer's layers (Vaswani et al. 2017, section 3).
 
-Shape letters: B batch, T query positions, S key positions, D d_model, H heads, L cache length, V vocabulary.
+Shape letters: B batch, T query positions, S key positions, D d_model, H heads, L cache capacity, V vocabulary.
 """
-
-from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
-register = keras.saving.register_keras_serializable(package="tfformer")
+from tfformer.model.cache import KeyValue
+from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization, gather
+from tfformer.model.masks import carried_mask, join_masks
+from tfformer.model.registry import Shape, arguments_of, register, require
 
 ACTIVATIONS = ("relu", "gelu", "swish")
 NORMS = ("post", "pre")
 POSITION_LAYOUTS = ("interleaved", "halves")
-UPDATE_SLICE = 'name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value { b: true } }'
-
-
-def require(name: str, value: object, known: tuple) -> object:
-    """Return `value` if it is one of `known`; otherwise a ValueError that lists them."""
-    if value not in known:
-        raise ValueError(
-            f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}"
-        )
-    return value
+LAYER_ARGUMENTS = (
+    "d_model",
+    "num_heads",
+    "d_ff",
+    "dropout",
+    "activation",
+    "norm",
+    "use_bias",
+    "epsilon",
+)
 
 
 def positional_encoding(
     positions: tf.Tensor, d_model: int, layout: str = "interleaved"
 ) -> tf.Tensor:
-    """Positions (T,) -> (T, D) float32: sine and cosine of pos / 10000^(2i / d_model) (section 3.5).
+    """Compute sines and cosines of pos / 10000^(2i / d_model) (section 3.5).
 
-    `interleaved` is the paper's order (sin, cos, sin, cos, ...), `halves` has all sines before all cosines.
-    Always computed in float32: in bfloat16 neighbouring positions above 256 would be equal.
+    Always in float32: in bfloat16 neighbouring positions above 256 would be equal.
+
+    Args:
+        positions: Positions (T,), from 0 on.
+        d_model: Numbers for each position, even.
+        layout: "interleaved" is the paper's order (sin, cos, sin, cos, ...); "halves" has all sines before all cosines.
+
+    Returns:
+        Encodings (T, D) float32.
+
+    Example:
+        >>> positional_encoding(tf.range(2), d_model=4).numpy().round(3)
+        array([[0.   , 1.   , 0.   , 1.   ],
+               [0.841, 0.54 , 0.01 , 1.   ]], dtype=float32)
     """
-    exponents = tf.range(0, d_model, 2, dtype=tf.float32) / d_model
+    exponents = tf.range(0, d_model, 2, dtype=tf.float32) / d_model  # (D // 2,)
     angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * tf.pow(10000.0, -exponents)
+    sines, cosines = tf.sin(angles), tf.cos(angles)  # each (T, D // 2)
     if layout == "halves":
-        return tf.concat([tf.sin(angles), tf.cos(angles)], axis=-1)
-    return tf.reshape(tf.stack([tf.sin(angles), tf.cos(angles)], axis=-1), (-1, d_model))
+        return tf.concat([sines, cosines], axis=-1)
+    return tf.reshape(tf.stack([sines, cosines], axis=-1), (-1, d_model))
 
 
 @register
 class PositionalEncoding(keras.layers.Layer):
-    """Adds the encoding of positions first, first + 1, ... to embeddings (B, T, D). No weights, no length limit."""
+    """Adds the encoding of their positions to embeddings (section 3.5). No weights, no length limit.
+
+    Args:
+        d_model: Numbers for each position, even.
+        layout: The order of sines and cosines, see `positional_encoding`.
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Raises:
+        ValueError: If `d_model` is odd or `layout` unknown.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> tfformer.PositionalEncoding(d_model=2)(numpy.zeros((1, 2, 2))).numpy().round(3)
+        array([[[0.   , 1.   ],
+                [0.841, 0.54 ]]], dtype=float32)
+    """
 
     def __init__(self, d_model: int, layout: str = "interleaved", **kwargs):
         super().__init__(**kwargs)
@@ -52,112 +81,118 @@ class PositionalEncoding(keras.layers.Layer):
             )
         self.d_model = d_model
         self.layout = require("layout", layout, POSITION_LAYOUTS)
+        self.supports_masking = True
 
-    def call(self, embeddings: tf.Tensor, first: tf.Tensor | int = 0) -> tf.Tensor:
-        positions = first + tf.range(tf.shape(embeddings)[1])
-        return embeddings + tf.cast(
-            positional_encoding(positions, self.d_model, self.layout), embeddings.dtype
-        )
+    def build(self, input_shape: Shape | None = None) -> None:
+        """There is no weight to make."""
+
+    def call(self, embeddings: tf.Tensor, position: tf.Tensor | int = 0) -> tf.Tensor:
+        """Add the encodings of position, position + 1, ... to embeddings (B, T, D)."""
+        positions = position + tf.range(tf.shape(embeddings)[1])  # (T,)
+        encodings = positional_encoding(positions, self.d_model, self.layout)  # (T, D)
+        return embeddings + tf.cast(encodings, embeddings.dtype)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """(B, T, D), the shape of the embeddings."""
+        return tuple(input_shape)
 
     def get_config(self) -> dict:
-        return super().get_config() | {"d_model": self.d_model, "layout": self.layout}
-
-
-@tf.custom_gradient
-def _gather_with_dense_gradient(table: tf.Tensor, ids: tf.Tensor):
-    """`tf.gather`, with the gradients of a repeated id summed: Keras' Adam would square each of them by itself."""
-
-    def gradient(upstream: tf.Tensor):
-        return tf.math.unsorted_segment_sum(upstream, ids, tf.shape(table)[0]), None
-
-    return tf.gather(table, ids), gradient
+        """The constructor's arguments."""
+        return super().get_config() | arguments_of(self, ("d_model", "layout"))
 
 
 @register
-class TokenEmbedding(keras.layers.Layer):
-    """Token ids (B, T) -> (B, T, D), scaled by sqrt(d_model); its transpose gives the logits (section 3.4).
+class TokenEmbedding(keras.layers.Embedding):
+    """Token ids to vectors, scaled by sqrt(d_model); transposed it makes logits (section 3.4).
 
-    Initialised with standard deviation d_model^-0.5, so that both ends have unit variance.
+    Initialised with standard deviation d_model^-0.5, so that both ends have unit variance. It is Keras' layer, with its
+    `enable_lora`, and a gradient in which a repeated id counts once.
+
+    Args:
+        vocab_size: The number V of token ids.
+        d_model: Numbers for each token.
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Attributes:
+        embeddings: The matrix (V, D).
+
+    Example:
+        >>> import numpy, tfformer
+        >>> embedding = tfformer.TokenEmbedding(vocab_size=100, d_model=8)
+        >>> vectors = embedding(numpy.array([[5, 7, 3]]))
+        >>> vectors.shape, embedding.logits(vectors).shape
+        (TensorShape([1, 3, 8]), TensorShape([1, 3, 100]))
     """
 
     def __init__(self, vocab_size: int, d_model: int, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(vocab_size, d_model, embeddings_initializer="zeros", **kwargs)
         self.vocab_size = vocab_size
         self.d_model = d_model
 
-    def build(self, input_shape=None) -> None:
-        initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
-        self.embeddings = self.add_weight(
-            shape=(self.vocab_size, self.d_model),
-            initializer=initializer,
-            name="embeddings",
-            autocast=False,
-        )
+    def build(self, input_shape: Shape | None = None) -> None:
+        """Make the matrix (V, D)."""
+        self.embeddings_initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
+        super().build(input_shape)
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        look_up = _gather_with_dense_gradient if training else tf.gather
-        flat = look_up(
-            tf.convert_to_tensor(self.embeddings), tf.reshape(ids, (-1,))
-        )  # what LiteRT can quantise
-        flat = tf.cast(flat, self.compute_dtype)
-        return (
-            tf.reshape(flat, tf.concat([tf.shape(ids), [self.d_model]], axis=0)) * self.d_model**0.5
-        )
+        """Look up token ids (B, T) as vectors (B, T, D). Ids in floating point are cast to int32."""
+        if not ids.dtype.is_integer:
+            ids = tf.cast(ids, tf.int32)
+        table = tf.convert_to_tensor(self.embeddings)  # (V, D)
+        vectors = gather(table, ids, dense_gradient=training)  # (B, T, D)
+        return tf.cast(vectors, self.compute_dtype) * self.d_model**0.5
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
-        """(..., D) -> (..., V): the product with the transposed embedding.
+        """Multiply vectors (..., D) by the transposed matrix: (..., V).
 
-        All positions make one product: of one for each sentence, the gradient would be a (B, V, D), to be summed.
+        All positions make one product. One for each sentence would have a gradient (B, V, D), to be summed.
         """
-        flat = tf.reshape(
-            x, (1, -1, self.d_model)
-        )  # a batch of one: TensorFlow's plain product is slower for few rows
+        flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one is faster for few rows
         logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
         return tf.reshape(logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0))
 
     def get_config(self) -> dict:
-        return super().get_config() | {"vocab_size": self.vocab_size, "d_model": self.d_model}
+        """The constructor's arguments."""
+        base = keras.layers.Layer.get_config(self)
+        return base | arguments_of(self, ("vocab_size", "d_model"))
 
 
-class Dense(keras.layers.Dense):
-    """Keras' layer as one product of two matrices: (..., I) -> (..., units).
+class MaskedLayer(keras.layers.Layer):
+    """A layer that honours the mask (B, S) that Keras carries along with its first input, and hands it on."""
 
-    Keras multiplies what has more axes by `tensordot`, which works out its shapes in a dozen operations at every step.
-    """
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
-        flat = super().call(tf.reshape(x, (-1, x.shape[-1])))
-        return tf.reshape(flat, tf.concat([tf.shape(x)[:-1], [self.units]], axis=0))
-
-
-class KeyValue(NamedTuple):
-    """Projected keys and values, each (B, H, L, D // H): what attention looks up, and what a decoder caches."""
-
-    key: tf.Tensor
-    value: tf.Tensor
-
-    def write(self, new: "KeyValue", first: tf.Tensor) -> "KeyValue":
-        """This cache with `new`'s positions (B, H, T, D // H) in the places first, first + 1, ..., first + T - 1."""
-        begin = tf.stack([0, 0, first, 0])
-        update = tf.function(
-            _update_slice, autograph=False, experimental_implements=UPDATE_SLICE
-        )  # for these shapes
-        return KeyValue(update(self.key, new.key, begin), update(self.value, new.value, begin))
-
-
-def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
-    """`cache` with `new` from `begin` (4,) on. Named, so that an exporter can put its runtime's own operation here."""
-    return tf.raw_ops.TensorStridedSliceUpdate(
-        input=cache, begin=begin, end=begin + tf.shape(new), strides=tf.ones_like(begin), value=new
-    )
+    def compute_mask(self, inputs: tf.Tensor, previous_mask: tf.Tensor | None = None) -> tf.Tensor:
+        """Hand a mask over positions (B, S) on; a mask over scores ends here."""
+        is_over_positions = previous_mask is not None and len(previous_mask.shape) == 2
+        return previous_mask if is_over_positions else None
 
 
 @register
-class MultiHeadAttention(keras.layers.Layer):
-    """softmax(Q K^T / sqrt(d_k)) V in `num_heads` heads of d_model / num_heads (section 3.2, eq. 1).
+class MultiHeadAttention(MaskedLayer):
+    """softmax(Q K^T / sqrt(d_k)) V in several heads, each of d_k = d_model / num_heads (section 3.2, eq. 1).
 
-    `call` attends from a sequence to a memory. A decoder with a cache uses its two halves: `project` the memory once,
+    A call attends from a sequence to a memory. A decoder with a cache uses its two halves: `project` the memory once,
     then `attend` to it at each step.
+
+    Args:
+        d_model: Numbers for each position.
+        num_heads: Heads, a divisor of `d_model`.
+        use_bias: Add a bias in each of the four projections.
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Raises:
+        ValueError: If `num_heads` does not divide `d_model`.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> attention = tfformer.MultiHeadAttention(d_model=8, num_heads=2)
+        >>> query, memory = numpy.ones((1, 3, 8)), numpy.ones((1, 5, 8))
+        >>> output, weights = attention(query, memory, return_weights=True)
+        >>> output.shape, weights.shape
+        (TensorShape([1, 3, 8]), TensorShape([1, 2, 3, 5]))
     """
 
     def __init__(self, d_model: int, num_heads: int, use_bias: bool = True, **kwargs):
@@ -174,7 +209,8 @@ class MultiHeadAttention(keras.layers.Layer):
         self.key_value = Dense(2 * d_model, name="key_value", **dense)
         self.output_projection = Dense(d_model, name="output", **dense)
 
-    def build(self, query_shape=None, memory_shape=None) -> None:
+    def build(self, query_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
+        """Make the weights of the projections, whose sizes are the constructor's."""
         for dense in (self.query, self.key_value, self.output_projection):
             dense.build((None, None, self.d_model))
 
@@ -182,146 +218,166 @@ class MultiHeadAttention(keras.layers.Layer):
         self,
         query: tf.Tensor,
         memory: tf.Tensor,
-        mask: tf.Tensor | None = None,
+        attention_mask: tf.Tensor | None = None,
         return_weights: bool = False,
-    ):
-        """Query (B, T, D) and memory (B, S, D) -> (B, T, D); with `return_weights` also the weights (B, H, T, S)."""
-        output, weights = self.attend(query, self.project(memory), mask)
+        mask: tf.Tensor | None = None,
+    ) -> tf.Tensor | tuple[tf.Tensor, tf.Tensor]:
+        """Attend from a query to a memory.
+
+        Args:
+            query: Vectors (B, T, D).
+            memory: Vectors (B, S, D). A mask that Keras carries along with them is honoured.
+            attention_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may be attended to.
+            return_weights: Give the attention weights too.
+            mask: An older name of `attention_mask`; both count.
+
+        Returns:
+            Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S), exactly 0 where masked.
+        """
+        allowed = join_masks(attention_mask, mask, carried_mask(memory))
+        output, weights = self.attend(query, self.project(memory), allowed)
         return (output, weights) if return_weights else output
 
     def project(self, memory: tf.Tensor) -> KeyValue:
-        """Memory (B, S, D) -> its keys and values in heads."""
-        shape, depth = tf.shape(memory), self.d_model // self.num_heads
-        both = tf.reshape(self.key_value(memory), (shape[0], shape[1], 2, self.num_heads, depth))
-        return KeyValue(*tf.unstack(tf.transpose(both, (2, 0, 3, 1, 4))))
+        """Project a memory (B, S, D) to keys and values in heads, each (B, H, S, D // H)."""
+        shape = tf.shape(memory)
+        depth = self.d_model // self.num_heads
+        both = self.key_value(memory)  # (B, S, 2 D)
+        both = tf.reshape(both, (shape[0], shape[1], 2, self.num_heads, depth))
+        both = tf.transpose(both, (2, 0, 3, 1, 4))  # (2, B, H, S, D // H)
+        return KeyValue(*tf.unstack(both))
 
     def attend(
         self, query: tf.Tensor, memory: KeyValue, mask: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Query (B, T, D) and projected memory -> output (B, T, D) and weights (B, H, T, S), exactly 0 where masked."""
-        query = self._split_heads(self.query(query)) * (self.d_model // self.num_heads) ** -0.5
-        scores = tf.matmul(query, memory.key, transpose_b=True)
+        """Attend to a projected memory.
+
+        Args:
+            query: Vectors (B, T, D).
+            memory: Keys and values, each (B, H, S, D // H).
+            mask: Boolean, broadcasting over (B, H, T, S), True = may be attended to.
+
+        Returns:
+            Vectors (B, T, D) and weights (B, H, T, S), exactly 0 where masked.
+        """
+        depth = self.d_model // self.num_heads
+        query = self._split_heads(self.query(query)) * depth**-0.5  # (B, H, T, D // H)
+        scores = tf.matmul(query, memory.key, transpose_b=True)  # (B, H, T, S)
         if mask is not None:
             scores += tf.where(mask, tf.zeros((), scores.dtype), scores.dtype.min / 2)
-        weights = tf.nn.softmax(scores)
-        return self.output_projection(self._merge_heads(tf.matmul(weights, memory.value))), weights
+        weights = tf.nn.softmax(scores)  # (B, H, T, S)
+        heads = tf.matmul(weights, memory.value)  # (B, H, T, D // H)
+        return self.output_projection(self._merge_heads(heads)), weights
 
     def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, T, D) -> (B, H, T, D // H)."""
         shape = tf.shape(x)
-        return tf.transpose(
-            tf.reshape(x, (shape[0], shape[1], self.num_heads, self.d_model // self.num_heads)),
-            (0, 2, 1, 3),
-        )
+        depth = self.d_model // self.num_heads
+        heads = tf.reshape(x, (shape[0], shape[1], self.num_heads, depth))
+        return tf.transpose(heads, (0, 2, 1, 3))
 
     def _merge_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, H, T, D // H) -> (B, T, D)."""
         shape = tf.shape(x)
-        return tf.reshape(tf.transpose(x, (0, 2, 1, 3)), (shape[0], shape[2], self.d_model))
+        positions = tf.transpose(x, (0, 2, 1, 3))  # (B, T, H, D // H)
+        return tf.reshape(positions, (shape[0], shape[2], self.d_model))
+
+    def compute_output_shape(self, query_shape: Shape, memory_shape: Shape | None = None) -> Shape:
+        """(B, T, D), the query's shape."""
+        return tuple(query_shape)
+
+    def compute_output_spec(
+        self,
+        query: keras.KerasTensor,
+        memory: keras.KerasTensor,
+        attention_mask: keras.KerasTensor | None = None,
+        return_weights: bool = False,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | tuple[keras.KerasTensor, keras.KerasTensor]:
+        """Symbolic output, and with `return_weights` symbolic weights (B, H, T, S)."""
+        output = keras.KerasTensor(query.shape, self.compute_dtype)
+        if not return_weights:
+            return output
+        batch, queries, _ = query.shape
+        shape = (batch, self.num_heads, queries, memory.shape[1])
+        return output, keras.KerasTensor(shape, self.compute_dtype)
 
     def get_config(self) -> dict:
-        return super().get_config() | {
-            "d_model": self.d_model,
-            "num_heads": self.num_heads,
-            "use_bias": self.use_bias,
-        }
+        """The constructor's arguments."""
+        names = ("d_model", "num_heads", "use_bias")
+        return super().get_config() | arguments_of(self, names)
 
 
 @register
 class FeedForward(keras.layers.Layer):
-    """Position-wise max(0, x W1 + b1) W2 + b2 (section 3.3, eq. 2), or with gelu or swish in place of relu."""
+    """Position-wise max(0, x W1 + b1) W2 + b2 (section 3.3, eq. 2), or with gelu or swish in place of relu.
+
+    Args:
+        d_model: Numbers for each position, before and after.
+        d_ff: Numbers for each position in between.
+        activation: "relu", "gelu" or "swish".
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Raises:
+        ValueError: If `activation` is unknown.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> tfformer.FeedForward(d_model=8, d_ff=32)(numpy.ones((1, 3, 8))).shape
+        TensorShape([1, 3, 8])
+    """
 
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu", **kwargs):
         super().__init__(**kwargs)
         self.d_model = d_model
         self.d_ff = d_ff
         self.activation = require("activation", activation, ACTIVATIONS)
+        self.supports_masking = True
         self.inner = Dense(d_ff, activation=activation, name="inner", dtype=self.dtype_policy)
         self.outer = Dense(d_model, name="outer", dtype=self.dtype_policy)
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Shape | None = None) -> None:
+        """Make the weights of both projections."""
         self.inner.build((None, None, self.d_model))
         self.outer.build((None, None, self.d_ff))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Transform vectors (B, T, D), each by itself."""
         return self.outer(self.inner(x))
 
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """(B, T, D), the input's shape."""
+        return tuple(input_shape)
+
     def get_config(self) -> dict:
-        return super().get_config() | {
-            "d_model": self.d_model,
-            "d_ff": self.d_ff,
-            "activation": self.activation,
-        }
-
-
-@register
-class LayerNormalization(keras.layers.LayerNormalization):
-    """Keras' layer over the last axis, with a written-out gradient where it is trained: fewer passes over memory."""
-
-    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        x = tf.cast(x, tf.float32)  # its squares are summed
-        normal = (
-            _normalize_with_short_gradient(x, self.epsilon)
-            if training
-            else _normalize(x, self.epsilon)[0]
-        )
-        return tf.cast(
-            normal * tf.cast(self.gamma, tf.float32) + tf.cast(self.beta, tf.float32),
-            self.compute_dtype,
-        )
-
-
-def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
-    """(..., D) -> (..., D) of mean 0 and variance 1 (Ba et al. 2016, eq. 3), and what it was multiplied by."""
-    centred = x - tf.reduce_mean(x, -1, keepdims=True)
-    scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
-    return centred * scale, scale
-
-
-def _normalize_with_short_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
-    """Sends back what is left of a gradient without its mean and without its share along the normalised vector."""
-
-    @tf.custom_gradient
-    def normalize(x: tf.Tensor):
-        normal, scale = _normalize(x, epsilon)
-
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            mean = tf.reduce_mean(upstream, -1, keepdims=True)
-            return scale * (
-                upstream - mean - normal * tf.reduce_mean(upstream * normal, -1, keepdims=True)
-            )
-
-        return normal, gradient
-
-    return normalize(x)
-
-
-@register
-class Dropout(keras.layers.Dropout):
-    """Keras' layer at half the random numbers: 16 bits, half of a random word, decide for each input.
-
-    So the rate is a multiple of 2^-16, and what is kept is scaled by just that.
-    """
-
-    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        if not (training and self.rate):
-            return x
-        size, dropped = tf.size(x), min(round(self.rate * 2**16), 2**16 - 1)
-        seed = tf.cast(self.seed_generator.next(), tf.int32)
-        words = tf.random.stateless_uniform(
-            [(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32
-        )
-        halves = tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:size]
-        kept = tf.reshape(halves >= dropped, tf.shape(x))
-        return tf.where(kept, x / (1 - dropped / 2**16), tf.zeros((), x.dtype))
+        """The constructor's arguments."""
+        return super().get_config() | arguments_of(self, ("d_model", "d_ff", "activation"))
 
 
 @register
 class Residual(keras.layers.Layer):
-    """What surrounds every sub-layer: residual connection, dropout and layer normalisation (sections 3.1 and 5.4).
+    """A sub-layer's surroundings: residual connection, dropout, layer normalisation (sections 3.1 and 5.4).
 
     post: LayerNorm(x + Dropout(Sublayer(x))), as in the paper; pre: x + Dropout(Sublayer(LayerNorm(x))).
-    A layer calls `enter` before its sub-layer and the object itself after it.
+    A layer calls `before`, then its sub-layer, then `after`.
+
+    Args:
+        d_model: Numbers for each position.
+        dropout: The share of the sub-layer's output that is dropped in training.
+        norm: "post" or "pre".
+        epsilon: Added to the variance.
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Raises:
+        ValueError: If `norm` is unknown.
+
+    Example:
+        >>> residual = Residual(d_model=2, norm="pre")
+        >>> x = tf.constant([[[1.0, 3.0]]])
+        >>> residual.before(x).numpy().round(2).tolist()
+        [[[-1.0, 1.0]]]
+        >>> residual.after(x, sublayer_output=10 * x).numpy().tolist()
+        [[[11.0, 33.0]]]
     """
 
     def __init__(
@@ -334,36 +390,52 @@ class Residual(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.d_model = d_model
+        self.dropout = dropout
         self.norm = require("norm", norm, NORMS)
+        self.epsilon = epsilon
+        self.supports_masking = True
         self.normalization = LayerNormalization(
             epsilon=epsilon, name="normalization", dtype=self.dtype_policy
         )
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy)
 
-    def build(self, input_shape=None) -> None:
+    def build(
+        self, x_shape: Shape | None = None, sublayer_output_shape: Shape | None = None
+    ) -> None:
+        """Make the scale and shift of the normalisation."""
         self.normalization.build((None, None, self.d_model))
 
-    def enter(self, x: tf.Tensor) -> tf.Tensor:
-        """The sub-layer's input."""
+    def before(self, x: tf.Tensor) -> tf.Tensor:
+        """Give the sub-layer's input: `x` (B, T, D), normalised if the norm is "pre"."""
         return self.normalization(x) if self.norm == "pre" else x
+
+    def after(
+        self, x: tf.Tensor, sublayer_output: tf.Tensor, training: bool | None = None
+    ) -> tf.Tensor:
+        """Add the sub-layer's output to `x`, both (B, T, D), and normalise if the norm is "post"."""
+        x = x + self.dropout_layer(sublayer_output, training=training)
+        return self.normalization(x) if self.norm == "post" else x
 
     def call(
         self, x: tf.Tensor, sublayer_output: tf.Tensor, training: bool | None = None
     ) -> tf.Tensor:
-        x = x + self.dropout(sublayer_output, training=training)
-        return self.normalization(x) if self.norm == "post" else x
+        """Do as `after`: a functional Keras model calls layers."""
+        return self.after(x, sublayer_output, training=training)
+
+    def compute_output_shape(
+        self, x_shape: Shape, sublayer_output_shape: Shape | None = None
+    ) -> Shape:
+        """(B, T, D), the shape of `x`."""
+        return tuple(x_shape)
 
     def get_config(self) -> dict:
-        return super().get_config() | {
-            "d_model": self.d_model,
-            "dropout": self.dropout.rate,
-            "norm": self.norm,
-            "epsilon": self.normalization.epsilon,
-        }
+        """The constructor's arguments."""
+        names = ("d_model", "dropout", "norm", "epsilon")
+        return super().get_config() | arguments_of(self, names)
 
 
-class _StackLayer(keras.layers.Layer):
-    """What EncoderLayer and DecoderLayer share: their constructor arguments, a feed-forward sub-layer, residuals."""
+class _TransformerLayer(MaskedLayer):
+    """The common part of EncoderLayer and DecoderLayer: self-attention and feed-forward, each in its residual."""
 
     def __init__(
         self,
@@ -378,49 +450,40 @@ class _StackLayer(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.config = {
-            "d_model": d_model,
-            "num_heads": num_heads,
-            "d_ff": d_ff,
-            "dropout": dropout,
-            "activation": activation,
-            "norm": norm,
-            "use_bias": use_bias,
-            "epsilon": epsilon,
-        }
+        self.d_model = d_model
+        self.num_heads = num_heads
+        self.d_ff = d_ff
+        self.dropout = dropout
+        self.activation = activation
+        self.norm = norm
+        self.use_bias = use_bias
+        self.epsilon = epsilon
+        self._add_sublayers()
+
+    def _add_sublayers(self) -> None:
         self.self_attention = self._attention("self_attention")
         self.self_attention_residual = self._residual("self_attention_residual")
         self.feed_forward = FeedForward(
-            d_model, d_ff, activation, name="feed_forward", dtype=self.dtype_policy
+            self.d_model,
+            self.d_ff,
+            self.activation,
+            name="feed_forward",
+            dtype=self.dtype_policy,
         )
         self.feed_forward_residual = self._residual("feed_forward_residual")
 
     def _attention(self, name: str) -> MultiHeadAttention:
-        config = self.config
         return MultiHeadAttention(
-            config["d_model"],
-            config["num_heads"],
-            config["use_bias"],
-            name=name,
-            dtype=self.dtype_policy,
+            self.d_model, self.num_heads, self.use_bias, name=name, dtype=self.dtype_policy
         )
 
     def _residual(self, name: str) -> Residual:
-        config = self.config
         return Residual(
-            config["d_model"],
-            config["dropout"],
-            config["norm"],
-            config["epsilon"],
-            name=name,
-            dtype=self.dtype_policy,
+            self.d_model, self.dropout, self.norm, self.epsilon, name=name, dtype=self.dtype_policy
         )
 
-    def build(self, input_shape=None) -> None:
-        for layer in self.sublayers():
-            layer.build(None)
-
     def sublayers(self) -> tuple[keras.layers.Layer, ...]:
+        """Return the sub-layers and their residuals."""
         return (
             self.self_attention,
             self.self_attention_residual,
@@ -428,95 +491,218 @@ class _StackLayer(keras.layers.Layer):
             self.feed_forward_residual,
         )
 
+    def _build_sublayers(self) -> None:
+        for layer in self.sublayers():
+            layer.build((None, None, self.d_model))
+
     def get_config(self) -> dict:
-        return super().get_config() | self.config
+        """The constructor's arguments."""
+        return super().get_config() | arguments_of(self, LAYER_ARGUMENTS)
 
     def _attend_to_self(
         self,
         x: tf.Tensor,
         mask: tf.Tensor | None,
         cache: KeyValue | None,
-        first: tf.Tensor | int,
+        position: tf.Tensor | int,
         training: bool | None,
     ) -> tuple[tf.Tensor, KeyValue]:
-        """The first sub-layer, and the cache that holds the positions of `x` too; without a cache, these alone."""
-        h = self.self_attention_residual.enter(x)
-        keys = self.self_attention.project(h)
-        cache = keys if cache is None else cache.write(keys, first)
-        return self.self_attention_residual(
-            x, self.self_attention.attend(h, cache, mask)[0], training=training
-        ), cache
+        """The first sub-layer: (B, T, D), and the cache with the positions of `x`; without a cache, these alone."""
+        h = self.self_attention_residual.before(x)
+        keys = self.self_attention.project(h)  # each (B, H, T, D // H)
+        cache = keys if cache is None else cache.write(keys, position)
+        attended, _ = self.self_attention.attend(h, cache, mask)
+        x = self.self_attention_residual.after(x, attended, training=training)
+        return x, cache
 
     def _feed_forward(self, x: tf.Tensor, training: bool | None) -> tf.Tensor:
-        """The last sub-layer."""
-        h = self.feed_forward_residual.enter(x)
-        return self.feed_forward_residual(x, self.feed_forward(h), training=training)
+        """The last sub-layer: (B, T, D)."""
+        h = self.feed_forward_residual.before(x)
+        return self.feed_forward_residual.after(x, self.feed_forward(h), training=training)
 
 
 @register
-class EncoderLayer(_StackLayer):
+class EncoderLayer(_TransformerLayer):
     """Self-attention, then feed-forward, each in its residual (section 3.1, figure 1 left).
 
     With a look-ahead mask it is a decoder's layer for a model that has no source.
+
+    Args:
+        d_model: Numbers for each position, even.
+        num_heads: Heads of the attention, a divisor of `d_model`.
+        d_ff: Numbers for each position inside the feed-forward sub-layer.
+        dropout: The share of each sub-layer's output that is dropped in training.
+        activation: "relu", "gelu" or "swish".
+        norm: "post" as in the paper, or "pre".
+        use_bias: Add a bias in the projections of the attention.
+        epsilon: Added to the variance by each normalisation.
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Raises:
+        ValueError: If an argument has no such value.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> layer = tfformer.EncoderLayer(d_model=8, num_heads=2, d_ff=32, norm="pre")
+        >>> layer(numpy.ones((1, 5, 8))).shape
+        TensorShape([1, 5, 8])
     """
 
+    def build(self, x_shape: Shape | None = None) -> None:
+        """Make the weights, whose sizes are the constructor's."""
+        self._build_sublayers()
+
     def call(
-        self, x: tf.Tensor, mask: tf.Tensor | None = None, training: bool | None = None
+        self,
+        x: tf.Tensor,
+        attention_mask: tf.Tensor | None = None,
+        mask: tf.Tensor | None = None,
+        training: bool | None = None,
     ) -> tf.Tensor:
-        """All positions at once: (B, S, D) with a mask over the keys -> (B, S, D)."""
-        return self.step(x, mask, training=training)[0]
+        """Transform all positions at once.
+
+        Args:
+            x: Vectors (B, S, D). A mask that Keras carries along with them is honoured.
+            attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may be attended to.
+            mask: The mask of Keras, and an older name of `attention_mask`; both count.
+            training: Drop units.
+
+        Returns:
+            Vectors (B, S, D).
+        """
+        allowed = join_masks(attention_mask, mask, carried_mask(x))
+        return self.step(x, allowed, training=training)[0]
 
     def step(
         self,
         x: tf.Tensor,
         mask: tf.Tensor | None = None,
         cache: KeyValue | None = None,
-        first: tf.Tensor | int = 0,
+        position: tf.Tensor | int = 0,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, KeyValue]:
-        """Positions first .. first + T - 1 of a sequence, and the cache that holds them too."""
-        x, cache = self._attend_to_self(x, mask, cache, first, training)
+        """Transform some positions of a sequence, given the cache of those before.
+
+        Args:
+            x: Vectors (B, T, D) at position, position + 1, ...
+            mask: Boolean, broadcasting over (B, H, T, L).
+            cache: Keys and values (B, H, L, D // H). Without it the positions attend to themselves alone.
+            position: The first position.
+            training: Drop units.
+
+        Returns:
+            Vectors (B, T, D), and the cache with these positions.
+        """
+        x, cache = self._attend_to_self(x, mask, cache, position, training)
         return self._feed_forward(x, training), cache
+
+    def compute_output_shape(self, x_shape: Shape) -> Shape:
+        """(B, S, D), the input's shape."""
+        return tuple(x_shape)
 
 
 @register
-class DecoderLayer(_StackLayer):
-    """Masked self-attention, attention to the memory, feed-forward, each in its residual (figure 1 right)."""
+class DecoderLayer(_TransformerLayer):
+    """Masked self-attention, attention to the memory, feed-forward, each in its residual (figure 1 right).
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    Args:
+        d_model: Numbers for each position, even.
+        num_heads: Heads of each attention, a divisor of `d_model`.
+        d_ff: Numbers for each position inside the feed-forward sub-layer.
+        dropout: The share of each sub-layer's output that is dropped in training.
+        activation: "relu", "gelu" or "swish".
+        norm: "post" as in the paper, or "pre".
+        use_bias: Add a bias in the projections of both attentions.
+        epsilon: Added to the variance by each normalisation.
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Raises:
+        ValueError: If an argument has no such value.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> layer = tfformer.DecoderLayer(d_model=8, num_heads=2, d_ff=32)
+        >>> target, memory = numpy.ones((1, 3, 8)), numpy.ones((1, 5, 8))
+        >>> layer(target, memory, attention_mask=tfformer.look_ahead_mask(3)).shape
+        TensorShape([1, 3, 8])
+    """
+
+    def _add_sublayers(self) -> None:
+        super()._add_sublayers()
         self.cross_attention = self._attention("cross_attention")
         self.cross_attention_residual = self._residual("cross_attention_residual")
 
     def sublayers(self) -> tuple[keras.layers.Layer, ...]:
+        """Return the sub-layers and their residuals."""
         return *super().sublayers(), self.cross_attention, self.cross_attention_residual
 
-    def call(self, x, memory, mask=None, memory_mask=None, training=None) -> tf.Tensor:
-        """All positions at once: (B, T, D) and memory (B, S, D) -> (B, T, D)."""
-        return self.step(
-            x, mask, None, 0, self.cross_attention.project(memory), memory_mask, training
-        )[0]
+    def build(self, x_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
+        """Make the weights, whose sizes are the constructor's."""
+        self._build_sublayers()
+
+    def call(
+        self,
+        x: tf.Tensor,
+        memory: tf.Tensor,
+        attention_mask: tf.Tensor | None = None,
+        memory_mask: tf.Tensor | None = None,
+        mask: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tf.Tensor:
+        """Transform all positions at once.
+
+        Args:
+            x: Vectors (B, T, D) of the target.
+            memory: Vectors (B, S, D) of the source. Masks that Keras carries along with both are honoured.
+            attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may be attended to.
+            memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S).
+            mask: An older name of `attention_mask`; both count.
+            training: Drop units.
+
+        Returns:
+            Vectors (B, T, D).
+        """
+        allowed = join_masks(attention_mask, mask, carried_mask(x))
+        memory_allowed = join_masks(memory_mask, carried_mask(memory))
+        projected = self.cross_attention.project(memory)
+        return self.step(x, allowed, None, 0, projected, memory_allowed, training)[0]
 
     def step(
         self,
         x: tf.Tensor,
         mask: tf.Tensor | None,
         cache: KeyValue | None,
-        first: tf.Tensor | int,
+        position: tf.Tensor | int,
         memory: KeyValue,
         memory_mask: tf.Tensor | None = None,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, KeyValue]:
-        """Positions first .. first + T - 1 of the target, and the cache that holds them too.
+        """Transform some positions of a target, given the cache of those before.
 
-        Without a cache the positions attend to themselves alone. Several rows of `x` may share one row of memory (the
-        beams of a sentence): to the memory they are simply more queries.
+        Several rows of `x` may share one row of the memory (the beams of a sentence): to the memory they are simply
+        more queries.
+
+        Args:
+            x: Vectors (R, T, D) at position, position + 1, ...
+            mask: Boolean, broadcasting over (R, H, T, L).
+            cache: Keys and values (R, H, L, D // H). Without it the positions attend to themselves alone.
+            position: The first position.
+            memory: Projected keys and values (B, H, S, D // H) of the source; B divides R.
+            memory_mask: Boolean, broadcasting over (B, H, T, S).
+            training: Drop units.
+
+        Returns:
+            Vectors (R, T, D), and the cache with these positions.
         """
-        x, cache = self._attend_to_self(x, mask, cache, first, training)
-        h = self.cross_attention_residual.enter(x)
-        queries = tf.reshape(h, (tf.shape(memory.key)[0], -1, self.config["d_model"]))
-        attended = tf.reshape(
-            self.cross_attention.attend(queries, memory, memory_mask)[0], tf.shape(x)
-        )
-        x = self.cross_attention_residual(x, attended, training=training)
+        x, cache = self._attend_to_self(x, mask, cache, position, training)
+        h = self.cross_attention_residual.before(x)
+        rows = tf.shape(memory.key)[0]
+        queries = tf.reshape(h, (rows, -1, self.d_model))  # (B, R // B * T, D)
+        attended, _ = self.cross_attention.attend(queries, memory, memory_mask)
+        attended = tf.reshape(attended, tf.shape(x))  # (R, T, D)
+        x = self.cross_attention_residual.after(x, attended, training=training)
         return self._feed_forward(x, training), cache
+
+    def compute_output_shape(self, x_shape: Shape, memory_shape: Shape | None = None) -> Shape:
+        """(B, T, D), the target's shape."""
+        return tuple(x_shape)

@@ -1,29 +1,103 @@
-"""Attention masks, built here and nowhere else. Knows no layer.
+"""Attention masks: which query may attend to which key.
 
 A mask is boolean, True = may be attended to, and broadcasts over attention scores of shape (B, H, T, S).
-It is passed explicitly from call to call: Keras' implicit masks can be lost inside `tf.function`.
+Shape letters: B batch, H heads, T query positions, S key positions.
 """
 
+import functools
+
+import keras
 import tensorflow as tf
 
 from tfformer.special_ids import PAD_ID
 
 
 def padding_mask(ids: tf.Tensor) -> tf.Tensor:
-    """Token ids (B, S) -> (B, 1, 1, S): every query may attend to every position that is not padding."""
-    is_token = tf.not_equal(ids, PAD_ID)
-    return tf.expand_dims(
-        tf.expand_dims(is_token, 1), 1
-    )  # not [:, None, None]: LiteRT has no two new axes at once
+    """Allow every query to attend to every position that is not padding.
+
+    Args:
+        ids: Token ids (B, S), integers, 0 = padding. A symbolic tensor such as `keras.Input` will do.
+
+    Returns:
+        A boolean mask (B, 1, 1, S).
+
+    Example:
+        >>> import tfformer
+        >>> tfformer.padding_mask([[7, 5, 0]]).numpy().tolist()
+        [[[[True, True, False]]]]
+    """
+    if not hasattr(ids, "shape"):
+        ids = tf.convert_to_tensor(ids)
+    is_token = keras.ops.not_equal(ids, PAD_ID)  # (B, S)
+    return over_keys(is_token)
 
 
 def look_ahead_mask(
-    queries: tf.Tensor | int, keys: tf.Tensor | int | None = None, first: tf.Tensor | int = 0
+    queries: tf.Tensor | int,
+    keys: tf.Tensor | int | None = None,
+    position: tf.Tensor | int = 0,
 ) -> tf.Tensor:
-    """(1, 1, T, S): position `first + t` may attend to positions 0 .. first + t, never to a later one.
+    """Allow position t to attend to positions 0 to t, never to a later one (section 3.2.3).
 
-    `queries` is T, `keys` is S (by default T). `first` is the position of the first query: a decoder that continues
-    from a cache has T = 1, S = cache length and first = the step.
+    Args:
+        queries: The number T of query positions, or the token ids (B, T) that stand there, such as `keras.Input`.
+        keys: The number S of key positions; by default T.
+        position: The position of the first query. A decoder that continues from a cache has T = 1,
+            S = the cache's capacity and position = the step.
+
+    Returns:
+        A boolean mask (1, 1, T, S).
+
+    Raises:
+        ValueError: If `queries` is None, as the length of a symbolic tensor may be.
+
+    Example:
+        >>> import tfformer
+        >>> tfformer.look_ahead_mask(3)[0, 0].numpy().astype(int)
+        array([[1, 0, 0],
+               [1, 1, 0],
+               [1, 1, 1]])
     """
+    if queries is None:
+        raise ValueError("queries=None is no length; give the token ids (B, T) in its place")
+    if len(getattr(queries, "shape", ())) == 2:
+        counted = keras.ops.cumsum(keras.ops.ones_like(queries[:1], dtype="int32"), axis=1)
+        allowed = counted[:, None, :] <= counted[:, :, None]  # (1, T, T)
+        return keras.ops.expand_dims(allowed, 1)
     keys = queries if keys is None else keys
-    return (tf.range(keys) <= first + tf.range(queries)[:, tf.newaxis])[tf.newaxis, tf.newaxis]
+    allowed = tf.range(keys) <= position + tf.range(queries)[:, tf.newaxis]  # (T, S)
+    return allowed[tf.newaxis, tf.newaxis]
+
+
+def over_keys(mask: tf.Tensor) -> tf.Tensor:
+    """Lay a mask out over attention scores: (B, S) or (B, T, S) become (B, 1, 1, S) or (B, 1, T, S).
+
+    A mask of four axes is returned unchanged.
+    """
+    rank = len(mask.shape)
+    if rank == 2:  # not [:, None, None]: LiteRT has no two new axes at once
+        mask = keras.ops.expand_dims(mask, 1)
+    if rank in (2, 3):
+        mask = keras.ops.expand_dims(mask, 1)
+    return mask
+
+
+def carried_mask(x: tf.Tensor) -> tf.Tensor | None:
+    """Return the mask (B, S) that Keras carries along with `x`, as behind `Embedding(mask_zero=True)`."""
+    return getattr(x, "_keras_mask", None)
+
+
+def join_masks(*masks: tf.Tensor | None) -> tf.Tensor | None:
+    """Allow a query and a key if every given mask does; None if no mask is given.
+
+    Args:
+        *masks: Boolean masks over keys (B, S), over queries and keys (B, T, S), or over scores (B, H, T, S).
+
+    Returns:
+        A boolean mask that broadcasts over scores (B, H, T, S), or None.
+    """
+    distinct = {id(mask): mask for mask in masks if mask is not None}
+    if not distinct:
+        return None
+    over_scores = [over_keys(tf.cast(mask, tf.bool)) for mask in distinct.values()]
+    return functools.reduce(tf.logical_and, over_scores)

@@ -1,45 +1,47 @@
-"""Encoder, decoder and the Transformer made of them (Vaswani et al. 2017, figure 1). Knows no text and no files.
+"""Encoder, decoder and the Transformer made of them (Vaswani et al. 2017, figure 1).
 
-Shape letters: B batch, S source, T target, D d_model, H heads, V vocabulary, L cache length, R rows being decoded
+Shape letters: B batch, S source, T target, D d_model, H heads, V vocabulary, L cache capacity, R rows being decoded
 (B, or B times the beam size).
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
-from tfformer.model.batch_shards import ShardedModel
+from tfformer.model.cache import Cache, KeyValue, empty_cache, with_capacity
+from tfformer.model.fast_layers import Dropout, LayerNormalization
 from tfformer.model.layers import (
+    LAYER_ARGUMENTS,
     DecoderLayer,
-    Dropout,
     EncoderLayer,
-    KeyValue,
-    LayerNormalization,
+    MaskedLayer,
     PositionalEncoding,
     TokenEmbedding,
-    register,
-    require,
 )
-from tfformer.model.masks import look_ahead_mask, padding_mask
+from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask, padding_mask
+from tfformer.model.registry import Shape, arguments_of, register, require
+from tfformer.model.token_model import TIES, TokenModel
 
-TIES = ("none", "output", "all")
-
-ToLogits = Callable[[tf.Tensor], tf.Tensor]  # hidden states (..., D) -> logits (..., V)
+STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS, "position_layout")
 
 
 class Memory(NamedTuple):
-    """What the decoder looks up while it writes: per layer the projected source (B, H, S, D // H), and its mask."""
+    """The source as the decoder looks it up at every step.
+
+    Attributes:
+        key_values: For each layer the projected source, keys and values (B, H, S, D // H).
+        mask: The padding mask (B, 1, 1, S).
+    """
 
     key_values: tuple[KeyValue, ...]
     mask: tf.Tensor
 
 
-class _Stack(keras.layers.Layer):
+class _Stack(MaskedLayer):
     """Positions and dropout, then `num_layers` equal layers, then a normalisation if these are pre-norm."""
 
-    layer_class: type[keras.layers.Layer]
+    layer_class: type[EncoderLayer] | type[DecoderLayer]
 
     def __init__(
         self,
@@ -56,149 +58,301 @@ class _Stack(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        layer = {
-            "d_model": d_model,
-            "num_heads": num_heads,
-            "d_ff": d_ff,
-            "dropout": dropout,
-            "activation": activation,
-            "norm": norm,
-            "use_bias": use_bias,
-            "epsilon": epsilon,
-        }
-        self.config = {"num_layers": num_layers, "position_layout": position_layout} | layer
-        policy = self.dtype_policy
-        self.positions = PositionalEncoding(d_model, position_layout, dtype=policy)
-        self.dropout = Dropout(dropout, dtype=policy)
-        self.layers = [
-            self.layer_class(**layer, name=f"layer_{n}", dtype=policy) for n in range(num_layers)
-        ]
+        self.num_layers = num_layers
+        self.d_model = d_model
+        self.num_heads = num_heads
+        self.d_ff = d_ff
+        self.dropout = dropout
+        self.activation = activation
+        self.norm = norm
+        self.use_bias = use_bias
+        self.epsilon = epsilon
+        self.position_layout = position_layout
+        layer = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
+        self.positions = PositionalEncoding(d_model, position_layout, dtype=self.dtype_policy)
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy)
+        self.layers = [self.layer_class(**layer, name=f"layer_{n}") for n in range(num_layers)]
         self.normalization = None
         if norm == "pre":
             self.normalization = LayerNormalization(
-                epsilon=epsilon, name="normalization", dtype=policy
+                epsilon=epsilon, name="normalization", dtype=self.dtype_policy
             )
 
-    def build(self, input_shape=None) -> None:
+    def _build_layers(self) -> None:
         for layer in self.layers:
-            layer.build(None)
+            layer.build((None, None, self.d_model))
         if self.normalization:
-            self.normalization.build((None, None, self.config["d_model"]))
+            self.normalization.build((None, None, self.d_model))
 
     def enter(
-        self, embeddings: tf.Tensor, first: tf.Tensor | int = 0, training: bool | None = None
+        self,
+        embeddings: tf.Tensor,
+        position: tf.Tensor | int = 0,
+        training: bool | None = None,
     ) -> tf.Tensor:
-        """What the first layer sees: embeddings (B, T, D) plus positions first, first + 1, ... (sections 3.5, 5.4)."""
-        return self.dropout(self.positions(embeddings, first=first), training=training)
+        """Prepare embeddings for the first layer: add positions, drop units (sections 3.5 and 5.4).
+
+        Args:
+            embeddings: Vectors (B, T, D) at position, position + 1, ...
+            position: The first position.
+            training: Drop units.
+
+        Returns:
+            Vectors (B, T, D).
+        """
+        return self.dropout_layer(self.positions(embeddings, position=position), training=training)
 
     def leave(self, x: tf.Tensor) -> tf.Tensor:
-        """What follows the last layer."""
+        """Normalise the last layer's output (B, T, D) if the layers are pre-norm."""
         return self.normalization(x) if self.normalization else x
 
-    def empty_cache(self, rows: tf.Tensor, length: tf.Tensor) -> tuple[KeyValue, ...]:
-        """Room for `length` positions of `rows` sentences, for each layer."""
-        heads, depth = self.config["num_heads"], self.config["d_model"] // self.config["num_heads"]
-        empty = tf.zeros((rows, heads, length, depth), self.compute_dtype)
-        return tuple(KeyValue(empty, empty) for _ in self.layers)
+    def empty_cache(self, rows: tf.Tensor | int, capacity: tf.Tensor | int) -> Cache:
+        """Return a cache of zeros for `capacity` positions of `rows` sentences, one pair for each layer.
+
+        It grows when it is full, except one of static shape inside a graph.
+        """
+        shape = (rows, self.num_heads, capacity, self.d_model // self.num_heads)
+        return empty_cache(len(self.layers), shape, self.compute_dtype)
 
     def step(
-        self, embeddings: tf.Tensor, first: tf.Tensor, cache: tuple[KeyValue, ...], *memories
-    ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
-        """Positions first, first + 1, ... (R, T, D), which see the cache before them -> (R, T, D) and the new cache.
+        self, embeddings: tf.Tensor, position: tf.Tensor | int, cache: Cache, *memories
+    ) -> tuple[tf.Tensor, Cache]:
+        """Transform some positions of a sequence, which see themselves and the cache before them.
 
-        A cache that is too short grows, but for one whose length is fixed in a graph.
-        `memories`: what else the layers look up, each with one element for each layer.
+        Args:
+            embeddings: Vectors (R, T, D) at position, position + 1, ...
+            position: The first position.
+            cache: Keys and values of each layer, each (R, H, L, D // H).
+            *memories: More arguments for the layers' `step`, each with one element for each layer.
+
+        Returns:
+            Vectors (R, T, D), and the cache with these positions.
         """
-        x = self.enter(embeddings, first)
-        cache = _with_room(cache, first + tf.shape(x)[1])
-        mask = look_ahead_mask(tf.shape(x)[1], tf.shape(cache[0].key)[2], first)
+        x = self.enter(embeddings, position)
+        count = tf.shape(x)[1]
+        cache = with_capacity(cache, position + count)
+        mask = look_ahead_mask(count, tf.shape(cache[0].key)[2], position)  # (1, 1, T, L)
         written = []
         for layer, layer_cache, *memory in zip(self.layers, cache, *memories, strict=True):
-            x, layer_cache = layer.step(x, mask, layer_cache, first, *memory)
+            x, layer_cache = layer.step(x, mask, layer_cache, position, *memory)
             written.append(layer_cache)
         return self.leave(x), tuple(written)
 
     def get_config(self) -> dict:
-        return super().get_config() | self.config
-
-
-def _with_room(cache: tuple[KeyValue, ...], length: tf.Tensor) -> tuple[KeyValue, ...]:
-    """`cache`, or twice as much where `length` positions do not fit. In a graph one of a fixed shape stays as it is."""
-    if cache[0].key.shape[2] is not None and not tf.executing_eagerly():
-        return cache
-    room = tf.shape(cache[0].key)[2]
-    padding = ((0, 0), (0, 0), (0, room), (0, 0))
-    return tf.cond(
-        length <= room,
-        lambda: cache,
-        lambda: tf.nest.map_structure(lambda tensor: tf.pad(tensor, padding), cache),
-    )
+        """The constructor's arguments."""
+        return super().get_config() | arguments_of(self, STACK_ARGUMENTS)
 
 
 @register
 class Encoder(_Stack):
-    """Token embeddings (B, S, D) and a mask over the keys -> (B, S, D), such as the memory of a source.
+    """Positions and a stack of encoder layers (section 3.1): embeddings of a source to its memory.
 
-    With look-ahead masks it is a decoder without cross-attention, and may go step by step.
+    With a look-ahead mask it is a decoder without cross-attention, and may go step by step.
+
+    Args:
+        num_layers: Layers in the stack.
+        d_model: Numbers for each position, even.
+        num_heads: Heads of each attention, a divisor of `d_model`.
+        d_ff: Numbers for each position inside the feed-forward sub-layers.
+        dropout: The share of the embeddings and of each sub-layer's output that is dropped in training.
+        activation: "relu", "gelu" or "swish".
+        norm: "post" as in the paper, or "pre", with one more normalisation after the last layer.
+        use_bias: Add a bias in the projections of the attention.
+        epsilon: Added to the variance by each normalisation.
+        position_layout: The order of sines and cosines, "interleaved" or "halves".
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Raises:
+        ValueError: If an argument has no such value.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> encoder = tfformer.Encoder(num_layers=2, d_model=8, num_heads=2, d_ff=32)
+        >>> ids = numpy.array([[5, 7, 3, 0]])
+        >>> embeddings = tfformer.TokenEmbedding(vocab_size=10, d_model=8)(ids)
+        >>> encoder(embeddings, attention_mask=tfformer.padding_mask(ids)).shape
+        TensorShape([1, 4, 8])
     """
 
     layer_class = EncoderLayer
 
+    def build(self, embeddings_shape: Shape | None = None) -> None:
+        """Make the weights, whose sizes are the constructor's."""
+        self._build_layers()
+
     def call(
-        self, embeddings: tf.Tensor, mask: tf.Tensor | None = None, training: bool | None = None
+        self,
+        embeddings: tf.Tensor,
+        attention_mask: tf.Tensor | None = None,
+        mask: tf.Tensor | None = None,
+        training: bool | None = None,
     ) -> tf.Tensor:
+        """Encode all positions at once.
+
+        Args:
+            embeddings: Vectors (B, S, D). A mask that Keras carries along with them is honoured.
+            attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may be attended to.
+            mask: The mask of Keras, and an older name of `attention_mask`; both count.
+            training: Drop units.
+
+        Returns:
+            Vectors (B, S, D).
+        """
+        allowed = join_masks(attention_mask, mask, carried_mask(embeddings))
         x = self.enter(embeddings, training=training)
-        masks = () if mask is None else (mask,)  # Keras takes no None by position
+        masks = () if allowed is None else (allowed,)  # Keras takes no None by position
         for layer in self.layers:
             x = layer(x, *masks, training=training)
         return self.leave(x)
 
+    def compute_output_shape(self, embeddings_shape: Shape) -> Shape:
+        """(B, S, D), the input's shape."""
+        return tuple(embeddings_shape)
+
 
 @register
 class Decoder(_Stack):
-    """Token embeddings (B, T, D) and a memory (B, S, D) -> (B, T, D), all positions at once or step by step."""
+    """Positions and a stack of decoder layers (section 3.1), all positions at once or step by step.
+
+    Args:
+        num_layers: Layers in the stack.
+        d_model: Numbers for each position, even.
+        num_heads: Heads of each attention, a divisor of `d_model`.
+        d_ff: Numbers for each position inside the feed-forward sub-layers.
+        dropout: The share of the embeddings and of each sub-layer's output that is dropped in training.
+        activation: "relu", "gelu" or "swish".
+        norm: "post" as in the paper, or "pre", with one more normalisation after the last layer.
+        use_bias: Add a bias in the projections of the attentions.
+        epsilon: Added to the variance by each normalisation.
+        position_layout: The order of sines and cosines, "interleaved" or "halves".
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Raises:
+        ValueError: If an argument has no such value.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> decoder = tfformer.Decoder(num_layers=2, d_model=8, num_heads=2, d_ff=32)
+        >>> target, memory = numpy.ones((1, 3, 8)), numpy.ones((1, 5, 8))
+        >>> decoder(target, memory, attention_mask=tfformer.look_ahead_mask(3)).shape
+        TensorShape([1, 3, 8])
+    """
 
     layer_class = DecoderLayer
 
-    def call(self, embeddings, memory, mask=None, memory_mask=None, training=None) -> tf.Tensor:
+    def build(
+        self, embeddings_shape: Shape | None = None, memory_shape: Shape | None = None
+    ) -> None:
+        """Make the weights, whose sizes are the constructor's."""
+        self._build_layers()
+
+    def call(
+        self,
+        embeddings: tf.Tensor,
+        memory: tf.Tensor,
+        attention_mask: tf.Tensor | None = None,
+        memory_mask: tf.Tensor | None = None,
+        mask: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tf.Tensor:
+        """Decode all positions at once. What may be seen is up to the masks, see `look_ahead_mask`.
+
+        Args:
+            embeddings: Vectors (B, T, D) of the target.
+            memory: Vectors (B, S, D) of the source. Masks that Keras carries along with both are honoured.
+            attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may be attended to.
+            memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S).
+            mask: An older name of `attention_mask`; both count.
+            training: Drop units.
+
+        Returns:
+            Vectors (B, T, D).
+        """
+        allowed = join_masks(attention_mask, mask, carried_mask(embeddings))
+        memory_allowed = join_masks(memory_mask, carried_mask(memory))
         x = self.enter(embeddings, training=training)
         for layer in self.layers:
-            x = layer(x, memory, mask, memory_mask=memory_mask, training=training)
+            x = layer(x, memory, allowed, memory_mask=memory_allowed, training=training)
         return self.leave(x)
 
     def project(self, memory: tf.Tensor, mask: tf.Tensor) -> Memory:
-        """Each layer's keys and values of the memory (B, S, D): computed once, used at every step."""
-        return Memory(tuple(layer.cross_attention.project(memory) for layer in self.layers), mask)
+        """Project a memory (B, S, D) with mask (B, 1, 1, S) for each layer: once, for every step."""
+        key_values = tuple(layer.cross_attention.project(memory) for layer in self.layers)
+        return Memory(key_values, mask)
 
     def step(
-        self, embeddings: tf.Tensor, first: tf.Tensor, cache: tuple[KeyValue, ...], memory: Memory
-    ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
-        """Positions first, first + 1, ... (R, T, D), which see the cache before them and the memory."""
-        return super().step(
-            embeddings, first, cache, memory.key_values, [memory.mask] * len(self.layers)
-        )
+        self, embeddings: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: Memory
+    ) -> tuple[tf.Tensor, Cache]:
+        """Decode some positions, which see themselves, the cache before them and the memory.
 
+        Args:
+            embeddings: Vectors (R, T, D) at position, position + 1, ...
+            position: The first position.
+            cache: Keys and values of each layer, each (R, H, L, D // H).
+            memory: The projected source.
 
-def output_logits(
-    hidden: tf.Tensor,
-    embedding: TokenEmbedding,
-    bias: tf.Variable | None,
-    kernel: tf.Tensor | None = None,
-) -> tf.Tensor:
-    """Hidden states (..., D) -> logits (..., V), by the output embedding or by `kernel` (D, V), its transposed copy."""
-    logits = embedding.logits(hidden) if kernel is None else tf.tensordot(hidden, kernel, axes=1)
-    return logits if bias is None else logits + tf.cast(bias, logits.dtype)
+        Returns:
+            Vectors (R, T, D), and the cache with these positions.
+        """
+        masks = [memory.mask] * len(self.layers)
+        return super().step(embeddings, position, cache, memory.key_values, masks)
+
+    def compute_output_shape(
+        self, embeddings_shape: Shape, memory_shape: Shape | None = None
+    ) -> Shape:
+        """(B, T, D), the target's shape."""
+        return tuple(embeddings_shape)
 
 
 @register
-class Transformer(ShardedModel):
-    """The encoder-decoder model for translation; id 0 is padding.
+class Transformer(TokenModel):
+    """The encoder-decoder model for translation (figure 1). Id 0 is padding.
 
-    `tie_embeddings`: "none"; "output": the output projection is the transposed target embedding; "all": source, target
-    and output are one matrix, as in the paper (section 3.4), which needs one shared vocabulary and so is not the
-    default. The rest are the names of the paper.
-    Weights exist from construction on: nothing depends on a first call.
+    Args:
+        source_vocab_size: Token ids of the source.
+        target_vocab_size: Token ids V of the target.
+        num_layers: Layers of the encoder, and of the decoder unless `num_decoder_layers` is given.
+        d_model: Numbers for each position, even.
+        num_heads: Heads of each attention, a divisor of `d_model`.
+        d_ff: Numbers for each position inside the feed-forward sub-layers.
+        dropout: The share of the embeddings and of each sub-layer's output that is dropped in training.
+        num_decoder_layers: Layers of the decoder; by default `num_layers`.
+        tie_embeddings: "none": three matrices; "output": the output projection is the transposed target embedding;
+            "all": source, target and output are one matrix, as in the paper (section 3.4), for one shared vocabulary.
+        output_bias: Add a bias to the logits.
+        activation: "relu", "gelu" or "swish".
+        norm: "post" as in the paper, or "pre".
+        use_bias: Add a bias in the projections of the attentions.
+        epsilon: Added to the variance by each normalisation.
+        position_layout: The order of sines and cosines, "interleaved" or "halves".
+        **kwargs: Keras' own `name` and `dtype`.
+
+    Attributes:
+        source_embedding: The `TokenEmbedding` of the source.
+        target_embedding: The `TokenEmbedding` of the target.
+        output_embedding: The `TokenEmbedding` whose transposed matrix makes logits.
+        output_bias: The bias (V,) of the logits; None without one.
+        encoder: The `Encoder`.
+        decoder: The `Decoder`.
+
+    Raises:
+        ValueError: If an argument has no such value, or one matrix is wanted for two vocabularies.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> model = tfformer.Transformer(100, 120, num_layers=1, d_model=8, num_heads=2, d_ff=32)
+        >>> source, target = numpy.array([[5, 7, 3]]), numpy.array([[2, 9, 8, 4]])
+        >>> model({"source": source, "target": target}).shape
+        TensorShape([1, 4, 120])
     """
+
+    arguments = (
+        "source_vocab_size",
+        "target_vocab_size",
+        *STACK_ARGUMENTS,
+        "num_decoder_layers",
+        "tie_embeddings",
+    )
 
     def __init__(
         self,
@@ -220,86 +374,115 @@ class Transformer(ShardedModel):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if (
-            require("tie_embeddings", tie_embeddings, TIES) == "all"
-            and source_vocab_size != target_vocab_size
-        ):
+        require("tie_embeddings", tie_embeddings, TIES)
+        if tie_embeddings == "all" and source_vocab_size != target_vocab_size:
             raise ValueError(
                 f"tie_embeddings='all' needs one shared vocabulary, but source_vocab_size={source_vocab_size} and "
                 f"target_vocab_size={target_vocab_size}; share the vocabulary or choose 'output'"
             )
-        self.vocab_sizes = {
-            "source_vocab_size": source_vocab_size,
-            "target_vocab_size": target_vocab_size,
-        }
-        self.ties = {"tie_embeddings": tie_embeddings, "output_bias": output_bias}
-        stack = {
-            "d_model": d_model,
-            "num_heads": num_heads,
-            "d_ff": d_ff,
-            "dropout": dropout,
-            "activation": activation,
-            "norm": norm,
-            "use_bias": use_bias,
-            "epsilon": epsilon,
-            "position_layout": position_layout,
-            "dtype": self.dtype_policy,
-        }
-        self.source_embedding = TokenEmbedding(source_vocab_size, d_model, dtype=self.dtype_policy)
+        self.source_vocab_size = source_vocab_size
+        self.target_vocab_size = target_vocab_size
+        self.num_layers = num_layers
+        self.d_model = d_model
+        self.num_heads = num_heads
+        self.d_ff = d_ff
+        self.dropout = dropout
+        self.num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
+        self.tie_embeddings = tie_embeddings
+        self.activation = activation
+        self.norm = norm
+        self.use_bias = use_bias
+        self.epsilon = epsilon
+        self.position_layout = position_layout
+        self._add_embeddings()
+        stack = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
+        self.encoder = Encoder(**stack, name="encoder")
+        self.decoder = Decoder(**stack | {"num_layers": self.num_decoder_layers}, name="decoder")
+        self.use_output_bias = output_bias
+        self.build({"source": (None, None), "target": (None, None)})
+
+    def _add_embeddings(self) -> None:
+        is_one = self.tie_embeddings == "all"
+        self.source_embedding = TokenEmbedding(
+            self.source_vocab_size,
+            self.d_model,
+            name="shared_embedding" if is_one else "source_embedding",
+            dtype=self.dtype_policy,
+        )
+        target = {"vocab_size": self.target_vocab_size, "d_model": self.d_model}
         self.target_embedding = self.source_embedding
-        if tie_embeddings != "all":
+        if not is_one:
             self.target_embedding = TokenEmbedding(
-                target_vocab_size, d_model, dtype=self.dtype_policy
+                **target, name="target_embedding", dtype=self.dtype_policy
             )
         self.output_embedding = self.target_embedding
-        if tie_embeddings == "none":
+        if self.tie_embeddings == "none":
             self.output_embedding = TokenEmbedding(
-                target_vocab_size, d_model, dtype=self.dtype_policy
+                **target, name="output_embedding", dtype=self.dtype_policy
             )
-        self.encoder = Encoder(num_layers, **stack)
-        self.decoder = Decoder(
-            num_layers if num_decoder_layers is None else num_decoder_layers, **stack
-        )
-        self.build()
 
-    def build(self, input_shape=None) -> None:
+    def build(self, inputs_shape: dict[str, Shape] | None = None) -> None:
+        """Make the weights, whose sizes are the constructor's."""
         if self.built:
             return
-        for layer in (
-            self.source_embedding,
-            self.target_embedding,
-            self.output_embedding,
-            self.encoder,
-            self.decoder,
-        ):
-            if not layer.built:
-                layer.build(None)
-        self.output_bias = None
-        if self.ties["output_bias"]:
-            self.output_bias = self.add_weight(
-                shape=(self.vocab_sizes["target_vocab_size"],),
-                initializer="zeros",
-                name="output_bias",
-            )
-        self.built = True
+        for embedding in (self.source_embedding, self.target_embedding, self.output_embedding):
+            if not embedding.built:
+                embedding.build((None, None))
+        vectors = (None, None, self.d_model)
+        self.encoder.build(vectors)
+        self.decoder.build(vectors, vectors)
+        self._add_output_bias(self.target_vocab_size)
 
-    def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        """{"source": (B, S), "target": (B, T)} ids -> logits (B, T, V) for the token after each target position."""
-        return self.logits(self.hidden(inputs, training=training))
+    def call(
+        self,
+        inputs: dict[str, tf.Tensor] | list[tf.Tensor] | tf.Tensor,
+        target: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tf.Tensor:
+        """Compute the logits for the token after each target position.
+
+        Args:
+            inputs: {"source": ids (B, S), "target": ids (B, T)}, or [source, target], or the source alone. Ids are
+                integers; a target begins with the start token.
+            target: Target ids (B, T), where `inputs` is the source alone.
+            training: Drop units.
+
+        Returns:
+            Logits (B, T, V).
+
+        Raises:
+            ValueError: If source or target is missing.
+        """
+        return self.logits(self.hidden(_two_sides(inputs, target), training=training))
 
     def hidden(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        """The inputs of `call` -> the decoder's hidden states (B, T, D), of which `logits` makes logits."""
+        """Compute the decoder's hidden states (B, T, D), of which `logits` makes logits.
+
+        Args:
+            inputs: {"source": ids (B, S), "target": ids (B, T)}.
+            training: Drop units.
+
+        Returns:
+            Vectors (B, T, D).
+        """
         memory, memory_mask = self.encode(inputs["source"], training=training)
         return self._hidden(inputs["target"], memory, memory_mask, training)
 
     def encode(
         self, source: tf.Tensor, training: bool | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Source ids (B, S) -> memory (B, S, D) and its mask (B, 1, 1, S)."""
+        """Encode a source.
+
+        Args:
+            source: Ids (B, S), 0 = padding.
+            training: Drop units.
+
+        Returns:
+            The memory (B, S, D) and its mask (B, 1, 1, S).
+        """
         mask = padding_mask(source)
-        return self.encoder(
-            self.source_embedding(source, training=training), mask, training=training
-        ), mask
+        embeddings = self.source_embedding(source, training=training)  # (B, S, D)
+        return self.encoder(embeddings, mask, training=training), mask
 
     def decode(
         self,
@@ -308,7 +491,17 @@ class Transformer(ShardedModel):
         memory_mask: tf.Tensor,
         training: bool | None = None,
     ) -> tf.Tensor:
-        """Target ids (B, T), beginning with the start token, and a memory -> logits (B, T, V)."""
+        """Decode a target, all positions at once.
+
+        Args:
+            target: Ids (B, T), beginning with the start token.
+            memory: The encoded source (B, S, D).
+            memory_mask: Its mask (B, 1, 1, S).
+            training: Drop units.
+
+        Returns:
+            Logits (B, T, V).
+        """
         return self.logits(self._hidden(target, memory, memory_mask, training))
 
     def _hidden(
@@ -318,49 +511,68 @@ class Transformer(ShardedModel):
         memory_mask: tf.Tensor,
         training: bool | None,
     ) -> tf.Tensor:
-        mask = look_ahead_mask(tf.shape(target)[1])
-        embeddings = self.target_embedding(target, training=training)
+        mask = look_ahead_mask(tf.shape(target)[1])  # (1, 1, T, T)
+        embeddings = self.target_embedding(target, training=training)  # (B, T, D)
         return self.decoder(embeddings, memory, mask, memory_mask, training=training)
 
     def memory(self, source: tf.Tensor) -> Memory:
-        """Source ids (B, S) -> what every decoding step looks up."""
+        """Encode and project source ids (B, S): all that a decoding step looks up."""
         return self.decoder.project(*self.encode(source))
 
     def decode_step(
-        self, ids: tf.Tensor, step: tf.Tensor, cache: tuple[KeyValue, ...], memory: Memory
-    ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
-        """Ids (R,) at position `step`, given the cache of the positions before -> logits (R, V) and the new cache."""
-        hidden, cache = self.hidden_step(ids, step, cache, memory)
+        self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: Memory
+    ) -> tuple[tf.Tensor, Cache]:
+        """Decode one position.
+
+        Args:
+            ids: The target's tokens (R,) at `position`.
+            position: The position, from 0 on.
+            cache: Keys and values of the positions before, see `Decoder.empty_cache`.
+            memory: The source, see `memory`. R is a multiple of its rows.
+
+        Returns:
+            Logits (R, V) for the next token, and the cache with this position.
+        """
+        hidden, cache = self.hidden_step(ids, position, cache, memory)
         return self.logits(hidden), cache
 
     def hidden_step(
-        self, ids: tf.Tensor, position: tf.Tensor, cache: tuple[KeyValue, ...], memory: Memory
-    ) -> tuple[tf.Tensor, tuple[KeyValue, ...]]:
-        """As `decode_step`, but gives the decoder's hidden states (R, D), of which `logits` makes logits."""
+        self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: Memory
+    ) -> tuple[tf.Tensor, Cache]:
+        """Decode one position as `decode_step` does, but give hidden states (R, D), of which `logits` makes logits."""
         embeddings = self.target_embedding(ids[:, tf.newaxis])  # (R, 1, D)
         hidden, cache = self.decoder.step(embeddings, position, cache, memory)
         return hidden[:, 0], cache
 
-    def logits(self, hidden: tf.Tensor, kernel: tf.Tensor | None = None) -> tf.Tensor:
-        """Hidden states (..., D) -> logits (..., V): their product with the output embedding, transposed, and the bias.
+    def compute_output_shape(
+        self,
+        inputs_shape: dict[str, Shape] | list[Shape] | Shape,
+        target_shape: Shape | None = None,
+    ) -> Shape:
+        """(B, T, V), the shape of the logits."""
+        if target_shape is None:
+            is_dict = isinstance(inputs_shape, dict)
+            target_shape = inputs_shape["target"] if is_dict else inputs_shape[1]
+        return (*target_shape, self.target_vocab_size)
 
-        `kernel` (D, V) is a copy of the transposed output embedding, which a runtime may read faster.
-        """
-        return output_logits(hidden, self.output_embedding, self.output_bias, kernel)
+    def input_signature(self) -> list:
+        """Return the inputs as Keras' `export` takes them: int32 ids of source and target, of any shape."""
+        sides = ("source", "target")
+        return [{side: keras.InputSpec(dtype="int32", shape=(None, None)) for side in sides}]
 
-    def get_config(self) -> dict:
-        stack = self.encoder.get_config()
-        names = (
-            "num_layers",
-            "d_model",
-            "num_heads",
-            "d_ff",
-            "dropout",
-            "activation",
-            "norm",
-            "use_bias",
-            "epsilon",
-        )
-        config = {name: stack[name] for name in (*names, "position_layout")}
-        config["num_decoder_layers"] = len(self.decoder.layers)
-        return super().get_config() | self.vocab_sizes | self.ties | config
+
+def _two_sides(
+    inputs: dict[str, tf.Tensor] | list[tf.Tensor] | tf.Tensor, target: tf.Tensor | None
+) -> dict[str, tf.Tensor]:
+    """{"source": ids, "target": ids} of every form that `Transformer.call` takes."""
+    if isinstance(inputs, dict) and {"source", "target"} <= set(inputs):
+        return inputs
+    if isinstance(inputs, list | tuple) and len(inputs) == 2:
+        return {"source": inputs[0], "target": inputs[1]}
+    if target is not None and not isinstance(inputs, dict | list | tuple):
+        return {"source": inputs, "target": target}
+    names = f"the names {sorted(inputs)}" if isinstance(inputs, dict) else type(inputs).__name__
+    raise ValueError(
+        f"the inputs are {names}; a Transformer takes {{'source': ids (B, S), 'target': ids (B, T)}}, "
+        "[source, target], or model(source, target)"
+    )

@@ -1,0 +1,102 @@
+"""The key/value cache: what is written stays, nothing else changes, and a cache that is full grows."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfformer.model.cache import KeyValue, empty_cache, with_capacity
+from tfformer.model.language_model import LanguageModel
+from tfformer.model.transformer import Transformer
+
+RNG = np.random.default_rng(0)
+SIZES = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
+SOURCE = np.array([[5, 9, 4, 7, 3], [8, 3, 0, 0, 0], [6, 6, 10, 3, 0]], np.int32)
+TARGET = RNG.integers(1, 13, size=(3, 10)).astype(np.int32)
+
+
+def key_value(positions: int) -> KeyValue:
+    shape = (2, 3, positions, 4)
+    return KeyValue(*(tf.constant(RNG.normal(size=shape), tf.float32) for _ in range(2)))
+
+
+@pytest.mark.parametrize("position", [0, 3, 4])
+def test_new_positions_are_written_in_their_places_alone(position):
+    cache, new = key_value(6), key_value(2)
+    for before, added, after in zip(cache, new, cache.write(new, position), strict=True):
+        behind = before[:, :, position + 2 :]
+        expected = np.concatenate([before[:, :, :position], added, behind], axis=2)
+        np.testing.assert_array_equal(after, expected)
+
+
+def test_an_empty_cache_has_a_pair_of_zeros_for_each_layer():
+    cache = empty_cache(3, (2, 4, 5, 8), "bfloat16")
+    assert len(cache) == 3
+    for tensor in tf.nest.flatten(cache):
+        assert tensor.shape == (2, 4, 5, 8)
+        assert tensor.dtype == tf.bfloat16
+        assert not np.any(np.asarray(tensor, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("capacity", "length", "expected"),
+    [(4, 3, 4), (4, 4, 4), (4, 5, 8), (4, 8, 8), (4, 9, 9), (4, 100, 100), (1, 10, 10)],
+)
+def test_a_cache_at_least_doubles_until_all_positions_fit(capacity, length, expected):
+    cache = (key_value(capacity),)
+    for before, after in zip(cache[0], with_capacity(cache, length)[0], strict=True):
+        assert after.shape[2] == expected
+        np.testing.assert_array_equal(after[:, :, :capacity], before)
+        np.testing.assert_array_equal(after[:, :, capacity:], 0)
+
+
+def test_in_a_graph_a_cache_of_static_shape_stays_and_a_dynamic_one_grows():
+    @tf.function
+    def grown(key, length):
+        return with_capacity((KeyValue(key, key),), length)[0].key
+
+    static = grown.get_concrete_function(tf.TensorSpec((1, 1, 2, 4)), tf.TensorSpec((), tf.int32))
+    dynamic = grown.get_concrete_function(
+        tf.TensorSpec((1, 1, None, 4)), tf.TensorSpec((), tf.int32)
+    )
+    key, length = tf.ones((1, 1, 2, 4)), tf.constant(7)
+    assert static(key, length).shape[2] == 2
+    assert dynamic(key, length).shape[2] == 7
+
+
+def decoded(model, capacity, chunks):
+    """The logits of TARGET, in chunks of positions through a cache, and the cache's capacity at the end."""
+    memory = model.memory(SOURCE)
+    cache, position, logits = model.decoder.empty_cache(3, capacity), 0, []
+    for count in chunks:
+        embeddings = model.target_embedding(TARGET[:, position : position + count])
+        x, cache = model.decoder.step(embeddings, position, cache, memory)
+        logits.append(model.logits(x))
+        position += count
+    return tf.concat(logits, axis=1), tf.shape(cache[0].key)[2]
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+@pytest.mark.parametrize(
+    ("capacity", "chunks", "expected"),
+    [(1, [1] * 10, 16), (4, [10], 10), (5, [10], 10), (1, [2, 7, 1], 18), (12, [3, 7], 12)],
+)
+def test_a_cache_that_is_too_short_loses_nothing(capacity, chunks, expected, in_graph):
+    model = Transformer(13, 13, **SIZES)
+    signature = [tf.TensorSpec((), tf.int32)]
+
+    def run(capacity):
+        return decoded(model, capacity, chunks)
+
+    call = tf.function(run, input_signature=signature) if in_graph else run
+    logits, grown = call(tf.constant(capacity))
+    assert int(grown) == expected
+    whole = model({"source": SOURCE, "target": TARGET})
+    np.testing.assert_allclose(logits, whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("capacity", [1, 4, 5, 30])
+def test_a_prefix_longer_than_the_cache_is_read_whole(capacity):
+    model = LanguageModel(13, norm="pre", **SIZES)
+    logits, cache = model.step(TARGET, 0, model.stack.empty_cache(3, capacity))
+    np.testing.assert_allclose(logits, model(TARGET), rtol=1e-4, atol=1e-5)
+    assert cache[0].key.shape[2] == max(capacity, 10)

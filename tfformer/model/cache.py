@@ -1,0 +1,87 @@
+"""The key/value cache of a decoder: one pair of tensors for each layer, written position by position.
+
+Shape letters: R rows being decoded, H heads, L the cache's capacity, T new positions, D d_model.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+UPDATE_SLICE = 'name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value { b: true } }'
+
+
+class KeyValue(NamedTuple):
+    """Projected keys and values, each (R, H, L, D // H): attention looks them up, a decoder caches them.
+
+    Attributes:
+        key: The keys.
+        value: The values.
+
+    Example:
+        >>> cache = KeyValue(tf.zeros((1, 1, 3, 2)), tf.zeros((1, 1, 3, 2)))
+        >>> new = KeyValue(tf.ones((1, 1, 1, 2)), tf.ones((1, 1, 1, 2)))
+        >>> cache.write(new, position=1).key[0, 0].numpy().tolist()
+        [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+    """
+
+    key: tf.Tensor
+    value: tf.Tensor
+
+    def write(self, new: "KeyValue", position: tf.Tensor | int) -> "KeyValue":
+        """Return this cache with new positions (R, H, T, D // H) at position, position + 1, ...
+
+        Args:
+            new: Keys and values of T positions.
+            position: The place of the first of them; position + T is at most L.
+
+        Returns:
+            Keys and values of L positions.
+        """
+        begin = tf.stack([0, 0, position, 0])
+        update = tf.function(  # a new one for each shape
+            _update_slice, autograph=False, experimental_implements=UPDATE_SLICE
+        )
+        key = update(self.key, new.key, begin)
+        value = update(self.value, new.value, begin)
+        return KeyValue(key, value)
+
+
+Cache = tuple[KeyValue, ...]  # one for each layer
+
+
+def empty_cache(layers: int, shape: tuple, dtype: str) -> Cache:
+    """Return a cache of zeros: for each layer keys and values of one shape (R, H, L, D // H)."""
+    empty = tf.zeros(shape, dtype)
+    return tuple(KeyValue(empty, empty) for _ in range(layers))
+
+
+def with_capacity(cache: Cache, length: tf.Tensor | int) -> Cache:
+    """Return a cache with room for `length` positions, at least doubling its capacity if needed.
+
+    A cache of static shape inside a graph cannot grow and is returned unchanged.
+
+    Args:
+        cache: Keys and values of each layer, each (R, H, L, D // H).
+        length: The positions that must fit.
+
+    Returns:
+        The cache itself, or a copy with zeros behind its positions.
+    """
+    if cache[0].key.shape[2] is not None and not tf.executing_eagerly():
+        return cache
+    capacity = tf.shape(cache[0].key)[2]
+
+    def grown() -> Cache:
+        more = tf.maximum(capacity, length - capacity)
+        padding = ((0, 0), (0, 0), (0, more), (0, 0))
+        return tf.nest.map_structure(lambda tensor: tf.pad(tensor, padding), cache)
+
+    return tf.cond(length <= capacity, lambda: cache, grown)
+
+
+def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
+    """`cache` with `new` from `begin` (4,) on. Named, so that LiteRT can put its own operation here."""
+    end = begin + tf.shape(new)
+    return tf.raw_ops.TensorStridedSliceUpdate(
+        input=cache, begin=begin, end=end, strides=tf.ones_like(begin), value=new
+    )

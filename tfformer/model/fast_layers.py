@@ -1,0 +1,121 @@
+"""Dense, layer normalisation, dropout and look-up: Keras' mathematics, faster on a CPU and readable by LiteRT."""
+
+import keras
+import tensorflow as tf
+
+from tfformer.model.registry import register
+
+
+@register
+class Dense(keras.layers.Dense):
+    """Keras' layer as one product of two matrices: (..., I) -> (..., units).
+
+    Keras multiplies tensors of more axes by `tensordot`, which works out its shapes in a dozen operations at every
+    step.
+
+    Example:
+        >>> Dense(3)(tf.ones((2, 5, 4))).shape
+        TensorShape([2, 5, 3])
+    """
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Project vectors (..., I) to (..., units)."""
+        flat = super().call(tf.reshape(x, (-1, x.shape[-1])))
+        return tf.reshape(flat, tf.concat([tf.shape(x)[:-1], [self.units]], axis=0))
+
+
+@register
+class LayerNormalization(keras.layers.LayerNormalization):
+    """Keras' layer over the last axis (Ba et al. 2016), in float32, with a short gradient where it is trained.
+
+    Example:
+        >>> LayerNormalization()(tf.constant([[-1.0, 1.0]])).numpy().round(2).tolist()
+        [[-1.0, 1.0]]
+    """
+
+    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Normalise vectors (..., D) to mean beta and standard deviation gamma."""
+        x = tf.cast(x, tf.float32)  # its squares are summed
+        if training:
+            normal = _normalize_with_short_gradient(x, self.epsilon)
+        else:
+            normal, _ = _normalize(x, self.epsilon)
+        gamma = tf.cast(self.gamma, tf.float32)
+        beta = tf.cast(self.beta, tf.float32)
+        return tf.cast(normal * gamma + beta, self.compute_dtype)
+
+
+def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """Vectors (..., D) of mean 0 and variance 1 (Ba et al. 2016, eq. 3), and their factors (..., 1)."""
+    centred = x - tf.reduce_mean(x, -1, keepdims=True)
+    scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
+    return centred * scale, scale
+
+
+def _normalize_with_short_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """The same vectors; the gradient loses its mean and its share along the normalised vector."""
+
+    @tf.custom_gradient
+    def normalize(x: tf.Tensor) -> tuple:
+        normal, scale = _normalize(x, epsilon)
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            mean = tf.reduce_mean(upstream, -1, keepdims=True)
+            along = normal * tf.reduce_mean(upstream * normal, -1, keepdims=True)
+            return scale * (upstream - mean - along)
+
+        return normal, gradient
+
+    return normalize(x)
+
+
+@register
+class Dropout(keras.layers.Dropout):
+    """Keras' layer at half the random numbers: 16 bits, half of a random word, decide for each input.
+
+    So the rate is a multiple of 2^-16, and the kept inputs are scaled by just that.
+
+    Example:
+        >>> Dropout(0.5)(tf.ones((2, 3))).numpy().tolist()  # outside training
+        [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+
+    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """In training zero a share `rate` of the inputs, and scale the others to the same mean."""
+        if not (training and self.rate):
+            return x
+        size = tf.size(x)
+        dropped = min(round(self.rate * 2**16), 2**16 - 1)  # of the 2^16 values of a half word
+        seed = tf.cast(self.seed_generator.next(), tf.int32)
+        words = tf.random.stateless_uniform(
+            [(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32
+        )
+        halves = tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:size]
+        kept = tf.reshape(halves >= dropped, tf.shape(x))
+        return tf.where(kept, x / (1 - dropped / 2**16), tf.zeros((), x.dtype))
+
+
+def gather(table: tf.Tensor, ids: tf.Tensor, dense_gradient: bool | None = False) -> tf.Tensor:
+    """Look up the rows of a table: ids (...) of a table (V, D) give (..., D).
+
+    The ids are laid out in one axis, as LiteRT can quantise the table of such a look-up alone.
+
+    Args:
+        table: The rows (V, D).
+        ids: Row numbers, integers of any shape.
+        dense_gradient: Sum the gradients of a repeated id: Keras' Adam would square each by itself.
+
+    Returns:
+        The rows, one for each id.
+    """
+    flat = tf.reshape(ids, (-1,))
+    rows = _gather_with_dense_gradient(table, flat) if dense_gradient else tf.gather(table, flat)
+    return tf.reshape(rows, tf.concat([tf.shape(ids), [table.shape[1]]], axis=0))
+
+
+@tf.custom_gradient
+def _gather_with_dense_gradient(table: tf.Tensor, ids: tf.Tensor) -> tuple:
+    def gradient(upstream: tf.Tensor) -> tuple:
+        return tf.math.unsorted_segment_sum(upstream, ids, tf.shape(table)[0]), None
+
+    return tf.gather(table, ids), gradient

@@ -1,0 +1,39 @@
+"""How classes are registered with Keras, and constructor arguments checked and listed."""
+
+import keras
+
+register = keras.saving.register_keras_serializable(package="tfformer")
+
+Shape = tuple[int | None, ...]
+
+
+def require(name: str, value: object, known: tuple) -> object:
+    """Return `value` if it is one of `known`; otherwise raise a ValueError that lists them.
+
+    Args:
+        name: The argument's name, for the message.
+        value: The argument's value.
+        known: The values that it may have.
+
+    Returns:
+        The value.
+
+    Raises:
+        ValueError: If the value is not known.
+
+    Example:
+        >>> require("norm", "pre", ("post", "pre"))
+        'pre'
+        >>> require("norm", "sandwich", ("post", "pre"))
+        Traceback (most recent call last):
+        ValueError: norm='sandwich' is not known; choose one of 'post', 'pre'
+    """
+    if value not in known:
+        choices = ", ".join(map(repr, known))
+        raise ValueError(f"{name}={value!r} is not known; choose one of {choices}")
+    return value
+
+
+def arguments_of(layer: keras.layers.Layer, names: tuple[str, ...]) -> dict:
+    """Return the constructor arguments of these names, which every layer keeps as attributes."""
+    return {name: getattr(layer, name) for name in names}

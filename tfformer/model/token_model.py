@@ -1,0 +1,128 @@
+"""The common part of Transformer and LanguageModel: token ids in, logits out.
+
+Shape letters: D d_model, V vocabulary.
+"""
+
+from collections.abc import Callable
+from typing import Self
+
+import keras
+import tensorflow as tf
+
+from tfformer.config import PRESETS
+from tfformer.model.batch_shards import ShardedModel
+from tfformer.model.layers import TokenEmbedding
+from tfformer.model.registry import arguments_of, require
+
+TIES = ("none", "output", "all")
+
+ToLogits = Callable[[tf.Tensor], tf.Tensor]  # hidden states (..., D) -> logits (..., V)
+
+
+class TokenModel(ShardedModel):
+    """A Keras model from token ids to logits over a vocabulary, with weights from construction on.
+
+    Attributes:
+        output_embedding: The embedding whose transposed matrix makes logits.
+        output_bias: The bias (V,) of the logits; None without one.
+    """
+
+    arguments: tuple[str, ...] = ()  # of the constructor, all kept as attributes
+    use_output_bias: bool  # the constructor's `output_bias`
+    output_embedding: TokenEmbedding
+    output_bias: keras.Variable | None
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.autocast = False  # ids in floating point would lose digits in half precision
+
+    @classmethod
+    def from_preset(cls, preset: str, **arguments) -> Self:
+        """Build a model of a known size, with fresh weights.
+
+        Args:
+            preset: "tiny", "small", "base" or "big" (the last two are the paper's, table 3).
+            **arguments: The vocabulary sizes, and any other constructor argument.
+
+        Returns:
+            The model.
+
+        Raises:
+            ValueError: If the preset is not known.
+
+        Example:
+            >>> import tfformer
+            >>> model = tfformer.LanguageModel.from_preset("tiny", vocab_size=100, num_layers=1)
+            >>> model.d_model, model.num_layers
+            (128, 1)
+        """
+        require("preset", preset, tuple(PRESETS))
+        return cls(**PRESETS[preset] | arguments)
+
+    def logits(self, hidden: tf.Tensor, kernel: tf.Tensor | None = None) -> tf.Tensor:
+        """Multiply hidden states by the transposed output embedding, and add the bias.
+
+        Args:
+            hidden: Vectors (..., D), for example of `hidden`.
+            kernel: A copy (D, V) of the transposed output embedding, which a runtime may read faster.
+
+        Returns:
+            Logits (..., V).
+        """
+        logits = self._project(hidden, kernel)
+        if self.output_bias is None:
+            return logits
+        return logits + tf.cast(self.output_bias, logits.dtype)
+
+    def _project(self, hidden: tf.Tensor, kernel: tf.Tensor | None) -> tf.Tensor:
+        if kernel is None:
+            return self.output_embedding.logits(hidden)
+        return tf.tensordot(hidden, kernel, axes=1)
+
+    def input_signature(self) -> list:
+        """Return the model's inputs as Keras' `export` takes them: ids of type int32."""
+        raise NotImplementedError
+
+    def export(
+        self,
+        filepath: str,
+        format: str = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: list | None = None,
+        **kwargs,
+    ) -> None:
+        """Write the call of the model as Keras' `export` does; by default for int32 ids of any shape.
+
+        A run's whole translation, with tokenizer and search, is exported by `tfformer.export`.
+
+        Args:
+            filepath: The folder or file to write.
+            format: A format that Keras knows, such as "tf_saved_model".
+            verbose: Say that it is written.
+            input_signature: `keras.InputSpec` of the inputs, in place of `self.input_signature()`.
+            **kwargs: Options of the format.
+        """
+        signature = input_signature or self.input_signature()
+        super().export(filepath, format, verbose, signature, **kwargs)
+
+    def quantize(self, mode: str | None = None, **kwargs) -> None:
+        """Refuse Keras' quantisation, which leaves these layers as they are.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            f"quantize({mode!r}) would leave the layers of {type(self).__name__} in floating point; "
+            "for 8-bit weights export the run: tfformer export RUN --format litert --quantize int8"
+        )
+
+    def _add_output_bias(self, vocab_size: int) -> None:
+        self.output_bias = None
+        if self.use_output_bias:
+            shape = (vocab_size,)
+            self.output_bias = self.add_weight(shape, "zeros", name="output_bias")
+
+    def get_config(self) -> dict:
+        """The constructor's arguments."""
+        config = super().get_config() | arguments_of(self, self.arguments)
+        return config | {"output_bias": self.use_output_bias}
