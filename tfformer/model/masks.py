@@ -46,7 +46,7 @@ def look_ahead_mask(
             S = the cache's capacity and position = the step.
 
     Returns:
-        A boolean mask (1, 1, T, S).
+        A boolean mask (1, 1, T, S), or (B, 1, T, T) for token ids.
 
     Raises:
         ValueError: If `queries` is None, as the length of a symbolic tensor may be.
@@ -61,9 +61,9 @@ def look_ahead_mask(
     if queries is None:
         raise ValueError("queries=None is no length; give the token ids (B, T) in its place")
     if len(getattr(queries, "shape", ())) == 2:
-        counted = keras.ops.cumsum(keras.ops.ones_like(queries[:1], dtype="int32"), axis=1)
-        allowed = counted[:, None, :] <= counted[:, :, None]  # (1, T, T)
-        return keras.ops.expand_dims(allowed, 1)
+        counted = keras.ops.cumsum(keras.ops.ones_like(queries, dtype="int32"), axis=1)  # (B, T)
+        allowed = keras.ops.expand_dims(counted, 1) <= keras.ops.expand_dims(counted, 2)
+        return over_keys(allowed)
     keys = queries if keys is None else keys
     allowed = tf.range(keys) <= position + tf.range(queries)[:, tf.newaxis]  # (T, S)
     return allowed[tf.newaxis, tf.newaxis]
