@@ -1,16 +1,17 @@
-"""A translator whose encoder starts from a language model of the source, beside one that starts from nothing.
+"""A translator whose encoder starts from a language model of the source language.
 
     python examples/pretrained_encoder.py --data multi30k --output runs/pretrained
 
-The language model reads all sentences of the source side, the translators only the first few pairs: as where there is
-much text of one language, and little that is translated. In shell the same is
+The language model reads all sentences of the source side, the translators only the first few pairs:
+as where there is much text of one language, and little that is translated. In shell the same is
 
     tfformer train lm.yaml --run-dir runs/lm
     tfformer train recipe.yaml --run-dir runs/mine --init-from runs/lm
 
-Multi30k English-German, 2,000 pairs, 40 epochs, one seed, after only two passes of the language model over the 29,000
-English sentences: validation BLEU 14.6 against 13.9 from nothing, loss 4.07 against 4.13. One seed does not tell
-whether such a difference is more than chance; the source's vocabulary differs too.
+Beside it a translator starts from nothing. Multi30k English-German, 2,000 pairs, 40 epochs, one
+seed, after only two passes of the language model over the 29,000 English sentences: validation BLEU
+14.6 against 13.9 from nothing, loss 4.07 against 4.13. One seed does not tell whether such a
+difference is more than chance; the source's vocabulary differs too.
 """
 
 import argparse
@@ -27,7 +28,7 @@ STACK = {"num_layers": 2, "d_model": 128, "num_heads": 4, "d_ff": 256, "norm": "
 def recipe(
     options: argparse.Namespace, model: dict, tokenizer: dict, data: dict, training: dict
 ) -> Config:
-    """What is given, and what all runs have in common."""
+    """Join the settings of one run to those that all runs have in common."""
     schedule = {
         "schedule": "inverse_sqrt",
         "learning_rate": 0.003,
@@ -45,6 +46,7 @@ def recipe(
 
 
 def language_model(options: argparse.Namespace) -> Config:
+    """The recipe of the language model, which reads the whole source side."""
     return recipe(
         options,
         model={"architecture": "decoder", "dropout": 0.1},
@@ -55,6 +57,7 @@ def language_model(options: argparse.Namespace) -> Config:
 
 
 def translator(options: argparse.Namespace) -> Config:
+    """The recipe of both translators, which read the first pairs."""
     return recipe(
         options,
         model={"tie_embeddings": "output", "dropout": 0.3},
@@ -65,7 +68,7 @@ def translator(options: argparse.Namespace) -> Config:
 
 
 def first_lines(options: argparse.Namespace) -> list[str]:
-    """The first lines of both sides, in files of their own."""
+    """Write the first lines of both sides into files of their own; return their paths."""
     paths = [options.output / f"train.{language}" for language in ("en", "de")]
     for path in paths:
         lines = itertools.islice(read_lines(options.data / f"{path.name}.gz"), options.pairs)
@@ -74,6 +77,7 @@ def first_lines(options: argparse.Namespace) -> list[str]:
 
 
 def main() -> None:
+    """Train the language model and both translators, and print their validation scores."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -81,7 +85,7 @@ def main() -> None:
         "--data", type=Path, required=True, metavar="DIR", help="with {train,val}.{en,de}.gz"
     )
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="gets the runs; must be new"
+        "--output", type=Path, required=True, metavar="DIR", help="the new folder of the runs"
     )
     parser.add_argument(
         "--pairs", type=int, default=2000, metavar="N", help="sentence pairs to translate from"
@@ -100,10 +104,8 @@ def main() -> None:
     options.output.mkdir(parents=True)
     train(language_model(options), options.output / "lm")
     results = {}
-    for name, origin in (
-        ("from nothing", None),
-        ("from the language model", options.output / "lm"),
-    ):
+    origins = {"from nothing": None, "from the language model": options.output / "lm"}
+    for name, origin in origins.items():
         run = options.output / name.replace(" ", "-")
         results[name] = train(translator(options), run, init_from=origin)
     for name, result in results.items():

@@ -1,8 +1,9 @@
-"""`tfformer.Encoder` as a Keras layer: is an English sentence a question, without its punctuation and capitals?
+"""`tfformer.Encoder` as a Keras layer: is an English sentence a question?
 
     python examples/sentence_classifier.py
 
-The text is the phrasebook's; the words of the held-out sentences never occurred together in training.
+The sentences have neither punctuation nor capitals. The text is the phrasebook's; the words of the
+held-out sentences never occurred together in training.
 """
 
 import keras
@@ -18,7 +19,7 @@ from tfformer.data.encoding import IdRows
 class SentenceClassifier(keras.Model):
     """Ids (B, S) -> the logit (B, 1) of the mean of the encoder's memory over the real tokens."""
 
-    def __init__(self, vocab_size: int, d_model: int = 32):
+    def __init__(self, vocab_size: int, d_model: int = 32) -> None:
         super().__init__()
         self.embedding = tfformer.TokenEmbedding(vocab_size, d_model)
         self.encoder = tfformer.Encoder(
@@ -27,21 +28,22 @@ class SentenceClassifier(keras.Model):
         self.classify = keras.layers.Dense(1)
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Ids (B, S) int32, 0 for padding -> logits (B, 1)."""
         memory = self.encoder(self.embedding(ids), tfformer.padding_mask(ids), training=training)
         real = tf.cast(ids != 0, memory.dtype)[:, :, tf.newaxis]
         return self.classify(tf.reduce_sum(memory * real, axis=1) / tf.reduce_sum(real, axis=1))
 
 
 def sentences(split: str, count: int) -> tuple[list[str], np.ndarray]:
-    """Sentences without what gives them away at once, and whether they are questions (count, 1)."""
+    """Return sentences without punctuation and capitals, and 1 for questions (count, 1)."""
     texts = [pair.source for pair in phrasebook.pairs(split)[:count]]
-    return [text.lower().strip("?.! ") for text in texts], np.array(
-        [[text.endswith("?")] for text in texts], "float32"
-    )
+    plain = [text.lower().strip("?.! ") for text in texts]
+    is_question = [[text.endswith("?")] for text in texts]
+    return plain, np.array(is_question, "float32")
 
 
 def main() -> float:
-    """Train, and return the share of the held-out sentences that is classified rightly."""
+    """Train, and return the share of held-out sentences that are classified rightly."""
     keras.utils.set_random_seed(1)
     texts, labels = sentences("train", 3000)
     tokenizer = tfformer.Tokenizer(tokenizers.train(texts, vocab_size=400))
@@ -59,9 +61,8 @@ def main() -> float:
     model.fit(ids_of(texts), labels, batch_size=64, epochs=2, verbose=2)
     held_out, expected = sentences("test", 500)
     right = (model.predict(ids_of(held_out), verbose=0) > 0) == (expected > 0)
-    print(
-        f"{right.mean():.1%} of {len(right)} held-out sentences right; {1 - expected.mean():.1%} are no questions"
-    )
+    share = f"{right.mean():.1%} of {len(right)} held-out sentences right"
+    print(f"{share}; {1 - expected.mean():.1%} are no questions")
     return float(right.mean())
 
 

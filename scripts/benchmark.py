@@ -1,15 +1,19 @@
 #!/usr/bin/env python
-"""Measurements of tfformer; each prints what it does and ends in one JSON line.
+"""Measurements of tfformer; each prints machine and versions first, and ends in one JSON line.
 
-scripts/benchmark.py length     is a token of a long translation as cheap as one of a short translation?
-scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2, keras-hub, a plain decoder
-scripts/benchmark.py train      training tokens per second, beside keras-hub, Keras, OpenNMT-tf and PyTorch
-scripts/benchmark.py step       where the time of a training step goes, and how far from its floor it is
-scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory, cold start
-scripts/benchmark.py serve      what do several clients at once get from `tfformer serve`?
+scripts/benchmark.py length     is a token of a long translation as cheap as one of a short one?
+scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2,
+                                keras-hub and a decoder without a cache
+scripts/benchmark.py train      training tokens per second, beside keras-hub, Keras, OpenNMT-tf and
+                                PyTorch
+scripts/benchmark.py step       where the time of a training step goes, and how far it is from its
+                                floor
+scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory,
+                                cold start
+scripts/benchmark.py serve      sentences per second that several clients get from `tfformer serve`
 
-A measurement is the module of that name in scripts/benchmarks; --help after its name tells its options. The peers come
-with: pip install -e '.[bench]'
+A measurement is the module of that name in scripts/benchmarks; --help after its name tells its
+options. The peers come with: pip install -e '.[bench]'
 """
 
 import argparse
@@ -17,22 +21,28 @@ import importlib
 import json
 from pathlib import Path
 
+from benchmarks._machine import machine, print_machine
+
 MEASUREMENTS = sorted(path.stem for path in (Path(__file__).parent / "benchmarks").glob("[!_]*.py"))
 
 
 def main() -> None:
+    """Run the measurement that the command line names."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     verbs = parser.add_subparsers(dest="measurement", required=True)
-    modules = {
-        name.replace("_", "-"): importlib.import_module(f"benchmarks.{name}")
-        for name in MEASUREMENTS
-    }
-    for name, module in modules.items():
-        module.add_options(verbs.add_parser(name, help=module.__doc__.splitlines()[0]))
+    modules = {}
+    for name in MEASUREMENTS:
+        module = importlib.import_module(f"benchmarks.{name}")
+        verb = name.replace("_", "-")
+        module.add_options(verbs.add_parser(verb, help=module.__doc__.splitlines()[0]))
+        modules[verb] = module
     options = parser.parse_args()
-    print(json.dumps(modules[options.measurement].measure(options)))
+    described = machine()
+    print_machine(described)
+    measured = modules[options.measurement].measure(options)
+    print(json.dumps({"machine": described} | measured))
 
 
 if __name__ == "__main__":

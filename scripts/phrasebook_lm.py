@@ -1,9 +1,11 @@
 #!/usr/bin/env python
-"""A phrasebook language model beside a 5-gram model: scripts/phrasebook_lm.py RUN
+"""A phrasebook language model beside a 5-gram model.
 
-Measures both on held-out sentences in bits per byte; both see the same pieces of the same training text. Then draws 200
-sentences from the run, in two ways, and counts those that the phrasebook's grammar writes. The last line is JSON.
-Needs: pip install -e '.[bench]'
+scripts/phrasebook_lm.py RUN
+
+Measures both on held-out sentences in bits per byte; both see the same pieces of the same training
+text. Then draws 200 sentences from the run, in two ways, and counts those that the phrasebook's
+grammar writes. The last line is JSON. Needs: pip install -e '.[bench]'
 """
 
 import functools
@@ -11,7 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tfformer.cli.verbs import import_tensorflow
+from tfformer.cli.terminal import import_tensorflow
 
 import_tensorflow()
 
@@ -20,13 +22,14 @@ from nltk.util import everygrams, ngrams  # noqa: E402
 
 from tfformer import Generator, phrasebook  # noqa: E402
 
-ORDER, HELD_OUT, SAMPLES = 5, 300, 200
+ORDER = 5
+HELD_OUT = 300
+SAMPLES = 200
 DISCOUNT = 0.75  # taken off each count; NLTK has one for all lengths
-START, END = "<s>", "</s>"
-WAYS = {
-    "as_it_is": {},
-    "cautious": {"temperature": 0.7, "top_p": 0.9},
-}  # of drawing, for `Generator.sample`
+START = "<s>"
+END = "</s>"
+# Ways of drawing: arguments of `Generator.sample`.
+WAYS = {"as_it_is": {}, "cautious": {"temperature": 0.7, "top_p": 0.9}}
 
 
 class KneserNey(KneserNeyInterpolated):
@@ -36,15 +39,14 @@ class KneserNey(KneserNeyInterpolated):
 
 
 def rows_of(generator: Generator, sentences: Sequence[str]) -> list[list[str]]:
-    """The pieces of each sentence, with a whole context before the first one, and the end token."""
+    """Return the pieces of each sentence between a whole context of start tokens and the end."""
     tokenizer = generator.tokenizer
-    return [
-        [START] * (ORDER - 1) + [*tokenizer.pieces(row), END] for row in tokenizer.encode(sentences)
-    ]
+    context = [START] * (ORDER - 1)
+    return [[*context, *tokenizer.pieces(ids), END] for ids in tokenizer.encode(sentences)]
 
 
 def n_gram_bits(train: list[list[str]], held_out: list[list[str]]) -> float:
-    """-log2 p of all held-out rows together; a sentence takes about a tenth of a second."""
+    """Return -log2 p of all held-out rows; a sentence takes about a tenth of a second."""
     model = KneserNey(ORDER, discount=DISCOUNT)
     # The start token is never predicted: a context of it alone would have a follower too many.
     grams = (
@@ -60,31 +62,28 @@ def n_gram_bits(train: list[list[str]], held_out: list[list[str]]) -> float:
 
 
 def main(run: str) -> None:
+    """Print bits per byte of both models, and the grammatical share of drawn sentences."""
     generator = Generator.load(run)
-    train, test = ([pair.source for pair in phrasebook.pairs(split)] for split in ("train", "test"))
-    held_out = test[:HELD_OUT]
+    train = [pair.source for pair in phrasebook.pairs("train")]
+    held_out = [pair.source for pair in phrasebook.pairs("test")[:HELD_OUT]]
     size = sum(len(sentence.encode()) + 1 for sentence in held_out)
     n_gram = n_gram_bits(rows_of(generator, train), rows_of(generator, held_out)) / size
     own = generator.bits_per_byte(held_out)
-    print(
-        f"bits per byte on {len(held_out)} held-out sentences: {own:.4f}, {ORDER}-gram {n_gram:.4f}"
-    )
+    figures = f"{own:.4f}, {ORDER}-gram {n_gram:.4f}"
+    print(f"bits per byte on {len(held_out)} held-out sentences: {figures}")
 
-    shares, known = {}, set(train)
+    shares = {}
+    known = set(train)
     for way, settings in WAYS.items():
-        drawn = [
-            continuation.text
-            for continuation in generator.sample([""] * SAMPLES, seed=1, **settings)
-        ]
-        grammatical = [text for text in drawn if phrasebook.is_grammatical(text, "en")]
+        continuations = generator.sample([""] * SAMPLES, seed=1, **settings)
+        texts = [continuation.text for continuation in continuations]
+        grammatical = [text for text in texts if phrasebook.is_grammatical(text, "en")]
         new = [text for text in grammatical if text not in known]
+        others = [text for text in texts if text not in grammatical]
         shares[way] = {"grammatical": len(grammatical) / SAMPLES, "new": len(new) / SAMPLES}
-        print(
-            f"\n{way}: {len(grammatical)} of {SAMPLES} are grammatical, {len(new)} of them new:",
-            *new[:5],
-            sep="\n",
-        )
-        print("not:", *[text for text in drawn if text not in grammatical][:5], sep="\n")
+        count = f"{len(grammatical)} of {SAMPLES} are grammatical, {len(new)} of them new"
+        print(f"\n{way}: {count}:", *new[:5], sep="\n")
+        print("not:", *others[:5], sep="\n")
     print(json.dumps({"bits_per_byte": own, "n_gram_bits_per_byte": n_gram} | shares))
 
 

@@ -1,21 +1,25 @@
 # %% [markdown]
 # # The Transformer on two words
 #
-# "I sleep" goes through a Transformer that is small enough to follow by hand: vectors of 4 numbers, 2 heads, one layer
-# on each side. Every step is taken with the layers of this package, and every line names its place in "Attention Is All
-# You Need" (Vaswani et al. 2017). The weights are random and have one decimal, and each is shown before it is used, so
-# any product can be checked.
+# "I sleep" goes through a Transformer that is small enough to follow by hand: vectors of 4 numbers,
+# 2 heads, one layer on each side. Every step is taken with the layers of this package, and every
+# line names its place in "Attention Is All You Need" (Vaswani et al. 2017). The weights are random
+# and have one decimal, and each is shown before it is used, so any product can be checked.
 #
 # The same lesson as a script: `python scripts/tour.py`; as a notebook: `docs/tour.ipynb`.
 
 # %%
-from tfformer.cli.verbs import import_tensorflow
+from tfformer.cli.terminal import import_tensorflow
 
 import_tensorflow()  # without the lines that it prints of itself
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfformer import SmoothedCrossEntropy, Transformer, look_ahead_mask, padding_mask
 from tfformer.inference.search import beam_search, greedy_search
@@ -23,15 +27,26 @@ from tfformer.model.layers import positional_encoding
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 WORDS = ["<pad>", "<unk>", "<s>", "</s>", "I", "sleep", "ich", "schlafe"]
-D_MODEL, HEADS, D_FF, SMOOTHING = 4, 2, 6, 0.1
+D_MODEL = 4
+HEADS = 2
 D_K = D_MODEL // HEADS
+D_FF = 6
+SMOOTHING = 0.1
+
+Layer = keras.layers.Layer
 
 
-def show(what, where, values, rows=(), columns=()):
-    """One step: what it is, its place in the paper, its shape, its numbers with names beside and above them."""
+def show(
+    step: str,
+    place: str,
+    values: ArrayLike,
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> None:
+    """Print a step, its place in the paper, its shape and its numbers, with names around them."""
     values = np.asarray(values)
     shape = " x ".join(map(str, values.shape)) or "one number"
-    print(f"\n{what}   ({where}; {shape})")
+    print(f"\n{step}   ({place}; {shape})")
     heads = values if values.ndim == 3 else [np.atleast_2d(values)]
     for number, head in enumerate(heads, start=1):
         if len(heads) > 1 or columns:
@@ -41,20 +56,21 @@ def show(what, where, values, rows=(), columns=()):
             print(f"    {name:<10}" + "".join(f"{number:8.2f}" for number in row))
 
 
-def split_heads(x):
-    """(T, D) -> (H, T, D / H): each head has its own part of the columns."""
+def split_heads(x: ArrayLike) -> np.ndarray:
+    """Split (T, D) into (H, T, D / H): each head has its own part of the columns."""
     return np.stack(np.split(np.asarray(x), HEADS, axis=-1))
 
 
-def words(ids):
+def words(ids: Sequence[int]) -> list[str]:
+    """Return the words of some ids."""
     return [WORDS[i] for i in ids]
 
 
 # %% [markdown]
 # ## The model
 #
-# One matrix is at once the source embedding, the target embedding and the output projection (section 3.4). The paper
-# gives the attention projections no bias.
+# One matrix is at once the source embedding, the target embedding and the output projection
+# (section 3.4). The paper gives the attention projections no bias.
 
 # %%
 model = Transformer(
@@ -63,17 +79,12 @@ model = Transformer(
 )  # fmt: skip
 random = np.random.default_rng(3)
 for weight in model.weights:
-    if weight.name not in (
-        "gamma",
-        "beta",
-    ):  # normalisation begins with a gain of 1 and a bias of 0
+    if weight.name not in ("gamma", "beta"):  # of normalisation, which begins with gain 1, bias 0
         weight.assign(np.round(random.normal(scale=0.6, size=weight.shape), 1) + 0.0)  # no -0.0
 
-source, target, labels = (
-    [WORDS.index("I"), WORDS.index("sleep"), END_ID],
-    [START_ID, 6, 7],
-    [6, 7, END_ID],
-)
+source = [WORDS.index("I"), WORDS.index("sleep"), END_ID]
+target = [START_ID, 6, 7]
+labels = [6, 7, END_ID]
 print("source:", words(source), source)
 print("what the decoder reads: ", words(target), target)
 print("what it should write:   ", words(labels), labels)
@@ -82,7 +93,8 @@ show("E, the embedding of each word", "section 3.4", model.source_embedding.embe
 # %% [markdown]
 # ## Encoder: embedding and position
 #
-# A word is its row of E, times the square root of d_model. To it is added where the word stands, as sines and cosines.
+# A word is its row of E, times the square root of d_model. To it is added where the word stands, as
+# sines and cosines.
 
 # %%
 embedding = model.source_embedding(tf.constant([source]))
@@ -97,18 +109,31 @@ show("x = E[id] * sqrt(d_model) + PE", "section 3.5", x[0], words(source))
 # %% [markdown]
 # ## Encoder: self-attention
 #
-# Each word asks (query), offers (key) and has something to give (value). A head has its own two columns of each. The
-# decoder attends by the same steps, so they are a function: `asking` are the words of x, `answering` those of memory.
+# Each word asks (query), offers (key) and has something to give (value). A head has its own two
+# columns of each. The decoder attends by the same steps, so they are a function: `asking` are the
+# words of x, `answering` those of memory.
 
 
 # %%
-def attend(layer, x, memory, asking, answering, asked="x", answer="x", mask=None):
-    """Equation 1 and section 3.2.2 for one sentence, step by step: x (1, T, D), memory (1, S, D) -> (T, D)."""
-    w_q, w_o = layer.query.kernel.numpy(), layer.output_projection.kernel.numpy()
+def attend(
+    layer: Layer,
+    x: tf.Tensor,
+    memory: tf.Tensor,
+    asking: Sequence[str],
+    answering: Sequence[str],
+    asked: str = "x",
+    answer: str = "x",
+    mask: tf.Tensor | None = None,
+) -> np.ndarray:
+    """Take equation 1 and section 3.2.2 step by step: x (1, T, D), memory (1, S, D) -> (T, D)."""
+    w_q = layer.query.kernel.numpy()
     w_k, w_v = np.split(layer.key_value.kernel.numpy(), 2, axis=1)
+    w_o = layer.output_projection.kernel.numpy()
     for name, matrix in (("W_Q", w_q), ("W_K", w_k), ("W_V", w_v)):
         show(name, "section 3.2.2", split_heads(matrix))
-    q, k, v = split_heads(x[0] @ w_q), split_heads(memory[0] @ w_k), split_heads(memory[0] @ w_v)
+    q = split_heads(x[0] @ w_q)
+    k = split_heads(memory[0] @ w_k)
+    v = split_heads(memory[0] @ w_v)
     show(f"Q = {asked} W_Q", "section 3.2.2", q, asking)
     show(f"K = {answer} W_K", "section 3.2.2", k, answering)
     show(f"V = {answer} W_V", "section 3.2.2", v, answering)
@@ -116,24 +141,14 @@ def attend(layer, x, memory, asking, answering, asked="x", answer="x", mask=None
     scores = q @ np.swapaxes(k, 1, 2)
     show("Q K^T: a row asks, a column answers", "section 3.2.1, eq. 1", scores, asking, answering)
     scaled = scores / np.sqrt(D_K)
-    show(
-        f"s = Q K^T / sqrt(d_k), d_k = {D_MODEL}/{HEADS} = {D_K}",
-        "section 3.2.1, eq. 1",
-        scaled,
-        asking,
-        answering,
-    )
+    name = f"s = Q K^T / sqrt(d_k), d_k = {D_MODEL}/{HEADS} = {D_K}"
+    show(name, "section 3.2.1, eq. 1", scaled, asking, answering)
     if mask is not None:
         scaled = np.where(mask[0], scaled, -np.inf)
         show("s, and -inf where the mask has 0", "section 3.2.3", scaled, asking, answering)
     weights = np.exp(scaled) / np.exp(scaled).sum(axis=-1, keepdims=True)
-    show(
-        "softmax(s) = e^s / (sum of e^s in its row)",
-        "section 3.2.1, eq. 1",
-        weights,
-        asking,
-        answering,
-    )
+    name = "softmax(s) = e^s / (sum of e^s in its row)"
+    show(name, "section 3.2.1, eq. 1", weights, asking, answering)
 
     heads = weights @ v
     show("head = softmax(s) V", "section 3.2.1, eq. 1", heads, asking)
@@ -156,34 +171,36 @@ attended = attend(layer.self_attention, x, x, words(source), words(source))
 # %% [markdown]
 # ## Encoder: residual connection, normalisation, feed-forward
 #
-# What a sub-layer finds is added to what came in, r = x + MultiHead(x); then each row of r is moved and scaled to mean
-# 0 and variance 1: LayerNorm(r) = (r - mean of the row) / sqrt(variance of the row) (Ba et al. 2016, eq. 4).
+# The output of a sub-layer is added to its input, r = x + MultiHead(x); then each row of r is moved
+# and scaled to mean 0 and variance 1: LayerNorm(r) = (r - mean of the row) / sqrt(variance of the
+# row) (Ba et al. 2016, eq. 4).
 
 
 # %%
-def add_and_normalize(residual, x, found, sublayer, rows):
-    """x (1, T, D) and what a sub-layer found for it (T, D) -> (1, T, D)."""
-    show(f"r = x + {sublayer}", "section 3.1", x[0] + found, rows)
-    normalized = residual.after(x, found[np.newaxis])
-    show(
-        "LayerNorm(r) = (r - mean) / sqrt(variance), the next x", "section 3.1", normalized[0], rows
-    )
+def add_and_normalize(
+    residual: Layer, x: tf.Tensor, output: ArrayLike, sublayer: str, rows: Sequence[str]
+) -> tf.Tensor:
+    """Add a sub-layer's output (T, D) to its input x (1, T, D) and normalise: (1, T, D)."""
+    show(f"r = x + {sublayer}", "section 3.1", x[0] + output, rows)
+    normalized = residual.after(x, output[np.newaxis])
+    name = "LayerNorm(r) = (r - mean) / sqrt(variance), the next x"
+    show(name, "section 3.1", normalized[0], rows)
     return normalized
 
 
-def feed_forward(layer, x, rows):
-    """Equation 2 for one sentence, step by step: x (1, T, D) -> (T, D)."""
+def feed_forward(layer: Layer, x: tf.Tensor, rows: Sequence[str]) -> tf.Tensor:
+    """Take equation 2 step by step for one sentence: x (1, T, D) -> (T, D)."""
     for name, matrix in zip(("W1", "b1", "W2", "b2"), layer.get_weights(), strict=True):
         show(name, "section 3.3, eq. 2", matrix)
     show("max(0, x W1 + b1)", "section 3.3, eq. 2", layer.inner(x)[0], rows)
-    found = layer(x)[0]
-    show("FFN(x) = max(0, x W1 + b1) W2 + b2", "section 3.3, eq. 2", found, rows)
-    return found
+    output = layer(x)[0]
+    show("FFN(x) = max(0, x W1 + b1) W2 + b2", "section 3.3, eq. 2", output, rows)
+    return output
 
 
 x = add_and_normalize(layer.self_attention_residual, x, attended, "MultiHead(x)", words(source))
-found = feed_forward(layer.feed_forward, x, words(source))
-memory = add_and_normalize(layer.feed_forward_residual, x, found, "FFN(x)", words(source))
+output = feed_forward(layer.feed_forward, x, words(source))
+memory = add_and_normalize(layer.feed_forward_residual, x, output, "FFN(x)", words(source))
 print("\nThis last x is the memory, which the encoder hands over.")
 
 np.testing.assert_allclose(model.encode(tf.constant([source]))[0], memory, atol=1e-5)
@@ -192,40 +209,35 @@ print("\nmodel.encode gives the same numbers.")
 # %% [markdown]
 # ## Masks
 #
-# Shorter sentences are filled up with padding, which nobody may look at. The decoder may not look ahead, or it would
-# read the word that it is to write. A place that is not allowed gets a score of minus infinity, so a weight of 0.
+# Shorter sentences are filled up with padding, which nobody may look at. The decoder may not look
+# ahead, or it would read the word that it is to write. A place that is not allowed gets a score of
+# minus infinity, so a weight of 0.
 
 # %%
 batch = tf.constant([source, [5, END_ID, PAD_ID]])
-show("padding mask of 'I sleep </s>' and 'sleep </s> <pad>': 1 where id != 0", "section 3.2.3",
-     padding_mask(batch)[:, 0, 0])  # fmt: skip
-ahead = look_ahead_mask(len(target))[0, 0]
-show("look-ahead mask: 1 where column <= row", "section 3.2.3", ahead, words(target), words(target))
+name = "padding mask of 'I sleep </s>' and 'sleep </s> <pad>': 1 where id != 0"
+show(name, "section 3.2.3", padding_mask(batch)[:, 0, 0])
+ahead = look_ahead_mask(len(target))
+name = "look-ahead mask: 1 where column <= row"
+show(name, "section 3.2.3", ahead[0, 0], words(target), words(target))
 
 # %% [markdown]
 # ## Decoder
 #
-# Masked self-attention over what has been written, then attention from there to the memory, then feed-forward.
+# Masked self-attention over the words written so far, then attention from there to the memory, then
+# feed-forward.
 
 # %%
 decoder = model.decoder.layers[0]
 y = model.decoder.enter(model.target_embedding(tf.constant([target])))
 show("y = E[id] * sqrt(d_model) + PE", "sections 3.4, 3.5", y[0], words(target))
 
-attended = attend(
-    decoder.self_attention,
-    y,
-    y,
-    words(target),
-    words(target),
-    "y",
-    "y",
-    look_ahead_mask(len(target)),
-)
+attended = attend(decoder.self_attention, y, y, words(target), words(target), "y", "y", ahead)
 y = add_and_normalize(decoder.self_attention_residual, y, attended, "MultiHead(x)", words(target))
 
 # %% [markdown]
-# Now the words of the target ask, by the last x as y, and those of the source answer, by the memory.
+# Now the words of the target ask, by the last x as y, and those of the source answer, by the
+# memory.
 
 # %%
 attended = attend(decoder.cross_attention, y, memory, words(target), words(source), "y", "memory")
@@ -234,14 +246,15 @@ y = add_and_normalize(
 )
 
 # %%
-found = feed_forward(decoder.feed_forward, y, words(target))
-y = add_and_normalize(decoder.feed_forward_residual, y, found, "FFN(x)", words(target))
+output = feed_forward(decoder.feed_forward, y, words(target))
+y = add_and_normalize(decoder.feed_forward_residual, y, output, "FFN(x)", words(target))
 
 # %% [markdown]
 # ## From vectors to words, and the loss
 #
-# The same matrix E gives each word of the vocabulary a score; softmax makes them probabilities. Training asks for the
-# next word: with label smoothing the target is not 1 for it and 0 for the rest, but leaves 0.1 to all words alike.
+# The same matrix E gives each word of the vocabulary a score; softmax makes them probabilities.
+# Training asks for the next word: with label smoothing the target is not 1 for it and 0 for the
+# rest, but leaves 0.1 to all words alike.
 
 # %%
 logits = model({"source": tf.constant([source]), "target": tf.constant([target])})
@@ -251,30 +264,23 @@ probabilities = tf.nn.softmax(logits)[0]
 show("P(next word) = softmax(logits) of a row", "section 3.4", probabilities, words(target), WORDS)
 
 smoothed = (1 - SMOOTHING) * np.eye(len(WORDS))[labels] + SMOOTHING / len(WORDS)
-show(
-    "smoothed = 0.9 one-hot + 0.1 / 8: what the model should say",
-    "section 5.4",
-    smoothed,
-    words(labels),
-    WORDS,
-)
+name = "smoothed = 0.9 one-hot + 0.1 / 8: what the model should say"
+show(name, "section 5.4", smoothed, words(labels), WORDS)
 losses = -(smoothed * np.log(probabilities)).sum(axis=-1)
-show(
-    "-(sum of smoothed * log P): the cross-entropy of each word, in nats",
-    "section 5.4",
-    losses,
-    columns=words(labels),
-)
+name = "-(sum of smoothed * log P): the cross-entropy of each word, in nats"
+show(name, "section 5.4", losses, columns=words(labels))
 loss = SmoothedCrossEntropy(SMOOTHING)(tf.constant([labels]), logits)
 show("loss = their mean, as SmoothedCrossEntropy has it", "section 5.4", loss)
-show("perplexity = e^(mean of -log P(word)), without smoothing", "section 5.4",
-     np.exp(-np.mean(np.log(np.asarray(probabilities)[range(3), labels]))))  # fmt: skip
+of_labels = np.asarray(probabilities)[range(3), labels]
+perplexity = np.exp(-np.mean(np.log(of_labels)))
+show("perplexity = e^(mean of -log P(word)), without smoothing", "section 5.4", perplexity)
 
 # %% [markdown]
 # ## Learning
 #
-# Ten times "I sleep", with three translations: 4 x "ich schlafe", 3 x "schlafe ich" (as in a question), 3 x "schlafe"
-# (as in a diary). After some steps of Adam the model gives each about its share.
+# Ten times "I sleep", with three translations: 4 x "ich schlafe", 3 x "schlafe ich" (as in a
+# question), 3 x "schlafe" (as in a diary). After some steps of Adam the model gives each about its
+# share.
 
 # %%
 TRANSLATIONS = {(6, 7): 4, (7, 6): 3, (7,): 3}
@@ -295,29 +301,33 @@ print(f"\nloss before {before:.2f}, after 600 steps {after:.2f} nats a word (sec
 # %% [markdown]
 # ## Greedy search against beam search
 #
-# Greedy search takes the likeliest word at each step and never looks back. Beam search keeps the two best beginnings.
-# Here "schlafe" is the likeliest first word, but "ich schlafe" the likeliest sentence.
+# Greedy search takes the likeliest word at each step and never looks back. Beam search keeps the
+# two best beginnings. Here "schlafe" is the likeliest first word, but "ich schlafe" the likeliest
+# sentence.
 
 # %%
 memory = model.memory(tf.constant([source]))
 
 
 @tf.function
-def next_word(ids, step, cache):
+def next_word(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
+    """Return the logits (B, V) of the word after `ids` (B,), and the cache with them."""
     return model.decode_step(ids, step, cache, memory)
 
 
-def search(find, beams, *settings):
-    found = find(next_word, model.decoder.empty_cache(beams, 4), tf.constant([4]), *settings)
-    return [
-        (words([i for i in ids if i != PAD_ID]), float(np.exp(score)))
-        for ids, score in zip(found.ids[0].numpy(), found.scores[0].numpy(), strict=True)
-    ]
+def best(search: Callable, beams: int, *settings: float) -> tuple[str, float]:
+    """Return the best translation that a search finds, and its probability."""
+    cache = model.decoder.empty_cache(beams, 4)
+    hypotheses = search(next_word, cache, tf.constant([4]), *settings)
+    ids = [i for i in hypotheses.ids[0, 0].numpy() if i != PAD_ID]
+    return " ".join(words(ids)), float(np.exp(hypotheses.scores[0, 0]))
 
 
-def follow(ids):
-    """P(word | the words before it) for each word of a translation, through the cache."""
-    cache, previous, found = model.decoder.empty_cache(1, 4), START_ID, []
+def follow(ids: Sequence[int]) -> list[float]:
+    """Return P(word | the words before it) for each word of a translation, through the cache."""
+    cache = model.decoder.empty_cache(1, 4)
+    previous = START_ID
+    found = []
     for step, word in enumerate(ids):
         logits, cache = next_word(tf.constant([previous]), tf.constant(step), cache)
         found.append(float(tf.nn.softmax(logits)[0, word]))
@@ -326,16 +336,12 @@ def follow(ids):
 
 
 print("\nP(sentence) = product of P(word | the words before it)   (section 3.1, auto-regressive)")
-greedy, beam = search(greedy_search, 1), search(beam_search, 2, 2, 0.0)
 for ids, count in TRANSLATIONS.items():
+    sentence = " ".join(words([*ids, END_ID]))
     steps = follow([*ids, END_ID])
     product = " * ".join(f"{probability:.2f}" for probability in steps)
-    print(
-        f"P({' '.join(words([*ids, END_ID]))}) = {product} = {np.prod(steps):.2f}   (in the text: {count} of 10)"
-    )
-print(
-    f"greedy search (beam 1) finds  {' '.join(greedy[0][0])}  with probability {greedy[0][1]:.2f}   (section 6.1)"
-)
-print(
-    f"beam search   (beam 2) finds  {' '.join(beam[0][0])}  with probability {beam[0][1]:.2f}   (section 6.1)"
-)
+    print(f"P({sentence}) = {product} = {np.prod(steps):.2f}   (in the text: {count} of 10)")
+greedy, p_greedy = best(greedy_search, 1)
+print(f"greedy search (beam 1) finds  {greedy}  with probability {p_greedy:.2f}   (section 6.1)")
+beam, p_beam = best(beam_search, 2, 2, 0.0)
+print(f"beam search   (beam 2) finds  {beam}  with probability {p_beam:.2f}   (section 6.1)")

@@ -1,8 +1,9 @@
-"""Tokens per second of the exported search, beside CTranslate2, keras-hub and a decoder without a cache.
+"""Tokens per second of the exported search, beside CTranslate2, keras-hub and no cache.
 
-Every engine has a process and two threads of its own, and loads one and the same random model (keras-hub: its own
-layers of that shape). In each round all engines decode the same work, one after the other, while the others sleep. No
-sentence may end before the last token: the end token has a bias of -1e9.
+Every engine has a process and two threads of its own, and loads one and the same random model
+(keras-hub: its own layers of that shape). In each round all engines decode the same work, one after
+the other, while the others sleep. No sentence may end before the last token: the end token has a
+bias of -1e9.
 """
 
 import argparse
@@ -13,13 +14,24 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks._machine import spread, spread_text
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SOURCE_LENGTH = 20
 TOKENS = 32
+START_ID = 2
+END_ID = 3
 THREADS = 2
 PAUSE = 0.5  # seconds before an engine's turn, in which the threads of the one before go to sleep
-WITHOUT_ONEDNN = "tfformer float32, oneDNN off"  # less to do around each product, and slower products of many rows
+# Without oneDNN there is less to do around each product, and products of many rows are slower.
+WITHOUT_ONEDNN = "tfformer float32, oneDNN off"
 EXPORTS = {
     "tfformer float32": "float32",
     WITHOUT_ONEDNN: "float32",
@@ -28,12 +40,12 @@ EXPORTS = {
 CTRANSLATE2 = {"ctranslate2 float32": "float32", "ctranslate2 int8": "int8"}
 WITHOUT_BEAMS = ("keras-hub", "whole prefix")
 
-Decode = Callable[
-    [list[str], int], list[str]
-]  # sentences, beam size -> the best translation of each
+Decode = Callable[[list[str], int], list[str]]  # sentences, beam size -> best translation of each
+Rounds = dict[str, list[float]]  # engine -> its tokens per second in each round
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this measurement."""
     parser.add_argument("--preset", default="base", help="tiny, small, base or big")
     parser.add_argument("--vocab-size", type=int, default=32000)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 32, 64])
@@ -45,74 +57,86 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict:
+    """Return tokens per second of every engine, by batch and beam size.
+
+    Returns:
+        Under `tokens_per_second` the rounds, under `spread` their minimum, median and maximum,
+        under `ratios` the medians over the rounds of our engines against the peers.
+    """
     spawn = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder:
-        writer = spawn.Process(
-            target=write_models, args=(Path(folder), options.preset, options.vocab_size)
-        )
-        writer.start()
-        writer.join()
-        if writer.exitcode:
-            raise SystemExit("the models could not be written; the reason stands above")
-        engines = {name: Engine(spawn, name, Path(folder), options) for name in options.engines}
-        work = [(batch, 1) for batch in options.batches] + [
-            (batch, 4) for batch in options.beam_batches
-        ]
-        speeds = {f"batch {b}, beam {n}": _rounds(engines, b, n, options.rounds) for b, n in work}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _write_models_in_a_process(spawn, folder, options)
+        engines = {name: Engine(spawn, name, folder, options) for name in options.engines}
+        work = [(batch, 1) for batch in options.batches]
+        work += [(batch, 4) for batch in options.beam_batches]
+        speeds = {}
+        for batch, beam_size in work:
+            setting = f"batch {batch}, beam {beam_size}"
+            speeds[setting] = _rounds(engines, batch, beam_size, options.rounds)
         about = {name: engine.stop() for name, engine in engines.items()}
     return {
         "preset": options.preset,
         "tokens": TOKENS,
         "engines": about,
         "tokens_per_second": speeds,
-    } | {"ratios": {setting: _ratios(found) for setting, found in speeds.items()}}
+        "spread": {setting: _spreads(rounds) for setting, rounds in speeds.items()},
+        "ratios": {setting: _ratios(rounds) for setting, rounds in speeds.items()},
+    }
 
 
-def _rounds(
-    engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: int
-) -> dict[str, list[float]]:
-    """Tokens per second of every engine in every round, after a first one that does not count."""
-    found = {name: [] for name in engines if beam_size == 1 or name not in WITHOUT_BEAMS}
+def _write_models_in_a_process(
+    spawn: SpawnContext, folder: Path, options: argparse.Namespace
+) -> None:
+    arguments = (folder, options.preset, options.vocab_size)
+    writer = spawn.Process(target=write_models, args=arguments)
+    writer.start()
+    writer.join()
+    if writer.exitcode:
+        raise SystemExit("the models could not be written; the reason stands above")
+
+
+def _rounds(engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: int) -> Rounds:
+    """Measure every engine in every round, after a first one that does not count."""
+    speeds = {name: [] for name in engines if beam_size == 1 or name not in WITHOUT_BEAMS}
     for number in range(rounds + 1):
-        for name in found:
+        for name in speeds:
             if name == "whole prefix" and number > 2:
                 continue  # ten times as long as the others
             time.sleep(PAUSE)
             speed = batch * TOKENS / engines[name].seconds(batch, beam_size)
             if number:
-                found[name].append(round(speed, 1))
-    for name, speeds in found.items():
-        print(
-            f"batch {batch:3} beam {beam_size} {name:28} {statistics.median(speeds):8.1f} tokens/s",
-            flush=True,
-        )
-    return found
+                speeds[name].append(round(speed, 1))
+    for name, measured in speeds.items():
+        text = spread_text(measured, "tokens/s")
+        print(f"batch {batch:3} beam {beam_size} {name:28} {text}", flush=True)
+    return speeds
 
 
-def _ratios(found: dict[str, list[float]]) -> dict[str, float]:
+def _spreads(rounds: Rounds) -> dict[str, dict[str, float]]:
+    return {name: spread(measured) for name, measured in rounds.items()}
+
+
+def _ratios(rounds: Rounds) -> dict[str, float]:
     """Medians over the rounds of ours against theirs."""
-    pairs = [
-        (ours, theirs)
-        for ours in EXPORTS
-        for theirs in (*CTRANSLATE2, *WITHOUT_BEAMS)
-        if ours in found and theirs in found
-    ]
-    return {
-        f"{ours} / {theirs}": round(
-            statistics.median(a / b for a, b in zip(found[ours], found[theirs], strict=False)), 2
-        )
-        for ours, theirs in pairs
-    }
+    ratios = {}
+    for ours in EXPORTS:
+        for theirs in (*CTRANSLATE2, *WITHOUT_BEAMS):
+            if ours in rounds and theirs in rounds:
+                both = zip(rounds[ours], rounds[theirs], strict=False)
+                ratios[f"{ours} / {theirs}"] = round(statistics.median(a / b for a, b in both), 2)
+    return ratios
 
 
 class Engine:
     """A process that holds one engine and decodes when told to."""
 
-    def __init__(self, context, name: str, folder: Path, options: argparse.Namespace):
-        self._pipe, other = context.Pipe()
-        self._process = context.Process(
-            target=_run_engine, args=(other, name, folder, options), daemon=True
-        )
+    def __init__(
+        self, spawn: SpawnContext, name: str, folder: Path, options: argparse.Namespace
+    ) -> None:
+        self._pipe, other = spawn.Pipe()
+        arguments = (other, name, folder, options)
+        self._process = spawn.Process(target=_run_engine, args=arguments, daemon=True)
         self._process.start()
         other.close()  # so that the end of the process is the end of the pipe
         self.load_seconds, self.megabytes = self._pipe.recv()
@@ -120,10 +144,12 @@ class Engine:
         print(f"{name:28} loaded in {self.load_seconds:5.2f} s{size}", flush=True)
 
     def seconds(self, batch: int, beam_size: int) -> float:
+        """Decode one batch and return the seconds that it took."""
         self._pipe.send((batch, beam_size))
         return self._pipe.recv()
 
     def stop(self) -> dict[str, float]:
+        """End the process and return its costs: seconds to load, size on disk, peak memory."""
         self._pipe.send(None)
         peak = self._pipe.recv()
         self._process.join()
@@ -134,7 +160,7 @@ class Engine:
         }
 
 
-def _run_engine(pipe, name: str, folder: Path, options: argparse.Namespace) -> None:
+def _run_engine(pipe: Connection, name: str, folder: Path, options: argparse.Namespace) -> None:
     """The loop of an engine's process."""
     start = time.perf_counter()
     decode, path = _load(name, folder, options)
@@ -164,9 +190,10 @@ def _load(name: str, folder: Path, options: argparse.Namespace) -> tuple[Decode,
 
 
 def _megabytes(path: Path | None) -> float | None:
-    return path and round(
-        sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6, 1
-    )
+    if path is None:
+        return None
+    count = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    return round(count / 1e6, 1)
 
 
 def _sentences(vocab_size: int, count: int = 64) -> list[str]:
@@ -174,11 +201,11 @@ def _sentences(vocab_size: int, count: int = 64) -> list[str]:
     import random
 
     dice = random.Random(1)
-    words = [
-        [f"w{dice.randrange(4, vocab_size)}" for _ in range(SOURCE_LENGTH - 1)]
-        for _ in range(count)
-    ]
-    return [" ".join(row) for row in words]
+    sentences = []
+    for _ in range(count):
+        words = [f"w{dice.randrange(4, vocab_size)}" for _ in range(SOURCE_LENGTH - 1)]
+        sentences.append(" ".join(words))
+    return sentences
 
 
 def vocabulary(vocab_size: int) -> bytes:
@@ -215,7 +242,6 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     from tfformer.export import ctranslate2_writer, saved_model_writer
     from tfformer.inference.translator import Translator
     from tfformer.run_directory import Tokenizers
-    from tfformer.special_ids import END_ID
 
     tokenizer = Tokenizer(vocabulary(vocab_size))
     shape = PRESETS[preset] | {"tie_embeddings": "all", "output_bias": True}
@@ -237,17 +263,12 @@ def _saved_model(folder: Path) -> Decode:
     model = tf.saved_model.load(str(folder))
 
     def decode(sentences: list[str], beam_size: int) -> list[str]:
+        text = tf.constant(sentences)
         if beam_size == 1:
-            return list(
-                model.signatures["serving_default"](text=tf.constant(sentences))[
-                    "translation"
-                ].numpy()
-            )
-        return list(
-            model.signatures["translate_beam"](text=tf.constant(sentences))["translations"][
-                :, 0
-            ].numpy()
-        )
+            best = model.signatures["serving_default"](text=text)["translation"]
+        else:
+            best = model.signatures["translate_beam"](text=text)["translations"][:, 0]
+        return list(best.numpy())
 
     return decode
 
@@ -260,8 +281,9 @@ def _ctranslate2(folder: Path, compute_type: str) -> Decode:
     )
 
     def decode(sentences: list[str], beam_size: int) -> list[str]:
+        pieces = [f"\u2581{sentence}".replace(" ", " \u2581").split() for sentence in sentences]
         results = translator.translate_batch(
-            [[f"\u2581{word}" for word in sentence.split()] for sentence in sentences],
+            pieces,
             beam_size=beam_size,
             length_penalty=0,
             min_decoding_length=TOKENS,
@@ -272,16 +294,19 @@ def _ctranslate2(folder: Path, compute_type: str) -> Decode:
     return decode
 
 
-def _ids(sentences: list[str]):
+def _ids(sentences: list[str]) -> "np.ndarray":
+    """The ids (B, S) int32 of sentences of equally many words, each with the end token."""
     import numpy as np
 
-    return np.array(
-        [[*(int(word[1:]) for word in sentence.split()), 3] for sentence in sentences], np.int32
-    )
+    rows = []
+    for sentence in sentences:
+        ids = [int(word.removeprefix("w")) for word in sentence.split()]
+        rows.append([*ids, END_ID])
+    return np.array(rows, np.int32)
 
 
 def _whole_prefix(options: argparse.Namespace) -> Decode:
-    """Our model run as the official tutorial runs its own: all target positions again for each new token."""
+    """Our model without a cache: all target positions again for each token, as in the tutorial."""
     import tensorflow as tf
 
     from tfformer import Transformer
@@ -296,7 +321,7 @@ def _whole_prefix(options: argparse.Namespace) -> Decode:
     @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
     def search(source: tf.Tensor) -> tf.Tensor:
         memory, mask = model.encode(source)
-        target = tf.fill((tf.shape(source)[0], 1), 2)
+        target = tf.fill((tf.shape(source)[0], 1), START_ID)
         for _ in tf.range(TOKENS):
             tf.autograph.experimental.set_loop_options(
                 shape_invariants=[(target, tf.TensorShape((None, None)))]
@@ -317,7 +342,9 @@ def _keras_hub(options: argparse.Namespace) -> Decode:
     from tfformer.config import PRESETS
 
     shape = PRESETS[options.preset]
-    d_model, heads, layers = shape["d_model"], shape["num_heads"], shape["num_layers"]
+    d_model = shape["d_model"]
+    heads = shape["num_heads"]
+    layers = shape["num_layers"]
     embedding = keras_hub.layers.TokenAndPositionEmbedding(
         options.vocab_size, SOURCE_LENGTH + TOKENS, d_model
     )
@@ -327,20 +354,26 @@ def _keras_hub(options: argparse.Namespace) -> Decode:
 
     @tf.function(input_signature=[tf.TensorSpec((None, SOURCE_LENGTH), tf.int32)])
     def search(source: tf.Tensor) -> tf.Tensor:
-        memory, rows = embedding(source), tf.shape(source)[0]
+        memory = embedding(source)
         for encoder in encoders:
             memory = encoder(memory)
-        empty = [tf.zeros((rows, 2, n, heads, d_model // heads)) for n in (TOKENS, SOURCE_LENGTH)]
-        last, caches, memories = tf.fill((rows, 1), 2), [empty[0]] * layers, []
+        rows = tf.shape(source)[0]
+        empty = tf.zeros((rows, 2, TOKENS, heads, d_model // heads))
+        empty_cross = tf.zeros((rows, 2, SOURCE_LENGTH, heads, d_model // heads))
+        last = tf.fill((rows, 1), START_ID)
+        caches = [empty] * layers
+        memories = []
         for decoder in decoders:  # the first call projects the memory
             *_, projected = decoder(
-                embedding(last), memory, self_attention_cache=empty[0], self_attention_cache_update_index=0,
-                cross_attention_cache=empty[1], cross_attention_cache_update_index=0,
+                embedding(last), memory,
+                self_attention_cache=empty, self_attention_cache_update_index=0,
+                cross_attention_cache=empty_cross, cross_attention_cache_update_index=0,
             )  # fmt: skip
             memories.append(projected)
         written = tf.TensorArray(tf.int32, TOKENS)
         for step in tf.range(TOKENS):
-            x, new = embedding(last, start_index=step), []
+            x = embedding(last, start_index=step)
+            new = []
             for decoder, cache, projected in zip(decoders, caches, memories, strict=True):
                 x, cache, _ = decoder(
                     x, memory, self_attention_cache=cache, self_attention_cache_update_index=step,

@@ -7,17 +7,20 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 ROUNDS = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this measurement."""
     parser.add_argument("--preset", default="base", help="tiny, small, base or big")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--vocab-size", type=int, default=32000)
 
 
 def measure(options: argparse.Namespace) -> dict:
+    """Return the seconds of both lengths, and the median of their ratios over the rounds."""
     import tensorflow as tf
 
     from tfformer import Transformer
@@ -33,34 +36,36 @@ def measure(options: argparse.Namespace) -> dict:
     def decode(tokens: tf.Tensor) -> tf.Tensor:
         memory = model.memory(source)
 
-        def step_fn(ids, step, cache):
+        def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
             logits, cache = model.decode_step(ids, step, cache, memory)
             return logits + never_end, cache
 
         cache = model.decoder.empty_cache(options.batch, tokens)
         return greedy_search(step_fn, cache, tf.fill([options.batch], tokens)).lengths
 
-    short, long = tf.constant(128), tf.constant(256)
+    short = tf.constant(128)
+    long = tf.constant(256)
     assert decode(short).numpy().min() == 128
     assert decode(long).numpy().min() == 256
-    rounds = [
-        (seconds(lambda: decode(short)), seconds(lambda: decode(long))) for _ in range(ROUNDS)
-    ]
-    for first, second in rounds:
-        print(
-            f"128 tokens {first:6.3f} s   256 tokens {second:6.3f} s   ratio {second / first:.2f}",
-            flush=True,
-        )
+    short_seconds = []
+    long_seconds = []
+    for _ in range(ROUNDS):
+        short_seconds.append(seconds(lambda: decode(short)))
+        long_seconds.append(seconds(lambda: decode(long)))
+        times = f"128 tokens {short_seconds[-1]:6.3f} s   256 tokens {long_seconds[-1]:6.3f} s"
+        print(f"{times}   ratio {long_seconds[-1] / short_seconds[-1]:.2f}", flush=True)
+    ratios = [b / a for a, b in zip(short_seconds, long_seconds, strict=True)]
     return {
         "preset": options.preset,
         "batch": options.batch,
-        "seconds_128": statistics.median(first for first, _ in rounds),
-        "seconds_256": statistics.median(second for _, second in rounds),
-        "ratio": statistics.median(second / first for first, second in rounds),
+        "seconds_128": statistics.median(short_seconds),
+        "seconds_256": statistics.median(long_seconds),
+        "ratio": statistics.median(ratios),
     }
 
 
 def seconds(work: Callable[[], object]) -> float:
+    """Return the seconds that a piece of work takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start

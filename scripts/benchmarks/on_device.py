@@ -1,14 +1,16 @@
-"""The exported LiteRT file beside CTranslate2 int8, from the same random weights, each in a process of its own.
+"""The exported LiteRT file beside CTranslate2 int8, from the same random weights.
 
-No sentence may end before its limit (the end token has a bias of -1e9), and the limit is the length of the source, so
-that a sentence of 8 tokens is one of 8 in both languages. A cold start is a new process, from its command to its first
-translation; the first one, which may keep packed weights for the others, does not count. Peak memory is that of a
-process that has translated one batch, again and again: each engine has a new process for each batch size. `private` is
-what it holds at the end without pages of files, which the system may drop and read again, and of which it counts more
-or fewer by how it happens to hold the files.
+Each has a process of its own. No sentence may end before its limit (the end token has a bias of
+-1e9), and the limit is the length of the source, so that a sentence of 8 tokens is one of 8 in both
+languages. A cold start is a new process, from its command to its first translation; the first one,
+which may keep packed weights for the others, does not count. Peak memory is that of a process that
+has translated one batch, again and again: each engine has a new process for each batch size.
+`private` is its memory at the end without pages of files, which the system may drop and read again,
+and of which it counts more or fewer by how it happens to hold the files.
 
-`EXTRA_LENGTH = 0` leaves out the room that an exported file has for 50 tokens more than the source: the caches of the
-dynamic file are as small as the tokens that are forced, those of the static one as its signature's width.
+`EXTRA_LENGTH = 0` leaves out the room that an exported file has for 50 tokens more than the source:
+the caches of the dynamic file are as small as the tokens that are forced, those of the static one
+as its signature's width.
 """
 
 import argparse
@@ -32,12 +34,11 @@ PEER = "ctranslate2 int8"
 ENGINES = ("litert int8", "litert int8 static", KEPT, PEER)
 CLIENT = Path(__file__).parents[2] / "export" / "on_device"
 
-Decode = Callable[
-    [list[list[int]]], int
-]  # sentences as pieces -> how many tokens their translations have
+Decode = Callable[[list[list[int]]], int]  # pieces of sentences -> tokens of their translations
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this measurement."""
     parser.add_argument("--preset", default="base", help="tiny, small, base or big")
     parser.add_argument("--vocab-size", type=int, default=32000)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 32])
@@ -45,52 +46,55 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict:
+    """Return speed, memory and cold start of every engine, the files' sizes, and the ratios."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _run("write", folder, options.preset, options.vocab_size)
-        found = {engine: {} for engine in ENGINES}
+        engines = {}
         for engine in ENGINES:
-            starts = [
-                _run("start", folder, engine, options.vocab_size, 1, 1)
-                for _ in range(options.rounds + 1)
-            ]
-            found[engine]["cold_start_seconds"] = statistics.median(
-                start["wall_seconds"] for start in starts[1:]
-            )
+            engines[engine] = {"cold_start_seconds": _cold_start(folder, engine, options)}
         for batch in options.batches:
-            engines = [engine for engine in ENGINES if batch == 1 or "static" not in engine]
-            for engine in engines:
+            for engine in ENGINES:
+                if batch > 1 and "static" in engine:
+                    continue  # a static file takes one sentence
                 run = _run("speed", folder, engine, options.vocab_size, batch, options.rounds)
-                found[engine][f"tokens_per_second_batch_{batch}"] = run["tokens_per_second"]
-                found[engine][f"peak_megabytes_batch_{batch}"] = run["peak_megabytes"]
-                found[engine][f"private_megabytes_batch_{batch}"] = run["private_megabytes"]
+                for figure in ("tokens_per_second", "peak_megabytes", "private_megabytes"):
+                    engines[engine][f"{figure}_batch_{batch}"] = run[figure]
         short = _run("lengths", folder, "litert int8 static", options.vocab_size, 1, options.rounds)
         sizes = {path.name: round(path.stat().st_size / 1e6, 1) for path in folder.glob("*.tflite")}
-        print(json.dumps(found, indent=2))
-        return {
-            "preset": options.preset,
-            "threads": THREADS,
-            "tokens": TOKENS,
-            "engines": found,
-        } | {
-            "megabytes": sizes,
-            "static_8_to_32_tokens": short["ratio"],
-            "ratios": _ratios(found),
-        }
+    print(json.dumps(engines, indent=2))
+    return {
+        "preset": options.preset,
+        "threads": THREADS,
+        "tokens": TOKENS,
+        "engines": engines,
+        "megabytes": sizes,
+        "static_8_to_32_tokens": short["ratio"],
+        "ratios": _ratios(engines),
+    }
 
 
-def _ratios(found: dict[str, dict]) -> dict[str, dict[str, float]]:
-    """What each of our engines needs or gives, over what the peer does."""
-    theirs = found[PEER]
+def _cold_start(folder: Path, engine: str, options: argparse.Namespace) -> float:
+    """The median seconds of new processes, after a first one that does not count."""
+    seconds = []
+    for _ in range(options.rounds + 1):
+        run = _run("start", folder, engine, options.vocab_size, 1, 1)
+        seconds.append(run["wall_seconds"])
+    return statistics.median(seconds[1:])
+
+
+def _ratios(engines: dict[str, dict]) -> dict[str, dict[str, float]]:
+    """The figures of each of our engines over the peer's."""
+    theirs = engines[PEER]
     return {
         engine: {name: round(value / theirs[name], 2) for name, value in ours.items()}
-        for engine, ours in found.items()
+        for engine, ours in engines.items()
         if engine != PEER
     }
 
 
 def _run(task: str, *arguments: object) -> dict:
-    """What the task prints, run by a new process of this file."""
+    """Run a task in a new process of this file and return the figures that it prints."""
     start = time.perf_counter()
     command = [sys.executable, "-m", "benchmarks.on_device", task, *map(str, arguments)]
     process = subprocess.Popen(
@@ -105,6 +109,7 @@ def _run(task: str, *arguments: object) -> dict:
 
 
 def write(folder: str, preset: str, vocab_size: str) -> dict:
+    """Write the random model as LiteRT files and for CTranslate2."""
     import numpy as np
 
     from tfformer import Transformer
@@ -122,14 +127,10 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     model = Transformer(int(vocab_size), int(vocab_size), **shape)
     model.output_bias.assign(-1e9 * np.eye(int(vocab_size))[END_ID])
     random = Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(1, 0.0), 2 * TOKENS)
-    for name, quantize, static in (
-        ("float32", "none", False),
-        ("int8", "int8", False),
-        ("static", "int8", True),
-    ):
-        litert_writer.write(
-            Path(folder) / f"{name}.tflite", random, quantize, static, with_text=False
-        )
+    files = {"float32": ("none", False), "int8": ("int8", False), "static": ("int8", True)}
+    for name, (quantize, static) in files.items():
+        path = Path(folder) / f"{name}.tflite"
+        litert_writer.write(path, random, quantize, static, with_text=False)
     (Path(folder) / "ctranslate2").mkdir()
     ctranslate2_writer.write(
         Path(folder) / "ctranslate2", model, random.tokenizers, TOKENS, quantization="int8"
@@ -138,12 +139,15 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
 
 
 def start(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
+    """Load an engine and translate one batch."""
     decode = _load(Path(folder), engine)
     return {"tokens": decode(_sentences(int(vocab_size), int(batch), TOKENS))}
 
 
 def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
-    decode, rows = _load(Path(folder), engine), _sentences(int(vocab_size), int(batch), TOKENS)
+    """Translate one batch again and again; return tokens per second and memory in MB."""
+    decode = _load(Path(folder), engine)
+    rows = _sentences(int(vocab_size), int(batch), TOKENS)
     seconds = _seconds(decode, rows, int(rounds))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
@@ -154,15 +158,17 @@ def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) ->
 
 
 def lengths(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
+    """Return the time of a sentence of 8 tokens over that of one of 32."""
     decode = _load(Path(folder), engine)
-    short, long = (
-        _seconds(decode, _sentences(int(vocab_size), 1, n), 3 * int(rounds), n) for n in (8, 32)
-    )
-    return {"ratio": round(short / long, 2)}
+    seconds = {}
+    for tokens in (8, 32):
+        rows = _sentences(int(vocab_size), 1, tokens)
+        seconds[tokens] = _seconds(decode, rows, 3 * int(rounds), tokens)
+    return {"ratio": round(seconds[8] / seconds[32], 2)}
 
 
 def _private_kilobytes() -> int:
-    """Of this process, after its work; Linux counts them."""
+    """This process' memory without pages of files, as Linux counts it."""
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(lines["RssAnon"].split()[0])
 
@@ -211,7 +217,8 @@ def _litert(file: Path, new_runner: Callable[[str], Callable]) -> Decode:
     runners = {}
 
     def decode(rows: list[list[int]]) -> int:
-        longest, name = len(rows[0]), "translate"
+        longest = len(rows[0])
+        name = "translate"
         if file.stem == "static":
             width = next(width for width in (16, 32, 64) if longest < width)
             rows = [[*row, *[END_ID] * width][:width] for row in rows]
@@ -245,11 +252,8 @@ def _ctranslate2(folder: Path) -> Decode:
     return decode
 
 
+TASKS = {"write": write, "start": start, "speed": speed, "lengths": lengths}
+
 if __name__ == "__main__":
-    print(
-        json.dumps(
-            {"write": write, "start": start, "speed": speed, "lengths": lengths}[sys.argv[1]](
-                *sys.argv[2:]
-            )
-        )
-    )
+    task, *arguments = sys.argv[1:]
+    print(json.dumps(TASKS[task](*arguments)))

@@ -1,6 +1,7 @@
-"""What do several clients at once get from `tfformer serve`?
+"""Sentences per second that several clients at once get from `tfformer serve`.
 
-Clients that send one sentence after the other: first one of them, then all at once. Every answer is checked.
+The clients send one sentence after the other: first one of them, then all at once. Every answer is
+checked.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from itertools import cycle, islice
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this measurement."""
     parser.add_argument("--run", required=True, help="a run directory")
     parser.add_argument("--source", required=True, help="sentences, one a line")
     parser.add_argument("--clients", type=int, default=16)
@@ -24,22 +26,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict:
+    """Return the sentences per second of one client and of all, and their ratio."""
     from tfformer.data.sources import read_lines
     from tfformer.inference.translator import Translator
 
     sentences = list(islice(read_lines(options.source), 200))
-    expected = dict(
-        zip(sentences, Translator.load(options.run).translate(sentences, beam_size=1), strict=True)
-    )
-    found = {}
+    translations = Translator.load(options.run).translate(sentences, beam_size=1)
+    expected = dict(zip(sentences, translations, strict=True))
+    rates = []
     with server(options.run) as address:
         for clients in (1, options.clients):
             answered = load(address, expected, clients, options.seconds)
-            found[clients] = answered / options.seconds
-            print(
-                f"{clients:3} clients: {answered} sentences in {options.seconds:g} s, every translation right"
-            )
-    one, many = found.values()
+            rates.append(answered / options.seconds)
+            work = f"{answered} sentences in {options.seconds:g} s"
+            print(f"{clients:3} clients: {work}, every translation right")
+    one, many = rates
     return {
         "clients": options.clients,
         "one_per_second": one,
@@ -50,21 +51,22 @@ def measure(options: argparse.Namespace) -> dict:
 
 @contextmanager
 def server(run: str) -> Iterator[str]:
-    """`tfformer serve` in a process of its own: HOST:PORT."""
+    """Run `tfformer serve` in a process of its own and yield its HOST:PORT."""
     command = [sys.executable, "-m", "tfformer", "serve", run, "--name", "model", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield next(
-                found[1]
-                for line in process.stdout
-                if (found := re.search(r"at http://(\S+)/", line))
-            )
+            addresses = (re.search(r"at http://(\S+)/", line) for line in process.stdout)
+            yield next(address[1] for address in addresses if address)
         finally:
             process.terminate()
 
 
 def load(address: str, expected: dict[str, str], clients: int, duration: float) -> int:
-    """How many sentences the clients got translated; AssertionError at the first wrong answer."""
+    """Return how many sentences the clients got translated.
+
+    Raises:
+        AssertionError: A translation is not the expected one.
+    """
     end = time.perf_counter() + duration
 
     def client(number: int) -> int:

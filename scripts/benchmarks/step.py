@@ -1,7 +1,8 @@
-"""Where does the time of a training step go, and how far is it from the time of its matrix products alone?
+"""Where the time of a training step goes, and how far it is from its matrix products alone.
 
-Trains real batches of a corpus under TensorFlow's profiler, adds up the time of every operation, and measures how fast
-this machine multiplies two large matrices: no step can be faster than its products at that speed.
+Trains real batches of a corpus under TensorFlow's profiler, adds up the time of every operation,
+and measures how fast this machine multiplies two large matrices: no step can be faster than its
+products at that speed.
 """
 
 import argparse
@@ -10,8 +11,14 @@ import glob
 import statistics
 import tempfile
 import time
+from typing import TYPE_CHECKING
 
 from benchmarks.train import add_work, real_batches
+
+if TYPE_CHECKING:
+    import keras
+
+    from tfformer import Transformer
 
 KINDS = {  # of operations, by a part of their names; the first that fits
     "matrix products": ("MatMul",),
@@ -20,14 +27,8 @@ KINDS = {  # of operations, by a part of their names; the first that fits
     "conversions": ("Cast",),
     "sums, means, maxima": ("Sum", "Mean", "Max", "BiasAddGrad", "SquaredDifference"),
     "transpositions, copies": (
-        "Transpose",
-        "Pack",
-        "Unpack",
-        "Concat",
-        "Tile",
-        "BroadcastTo",
-        "Gather",
-        "OneHot",
+        *("Transpose", "Pack", "Unpack", "Concat"),
+        *("Tile", "BroadcastTo", "Gather", "OneHot"),
     ),
     "element by element": ("",),
 }
@@ -36,15 +37,17 @@ ROUNDS = 3
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this measurement."""
     add_work(parser)
     parser.add_argument("--optimizer", default="adam", help="adam or muon")
     parser.add_argument("--dtype", default="mixed_bfloat16", help="float32 or mixed_bfloat16")
     parser.add_argument(
-        "--shards", type=int, default=1, help="of a batch, learned at once, each by one thread"
+        "--shards", type=int, default=1, help="parts of a batch, each learned by a thread"
     )
 
 
 def measure(options: argparse.Namespace) -> dict:
+    """Return the seconds of a step, of its products alone, and each kind of operation's share."""
     import tensorflow as tf
 
     if options.shards > 1:
@@ -54,10 +57,8 @@ def measure(options: argparse.Namespace) -> dict:
     from tfformer.config import PRESETS, Config
     from tfformer.training.optimizer import new_optimizer
 
-    shape = {"dropout": 0.3, "norm": "pre"} | PRESETS[options.preset]
-    model = Transformer(
-        options.vocab_size, options.vocab_size, tie_embeddings="all", dtype=options.dtype, **shape
-    )
+    shape = {"dropout": 0.3, "norm": "pre", "tie_embeddings": "all"} | PRESETS[options.preset]
+    model = Transformer(options.vocab_size, options.vocab_size, dtype=options.dtype, **shape)
     rate = {"schedule": "plateau", "learning_rate": 1e-3}
     training = {"optimizer": options.optimizer, "dtype": options.dtype} | rate
     optimizer = new_optimizer(Config.from_dict({"training": training}))
@@ -75,12 +76,9 @@ def measure(options: argparse.Namespace) -> dict:
     whole = sum(milliseconds.values())
     for kind, spent in sorted(milliseconds.items(), key=lambda item: -item[1]):
         print(f"{kind:24} {spent:7.1f} ms of threads' time a step, {spent / whole:6.1%}")
-    floor = (
-        products(model, batches) / len(batches) / multiplications_per_second(model.compute_dtype)
-    )
-    print(
-        f"a step: {seconds:.3f} s; its matrix products at the speed of two large matrices: {floor:.3f} s"
-    )
+    multiplications = products(model, batches) / len(batches)
+    floor = multiplications / multiplications_per_second(model.compute_dtype)
+    print(f"a step: {seconds:.3f} s; its products at the speed of large matrices: {floor:.3f} s")
     return {
         "seconds": round(seconds, 4),
         "floor_seconds": round(floor, 4),
@@ -88,8 +86,8 @@ def measure(options: argparse.Namespace) -> dict:
     }
 
 
-def train(model, batches: list) -> float:
-    """Seconds for one update by each batch."""
+def train(model: "Transformer", batches: list) -> float:
+    """Return the seconds for one update by each batch."""
     start = time.perf_counter()
     for batch in batches:
         model.train_on_batch(*batch)
@@ -97,60 +95,70 @@ def train(model, batches: list) -> float:
 
 
 def by_kind(folder: str) -> dict[str, float]:
-    """Milliseconds of every kind of operation, over all threads, from what the profiler wrote into the folder."""
+    """Return the milliseconds of every kind of operation, over all threads.
+
+    Args:
+        folder: The folder that the profiler has written into.
+    """
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     [path] = glob.glob(f"{folder}/**/*.xplane.pb", recursive=True)
     space = xplane_pb2.XSpace()
     with open(path, "rb") as stream:
         space.ParseFromString(stream.read())
-    found = collections.Counter()
+    milliseconds = collections.Counter()
     for plane in space.planes:
+        if "CPU" not in plane.name:
+            continue
         for line in plane.lines:
             for event in line.events:
-                place, colon, operation = plane.event_metadata[event.metadata_id].name.rpartition(
-                    ":"
-                )
-                if "CPU" in plane.name and colon and not place.startswith(NOT_OPERATIONS):
-                    kind = next(
-                        kind
-                        for kind, parts in KINDS.items()
-                        if any(part in operation for part in parts)
-                    )
-                    found[kind] += event.duration_ps / 1e9
-    return dict(found)
+                name = plane.event_metadata[event.metadata_id].name
+                place, colon, operation = name.rpartition(":")
+                if colon and not place.startswith(NOT_OPERATIONS):
+                    milliseconds[_kind(operation)] += event.duration_ps / 1e9
+    return dict(milliseconds)
 
 
-def products(model, batches: list) -> float:
-    """Multiplications (each with its addition) in the products of forward and backward pass, by their shapes."""
+def _kind(operation: str) -> str:
+    for kind, parts in KINDS.items():
+        if any(part in operation for part in parts):
+            return kind
+    raise ValueError(f"KINDS has no kind for {operation!r}")
+
+
+def products(model: "Transformer", batches: list) -> float:
+    """Return the multiplications of forward and backward pass, each with its addition."""
     d_model = model.d_model
-    crossed = (
-        sum(layer.cross_attention.key_value.kernel.shape[1] for layer in model.decoder.layers)
-        * d_model
-    )
-    encoder, decoder = (
-        sum(int(weight.shape.num_elements()) for weight in stack.weights if len(weight.shape) == 2)
-        for stack in (model.encoder, model.decoder)
-    )
+    widths = (layer.cross_attention.key_value.kernel.shape[1] for layer in model.decoder.layers)
+    crossed = sum(widths) * d_model
+    encoder = _matrix_elements(model.encoder)
+    decoder = _matrix_elements(model.decoder)
     vocabulary = d_model * model.target_vocab_size
     total = 0
     for inputs, *_ in batches:
-        (rows, source), target = inputs["source"].shape, inputs["target"].shape[1]
-        total += rows * source * (encoder + crossed) + rows * target * (
-            decoder - crossed + vocabulary
-        )
+        rows, source = inputs["source"].shape
+        target = inputs["target"].shape[1]
+        total += rows * source * (encoder + crossed)
+        total += rows * target * (decoder - crossed + vocabulary)
         total += len(model.encoder.layers) * 2 * rows * source * source * d_model
         total += len(model.decoder.layers) * 2 * rows * target * (target + source) * d_model
     return 3 * total  # the backward pass multiplies for the inputs and for the weights
 
 
+def _matrix_elements(stack: "keras.layers.Layer") -> int:
+    matrices = (weight for weight in stack.weights if len(weight.shape) == 2)
+    return sum(int(matrix.shape.num_elements()) for matrix in matrices)
+
+
 def multiplications_per_second(dtype: str) -> float:
-    """Of the product of two large matrices, the best of ten."""
+    """Measure the product of two large matrices, the best of ten."""
     import tensorflow as tf
 
     size = 2048
-    left, right = (tf.cast(tf.random.normal((size, size)), dtype) for _ in range(2))
-    multiply, best = tf.function(tf.matmul), float("inf")
+    left = tf.cast(tf.random.normal((size, size)), dtype)
+    right = tf.cast(tf.random.normal((size, size)), dtype)
+    multiply = tf.function(tf.matmul)
+    best = float("inf")
     for _ in range(10):
         start = time.perf_counter()
         multiply(left, right).numpy()

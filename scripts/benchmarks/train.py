@@ -1,9 +1,10 @@
-"""Training tokens per second, memory and time to the first step, beside keras-hub, Keras, OpenNMT-tf and PyTorch.
+"""Training tokens per second, memory and time to the first step, beside four peers.
 
-Every engine has a process and two threads of its own (OpenNMT-tf and PyTorch an environment of their own, made by
-trainers/environments.sh) and trains the same shape on the same batches of a real corpus. In each round all engines
-train, one after the other, while the others wait. Adam, label smoothing, dropout and tied embeddings for all; each has
-the loss of its own framework.
+The peers are keras-hub, Keras, OpenNMT-tf and PyTorch. Every engine has a process and two threads
+of its own (OpenNMT-tf and PyTorch an environment of their own, made by trainers/environments.sh)
+and trains the same shape on the same batches of a real corpus. In each round all engines train, one
+after the other, while the others wait. Adam, label smoothing, dropout and tied embeddings for all;
+each has the loss of its own framework.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks._machine import spread, spread_text
 from benchmarks.trainers.process import THREADS
 
 TRAINERS = Path(__file__).with_name("trainers")
@@ -36,6 +38,7 @@ PEERS = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this measurement."""
     add_work(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
@@ -45,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_work(parser: argparse.ArgumentParser) -> None:
-    """What is trained; see `real_batches`."""
+    """Add the options of `real_batches`."""
     parser.add_argument(
         "--data", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="files of a corpus"
     )
@@ -53,91 +56,96 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--vocab-size", type=int, default=4000)
     parser.add_argument("--batch-tokens", type=int, default=4096)
     parser.add_argument(
-        "--batches", type=int, default=8, help="of an epoch's batches, so many are trained"
+        "--batches", type=int, default=8, help="the number of an epoch's batches that are trained"
     )
 
 
 def measure(options: argparse.Namespace) -> dict:
-    with tempfile.TemporaryDirectory() as folder:
-        tokens = write_work(Path(folder), options)
-        engines = {
-            name: Engine(name, Path(folder), options.environments)
-            for name in [*OURS, *options.peers]
-        }
+    """Return target tokens per second of every engine.
+
+    Returns:
+        Under `tokens_per_second` the rounds, under `spread` their minimum, median and maximum,
+        under `ratios` the medians over the rounds of our faster precision against every engine.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tokens = write_work(folder, options)
+        names = [*OURS, *options.peers]
+        engines = {name: Engine(name, folder, options.environments) for name in names}
         speeds = {name: [] for name in engines}
         for _ in range(options.rounds):
             for name, engine in engines.items():
                 speeds[name].append(round(tokens / engine.turn()["seconds"], 1))
         about = {name: engine.stop() for name, engine in engines.items()}
-    for name, found in speeds.items():
-        figures = f"{about[name]['peak_memory_megabytes']:6} MB, first step {about[name]['first_step_seconds']:6.1f} s"
-        print(f"{name:29} {statistics.median(found):8.1f} target tokens/s, {figures}", flush=True)
+    for name, rounds in speeds.items():
+        memory = about[name]["peak_memory_megabytes"]
+        first = about[name]["first_step_seconds"]
+        text = spread_text(rounds, "target tokens/s")
+        print(f"{name:29} {text}, {memory:6} MB, first step {first:6.1f} s", flush=True)
     return {
         "preset": options.preset,
         "target_tokens": tokens,
         "engines": about,
         "tokens_per_second": speeds,
-    } | {"ratios": _ratios(speeds)}
-
-
-def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
-    """Of our faster precision against every other engine, the medians over the rounds."""
-    ours = max(OURS, key=lambda name: statistics.median(speeds[name]))
-    return {
-        f"{ours} / {name}": round(
-            statistics.median(a / b for a, b in zip(speeds[ours], found, strict=True)), 2
-        )
-        for name, found in speeds.items()
+        "spread": {name: spread(rounds) for name, rounds in speeds.items()},
+        "ratios": _ratios(speeds),
     }
 
 
+def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
+    """Medians over the rounds of our faster precision against every engine."""
+    ours = max(OURS, key=lambda name: statistics.median(speeds[name]))
+    ratios = {}
+    for name, rounds in speeds.items():
+        both = zip(speeds[ours], rounds, strict=True)
+        ratios[f"{ours} / {name}"] = round(statistics.median(a / b for a, b in both), 2)
+    return ratios
+
+
 def real_batches(options: argparse.Namespace) -> list[tuple]:
-    """The first batches of a shuffled epoch of the corpus, as `Batches.batch` gives them."""
+    """Return the first batches of a shuffled epoch of the corpus, as `Batches.batch` gives them."""
     from tfformer.data import tokenizers
     from tfformer.data.batches import Batches
     from tfformer.data.encoding import encode_text
     from tfformer.data.sources import read_pairs
 
     pairs = list(read_pairs(options.data))
-    vocabulary = tokenizers.Tokenizer(
-        tokenizers.train((s for pair in pairs for s in pair), options.vocab_size)
-    )
-    batches = Batches(
-        encode_text(pairs, (vocabulary, vocabulary), max_length=128), options.batch_tokens, seed=1
-    )
+    sentences = (sentence for pair in pairs for sentence in pair)
+    tokenizer = tokenizers.Tokenizer(tokenizers.train(sentences, options.vocab_size))
+    text = encode_text(pairs, (tokenizer, tokenizer), max_length=128)
+    batches = Batches(text, options.batch_tokens, seed=1)
     return [batches.batch(number) for number in range(options.batches)]
 
 
 def write_work(folder: Path, options: argparse.Namespace) -> int:
-    """The batches and the shape that all engines train, as files; returns the number of real target tokens."""
+    """Write the batches and the shape that all engines train; return the real target tokens."""
     import numpy as np
 
     from tfformer.config import PRESETS
 
-    batches, arrays = real_batches(options), {}
+    batches = real_batches(options)
+    arrays = {}
     for number, (inputs, labels, _) in enumerate(batches):
         named = {"source": inputs["source"], "target": inputs["target"], "labels": labels}
         arrays |= {f"{name}_{number}": ids for name, ids in named.items()}
     np.savez(folder / "batches.npz", **arrays)
-    shape = (
-        {"dropout": 0.3}
-        | PRESETS[options.preset]
-        | {"vocab_size": options.vocab_size, "label_smoothing": 0.1}
-    )
+    shape = {"dropout": 0.3} | PRESETS[options.preset]
+    shape |= {"vocab_size": options.vocab_size, "label_smoothing": 0.1}
     (folder / "shape.json").write_text(json.dumps(shape), encoding="utf-8")
     return int(sum(weights.sum() for *_, weights in batches))
 
 
 class Engine:
-    """A process that trains one engine's model when told to; trainers/process.py is its other end."""
+    """A process that trains one engine's model when told to, by trainers/process.py."""
 
-    def __init__(self, name: str, folder: Path, environments: str):
+    def __init__(self, name: str, folder: Path, environments: str) -> None:
         script, *arguments = (OURS | PEERS)[name]
         own = Path(environments, script.removesuffix("_trainer.py"), "bin", "python")
         python = sys.executable if script == "keras_trainer.py" else own
         if not Path(python).exists():
+            program = TRAINERS / "environments.sh"
             raise SystemExit(
-                f"{name} needs {own}; run {TRAINERS / 'environments.sh'} FOLDER and give --environments FOLDER"
+                f"{name} needs {own}; run {program} FOLDER and give --environments FOLDER"
             )
         self._process = subprocess.Popen(
             [python, TRAINERS / script, folder, *arguments],
@@ -156,6 +164,7 @@ class Engine:
         return self._answer()
 
     def stop(self) -> dict:
+        """End the process and return its figures: parameters, first loss, peak memory."""
         self._process.stdin.close()
         about = self._about | self._answer()
         self._process.wait()

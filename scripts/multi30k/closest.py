@@ -1,10 +1,13 @@
 #!/usr/bin/env python
-"""Keep the translations that are closest to the references: closest.py TRANSLATIONS REFERENCES KEPT OUTPUT
+"""Keep the translations that are closest to the references.
 
-Sequence-level interpolation (Kim and Rush 2016, section 3.3): of a beam's translations the one of the highest sentence
-BLEU is still what the translator would say, and nearer to what is right than its first. TRANSLATIONS holds the beams,
-the same number of lines for each line of REFERENCES. OUTPUT is as many times as long as REFERENCES as are KEPT: the
-closest of every sentence, then the second closest of every sentence, and so on. Equal translations count once.
+scripts/multi30k/closest.py TRANSLATIONS REFERENCES KEPT OUTPUT
+
+Sequence-level interpolation (Kim and Rush 2016, section 3.3): of a beam's translations the one of
+the highest sentence BLEU is still the translator's own, and nearer to the reference than its first.
+TRANSLATIONS holds the beams, the same number of lines for each line of REFERENCES. OUTPUT is as
+many times as long as REFERENCES as are KEPT: the closest of every sentence, then the second closest
+of every sentence, and so on. Equal translations count once.
 """
 
 import sys
@@ -18,30 +21,33 @@ from tfformer.files import whole_file
 
 
 def main(translations: str, references: str, kept: int, output: str) -> None:
-    found, wanted = list(read_lines(translations)), list(read_lines(references))
-    beam_size = len(found) // (len(wanted) or 1)
-    if beam_size < kept or beam_size * len(wanted) != len(found):
-        sys.exit(
-            f"{translations} has {len(found):,} lines: {kept} or more for each of {len(wanted):,} are needed"
-        )
-    beams = zip(*(found[rank::beam_size] for rank in range(beam_size)), strict=True)
+    """Write the `kept` closest translations of every sentence to `output`."""
+    hypotheses = list(read_lines(translations))
+    wanted = list(read_lines(references))
+    beam_size = len(hypotheses) // (len(wanted) or 1)
+    if beam_size < kept or beam_size * len(wanted) != len(hypotheses):
+        count = f"{translations} has {len(hypotheses):,} lines"
+        sys.exit(f"{count}: {kept} or more for each of {len(wanted):,} are needed")
+    beams = [
+        hypotheses[first : first + beam_size] for first in range(0, len(hypotheses), beam_size)
+    ]
     progress = tqdm(wanted, desc=Path(output).name, unit=" sentences")
     bleu = BLEU(effective_order=True)
-    chosen = [
-        closest(bleu, beam, reference, kept)
-        for beam, reference in zip(beams, progress, strict=True)
-    ]
+    chosen = []
+    for beam, reference in zip(beams, progress, strict=True):
+        chosen.append(closest(bleu, beam, reference, kept))
+    by_rank = (line for lines in zip(*chosen, strict=True) for line in lines)
     with whole_file(Path(output)) as temporary:
-        temporary.write_text(
-            "".join(f"{line}\n" for lines in zip(*chosen, strict=True) for line in lines), "utf-8"
-        )
+        temporary.write_text("".join(f"{line}\n" for line in by_rank), "utf-8")
 
 
-def closest(bleu: BLEU, beam: tuple[str, ...], reference: str, kept: int) -> list[str]:
-    """The best of a beam, best first; where it has fewer different ones, the last of them fills up."""
-    ranked = sorted(
-        dict.fromkeys(beam), key=lambda text: -bleu.sentence_score(text, [reference]).score
-    )
+def closest(bleu: BLEU, beam: list[str], reference: str, kept: int) -> list[str]:
+    """Return the best of a beam, best first; the last one fills up where there are too few."""
+
+    def distance(text: str) -> float:
+        return -bleu.sentence_score(text, [reference]).score
+
+    ranked = sorted(dict.fromkeys(beam), key=distance)
     return (ranked + [ranked[-1]] * kept)[:kept]
 
 

@@ -1,5 +1,8 @@
 #!/usr/bin/env python
-"""Draw validation BLEU over the minutes of a training: scripts/multi30k/curve.py RUN PICTURE.png"""
+"""Draw validation BLEU over the minutes of a training.
+
+scripts/multi30k/curve.py RUN PICTURE.png
+"""
 
 import sys
 from pathlib import Path
@@ -11,13 +14,12 @@ from tfformer.run_directory import Run
 
 
 def main(run: str, picture: str) -> None:
+    """Draw the curve of a run, with its best validation in digits."""
     validated = [epoch for epoch in Run.open(run).history() if "val_bleu" in epoch]
     if not validated:
         sys.exit(f"{run} has not been validated yet")
-    minutes, bleu = (
-        [epoch["minutes"] for epoch in validated],
-        [epoch["val_bleu"] for epoch in validated],
-    )
+    minutes = [epoch["minutes"] for epoch in validated]
+    bleu = [epoch["val_bleu"] for epoch in validated]
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     axes.plot(minutes, bleu, marker="o", markersize=4, color="#0072b2")
     best = bleu.index(max(bleu))  # whose weights are kept

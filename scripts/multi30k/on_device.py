@@ -1,11 +1,15 @@
 #!/usr/bin/env python
-"""Measure what a Multi30k run's LiteRT files are and do: scripts/multi30k/on_device.py RUN DATA
+"""Measure size, speed and quality of a Multi30k run's LiteRT files.
 
-The float32 files, greedy and with five beams, must give the run's own translations of the first 200 test sentences, or
-their export fails. Then of each kind of file the size, and how fast export/on_device/translate.py translates the whole
-test set with it (two threads, one sentence after the other, the start of the program included) and its BLEU. Then how
-many of the 200 sentences the exported page translates in headless Chromium as Python does with the same file, token for
-token, and how fast. The last line is JSON. Needs: pip install -e '.[litert]', chromium, Node.js 20 or newer and npm
+scripts/multi30k/on_device.py RUN DATA
+
+The float32 files, greedy and with five beams, must give the run's own translations of the first 200
+test sentences, or their export fails. Then of each kind of file the size, and how fast
+export/on_device/translate.py translates the whole test set with it (two threads, one sentence
+after the other, the start of the program included) and its BLEU. Then how many of the 200 sentences
+the exported page translates in headless Chromium as Python does with the same file, token for
+token, and how fast. The last line is JSON. Needs: pip install -e '.[litert]', chromium, Node.js 20
+or newer and npm
 """
 
 import json
@@ -16,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tfformer.cli.verbs import import_tensorflow
+from tfformer.cli.terminal import import_tensorflow
 
 import_tensorflow()
 
@@ -32,80 +36,77 @@ TEST, CHECKED = "test_2016_flickr", 200
 TRANSLATE = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
 
 
-def main(run: str, data: str) -> None:
+def main(run_path: str, data: str) -> None:
+    """Print the figures of every kind of file, and of the page."""
     if missing := [program for program in ("chromium", "node", "npm") if not shutil.which(program)]:
         sys.exit(f"install {' and '.join(missing)}: the exported page is tried in a browser")
-    directory, found = Run.open(run), {}
-    sentences, references = (
-        list(read_lines(Path(data, f"{TEST}.{name}.gz")))
-        for name in directory.config.data.languages
-    )
+    run = Run.open(run_path)
+    source, target = run.config.data.languages
+    sentences = list(read_lines(Path(data, f"{TEST}.{source}.gz")))
+    references = list(read_lines(Path(data, f"{TEST}.{target}.gz")))
+    samples = sentences[:CHECKED]
+    measured = {}
     for static in (False, True):
         shapes = "static" if static else "dynamic"
         with tempfile.TemporaryDirectory() as folder:
-            export.tflite(run, folder, static=static, beam_size=5, samples=sentences[:CHECKED])
-        print(
-            f"float32, {shapes}: {CHECKED} of {CHECKED} sentences as the run translates them, greedy and with 5 beams"
-        )
+            export.tflite(run_path, folder, static=static, beam_size=5, samples=samples)
+        same = f"{CHECKED} of {CHECKED} sentences as the run translates them"
+        print(f"float32, {shapes}: {same}, greedy and with 5 beams")
         for quantize in QUANTIZATIONS:
             with tempfile.TemporaryDirectory() as folder:
-                version = export.tflite(run, folder, quantize=quantize, static=static)
-                measured = measure(version, directory, sentences, references)
-            print(f"{quantize}, {shapes}: {measured}", flush=True)
-            found[f"{quantize} {shapes}"] = measured
+                version = export.tflite(run_path, folder, quantize=quantize, static=static)
+                figures = measure(version, run, sentences, references)
+            print(f"{quantize}, {shapes}: {figures}", flush=True)
+            measured[f"{quantize} {shapes}"] = figures
     for quantize in QUANTIZATIONS:
-        measured = in_chromium(run, quantize, sentences[:CHECKED])
-        print(f"{quantize}, in Chromium: {measured}", flush=True)
-        found[f"{quantize} in Chromium"] = measured
-    print(json.dumps(found))
+        figures = in_chromium(run_path, quantize, samples)
+        print(f"{quantize}, in Chromium: {figures}", flush=True)
+        measured[f"{quantize} in Chromium"] = figures
+    print(json.dumps(measured))
 
 
 def measure(
     version: Path, run: Run, sentences: list[str], references: list[str]
 ) -> dict[str, float]:
-    """The size of the file in bytes, target tokens a second, sacreBLEU 13a."""
-    command, text = (
-        [sys.executable, TRANSLATE, version, "--threads", "2"],
-        "".join(f"{line}\n" for line in sentences),
-    )
+    """Return the size of the file in bytes, target tokens a second and sacreBLEU 13a."""
+    command = [sys.executable, TRANSLATE, version, "--threads", "2"]
+    text = "".join(f"{line}\n" for line in sentences)
     start = time.perf_counter()
     done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=True)
     seconds = time.perf_counter() - start
-    translations = done.stdout.splitlines()
-    tokens = sum(len(ids) + 1 for ids in run.tokenizers.target.encode(translations))
+    hypotheses = done.stdout.splitlines()
+    tokens = sum(len(ids) + 1 for ids in run.tokenizers.target.encode(hypotheses))
     return {
         "bytes": (version / "model.tflite").stat().st_size,
         "tokens_per_second": round(tokens / seconds),
-        "bleu": round(scores(translations, references)["bleu"], 2),
+        "bleu": round(scores(hypotheses, references)["bleu"], 2),
     }
 
 
-def in_chromium(run: str, quantize: str, sentences: list[str]) -> dict[str, int]:
-    """How many translations of the page are LiteRT's in Python, token for token; the page's target tokens a second."""
+def in_chromium(run_path: str, quantize: str, sentences: list[str]) -> dict[str, int]:
+    """Return how many of the page's translations are Python's, and its target tokens a second."""
     with tempfile.TemporaryDirectory() as folder:
-        page = export.web(run, folder, quantize=quantize)
-        command = [
-            "node",
-            web_page.SOURCES / "test" / "browser.mjs",
-            page,
-            shutil.which("chromium"),
-        ]
+        page = export.web(run_path, folder, quantize=quantize)
+        program = web_page.SOURCES / "test" / "browser.mjs"
+        command = ["node", program, page, shutil.which("chromium")]
+        text = json.dumps(sentences)
         done = subprocess.run(
-            command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", check=True
+            command, input=text, capture_output=True, encoding="utf-8", check=True
         )
-        model, translator = page / "model" / "model.tflite", Translator.load(run)
+        model = page / "model" / "model.tflite"
+        translator = Translator.load(run_path)
         expected, _ = parity.litert_greedy(model, translator, sentences, static=True)
-    found = json.loads(done.stdout)
-    if "translations" not in found:
-        sys.exit(f"{quantize}, in Chromium: {found['state']}")
-    ids, tokens, seconds = zip(
-        *((t["ids"], t["tokens"], t["seconds"]) for t in found["translations"]), strict=True
-    )
-    same = sum(map(list.__eq__, expected, ids))
+    answer = json.loads(done.stdout)
+    if "translations" not in answer:
+        sys.exit(f"{quantize}, in Chromium: {answer['state']}")
+    translations = answer["translations"]
+    ids = [translation["ids"] for translation in translations]
+    tokens = sum(translation["tokens"] for translation in translations)
+    seconds = sum(translation["seconds"] for translation in translations)
     return {
-        "same": same,
+        "same": sum(map(list.__eq__, expected, ids)),
         "of": len(sentences),
-        "tokens_per_second": round(sum(tokens) / sum(seconds)),
+        "tokens_per_second": round(tokens / seconds),
     }
 
 

@@ -1,9 +1,12 @@
 #!/usr/bin/env python
-"""Score a Multi30k run on the test set in the two flavours that people publish: scripts/multi30k/score.py RUN DATA
+"""Score a Multi30k run on the test set in the two flavours that people publish.
 
-sacreBLEU 13a, cased, on the text as it is; and what most papers print, lower-cased and tokenised BLEU, for which our
-text goes through Moses' normalisation and tokenisation (sacremoses) and is scored against the references of the task
-that are so already. Greedy and beam search. The last line is JSON. Needs: pip install -e '.[multi30k]'
+scripts/multi30k/score.py RUN DATA
+
+sacreBLEU 13a, cased, on the text as it is; and the figure of most papers, lower-cased and tokenised
+BLEU, for which our text goes through Moses' normalisation and tokenisation (sacremoses) and is
+scored against the references of the task, which have gone through them already. Greedy and beam
+search. The last line is JSON. Needs: pip install -e '.[multi30k]'
 """
 
 import json
@@ -11,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tfformer.cli.verbs import import_tensorflow
+from tfformer.cli.terminal import import_tensorflow
 
 import_tensorflow()
 
@@ -27,42 +30,41 @@ TEST = "test_2016_flickr"
 
 
 def main(run: str, data: str) -> None:
+    """Print the scores of the run on the test set in the folder `data`."""
     translator = Translator.load(run)
     source, target = Run.open(run).config.data.languages
-    sentences, references, tokenised = (
-        list(read_lines(Path(data, f"{TEST}.{name}.gz")))
-        for name in (source, target, f"lc.norm.tok.{target}")
-    )
+    sentences = test_lines(data, source)
+    references = test_lines(data, target)
+    tokenised = test_lines(data, f"lc.norm.tok.{target}")
     moses = moses_tokeniser(target)
     same = sum(map(str.__eq__, map(moses, references), tokenised))
     print(f"Moses' tokens of {same:,} of {len(references):,} references are those of the task")
-    found = {"parameters": translator.model.count_params(), "moses_agrees": same}
-    for name, beam_size in (
-        ("greedy", 1),
-        (f"beam {translator.decoding.beam_size}", translator.decoding.beam_size),
-    ):
-        translations = translator.translate(sentences, beam_size=beam_size)
-        cased = scores(translations, references)
-        lowered = sacrebleu.BLEU(tokenize="none", force=True).corpus_score(
-            list(map(moses, translations)), [tokenised]
-        )
-        found[name] = {
+    measured = {"parameters": translator.model.count_params(), "moses_agrees": same}
+    own_beam = translator.decoding.beam_size
+    for name, beam_size in (("greedy", 1), (f"beam {own_beam}", own_beam)):
+        hypotheses = translator.translate(sentences, beam_size=beam_size)
+        cased = scores(hypotheses, references)
+        bleu = sacrebleu.BLEU(tokenize="none", force=True)
+        lowered = bleu.corpus_score([moses(hypothesis) for hypothesis in hypotheses], [tokenised])
+        measured[name] = {
             "13a": round(cased["bleu"], 2),
             "chrf": round(cased["chrf"], 2),
             "tok_lc": round(lowered.score, 2),
         }
-        print(
-            f"{name}: {cased['bleu']:.2f} ({cased['signature']}), tokenised lower-cased {lowered.score:.2f}"
-        )
-    print(json.dumps(found))
+        first = f"{cased['bleu']:.2f} ({cased['signature']})"
+        print(f"{name}: {first}, tokenised lower-cased {lowered.score:.2f}")
+    print(json.dumps(measured))
+
+
+def test_lines(data: str, name: str) -> list[str]:
+    """Read one file of the test set."""
+    return list(read_lines(Path(data, f"{TEST}.{name}.gz")))
 
 
 def moses_tokeniser(language: str) -> Callable[[str], str]:
-    """Lower-cased, its punctuation normalised, tokenised and escaped, as the task's own files are."""
-    normalise, tokenise = (
-        MosesPunctNormalizer(lang=language).normalize,
-        MosesTokenizer(lang=language).tokenize,
-    )
+    """Return a function that lower-cases, normalises, tokenises and escapes, as the task does."""
+    normalise = MosesPunctNormalizer(lang=language).normalize
+    tokenise = MosesTokenizer(lang=language).tokenize
     return lambda sentence: tokenise(normalise(sentence.lower()), return_str=True, escape=True)
 
 

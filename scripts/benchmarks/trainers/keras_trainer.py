@@ -1,4 +1,4 @@
-"""Trains tfformer, keras-hub's layers, or Keras' own attention put together as TensorFlow's tutorial does it."""
+"""Trains tfformer, keras-hub's layers, or Keras' own attention as in TensorFlow's tutorial."""
 
 import process
 import tensorflow as tf
@@ -15,14 +15,12 @@ PAPER = {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
 
 
 def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.Step, process.Count]:
+    """Return the training step of the engine's model and the count of its parameters."""
     keras.config.set_dtype_policy(dtype)
-    smoothing, shape = (
-        shape["label_smoothing"],
-        {k: v for k, v in shape.items() if k != "label_smoothing"},
-    )
-    model = {"tfformer": ours, "keras-hub": keras_hub_model, "tutorial": tutorial_model}[engine](
-        **shape
-    )
+    shape = dict(shape)
+    smoothing = shape.pop("label_smoothing")
+    new_model = {"tfformer": ours, "keras-hub": keras_hub_model, "tutorial": tutorial_model}[engine]
+    model = new_model(**shape)
     optimizer = keras.optimizers.Adam(1e-3, **PAPER)
     is_ours = engine == "tfformer" or "our_loss" in flags
     loss = SmoothedCrossEntropy(smoothing) if is_ours else KerasCrossEntropy(smoothing)
@@ -30,11 +28,9 @@ def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.St
 
     def step(batch: process.Batch) -> float:
         source, target, labels = batch
-        return float(
-            model.train_on_batch(
-                {"source": source, "target": target}, labels, (labels != 0).astype("float32")
-            )
-        )
+        inputs = {"source": source, "target": target}
+        weights = (labels != 0).astype("float32")
+        return float(model.train_on_batch(inputs, labels, weights))
 
     return step, model.count_params
 
@@ -42,25 +38,27 @@ def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.St
 class KerasCrossEntropy(keras.losses.Loss):
     """Keras' own cross-entropy with label smoothing, per real token."""
 
-    def __init__(self, smoothing: float):
+    def __init__(self, smoothing: float) -> None:
         super().__init__(reduction="mean_with_sample_weight")
         self.smoothing = smoothing
 
     def call(self, labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+        """Labels (B, T) and logits (B, T, V) -> losses (B, T)."""
         targets = tf.one_hot(tf.cast(labels, tf.int32), tf.shape(logits)[-1])
         return keras.losses.categorical_crossentropy(
             targets, logits, from_logits=True, label_smoothing=self.smoothing
         )
 
 
-def ours(vocab_size: int, **shape) -> keras.Model:
+def ours(vocab_size: int, **shape: float) -> keras.Model:
+    """Return tfformer's model, with one matrix for both embeddings and the output."""
     return Transformer(vocab_size, vocab_size, tie_embeddings="all", **shape)
 
 
 class Embedding(keras.layers.Layer):
-    """Tied token embedding with the paper's positions, for the peers that have none of their own."""
+    """Tied token embedding with the paper's positions, for peers that have none."""
 
-    def __init__(self, vocab_size: int, d_model: int):
+    def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__()
         self.d_model = d_model
         self.table = self.add_weight(
@@ -69,10 +67,12 @@ class Embedding(keras.layers.Layer):
         )
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
+        """Ids (B, T) -> vectors with their positions (B, T, D)."""
         x = tf.gather(tf.cast(self.table, self.compute_dtype), ids) * self.d_model**0.5
         return x + tf.cast(positional_encoding(tf.range(tf.shape(ids)[1]), self.d_model), x.dtype)
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
+        """Vectors (B, T, D) -> logits (B, T, V)."""
         return tf.matmul(x, tf.cast(self.table, x.dtype), transpose_b=True)
 
 
@@ -81,14 +81,17 @@ class Peer(keras.Model):
 
     def __init__(
         self, vocab_size: int, d_model: int, dropout: float, encoders: list, decoders: list
-    ):
+    ) -> None:
         super().__init__()
         self.embedding = Embedding(vocab_size, d_model)
         self.dropout = keras.layers.Dropout(dropout)
-        self.encoders, self.decoders = encoders, decoders
+        self.encoders = encoders
+        self.decoders = decoders
 
     def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        source, target = inputs["source"], inputs["target"]
+        """Ids "source" (B, S) and "target" (B, T) -> logits (B, T, V)."""
+        source = inputs["source"]
+        target = inputs["target"]
         memory = self.dropout(self.embedding(source), training=training)
         for encoder in self.encoders:
             memory = encoder(memory, padding_mask=source != 0, training=training)
@@ -100,7 +103,8 @@ class Peer(keras.Model):
 
 def keras_hub_model(
     vocab_size: int, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float
-):
+) -> keras.Model:
+    """Return a model of keras-hub's layers."""
     import keras_hub
 
     encoders = [
@@ -115,7 +119,9 @@ def keras_hub_model(
 class TutorialLayer(keras.layers.Layer):
     """Attention, addition, normalisation; feed-forward, addition, normalisation."""
 
-    def __init__(self, d_model: int, num_heads: int, d_ff: int, dropout: float, attentions: int):
+    def __init__(
+        self, d_model: int, num_heads: int, d_ff: int, dropout: float, attentions: int
+    ) -> None:
         super().__init__()
         self.attentions = [
             keras.layers.MultiHeadAttention(num_heads, d_model // num_heads, dropout=dropout)
@@ -130,7 +136,15 @@ class TutorialLayer(keras.layers.Layer):
         )
         self.normalizations = [keras.layers.LayerNormalization() for _ in range(attentions + 1)]
 
-    def call(self, x, memory=None, padding_mask=None, encoder_padding_mask=None, training=None):
+    def call(
+        self,
+        x: tf.Tensor,
+        memory: tf.Tensor | None = None,
+        padding_mask: tf.Tensor | None = None,
+        encoder_padding_mask: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tf.Tensor:
+        """Vectors (B, T, D), with a decoder's memory (B, S, D) -> vectors (B, T, D)."""
         first, *others = self.attentions
         mask = None if padding_mask is None else padding_mask[:, None, :]
         attended = first(
@@ -147,7 +161,8 @@ class TutorialLayer(keras.layers.Layer):
 
 def tutorial_model(
     vocab_size: int, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float
-):
+) -> keras.Model:
+    """Return a model of Keras' own attention, put together as in the tutorial."""
     encoders = [TutorialLayer(d_model, num_heads, d_ff, dropout, 1) for _ in range(num_layers)]
     decoders = [TutorialLayer(d_model, num_heads, d_ff, dropout, 2) for _ in range(num_layers)]
     return Peer(vocab_size, d_model, dropout, encoders, decoders)

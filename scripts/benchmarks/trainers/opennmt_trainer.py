@@ -12,6 +12,7 @@ tf.config.threading.set_inter_op_parallelism_threads(process.THREADS)
 
 
 def build(shape: dict) -> tuple[process.Step, process.Count]:
+    """Return the training step of OpenNMT-tf's model and the count of its parameters."""
     model = opennmt.models.Transformer(
         source_inputter=opennmt.inputters.WordEmbedder(embedding_size=shape["d_model"]),
         target_inputter=opennmt.inputters.WordEmbedder(embedding_size=shape["d_model"]),
@@ -27,16 +28,9 @@ def build(shape: dict) -> tuple[process.Step, process.Count]:
     )
     with tempfile.TemporaryDirectory() as folder:
         vocabulary = Path(folder, "vocabulary")
-        words = [
-            "<blank>",
-            "<unk>",
-            "<s>",
-            "</s>",
-            *(f"w{n}" for n in range(4, shape["vocab_size"] - 1)),
-        ]
-        vocabulary.write_text(
-            "".join(f"{word}\n" for word in words), encoding="utf-8"
-        )  # it adds a place for the unknown
+        count = shape["vocab_size"] - 1  # it adds a place for the unknown
+        words = ["<blank>", "<unk>", "<s>", "</s>", *(f"w{n}" for n in range(4, count))]
+        vocabulary.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
         files = {"source_vocabulary": str(vocabulary), "target_vocabulary": str(vocabulary)}
         model.initialize(
             files,
@@ -46,7 +40,7 @@ def build(shape: dict) -> tuple[process.Step, process.Count]:
         ids = tf.TensorSpec((None, None), tf.int32)
 
         @tf.function(input_signature=[ids, ids, ids])
-        def train(source, target, labels):
+        def train(source: tf.Tensor, target: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
             lengths = {"length": tf.math.count_nonzero(labels, 1, dtype=tf.int32)}
             features = {"ids": source, "length": tf.math.count_nonzero(source, 1, dtype=tf.int32)}
             with tf.GradientTape() as tape:
@@ -58,7 +52,8 @@ def build(shape: dict) -> tuple[process.Step, process.Count]:
                 )[:2]
                 loss /= tf.cast(tokens, loss.dtype)
             weights = model.trainable_weights
-            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))  # noqa: B905  AutoGraph's zip has no strict
+            gradients = tape.gradient(loss, weights)
+            optimizer.apply_gradients(zip(gradients, weights))  # noqa: B905  not in AutoGraph's zip
             return loss
 
         model.create_variables(optimizer=optimizer)

@@ -1,4 +1,4 @@
-"""The process of one training engine: a first step, one of each batch, then a turn for every line it reads."""
+"""The process of one training engine: a first step, one of each batch, a turn for every line."""
 
 import json
 import resource
@@ -11,17 +11,22 @@ import numpy as np
 
 THREADS = 2  # of every engine
 
-Batch = tuple[
-    np.ndarray, np.ndarray, np.ndarray
-]  # source (B, S), target and labels (B, T) int32; 0 is padding
+# source (B, S), target (B, T) and labels (B, T), int32; 0 is padding
+Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
 Step = Callable[[Batch], float]  # one update of the weights; returns the loss before it
 Count = Callable[[], int]  # the model's parameters, once it has been trained
 
 
 def run(build: Callable[..., tuple[Step, Count]]) -> None:
-    """`build(shape, *arguments)` makes the engine: its training step and the count of its parameters."""
+    """Train as standard input says, and print figures as lines of JSON.
+
+    Args:
+        build: Called as `build(shape, *arguments)` with the arguments of the command line; returns
+            the engine's training step and the count of its parameters.
+    """
     start = time.perf_counter()
-    folder, arguments = Path(sys.argv[1]), sys.argv[2:]
+    folder = Path(sys.argv[1])
+    arguments = sys.argv[2:]
     shape = json.loads((folder / "shape.json").read_text(encoding="utf-8"))
     batches = _batches(folder / "batches.npz")
     step, count_parameters = build(shape, *arguments)
@@ -50,5 +55,5 @@ def _batches(path: Path) -> list[Batch]:
     ]
 
 
-def _say(**figures) -> None:
+def _say(**figures: float) -> None:
     print(json.dumps(figures), flush=True)

@@ -10,7 +10,15 @@ from torch import nn
 class Translation(nn.Module):
     """Tied embeddings and the paper's positions around torch.nn.Transformer."""
 
-    def __init__(self, vocab_size, num_layers, d_model, num_heads, d_ff, dropout):
+    def __init__(
+        self,
+        vocab_size: int,
+        num_layers: int,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float,
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, d_model)
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
@@ -25,11 +33,13 @@ class Translation(nn.Module):
             "positions", torch.stack([angles.sin(), angles.cos()], -1).reshape(512, d_model)
         )
 
-    def embed(self, ids):
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        """Ids (B, T) -> vectors with their positions (B, T, D)."""
         x = self.embedding(ids) * self.embedding.embedding_dim**0.5
         return self.dropout(x + self.positions[: ids.shape[1]])
 
-    def forward(self, source, target):
+    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """Ids (B, S) and (B, T) -> logits (B, T, V)."""
         padding = source == 0
         look_ahead = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
         masks = {
@@ -42,11 +52,10 @@ class Translation(nn.Module):
 
 
 def build(shape: dict, dtype: str) -> tuple[process.Step, process.Count]:
+    """Return the training step of the model and the count of its parameters."""
     torch.set_num_threads(process.THREADS)
-    smoothing, shape = (
-        shape["label_smoothing"],
-        {k: v for k, v in shape.items() if k != "label_smoothing"},
-    )
+    shape = dict(shape)
+    smoothing = shape.pop("label_smoothing")
     model = Translation(**shape).train()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, betas=(0.9, 0.98), eps=1e-9, fused=True)
     measure = nn.CrossEntropyLoss(ignore_index=0, label_smoothing=smoothing)
