@@ -11,6 +11,23 @@ import pytest
 
 pytest.register_assert_rewrite("support.browser", "support.servers")
 
+LONGEST = (
+    "test_quickstart",
+    "test_train",
+    "test_documentation",
+    "test_web_page",
+    "test_saved_model",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files, so that no process is left with one of them at the end."""
+
+    def turn(item: pytest.Item) -> int:
+        return LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST)
+
+    items.sort(key=turn)
+
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory, request) -> Callable[[str, Callable[[Path], None]], Path]:
