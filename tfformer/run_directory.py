@@ -1,29 +1,48 @@
-"""The run directory: what a training writes, and what translating, scoring and exporting read. Knows no training.
+"""The run directory: written by a training, read by translating, scoring and exporting.
 
-config.json         the recipe in full, with the digests of the tokenizers and of the training text
+config.json         the recipe in full; digests of the recipe, the tokenizers and the training text
 tokenizer.model     the vocabulary (or source.model and target.model)
-best.weights.h5     the weights with the best validation BLEU, or bits per byte
+best.weights.h5     the weights with the best validation, with digests of theirs and of the model's settings
 resume.npz          every variable and the epochs so far: where --resume goes on
 metrics.jsonl       one line an epoch
 result.json         written last: the training has finished
 tensorboard/        the same figures and sample texts for TensorBoard
+.lock               held while a training writes; without meaning when no process holds it
 """
 
 import functools
+import gc
+import hashlib
 import json
+import shutil
+import sys
+import traceback
+import warnings
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import h5py
 import numpy as np
 
 from tfformer.config import RUN_CONFIG, Config, ModelConfig, run_config_file
+from tfformer.data.sources import Sides, read_pairs, read_sentences
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.files import whole_file, write_text
+from tfformer.files import TEMPORARY, locked, whole_file, write_text
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
+from tfformer.plain_values import parse_json, read_text
+
+LOCK = ".lock"
+BEFORE_CONFIG = {  # files that a killed training may have written before config.json
+    *("tokenizer.model", "source.model", "target.model", "resume.npz", "metrics.jsonl", LOCK)
+}
+MOVABLE = ("train", "valid", "folder")  # settings of `data` that a person may edit in config.json
+OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes in best.weights.h5
+UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py
 
 
 @dataclass(frozen=True)
@@ -35,30 +54,101 @@ class Tokenizers:
 
     @property
     def shared(self) -> bool:
+        """Whether both languages have one vocabulary."""
         return self.source is self.target
 
     @property
     def digests(self) -> dict[str, str]:
+        """SHA-256 of each side's model."""
         return {"source": self.source.digest, "target": self.target.digest}
 
 
 Model = Transformer | LanguageModel
 
-WHAT_IT_IS = {
-    "encoder-decoder": "a translation model, for `tfformer translate`",
-    "decoder": "a language model, for `tfformer generate`",
-}
+
+class ModelKind(NamedTuple):
+    """A kind of model that a run may hold: a row of `MODEL_KINDS`."""
+
+    description: str  # for messages
+    read: Callable[..., Iterator[Sides]]  # rows of a data source: `read_pairs` or its like
+    sides: Callable[[Tokenizers], tuple[Tokenizer, ...]]  # the tokenizer of each side of a row
+    build: Callable[[ModelConfig, Tokenizers, str], Model]  # the untrained model, of a dtype
+    parameters: Callable[[ModelConfig, Tokenizers], int]  # their count, by formula
 
 
 def new_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str = "float32") -> Model:
-    """The model that a recipe describes, untrained."""
-    arguments = dict(vars(config))
-    if arguments.pop("architecture") == "decoder":
-        del arguments["num_decoder_layers"]
-        return LanguageModel(tokenizers.target.vocab_size, dtype=dtype, **arguments)
-    return Transformer(
-        tokenizers.source.vocab_size, tokenizers.target.vocab_size, dtype=dtype, **arguments
-    )
+    """Build the model that a recipe describes, untrained.
+
+    Args:
+        config: The recipe's section `model`.
+        tokenizers: The vocabularies, whose sizes the model takes.
+        dtype: A Keras dtype policy.
+
+    Returns:
+        A `Transformer` or a `LanguageModel`.
+    """
+    return MODEL_KINDS[config.architecture].build(config, tokenizers, dtype)
+
+
+def _new_translation_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> Transformer:
+    source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
+    return Transformer(source, target, dtype=dtype, **_arguments(config))
+
+
+def _new_language_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> LanguageModel:
+    arguments = _arguments(config)
+    del arguments["num_decoder_layers"]
+    return LanguageModel(tokenizers.target.vocab_size, dtype=dtype, **arguments)
+
+
+def _arguments(config: ModelConfig) -> dict[str, Any]:
+    return {name: value for name, value in vars(config).items() if name != "architecture"}
+
+
+def _count_translation_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
+    decoder_layers = config.num_decoder_layers or config.num_layers
+    encoder = _count_stack(config, config.num_layers, attentions=1)
+    decoder = _count_stack(config, decoder_layers, attentions=2)
+    source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
+    rows = {"all": target, "output": source + target, "none": source + 2 * target}
+    embeddings = rows[config.tie_embeddings] * config.d_model
+    return encoder + decoder + embeddings + config.output_bias * target
+
+
+def _count_language_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
+    pieces = tokenizers.target.vocab_size
+    tables = 2 if config.tie_embeddings == "none" else 1
+    embeddings = tables * pieces * config.d_model
+    stack = _count_stack(config, config.num_layers, attentions=1)
+    return stack + embeddings + config.output_bias * pieces
+
+
+def _count_stack(config: ModelConfig, layers: int, attentions: int) -> int:
+    """The parameters of a stack: Vaswani et al. 2017, section 3, with two vectors a normalisation."""
+    width, inner = config.d_model, config.d_ff
+    attention = 4 * width * width + config.use_bias * 4 * width
+    feed_forward = 2 * width * inner + inner + width
+    normalization = 2 * width
+    layer = attentions * attention + feed_forward + (attentions + 1) * normalization
+    return layers * layer + (config.norm == "pre") * normalization
+
+
+MODEL_KINDS = {
+    "encoder-decoder": ModelKind(
+        "a translation model, for `tfformer translate`",
+        read_pairs,
+        lambda tokenizers: (tokenizers.source, tokenizers.target),
+        _new_translation_model,
+        _count_translation_model,
+    ),
+    "decoder": ModelKind(
+        "a language model, for `tfformer generate`",
+        read_sentences,
+        lambda tokenizers: (tokenizers.target,),
+        _new_language_model,
+        _count_language_model,
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -76,7 +166,8 @@ class Run:
 
     path: Path
     config: Config
-    digests: dict[str, str]  # SHA-256 of "source" and "target" tokenizer and of the "text"
+    digests: dict[str, str]  # SHA-256 of "source" and "target" tokenizer, "text" and "settings"
+    model_digest: str = ""  # SHA-256 of the model's settings and vocabularies
 
     @classmethod
     def open(cls, path: str | Path) -> "Run":
@@ -90,39 +181,71 @@ class Run:
 
         Raises:
             FileNotFoundError: There is no run at `path`.
-            ValueError: Its config.json is damaged.
+            ValueError: Its config.json is damaged, or was changed.
         """
-        config, digests = _read_config(run_config_file(path))
-        return cls(Path(path), config, digests)
+        file = run_config_file(path)
+        try:
+            values = parse_json(read_text(file))
+        except ValueError as error:
+            raise _damaged(file, first_line(error)) from None
+        if not isinstance(values, dict):
+            raise _damaged(file, "not a JSON object")
+        digests = values.pop("digests", None)
+        if not isinstance(digests, dict):
+            raise _damaged(file, "it has no digests")
+        try:
+            config = Config.from_dict(values)
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from None
+        if digests.get("settings", _digest_of_settings(values)) != _digest_of_settings(values):
+            raise ValueError(
+                f"{file} was changed since it was written: its settings have another digest; restore "
+                f"it or train again (only data.{', data.'.join(MOVABLE)} may be edited)"
+            )
+        return cls(Path(path), config, digests, _digest_of_model(values, digests))
 
     @classmethod
-    def create(
+    def new(
         cls, path: str | Path, config: Config, tokenizers: Tokenizers, text_digest: str = ""
     ) -> "Run":
-        """Write everything that later steps read; config.json last, as it makes the folder a run.
-
-        A run of before may be there, to be resumed: it is no finished one any more.
+        """Return a run that is not written yet.
 
         Args:
-            path: The folder; made if it is not there.
+            path: Its folder.
             config: The whole recipe.
             tokenizers: The vocabularies to train with.
             text_digest: The digest of the encoded training text, which `check_text` compares.
 
         Returns:
-            The run, opened.
+            The run; `write` makes the folder one.
         """
-        folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "result.json").unlink(missing_ok=True)
+        values = config.to_dict()
+        settings = {"settings": _digest_of_settings(values)}
+        digests = tokenizers.digests | {"text": text_digest} | settings
+        return cls(Path(path), config, digests, _digest_of_model(values, digests))
+
+    @classmethod
+    def create(
+        cls, path: str | Path, config: Config, tokenizers: Tokenizers, text_digest: str = ""
+    ) -> "Run":
+        """Return a new run that is written at once; see `new` and `write`."""
+        run = cls.new(path, config, tokenizers, text_digest)
+        run.write(tokenizers)
+        return run
+
+    def write(self, tokenizers: Tokenizers) -> None:
+        """Write the vocabularies and, last, config.json, which makes the folder a run.
+
+        A run of before may be there, to be resumed: it is no finished one any more.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.result.unlink(missing_ok=True)
         sides = (tokenizers.source, tokenizers.target)
-        paths = _tokenizer_paths(folder, tokenizers.shared)
+        paths = _tokenizer_paths(self.path, tokenizers.shared)
         for file, tokenizer in zip(paths, sides, strict=False):
             tokenizer.save(file)
-        digests = tokenizers.digests | {"text": text_digest}
-        values = config.to_dict() | {"digests": digests}
-        write_text(folder / RUN_CONFIG, json.dumps(values, indent=2) + "\n")
-        return cls(folder, config, digests)
+        values = self.config.to_dict() | {"digests": self.digests}
+        write_text(self.path / RUN_CONFIG, json.dumps(values, indent=2) + "\n")
 
     @property
     def weights(self) -> Path:
@@ -149,83 +272,195 @@ class Run:
         """The folder of TensorBoard's events."""
         return self.path / "tensorboard"
 
+    @property
+    def kind(self) -> ModelKind:
+        """The row of `MODEL_KINDS` for this run's model."""
+        return MODEL_KINDS[self.config.model.architecture]
+
     @functools.cached_property
     def tokenizers(self) -> Tokenizers:
-        """The vocabularies, checked against the digests of those that the run was trained with."""
+        """The vocabularies; ValueError if they are not those that the run was trained with."""
         paths = _tokenizer_paths(self.path, self.config.tokenizer.shared)
         loaded = [Tokenizer.load(path) for path in paths]
         tokenizers = Tokenizers(loaded[0], loaded[-1])
         if tokenizers.digests != {side: self.digests.get(side) for side in ("source", "target")}:
             raise ValueError(
-                f"{paths[0]} is not the vocabulary that {self.path} was trained with; restore the original file"
+                f"{paths[0]} is not the vocabulary that {self.path} was trained with; restore the "
+                "original file"
             )
         return tokenizers
 
     def check_architecture(self, wanted: str) -> None:
         """Raise ValueError if the run's model is of another kind than `wanted`."""
-        found = self.config.model.architecture
-        if found != wanted:
+        if self.config.model.architecture != wanted:
             raise ValueError(
-                f"{self.path} holds {WHAT_IT_IS[found]}; this needs {WHAT_IT_IS[wanted]}"
+                f"{self.path} holds {self.kind.description}; this needs "
+                f"{MODEL_KINDS[wanted].description}"
             )
 
     def check_text(self, text_digest: str) -> None:
         """Raise ValueError if the training text is not the one that the run began with."""
         if self.digests.get("text") != text_digest:
             raise ValueError(
-                f"the training text is not the one that {self.path} began with; restore it or start a new run"
+                f"the training text is not the one that {self.path} began with; restore it or start "
+                "a new run"
             )
+
+    # --- Weights ------------------------------------------------------------------------------
 
     def load_model(self) -> Model:
         """Build the run's model and give it the best weights.
 
+        The file's arrays, their digest and that of the model's settings are compared first.
+
+        Returns:
+            The model, in float32.
+
         Raises:
             FileNotFoundError: No validation has been reached yet.
-            ValueError: The weights are damaged, or not of this recipe's model.
+            ValueError: The weights are damaged, or not of this recipe's model and vocabularies.
+        """
+        self.check_weights()
+        model = new_model(self.config.model, self.tokenizers)
+        try:
+            model.load_weights(self.weights)
+            with h5py.File(self.weights) as file:
+                shapes = sorted(array.shape for array in _arrays(file).values())
+        except UNREADABLE as error:
+            raise self._bad_weights(first_line(error)) from None
+        if shapes != sorted(tuple(weight.shape) for weight in model.weights):
+            raise self._bad_weights("its arrays are not the model's")
+        return model
+
+    def check_weights(self) -> None:
+        """Raise ValueError if best.weights.h5 is damaged or of another model; build none.
+
+        A run of 0.1 has no digests: there a warning says that damage cannot be seen.
         """
         if not self.weights.is_file():
             raise FileNotFoundError(
                 f"{self.path} has no best.weights.h5 yet: no validation has been reached; train on"
             )
-        model = new_model(self.config.model, self.tokenizers)
+        expected = self.kind.parameters(self.config.model, self.tokenizers)
         try:
-            model.load_weights(self.weights)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise ValueError(
-                f"{self.weights} is damaged or not of this model ({first_line(error)}); train again"
-            ) from None
-        return model
+            with h5py.File(self.weights) as file:
+                arrays = _arrays(file)
+                found = sum(array.size for array in arrays.values())
+                if found != expected:
+                    raise self._bad_weights(f"{found:,} numbers, where the model has {expected:,}")
+                settings, digest = file.attrs.get(OF_SETTINGS), file.attrs.get(OF_ARRAYS)
+                if digest is not None and digest != _digest_of_arrays(arrays):
+                    raise self._bad_weights("its arrays have another digest")
+        except _WeightsError:
+            raise
+        except UNREADABLE as error:
+            raise self._bad_weights(first_line(error)) from None
+        if digest is None or settings is None:
+            self._check_digests_may_be_missing()
+        elif self.model_digest not in str(settings).split():
+            raise self._bad_weights("it was trained with other settings of the model")
 
     def save_weights(self, model: Model) -> None:
-        """Replace best.weights.h5."""
-        with whole_file(self.weights) as temporary:
-            model.save_weights(temporary)
+        """Replace best.weights.h5, with digests of its arrays and of the model's settings.
 
-    def save_resume_state(self, model: Model, history: list[dict]) -> None:
-        """Every variable of model and optimizer, and the history of the epochs (plain JSON values)."""
+        Raises:
+            OSError: They cannot be written, as the disk is full; the weights of before stay.
+        """
+        with _explained(self.weights), whole_file(self.weights) as temporary:
+            model.save_weights(temporary)
+            with h5py.File(temporary, "r+") as file:
+                file.attrs[OF_ARRAYS] = _digest_of_arrays(_arrays(file))
+                file.attrs[OF_SETTINGS] = self.model_digest
+
+    def keep_weights(self, before: "Run") -> None:
+        """Let best.weights.h5 of the run `before` this one, which resumes it, be this run's too.
+
+        Another version of the package may write the same settings in another way. The file is of
+        both, so that a kill between this and `write` does no harm.
+        """
+        if not self.weights.is_file():
+            return
+        before.check_weights()
+        with _explained(self.weights), whole_file(self.weights) as temporary:
+            shutil.copyfile(self.weights, temporary)
+            with h5py.File(temporary, "r+") as file:
+                file.attrs[OF_ARRAYS] = _digest_of_arrays(_arrays(file))
+                file.attrs[OF_SETTINGS] = f"{before.model_digest} {self.model_digest}"
+
+    def _check_digests_may_be_missing(self) -> None:
+        if "settings" in self.digests:
+            raise self._bad_weights("it has lost its digests")
+        warnings.warn(
+            f"{self.path} is a run of 0.1, whose weights have no digests: damage cannot be seen",
+            stacklevel=4,
+        )
+
+    def _bad_weights(self, reason: str) -> "_WeightsError":
+        return _WeightsError(
+            f"{self.weights} is damaged or not of this model ({reason}); train again"
+        )
+
+    # --- State to resume from -----------------------------------------------------------------
+
+    def save_resume_state(self, model: Model, history: Sequence[dict[str, Any]]) -> None:
+        """Write resume.npz and metrics.jsonl.
+
+        Args:
+            model: Every variable of it and of its optimizer is kept.
+            history: The epochs, as plain JSON values.
+
+        Raises:
+            OSError: They cannot be written, as the disk is full; the state of before stays.
+        """
         lines = [json.dumps(epoch) for epoch in history]
         arrays = {
             f"variable_{n}": np.asarray(variable) for n, variable in enumerate(_variables(model))
         }
-        with whole_file(self.resume_state) as temporary, temporary.open("wb") as file:
-            np.savez(file, history=np.array(lines, dtype=str), **arrays)
+        with (
+            _explained(self.resume_state),
+            whole_file(self.resume_state) as temporary,
+            temporary.open("wb") as file,
+        ):
+            np.savez(file, allow_pickle=False, history=np.array(lines, dtype=str), **arrays)
         write_text(self.metrics, "".join(line + "\n" for line in lines))
 
-    def load_resume_state(self, model: Model) -> list[dict]:
-        """Put the variables back and return the history."""
-        history, variables = self.history(), _variables(model)
+    def load_resume_state(self, model: Model) -> list[dict[str, Any]]:
+        """Put the variables back into the model and its optimizer.
+
+        Returns:
+            The history; empty, and the model as it was, if the run was killed before it kept any.
+
+        Raises:
+            ValueError: resume.npz is damaged, or is missing where there was one.
+        """
+        history = self.history()
+        if not self.resume_state.is_file():
+            self._check_nothing_was_kept()
+            return history
+        variables = _variables(model)
         with self._open_resume_state() as state:
             arrays = [state[f"variable_{n}"] for n in range(len(variables))]
         for variable, array in zip(variables, arrays, strict=True):
             variable.assign(array)
         return history
 
-    def history(self) -> list[dict]:
+    def history(self) -> list[dict[str, Any]]:
         """The epochs behind the resume state; none before the first has ended."""
         if not self.resume_state.is_file():
             return []
         with self._open_resume_state() as state:
             return [json.loads(line) for line in state["history"]]
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Write result.json: the training is over."""
+        write_text(self.result, json.dumps(result, indent=2) + "\n")
+
+    def _check_nothing_was_kept(self) -> None:
+        if self.weights.exists() or (self.metrics.exists() and self.metrics.stat().st_size):
+            raise ValueError(
+                f"{self.resume_state} is missing, though epochs have ended; restore it or start a "
+                "new run"
+            )
 
     @contextmanager
     def _open_resume_state(self) -> Iterator[np.lib.npyio.NpzFile]:
@@ -237,51 +472,170 @@ class Run:
                 f"{self.resume_state} is damaged ({first_line(error)}); start a new run"
             ) from None
 
-    def finish(self, result: dict) -> None:
-        """Write result.json: the training is over."""
-        write_text(self.result, json.dumps(result, indent=2) + "\n")
+
+class _WeightsError(ValueError):
+    """The file of the weights is damaged or not of this model."""
+
+
+@contextmanager
+def new_run(path: str | Path) -> Iterator[None]:
+    """Hold a folder for a training that is to begin; see `files.locked` for the promise.
+
+    Where no run has been written at the end, everything that was written goes again.
+
+    Args:
+        path: A folder that is absent, empty, or left by a training that was killed as it began.
+
+    Raises:
+        FileExistsError: Something else is there.
+        BlockingIOError: Another training holds the folder.
+    """
+    check_free(path)
+    folder = Path(path)
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with _held(folder):
+            check_free(path)
+            try:
+                yield
+            finally:
+                if not (folder / RUN_CONFIG).exists():
+                    for name in BEFORE_CONFIG - {LOCK}:
+                        (folder / name).unlink(missing_ok=True)
+    finally:
+        for place in missing:
+            with suppress(OSError):  # not empty: the run is in it
+                place.rmdir()
+
+
+@contextmanager
+def resumed_run(path: str | Path) -> Iterator[Run]:
+    """Hold an existing run, so that no other training goes on with it at the same time.
+
+    Args:
+        path: The run's folder.
+
+    Yields:
+        The run, opened.
+
+    Raises:
+        FileNotFoundError: There is no run at `path`.
+        BlockingIOError: Another training holds the folder.
+        ValueError: A link lies where TensorBoard's events are to be written.
+    """
+    folder = run_config_file(path).parent
+    with _held(folder):
+        run = Run.open(path)
+        for place in (run.tensorboard, *run.tensorboard.rglob("*")):
+            if place.is_symlink():
+                raise ValueError(f"{place} is a link, which is not followed; remove it")
+        yield run
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    refusal = f"{folder} is being written by another training; wait until it has ended, or stop it"
+    with locked(folder / LOCK, refusal):
+        yield
 
 
 def check_free(path: str | Path) -> None:
-    """Raise FileExistsError unless the folder is absent or empty, so that nothing is overwritten."""
+    """Raise FileExistsError unless a new run may begin at `path`, so that nothing is overwritten.
+
+    Args:
+        path: A folder that is absent, empty, or left by a training that was killed as it began.
+    """
     folder = Path(path)
     if (folder / RUN_CONFIG).exists():
         raise FileExistsError(
             f"{folder} already holds a run; add --resume to go on with it, or choose another folder"
         )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if not folder.exists():
+        return
+    names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else {folder.name}
+    strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}
+    if strange or (names and LOCK not in names):
         raise FileExistsError(
             f"{folder} exists and is not an empty folder; choose another --run-dir"
         )
 
 
-def _read_config(path: Path) -> tuple[Config, dict[str, str]]:
-    """The recipe, and the digests of the tokenizers and of the training text."""
+def first_line(error: Exception) -> str:
+    """The first line of an error's text, which fits into a message."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _damaged(file: Path, reason: str) -> ValueError:
+    return ValueError(f"{file} is damaged ({reason}); restore it or train again")
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn h5py's and zipfile's errors about a full disk into one OSError that names the file.
+
+    Each of h5py's objects tries to write once more when it goes, and prints that it cannot: not here.
+    """
+    hook = sys.unraisablehook
+
+    def only_others(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(unraisable.exc_value, RuntimeError):
+            hook(unraisable)
+
+    sys.unraisablehook = only_others
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is damaged ({first_line(error)}); restore it or train again"
+        yield
+    except (RuntimeError, ValueError, OSError) as error:
+        traceback.clear_frames(error.__traceback__)
+        gc.collect()
+        raise OSError(
+            f"{path} cannot be written ({first_line(error)}); make room on the disk, then go on "
+            "with --resume"
         ) from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} is damaged (not a JSON object); restore it or train again")
-    digests = values.pop("digests", None)
-    if not isinstance(digests, dict):
-        raise ValueError(f"{path} is damaged (it has no digests); restore it or train again")
-    try:
-        return Config.from_dict(values), digests
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    finally:
+        sys.unraisablehook = hook
+
+
+def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:
+    """Every array of the file by its path."""
+    found: dict[str, h5py.Dataset] = {}
+
+    def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[name] = item
+
+    file.visititems(collect)
+    return found
+
+
+def _digest_of_arrays(arrays: Mapping[str, h5py.Dataset]) -> str:
+    """SHA-256 of the names, types, shapes and bytes of all arrays."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array[()]).data)
+    return digest.hexdigest()
+
+
+def _digest_of_settings(values: Mapping[str, Any]) -> str:
+    """SHA-256 of a recipe as config.json has it, but for the places of its text."""
+    data = {key: value for key, value in (values.get("data") or {}).items() if key not in MOVABLE}
+    return _digest_of_values({**values, "data": data})
+
+
+def _digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> str:
+    """SHA-256 of the section `model` as config.json has it, and of the vocabularies' digests."""
+    sides = {side: digests.get(side) for side in ("source", "target")}
+    return _digest_of_values({"model": values.get("model"), **sides})
+
+
+def _digest_of_values(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _tokenizer_paths(folder: Path, shared: bool) -> list[Path]:
     names = ["tokenizer.model"] if shared else ["source.model", "target.model"]
     return [folder / name for name in names]
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error's text: what fits into a message."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _variables(model: Model) -> list:

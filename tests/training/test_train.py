@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tfformer.config import Config
+from tfformer.inference import evaluation, tasks
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.model.batch_shards import ShardedModel
@@ -87,14 +88,14 @@ class Kill(BaseException):
 
 def kill_at(monkeypatch, step: int) -> None:
     """Make the next training die when it has taken `step` steps."""
-    original = training.Guard.on_train_batch_end
+    original = training.StopOnNaN.on_train_batch_end
 
     def on_train_batch_end(self, batch, logs=None):
         original(self, batch, logs)
         if self.step == step:
             raise Kill
 
-    monkeypatch.setattr(training.Guard, "on_train_batch_end", on_train_batch_end)
+    monkeypatch.setattr(training.StopOnNaN, "on_train_batch_end", on_train_batch_end)
 
 
 @pytest.mark.slow
@@ -121,7 +122,7 @@ def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(
 @pytest.mark.slow
 def test_a_run_resumed_within_a_pass_has_the_losses_of_an_uninterrupted_one(corpus, tmp_path):
     """Epochs that are a step shorter end within a pass over the text, whose random cuts must come again."""
-    steps = training.Text.read(full_config(corpus), None, silent).train.steps_per_epoch - 1
+    steps = training.TrainingData.read(full_config(corpus), None, silent).train.steps_per_epoch - 1
     config = full_config(corpus, epoch_steps=steps, epochs=3)
     train(config, tmp_path / "whole", report=silent)
     train(full_config(corpus, epoch_steps=steps, epochs=1), tmp_path / "run", report=silent)
@@ -188,7 +189,7 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
     np.testing.assert_allclose(bleus, [epoch["val_bleu"] for epoch in history], rtol=1e-5)
     sample = events("samples").Tensors("samples")[-1].tensor_proto.string_val
     sources = (corpus / "valid.en").read_text().splitlines()
-    assert len(sample) == validation.SAMPLES
+    assert len(sample) == tasks.SAMPLES
     assert sample[0].decode().startswith(f"{sources[0]}\n\n> ")
 
 
@@ -196,13 +197,13 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
 def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
     """Recomputed in NumPy from the weights after each step (Keras lets the first step replace the initial weights)."""
     seen = []
-    original = training.Guard.on_train_batch_end
+    original = training.StopOnNaN.on_train_batch_end
 
     def on_train_batch_end(self, batch, logs=None):
         original(self, batch, logs)
         seen.append([variable.numpy() for variable in self.model.trainable_variables])
 
-    monkeypatch.setattr(training.Guard, "on_train_batch_end", on_train_batch_end)
+    monkeypatch.setattr(training.StopOnNaN, "on_train_batch_end", on_train_batch_end)
     train(config_for(corpus, epochs=1, ema_momentum=0.8), tmp_path / "run", report=silent)
     average = seen[0]
     for weights in seen[1:]:
@@ -232,7 +233,7 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
     corpus, tmp_path, monkeypatch, after, step, message
 ):
     """Eight steps an epoch; the weights are poisoned after a step of the second epoch."""
-    original = training.Guard.on_train_batch_end
+    original = training.StopOnNaN.on_train_batch_end
     poisoned = step if after == 0 else step - 1
 
     def poison(self, batch, logs=None):
@@ -240,7 +241,7 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
         if self.step == poisoned:
             self.model.trainable_variables[0].assign(self.model.trainable_variables[0] * np.nan)
 
-    monkeypatch.setattr(training.Guard, "on_train_batch_end", poison)
+    monkeypatch.setattr(training.StopOnNaN, "on_train_batch_end", poison)
     with pytest.raises(TrainingDiverged, match=message):
         train(config_for(corpus, epochs=3), tmp_path / "run", report=silent)
     assert Run.open(tmp_path / "run").history()[0]["step"] == 8
@@ -463,7 +464,7 @@ def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
         lambda model, dataset, **_: given.update(loss=model.loss, dataset=dataset),
     )
     config = config_for(corpus, label_smoothing=0.2, r_drop=r_drop)
-    text = training.Text.read(config, None, silent)
+    text = training.TrainingData.read(config, None, silent)
     model = training._compiled_model(config, text.tokenizers)
     training._fit(model, Run(tmp_path / "run", config, {}), config, text, [], silent)
     inputs, labels, weights = next(given["dataset"].as_numpy_iterator())
@@ -483,9 +484,7 @@ def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kep
     corpus, tmp_path, monkeypatch
 ):
     scripted = iter([5.0, 9.0, 7.0, 8.0])
-    monkeypatch.setattr(
-        validation.evaluation, "scores", lambda *texts: {"bleu": next(scripted), "chrf": 0.0}
-    )
+    monkeypatch.setattr(evaluation, "scores", lambda *_: {"bleu": next(scripted), "chrf": 0.0})
     config = config_for(corpus, epochs=5, validate_every=2)
     with monkeypatch.context() as patch:
         kill_at(patch, 4 * 8 + 2)

@@ -37,6 +37,7 @@ from tfformer.cli.terminal import (
 
 if TYPE_CHECKING:
     from tfformer.inference.translator import ForcedScore, Translation, Translator
+    from tfformer.run_directory import Run
 
 CHUNK = 1_000  # sentences held in memory at a time, so that a text may be larger than memory
 
@@ -203,34 +204,35 @@ def _evaluate(options: argparse.Namespace) -> None:
     import_tensorflow()
     from tfformer.run_directory import Run
 
-    if Run.open(options.run).config.model.architecture == "decoder":
+    run = Run.open(options.run)
+    if run.config.model.architecture == "decoder":
         if options.reference is not None:
             raise ValueError(f"{options.run} is a language model and takes no --reference")
         line, measured = _evaluate_language_model(options)
     else:
         if options.reference is None:
             raise ValueError(f"{options.run} needs a --reference")
-        line, measured = _evaluate_translation(options)
+        line, measured = _evaluate_translation(options, run)
     if not options.json:
         print(line)
     print(json.dumps(measured))
 
 
-def _evaluate_translation(options: argparse.Namespace) -> tuple[str, dict]:
+def _evaluate_translation(options: argparse.Namespace, run: Run) -> tuple[str, dict]:
     from tfformer.data.sources import read_pairs
-    from tfformer.inference.evaluation import scores
+    from tfformer.inference.evaluation import bleu_tokenizer, scores
     from tfformer.inference.translator import Translator
 
     pairs = list(read_pairs([options.source, options.reference]))
     sources = [source for source, _ in pairs]
     references = [reference for _, reference in pairs]
-    translator = Translator.load(options.run)
+    translator = Translator.of(run)
     start = time.monotonic()
     with Progress() as progress:
         n_best = list(_in_chunks(sources, _n_best(translator, options), progress))
     hypotheses = [best[0].text for best in n_best]
     seconds = round(time.monotonic() - start, 2)
-    measured = scores(hypotheses, references)
+    measured = scores(hypotheses, references, bleu_tokenizer(run.config))
     line = f"BLEU {measured['bleu']:.2f}, chrF {measured['chrf']:.2f} on {len(pairs)} sentences"
     return line, measured | {"sentences": len(pairs), "seconds": seconds}
 

@@ -9,7 +9,7 @@ import numpy as np
 from tfformer.config import Config
 from tfformer.model.layers import TokenEmbedding
 from tfformer.run_directory import Model, Run, Tokenizers, new_model
-from tfformer.training.validation import DECIDING, best_epoch, is_validated
+from tfformer.training.validation import SELECTION_METRICS, best_epoch, is_validated
 
 
 class Part(NamedTuple):
@@ -87,7 +87,9 @@ def _progress(run: Run) -> str:
     if not is_validated(best):
         return f"{text}; not validated yet"
     figures = ", ".join(
-        f"{label} {best[name]:.2f}" for name, (label, _) in DECIDING.items() if name in best
+        f"{metric.label} {best[name]:.2f}"
+        for name, metric in SELECTION_METRICS.items()
+        if name in best
     )
     return f"{text}; best validation {figures}, after epoch {best['epoch']}"
 

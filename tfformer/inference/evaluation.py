@@ -1,19 +1,92 @@
 """BLEU and chrF of translations, by sacreBLEU. Knows no model and no training."""
 
+import importlib.util
+import re
 from collections.abc import Sequence
 
+from tfformer.config import Config
 
-def scores(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float | str]:
-    """Corpus BLEU (13a, cased; Post 2018) and chrF2, each 0 to 100, and the signature of how BLEU was measured."""
+# Languages that are written without spaces, or whose words sacreBLEU splits better: its tokenizers,
+# best first, each with the module that it needs.
+TOKENIZERS_OF_LANGUAGES: dict[tuple[str, ...], list[tuple[str, str | None]]] = {
+    ("zh", "zho", "cmn", "yue"): [("zh", None)],
+    ("ja", "jpn"): [("ja-mecab", "MeCab"), ("char", None)],
+    ("ko", "kor"): [("ko-mecab", "mecab_ko"), ("char", None)],
+    ("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"): [
+        ("char", None)
+    ],
+}
+
+
+def scores(
+    hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a"
+) -> dict[str, float | str]:
+    """Score translations against one reference each.
+
+    Args:
+        hypotheses: N translations.
+        references: N references, raw text.
+        tokenize: SacreBLEU's tokenizer, see `bleu_tokenizer`.
+
+    Returns:
+        Corpus BLEU (cased; Post 2018) as "bleu" and chrF2 (Popović 2015) as "chrf", each 0 to 100, and
+        the "signature" of how BLEU was measured.
+
+    Raises:
+        ValueError: There are not as many translations as references, or a library is missing.
+
+    Example:
+        >>> found = scores(["我喜欢茶。"], ["我喜欢茶。"], tokenize="zh")
+        >>> round(found["bleu"], 2), found["signature"].split("|")[3]
+        (100.0, 'tok:zh')
+    """
     import sacrebleu
 
     if len(hypotheses) != len(references):
         raise ValueError(
             f"{len(hypotheses)} translations cannot be scored against {len(references)} references"
         )
-    bleu = sacrebleu.BLEU()
+    try:
+        bleu = sacrebleu.BLEU(tokenize=tokenize)
+        score = bleu.corpus_score(hypotheses, [references]).score
+    except (ImportError, RuntimeError) as error:
+        extra = tokenize.partition("-")[0]
+        raise ValueError(
+            f"BLEU's tokenizer {tokenize} needs a library; pip install 'sacrebleu[{extra}]', or set "
+            "training.bleu_tokenizer=char"
+        ) from error
     return {
-        "bleu": bleu.corpus_score(hypotheses, [references]).score,
+        "bleu": score,
         "chrf": sacrebleu.CHRF().corpus_score(hypotheses, [references]).score,
         "signature": str(bleu.get_signature()),
     }
+
+
+def bleu_tokenizer(config: Config) -> str:
+    """SacreBLEU's tokenizer for the target of a recipe.
+
+    Args:
+        config: With `training.bleu_tokenizer` auto the last of `data.languages` decides; where a
+            library is not installed, Japanese and Korean are scored by characters.
+
+    Returns:
+        The tokenizer's name: 13a for languages with spaces between words, and where none are named.
+
+    Example:
+        >>> bleu_tokenizer(Config.from_dict({"data": {"languages": ["en", "zh-Hans"]}}))
+        'zh'
+        >>> bleu_tokenizer(Config())
+        '13a'
+    """
+    if config.training.bleu_tokenizer != "auto":
+        return config.training.bleu_tokenizer
+    target = (config.data.languages or [""])[-1]
+    code = re.split("[-_]", target.lower())[0]
+    for codes, tokenizers in TOKENIZERS_OF_LANGUAGES.items():
+        if code in codes:
+            return next(name for name, module in tokenizers if _is_installed(module))
+    return "13a"
+
+
+def _is_installed(module: str | None) -> bool:
+    return module is None or importlib.util.find_spec(module) is not None

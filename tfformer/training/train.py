@@ -1,4 +1,4 @@
-"""From a recipe to a run directory: text, vocabulary, compile, `model.fit`, validation, resume. Knows no search."""
+"""From a recipe to a run directory: text, vocabulary, compile, `model.fit`, validation, resume."""
 
 import contextlib
 import dataclasses
@@ -6,9 +6,11 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -18,10 +20,20 @@ from tfformer.config import Config, TrainingConfig
 from tfformer.data import tokenizers
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import encode_text, sampled_texts
-from tfformer.data.sources import Sides, read_pairs, read_sentences
+from tfformer.data.sources import Sides
 from tfformer.data.tokenizers import Tokenizer
+from tfformer.files import check_regular
 from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
-from tfformer.run_directory import Model, Run, Tokenizers, check_free, new_model
+from tfformer.run_directory import (
+    MODEL_KINDS,
+    Model,
+    Run,
+    Tokenizers,
+    check_free,
+    new_model,
+    new_run,
+    resumed_run,
+)
 from tfformer.training.optimizer import new_optimizer
 from tfformer.training.validation import (
     Validation,
@@ -34,6 +46,7 @@ OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
 
 Report = Callable[[str], None]
+History = list[dict[str, Any]]  # an epoch each, as a line of metrics.jsonl
 
 
 class TrainingDiverged(ValueError):
@@ -46,43 +59,88 @@ def train(
     resume: bool = False,
     init_from: str | Path | None = None,
     report: Report = print,
-) -> dict:
-    """Train as `config` says, and return what the run's result.json then holds.
+) -> dict[str, Any]:
+    """Train a model and write its run directory.
 
-    `resume` goes on with an interrupted run, with the losses that it would have had (`data.sampling_alpha` draws other
-    cuts in another process). `init_from` starts from another run's vocabulary and best weights; where that is a
-    language model and this is not, they are the source's. Raises ValueError, FileNotFoundError or FileExistsError for
-    what a person can put right, before anything is written.
+    A run that was killed at any moment goes on with `resume`, with the losses that it would have had
+    (`data.sampling_alpha` draws other segmentations in another process). Two trainings of one folder
+    at the same time are refused, see `files.locked` for the promise on shared file systems.
+
+    Args:
+        config: The recipe.
+        run_dir: A folder that is absent or empty; with `resume` that of the run.
+        resume: Go on with an interrupted run, whose recipe may only get longer.
+        init_from: Another run, whose vocabulary and best weights to start from; where that is a
+            language model and this is not, they are the source's.
+        report: Takes each line about the text, the model and the validations.
+
+    Returns:
+        The content of the run's result.json: epochs, steps, minutes, and the best validation's figures.
+
+    Raises:
+        ValueError: The recipe does not fit the text, the other run or the run to be resumed. Nothing
+            has been written then.
+        FileNotFoundError: There is no such run, or no such text.
+        FileExistsError: Something else lies at `run_dir`.
+        BlockingIOError: Another training holds the folder.
+        TrainingDiverged: The loss is no longer a number; the last good checkpoint is kept.
+
+    Example:
+        >>> from tfformer.config import find_recipe, read_recipe
+        >>> config = read_recipe(find_recipe("phrasebook"), ["training.epochs=1"])
+        >>> result = train(config, "runs/phrasebook")  # doctest: +SKIP
+        >>> result["val_bleu"]  # doctest: +SKIP
+        41.3
     """
-    origin = _open_origin(config, run_dir, resume, init_from)
+    if resume and init_from:
+        raise ValueError("--resume goes on with a run as it began; leave out --init-from")
+    if resume:
+        with resumed_run(run_dir) as run:
+            _check_same_run(config, run.config)
+            return _train(config, run, run, report)
+    check_free(run_dir)
+    origin = None if init_from is None else Run.open(init_from)
+    if origin:
+        _check_fits(config, origin)
+    with new_run(run_dir):
+        return _train(config, Path(run_dir), origin, report)
+
+
+def _train(config: Config, place: Run | Path, origin: Run | None, report: Report) -> dict[str, Any]:
+    """Train into `place`, the run to be resumed or a folder, from `origin`'s vocabulary if any."""
     if origin and not _gives_encoder(origin, config):
         config = dataclasses.replace(config, tokenizer=origin.config.tokenizer)
     if config.training.shards > 1:
-        with contextlib.suppress(
-            RuntimeError
-        ):  # TensorFlow runs already, with threads that the shards then share
+        with contextlib.suppress(RuntimeError):  # TensorFlow runs already; shards share its threads
             tf.config.threading.set_intra_op_parallelism_threads(1)
     keras.utils.set_random_seed(config.training.seed)
-    text = Text.read(config, origin, report)
-    model = _compiled_model(config, text.tokenizers)
-    history: list[dict] = []
-    if resume:
-        history = _resumed_history(origin, config, model, text)
+    data = TrainingData.read(config, origin, report)
+    model = _compiled_model(config, data.tokenizers)
+    path = place.path if isinstance(place, Run) else place
+    run = Run.new(path, config, data.tokenizers, data.train.text.digest)
+    history: History = []
+    if isinstance(place, Run):
+        history = _resumed_history(place, config, model, data)
+        run.keep_weights(place)
     elif origin:
         _take_weights(model, origin.load_model())
-    run = Run.create(run_dir, config, text.tokenizers, text.train.text.digest)
     run.save_resume_state(model, history)
+    run.write(data.tokenizers)
     report(f"{model.count_params():,} parameters; writing to {run.path}")
     if not _is_over(config, history):
-        _fit(model, run, config, text, history, report)
+        _fit(model, run, config, data, history, report)
     result = _result(history)
     run.finish(result)
+    _warn_of_no_bleu(result)
     return result
 
 
-def _resumed_history(run: Run, config: Config, model: Model, text: "Text") -> list[dict]:
-    """Put the run's state into the model; refuse what would not be the same run, or would end it without a result."""
-    run.check_text(text.train.text.digest)
+def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData") -> History:
+    """Put the run's state into the model.
+
+    Refuse another text, and a recipe that would end the run without a result.
+    """
+    run.check_text(data.train.text.digest)
     history = run.load_resume_state(model)
     if _is_over(config, history) and not any(map(is_validated, history)):
         raise ValueError(
@@ -91,22 +149,13 @@ def _resumed_history(run: Run, config: Config, model: Model, text: "Text") -> li
     return history
 
 
-def _open_origin(
-    config: Config, run_dir: str | Path, resume: bool, init_from: str | Path | None
-) -> Run | None:
-    """The run whose vocabulary (and weights) the training begins with: itself, if resumed."""
-    if resume and init_from:
-        raise ValueError("--resume goes on with a run as it began; leave out --init-from")
-    if resume:
-        run = Run.open(run_dir)
-        _check_same_run(config, run.config)
-        return run
-    check_free(run_dir)
-    if init_from is None:
-        return None
-    origin = Run.open(init_from)
-    _check_fits(config, origin)
-    return origin
+def _warn_of_no_bleu(result: dict[str, Any]) -> None:
+    if result.get("val_bleu") == 0:
+        warnings.warn(
+            "the best validation has BLEU 0, so chrF alone has chosen the weights; if the target is "
+            "written without spaces, set data.languages or training.bleu_tokenizer=char",
+            stacklevel=4,
+        )
 
 
 def _gives_encoder(origin: Run, config: Config) -> bool:
@@ -156,7 +205,7 @@ def _check_same_run(config: Config, before: Config) -> None:
 
 
 @dataclass(frozen=True)
-class Text:
+class TrainingData:
     """The training and validation text of a run, encoded, with its vocabularies."""
 
     tokenizers: Tokenizers
@@ -165,8 +214,17 @@ class Text:
     valid_rows: list[Sides]
 
     @classmethod
-    def read(cls, config: Config, origin: Run | None, report: Report) -> "Text":
-        """Read, train the vocabularies that `origin` has not, encode; everything dropped is counted and reported."""
+    def read(cls, config: Config, origin: Run | None, report: Report) -> "TrainingData":
+        """Read both texts, train the vocabularies and encode.
+
+        Args:
+            config: The recipe.
+            origin: A run with vocabularies to take in place of new ones.
+            report: Takes a line for each text, with the number of rows that were dropped.
+
+        Returns:
+            The text, all of it in memory.
+        """
         valid_rows = list(_read(config, "valid"))
         if origin and not _gives_encoder(origin, config):
             vocabularies = origin.tokenizers
@@ -179,21 +237,23 @@ class Text:
 
 
 def _read(config: Config, role: str) -> Iterator[Sides]:
-    data, read = (
-        config.data,
-        {"encoder-decoder": read_pairs, "decoder": read_sentences}[config.model.architecture],
-    )
+    """The rows of the recipe's `train` or `valid` text."""
+    data = config.data
     source, split = {"train": (data.train, "train"), "valid": (data.valid, "validation")}[role]
     if not source:
         raise ValueError(
             f"the recipe names no data.{role}; give a file for each side, FILE.tsv, tfds:NAME or phrasebook:SPLIT"
         )
+    for name in [source] if isinstance(source, str) else source:
+        if ":" not in name:  # else no file
+            check_regular(Path(data.folder, name))
     languages = tuple(data.languages) if data.languages else None
+    read = MODEL_KINDS[config.model.architecture].read
     return read(source, folder=data.folder, languages=languages, split=split)
 
 
 def _train_tokenizers(config: Config, source: Tokenizer | None = None) -> Tokenizers:
-    """The vocabularies of the training text; where there is one for the source, that of the target alone."""
+    """The vocabularies of the training text; that of the target alone, if there is a `source`."""
     settings = config.tokenizer
 
     def trained(sentences: Iterator[str]) -> Tokenizer:
@@ -215,17 +275,15 @@ def _train_tokenizers(config: Config, source: Tokenizer | None = None) -> Tokeni
     return Tokenizers(source or trained(side(0)), trained(side(1)))
 
 
-def _batches(config: Config, role: str, rows, vocabularies: Tokenizers, report: Report) -> Batches:
+def _batches(
+    config: Config, role: str, rows: Iterable[Sides], vocabularies: Tokenizers, report: Report
+) -> Batches:
     def on_progress(rows_done: int) -> None:
         if sys.stdout.isatty():
             print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
 
     data, seed, sampled = config.data, config.training.seed, None
-    sides = {
-        "encoder-decoder": [vocabularies.source, vocabularies.target],
-        "decoder": [vocabularies.target],
-    }
-    side_tokenizers = sides[config.model.architecture]
+    side_tokenizers = MODEL_KINDS[config.model.architecture].sides(vocabularies)
     if role == "train" and data.sampling_alpha is not None:
         rows = list(rows)
         sampled = sampled_texts(rows, side_tokenizers, data.max_length, data.sampling_alpha, seed)
@@ -265,19 +323,20 @@ def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.
 
 
 def _fit(
-    model: Model, run: Run, config: Config, text: Text, history: list[dict], report: Report
+    model: Model, run: Run, config: Config, data: TrainingData, history: History, report: Report
 ) -> None:
+    """Drive `model.fit`; the callbacks' order counts, as each adds to the epoch's figures."""
     first_step = history[-1]["step"] if history else 0
-    guard = Guard(run, history)
+    steps = StopOnNaN(run, first_step)
     callbacks = [
-        guard,
-        Validation(run, config, text.tokenizers, text.valid, text.valid_rows, report),
+        steps,
+        Validation(run, config, data.tokenizers, data.valid, data.valid_rows, report),
         keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
-        Progress(run, config, history, guard),
+        HistoryAndResume(run, config, history, steps),
     ]
     model.fit(
-        _dataset(text.train, first_step, config.training),
-        steps_per_epoch=config.training.epoch_steps or text.train.steps_per_epoch,
+        _dataset(data.train, first_step, config.training),
+        steps_per_epoch=config.training.epoch_steps or data.train.steps_per_epoch,
         initial_epoch=len(history),
         epochs=config.training.epochs,
         callbacks=callbacks,
@@ -286,48 +345,69 @@ def _fit(
     )
 
 
-class Guard(keras.callbacks.Callback):
-    """Counts the steps; stops when the loss or a weight is no longer a number, before anything is kept."""
+class StopOnNaN(keras.callbacks.Callback):
+    """Stops when the loss or a weight is no longer a number, before anything is kept.
 
-    def __init__(self, run: Run, history: list[dict]):
+    Args:
+        run: Named in the error.
+        step: The number of steps before the first one.
+
+    Raises:
+        TrainingDiverged: At the end of a batch or an epoch.
+    """
+
+    def __init__(self, run: Run, step: int):
         super().__init__()
         self.run = run
-        self.step = history[-1]["step"] if history else 0
+        self.step = step  # the number of steps so far
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Count the step and look at the mean loss of the epoch so far."""
         self.step += 1
-        self._check(math.isfinite(logs["loss"]), f"the loss is {logs['loss']}")
+        loss = (logs or {})["loss"]
+        self._check(math.isfinite(loss), f"the loss is {loss}")
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Look at every weight."""
         finite = all(np.isfinite(weight).all() for weight in self.model.get_weights())
         self._check(finite, "a weight is not a number")
 
-    def _check(self, holds: bool, what: str) -> None:
+    def _check(self, holds: bool, finding: str) -> None:
         if not holds:
             raise TrainingDiverged(
-                f"{what} at step {self.step}; {self.run.path} keeps its last good checkpoint: lower the learning rate, "
-                "lengthen the warmup or set training.clip_norm"
+                f"{finding} at step {self.step}; {self.run.path} keeps its last good checkpoint: "
+                "lower the learning rate, lengthen the warmup or set training.clip_norm"
             )
 
 
-class Progress(keras.callbacks.Callback):
-    """Counts the minutes, keeps the history and the state to resume from, and decides when to stop."""
+class HistoryAndResume(keras.callbacks.Callback):
+    """Keeps the history and the state to resume from, and decides when to stop.
 
-    def __init__(self, run: Run, config: Config, history: list[dict], guard: Guard):
+    Args:
+        run: Takes the state.
+        config: The recipe, which says when to stop.
+        history: The epochs so far; it grows.
+        steps: Counts the steps.
+    """
+
+    def __init__(self, run: Run, config: Config, history: History, steps: StopOnNaN):
         super().__init__()
         self.run = run
         self.config = config
         self.history = history
-        self.guard = guard
+        self.steps = steps
         self.start = time.monotonic() - 60 * (history[-1]["minutes"] if history else 0.0)
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Stop when the minutes are used up."""
         if self._minutes() >= (self.config.training.max_minutes or math.inf):
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Add the epoch to the history, keep the state, and stop if the recipe is over."""
+        logs = {} if logs is None else logs
         settings, optimizer = self.config.training, self.model.optimizer
-        position = {"epoch": epoch + 1, "step": self.guard.step, "minutes": self._minutes()}
+        position = {"epoch": epoch + 1, "step": self.steps.step, "minutes": self._minutes()}
         rate = {"learning_rate": float(optimizer.learning_rate)}
         self.history.append(position | rate | {name: float(value) for name, value in logs.items()})
         if settings.schedule == "plateau" and _is_on_plateau(
@@ -342,13 +422,13 @@ class Progress(keras.callbacks.Callback):
         return (time.monotonic() - self.start) / 60
 
 
-def _is_on_plateau(patience: int, history: list[dict]) -> bool:
+def _is_on_plateau(patience: int, history: History) -> bool:
     """Another `patience` validations have passed without a better one."""
     since = validations_since_best(history)
     return is_validated(history[-1]) and since > 0 and since % patience == 0
 
 
-def _is_over(config: Config, history: list[dict]) -> bool:
+def _is_over(config: Config, history: History) -> bool:
     """All epochs are done, the minutes are used up or patience has run out."""
     if not history:
         return False
@@ -360,8 +440,8 @@ def _is_over(config: Config, history: list[dict]) -> bool:
     )
 
 
-def _result(history: list[dict]) -> dict:
-    """What result.json says: how long it took, and the epoch whose weights were kept."""
+def _result(history: History) -> dict[str, Any]:
+    """The content of result.json: how long it took, and the epoch whose weights were kept."""
     best, last = best_epoch(history), history[-1]
     return {
         "epochs": last["epoch"],

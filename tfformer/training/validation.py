@@ -1,8 +1,8 @@
-"""How good a model is on the validation text, and which of its weights are kept. Knows no optimizer's settings."""
+"""Validation: the figures of a model, and the weights that are kept by them."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -10,90 +10,84 @@ import tensorflow as tf
 from tfformer.config import Config
 from tfformer.data.batches import Batches
 from tfformer.data.sources import Sides
-from tfformer.inference import evaluation
-from tfformer.inference.generator import Generator
-from tfformer.inference.translator import Translator
+from tfformer.inference.tasks import task_of
 from tfformer.model.losses import SmoothedCrossEntropy
-from tfformer.run_directory import Model, Run, Tokenizers
+from tfformer.run_directory import Run, Tokenizers
 
-SAMPLES = 4  # texts shown after each validation
+NOT_VALIDATED = (-math.inf, -math.inf)
 
 
-class Deciding(NamedTuple):
+class SelectionMetric(NamedTuple):
     """A figure that decides which weights are kept."""
 
     label: str
     sign: int  # 1 if more is better, -1 if less is
+    tie_breaker: str | None = None  # of equal figures, the one with more of this is better
 
 
-DECIDING = {"val_bleu": Deciding("BLEU", 1), "val_bits_per_byte": Deciding("bits per byte", -1)}
+SELECTION_METRICS = {
+    "val_bleu": SelectionMetric("BLEU", 1, tie_breaker="val_chrf"),
+    "val_bits_per_byte": SelectionMetric("bits per byte", -1),
+}
 
-Measured = tuple[
-    dict[str, float], list[str]
-]  # figures by their names in the history, and sample texts
 
-
-def is_validated(epoch: dict) -> bool:
+def is_validated(epoch: Mapping[str, Any]) -> bool:
     """Whether a validation stood at the end of this epoch of a history."""
-    return any(name in epoch for name in DECIDING)
+    return any(name in epoch for name in SELECTION_METRICS)
 
 
-def quality(epoch: dict) -> float:
-    """The figure that decides which weights are kept, so that more is better; -inf without a validation."""
-    return max(
-        (figure.sign * epoch[name] for name, figure in DECIDING.items() if name in epoch),
-        default=-math.inf,
-    )
+def quality(epoch: Mapping[str, Any]) -> tuple[float, float]:
+    """The figures that decide which weights are kept.
+
+    Args:
+        epoch: An epoch of a history.
+
+    Returns:
+        The selection metric, with a sign so that more is better, and its tie-breaker; -inf both without
+        a validation.
+
+    Example:
+        >>> quality({"val_bleu": 0.0, "val_chrf": 31.5}) > quality({"val_bleu": 0.0, "val_chrf": 9.0})
+        True
+        >>> quality({"loss": 1.0})
+        (-inf, -inf)
+    """
+    for name, metric in SELECTION_METRICS.items():
+        if name in epoch:
+            tie_breaker = epoch.get(metric.tie_breaker, 0.0) if metric.tie_breaker else 0.0
+            return metric.sign * epoch[name], tie_breaker
+    return NOT_VALIDATED
 
 
-def best_epoch(history: Sequence[dict]) -> dict:
-    """The epoch whose weights are kept."""
+def best_epoch(history: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The epoch whose weights are kept: the first of the best."""
     return max(history, key=quality)
 
 
-def validations_since_best(history: Sequence[dict]) -> int:
-    """How many validations have not been better than the best one before them."""
+def validations_since_best(history: Sequence[dict[str, Any]]) -> int:
+    """The number of validations that were not better than the best one before them.
+
+    Example:
+        >>> validations_since_best([{"val_bleu": 9.0}, {}, {"val_bleu": 7.0}, {"val_bleu": 8.0}])
+        2
+    """
     validated = list(filter(is_validated, history))
     return len(validated) - 1 - validated.index(best_epoch(validated)) if validated else 0
 
 
-class TranslationQuality:
-    """BLEU and chrF of the validation sources, really decoded (greedily)."""
-
-    def __init__(self, model: Model, tokenizers: Tokenizers, config: Config):
-        self.translator = Translator(model, tokenizers, config.decoding, config.data.max_length)
-
-    def measure(self, rows: Sequence[Sides]) -> Measured:
-        sources, references = (list(side) for side in zip(*rows, strict=True))
-        translations = self.translator.translate(sources, beam_size=1)
-        scores = evaluation.scores(translations, references)
-        shown = [
-            f"{source}\n\n> {translation}"
-            for source, translation in zip(sources, translations, strict=True)
-        ]
-        step = max(1, len(shown) // SAMPLES)
-        return {"val_bleu": scores["bleu"], "val_chrf": scores["chrf"]}, shown[::step][:SAMPLES]
-
-
-class LanguageModelQuality:
-    """Bits per byte of the validation text; the samples are drawn with always the same seed."""
-
-    def __init__(self, model: Model, tokenizers: Tokenizers, config: Config):
-        self.generator = Generator(model, tokenizers, config.data.max_length)
-
-    def measure(self, rows: Sequence[Sides]) -> Measured:
-        sentences = [sentence for (sentence,) in rows if sentence.strip()]
-        shown = [
-            continuation.text for continuation in self.generator.sample([""] * SAMPLES, seed=1)
-        ]
-        return {"val_bits_per_byte": self.generator.bits_per_byte(sentences)}, shown
-
-
-QUALITIES = {"encoder-decoder": TranslationQuality, "decoder": LanguageModelQuality}
-
-
 class Validation(keras.callbacks.Callback):
-    """Loss and quality on the validation text; keeps the weights with the best quality."""
+    """Loss and quality on the validation text; keeps the weights with the best quality.
+
+    It measures in the dtype of the training. `val_loss` is in nats per token.
+
+    Args:
+        run: Takes the weights and TensorBoard's samples.
+        config: The recipe.
+        tokenizers: The run's vocabularies.
+        valid: The validation text as batches, for the loss.
+        rows: The same text, for the quality.
+        report: Takes a line with the figures.
+    """
 
     def __init__(
         self,
@@ -113,18 +107,20 @@ class Validation(keras.callbacks.Callback):
         self.report = report
 
     def on_train_begin(self, logs: dict | None = None) -> None:
+        """Build a second model, as the first one's weights must stay those of the training."""
         settings = self.config.training
         self.averaged = type(self.model).from_config(self.model.get_config())
         self.averaged.compile(
             None, SmoothedCrossEntropy(settings.label_smoothing), jit_compile=settings.jit_compile
         )
-        self.quality = QUALITIES[self.config.model.architecture](
-            self.averaged, self.tokenizers, self.config
-        )
+        evaluator = task_of(self.config).evaluator
+        self.evaluator = evaluator(self.averaged, self.tokenizers, self.config)
         self.writer = tf.summary.create_file_writer(str(self.run.tensorboard / "samples"))
-        self.best = max(map(quality, self.run.history()), default=-math.inf)
+        self.best = max(map(quality, self.run.history()), default=NOT_VALIDATED)
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Add the figures to `logs`, every few epochs and at the end."""
+        logs = {} if logs is None else logs
         settings = self.config.training
         is_last = self.model.stop_training or epoch + 1 == settings.epochs
         if (epoch + 1) % settings.validate_every and not is_last:
@@ -136,7 +132,7 @@ class Validation(keras.callbacks.Callback):
             self.run.save_weights(self.averaged)
 
     def _average(self) -> None:
-        """The weights, or their moving average if the optimizer keeps one, into the model that is validated."""
+        """Put the weights, or their moving average if there is one, into the second model."""
         self.averaged.set_weights(self.model.get_weights())
         self.model.optimizer.finalize_variable_values(self.averaged.trainable_variables)
 
@@ -144,9 +140,9 @@ class Validation(keras.callbacks.Callback):
         loss = self.averaged.evaluate(
             self.valid.dataset(), steps=self.valid.steps_per_epoch, verbose=0
         )
-        measured, samples = self.quality.measure(self.rows)
+        measured = self.evaluator.measure(self.rows)
         with self.writer.as_default():
-            tf.summary.text("samples", samples, step=epoch)
-        figures = {"val_loss": loss} | measured
+            tf.summary.text("samples", measured.samples, step=epoch)
+        figures = {"val_loss": loss} | measured.figures
         self.report("".join(f" - {name}: {value:.4g}" for name, value in figures.items()))
         return figures

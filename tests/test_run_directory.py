@@ -1,0 +1,347 @@
+"""The run directory: a damaged one is refused, a full disk explained, and one training holds it at a time."""
+
+import dataclasses
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from tfformer.config import Config
+from tfformer.data import tokenizers
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.run_directory import (
+    MODEL_KINDS,
+    Run,
+    Tokenizers,
+    check_free,
+    new_model,
+    new_run,
+    resumed_run,
+)
+
+LINES = ["one two three", "four five six", "eins zwei drei", "vier fünf sechs", "ten", "zehn"] * 20
+RECIPE = {
+    "model": {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.1},
+    "tokenizer": {"vocab_size": 29},
+    "data": {"max_length": 20, "train": ["a", "b"], "valid": ["a", "b"]},
+}
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Tokenizer:
+    return Tokenizer(tokenizers.train(LINES, 29))
+
+
+@pytest.fixture(scope="module")
+def whole(vocabulary, tmp_path_factory) -> Path:
+    """A run with weights and nothing else; to be read, never changed."""
+    path = tmp_path_factory.mktemp("runs") / "whole"
+    run = Run.create(path, Config.from_dict(RECIPE), Tokenizers(vocabulary, vocabulary))
+    run.save_weights(new_model(run.config.model, run.tokenizers))
+    return path
+
+
+@pytest.fixture
+def copy(whole, tmp_path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+def edit(run: Path, section: str, **changes) -> None:
+    values = json.loads((run / "config.json").read_text())
+    values[section] |= changes
+    (run / "config.json").write_text(json.dumps(values))
+
+
+def without_digests(run: Path) -> None:
+    """Make it a run as 0.1 wrote it."""
+    values = json.loads((run / "config.json").read_text())
+    del values["digests"]["settings"]
+    (run / "config.json").write_text(json.dumps(values))
+    with h5py.File(run / "best.weights.h5", "r+") as file:
+        for name in list(file.attrs):
+            del file.attrs[name]
+
+
+# --- The recipe and the weights ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("architecture", MODEL_KINDS)
+@pytest.mark.parametrize("tie", ["none", "output", "all"])
+def test_the_formula_counts_the_parameters_that_keras_counts(vocabulary, architecture, tie):
+    other = Tokenizer(tokenizers.train(LINES, 28))
+    shared = tie == "all" or architecture == "decoder"
+    sides = Tokenizers(vocabulary, vocabulary if shared else other)
+    settings = Config.from_dict(RECIPE).model
+    for norm, output_bias, use_bias in (("pre", True, False), ("post", False, True)):
+        model = dataclasses.replace(
+            settings,
+            architecture=architecture,
+            num_decoder_layers=3 if architecture == "encoder-decoder" else None,
+            tie_embeddings=tie,
+            norm=norm,
+            output_bias=output_bias,
+            use_bias=use_bias,
+        )
+        expected = new_model(model, sides).count_params()
+        assert MODEL_KINDS[architecture].parameters(model, sides) == expected
+
+
+def test_saved_weights_come_back_bit_for_bit(copy):
+    run = Run.open(copy)
+    model = new_model(run.config.model, run.tokenizers)
+    run.save_weights(model)
+    for saved, loaded in zip(model.weights, Run.open(copy).load_model().weights, strict=True):
+        np.testing.assert_array_equal(saved.numpy(), loaded.numpy())
+
+
+def test_flipped_bits_of_the_weights_are_refused_or_do_no_harm(whole, copy):
+    """Bits of padding between the arrays do none."""
+    draw, run = random.Random(1), Run.open(copy)
+    content = (whole / "best.weights.h5").read_bytes()
+    refused = 0
+    for _ in range(40):
+        damaged = bytearray(content)
+        damaged[draw.randrange(len(damaged))] ^= 1 << draw.randrange(8)
+        run.weights.write_bytes(damaged)
+        try:
+            run.check_weights()
+        except ValueError:
+            refused += 1
+        else:
+            assert arrays(run.weights) == arrays(whole / "best.weights.h5")
+    assert refused > 3
+
+
+def arrays(path: Path) -> dict[str, bytes]:
+    found = {}
+    with h5py.File(path) as file:
+        file.visititems(
+            lambda name, item: (
+                found.update({name: item[()].tobytes()}) if hasattr(item, "dtype") else None
+            )
+        )
+    return found
+
+
+def test_one_flipped_bit_in_an_array_is_refused(copy):
+    with h5py.File(copy / "best.weights.h5") as file:
+        offset = file["layers/token_embedding/vars/0"].id.get_offset()
+    content = bytearray((copy / "best.weights.h5").read_bytes())
+    content[offset] ^= 1
+    (copy / "best.weights.h5").write_bytes(content)
+    with pytest.raises(ValueError, match=r"its arrays have another digest\); train again"):
+        Run.open(copy).load_model()
+
+
+CHANGES = [
+    ("model", {"num_layers": 1}),
+    ("model", {"num_heads": 4}),
+    ("model", {"norm": "pre"}),
+    ("model", {"activation": "gelu"}),
+    ("model", {"position_layout": "halves"}),
+    ("model", {"epsilon": 1e-3}),
+    ("model", {"use_bias": False}),
+    ("decoding", {"length_penalty": 0.0}),
+    ("data", {"max_length": 8}),
+]
+
+
+@pytest.mark.parametrize(("section", "changes"), CHANGES)
+def test_a_changed_setting_is_refused(copy, section, changes):
+    edit(copy, section, **changes)
+    with pytest.raises(ValueError, match=r"config.json was changed since it was written"):
+        Run.open(copy)
+
+
+@pytest.mark.parametrize(("section", "changes"), CHANGES[:7])
+def test_the_weights_know_their_models_settings(copy, section, changes):
+    """Even where config.json has lost its own digest."""
+    edit(copy, section, **changes)
+    values = json.loads((copy / "config.json").read_text())
+    del values["digests"]["settings"]
+    (copy / "config.json").write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=r"is damaged or not of this model"):
+        Run.open(copy).load_model()
+
+
+def test_the_place_of_the_text_may_be_edited(copy):
+    edit(copy, "data", folder="/elsewhere", train=["c", "d"])
+    assert Run.open(copy).config.data.folder == "/elsewhere"
+    Run.open(copy).check_weights()
+
+
+def test_weights_without_their_digests_are_refused(copy):
+    with h5py.File(copy / "best.weights.h5", "r+") as file:
+        del file.attrs["tfformer_arrays"]
+    with pytest.raises(ValueError, match="it has lost its digests"):
+        Run.open(copy).load_model()
+
+
+def test_a_run_of_0_1_loads_with_a_line_that_says_so(copy):
+    without_digests(copy)
+    with pytest.warns(UserWarning, match="is a run of 0.1, whose weights have no digests"):
+        Run.open(copy).load_model()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"num_layers": 1000}, {"d_ff": 10**6}, {"d_model": 10**6}, {"num_layers": 1}]
+)
+def test_weights_that_do_not_fit_are_refused_before_a_model_is_built(copy, changes):
+    without_digests(copy)
+    edit(copy, "model", **changes)
+    start = time.process_time()
+    with pytest.raises(ValueError, match=r"numbers, where the model has"):
+        Run.open(copy).load_model()
+    assert time.process_time() - start < 2
+
+
+def test_arrays_of_the_models_sizes_but_not_its_shapes_are_refused(copy):
+    without_digests(copy)
+    with h5py.File(copy / "best.weights.h5", "r+") as file:
+        name = "layers/token_embedding/vars/0"
+        table = file[name][()]
+        del file[name]
+        file[name] = table[:-1]
+        file["surplus"] = table[-1:]
+    with pytest.raises(ValueError, match=r"is damaged or not of this model"):
+        Run.open(copy).load_model()
+
+
+def test_a_resumed_run_of_another_version_keeps_its_weights(copy):
+    """Another version may write more settings of the model, and so another digest."""
+    before = Run.open(copy)
+    after = dataclasses.replace(before, model_digest="another")
+    with pytest.raises(ValueError, match="it was trained with other settings of the model"):
+        after.check_weights()
+    after.keep_weights(before)
+    after.check_weights()
+    before.check_weights()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mutated_config_is_refused_or_means_the_same(whole, copy, seed):
+    draw, content = random.Random(seed), (whole / "config.json").read_bytes()
+    expected, refused = Run.open(whole).config, 0
+    for _ in range(100):
+        damaged = bytearray(content)
+        start = draw.randrange(len(damaged))
+        pieces = [b"", b"9" * 400, b"[" * 2000, b"\xff", b'"', b"null", b"1e999", b"-"]
+        damaged[start : start + draw.choice((0, 1, 1, 1, 20))] = draw.choice(pieces)
+        (copy / "config.json").write_bytes(damaged)
+        try:
+            run = Run.open(copy)
+            run.check_weights()
+        except (ValueError, OSError):
+            refused += 1
+        else:
+            same = dataclasses.replace(expected, data=run.config.data)
+            assert run.config == same
+            assert run.config.data.max_length == expected.data.max_length
+    assert refused > 80
+
+
+# --- Disk and processes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1_000, 30_000])
+def test_a_full_disk_is_one_line_and_the_old_weights_stay(copy, limit):
+    run = Run.open(copy)
+    model, before = new_model(run.config.model, run.tokenizers), run.weights.read_bytes()
+    with limited_files(limit), pytest.raises(OSError, match=r"best.weights.h5 cannot be written"):
+        run.save_weights(model)
+    assert run.weights.read_bytes() == before
+    assert {path.name for path in copy.iterdir()} == {
+        *("config.json", "tokenizer.model", "best.weights.h5")
+    }
+
+
+class limited_files:  # noqa: N801, a context
+    """No file of this process grows above `size` bytes, as on a full disk."""
+
+    def __init__(self, size: int):
+        self.size = size
+
+    def __enter__(self) -> None:
+        self.before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, self.before[1]))
+
+    def __exit__(self, *_: object) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
+        signal.signal(signal.SIGXFSZ, self.handler)
+
+
+def test_a_second_training_of_a_run_is_refused(copy):
+    with (
+        resumed_run(copy),
+        pytest.raises(BlockingIOError, match="is being written by another training; wait"),
+    ):
+        resumed_run(copy).__enter__()
+    with resumed_run(copy):
+        pass
+
+
+def test_a_second_training_of_a_new_folder_is_refused(tmp_path):
+    first, second = new_run(tmp_path / "run"), new_run(tmp_path / "run")
+    message = "is being written by another training; wait"
+    with first, pytest.raises(BlockingIOError, match=message):
+        second.__enter__()
+
+
+def test_a_training_that_fails_before_it_has_begun_leaves_nothing(tmp_path, vocabulary):
+    path = tmp_path / "new" / "run"
+    with suppress(InterruptedError), new_run(path):
+        vocabulary.save(path / "tokenizer.model")
+        raise InterruptedError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_a_killed_training_has_begun_is_taken_again(tmp_path):
+    path = tmp_path / "run"
+    path.mkdir()
+    (path / ".lock").touch()
+    (path / "tokenizer.model").touch()
+    (path / f".tfformer-00000000-1-{'0' * 16}-resume.npz").touch()
+    check_free(path)
+
+
+@pytest.mark.parametrize("names", [["tokenizer.model"], [".lock", "notes.txt"], ["notes.txt"]])
+def test_a_folder_with_files_of_others_is_never_taken(tmp_path, names):
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(FileExistsError, match="exists and is not an empty folder"):
+        check_free(tmp_path)
+
+
+def test_tensorboards_folder_is_no_link(copy, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (copy / "tensorboard").symlink_to(tmp_path / "outside")
+    with pytest.raises(ValueError, match=r"tensorboard is a link, which is not followed; remove"):
+        resumed_run(copy).__enter__()
+    (copy / "tensorboard").unlink()
+    (copy / "tensorboard").mkdir()
+    (copy / "tensorboard" / "train").symlink_to(tmp_path / "outside")
+    with pytest.raises(ValueError, match=r"train is a link, which is not followed; remove"):
+        resumed_run(copy).__enter__()
+    assert os.listdir(tmp_path / "outside") == []
+
+
+def test_no_state_to_resume_from_is_an_empty_history(copy):
+    (copy / "best.weights.h5").unlink()
+    run = Run.open(copy)
+    assert run.load_resume_state(new_model(run.config.model, run.tokenizers)) == []
+
+
+def test_a_lost_state_is_not_an_empty_history(copy):
+    run = Run.open(copy)
+    with pytest.raises(ValueError, match=r"resume.npz is missing, though epochs have ended"):
+        run.load_resume_state(new_model(run.config.model, run.tokenizers))
