@@ -189,6 +189,7 @@ def pairs(split: str) -> list[Pair]:
 
 @cache
 def shuffled(split: str) -> tuple[Pair, ...]:
+    """The pairs of a split, drawn once in a process."""
     drawn = [pair for rule in RULES for pair in draw(rule, split)]
     if split == "train":
         drawn += [*fixed()] * REPETITIONS

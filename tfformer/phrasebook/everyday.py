@@ -8,6 +8,20 @@ from __future__ import annotations
 from itertools import product
 
 from tfformer.phrasebook.grammar import serving
+from tfformer.phrasebook.inflection import (
+    MY,
+    OWNERS,
+    THE,
+    THIS,
+    YOUR,
+    A,
+    NounPhrase,
+    PrepositionalPhrase,
+    Pronoun,
+    glossed,
+    phrase,
+    the,
+)
 from tfformer.phrasebook.lexicon import (
     ARRIVE,
     ASKED_ABOUT,
@@ -36,11 +50,9 @@ from tfformer.phrasebook.lexicon import (
     LIVE,
     LUGGAGE,
     MUST,
-    MY,
     NATIVES,
     NEARBY,
     NEGATED,
-    OWNERS,
     PAST,
     PEOPLE_REQUESTS,
     PERSON_ACTIONS,
@@ -54,8 +66,6 @@ from tfformer.phrasebook.lexicon import (
     SPEAK,
     STATES,
     SUBJECTS,
-    THE,
-    THIS,
     TICKET,
     TONGUES,
     TOWNS,
@@ -64,14 +74,6 @@ from tfformer.phrasebook.lexicon import (
     WORK,
     WOULD_LIKE_TO,
     YOU,
-    YOUR,
-    A,
-    NounPhrase,
-    PrepositionalPhrase,
-    Pronoun,
-    glossed,
-    phrase,
-    the,
     transitive,
 )
 from tfformer.phrasebook.rules import Sentence, clause, rule
@@ -79,10 +81,10 @@ from tfformer.phrasebook.rules import Sentence, clause, rule
 # --- Now and tomorrow -----------------------------------------------------------------------------
 
 
-# "They are waiting for the bus.", "Sie warten auf den Bus."
 @rule("present", 18, transitive(SUBJECTS, IN_PROGRESS, adjectives=False), product((THE, A)))
 @rule("present", 8, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
-def is_doing(subject, action, thing, determiner):
+def is_doing(subject, action, thing, determiner) -> Sentence:
+    """They are waiting for the bus. / Sie warten auf den Bus."""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} {verb:progressive} {thing}.",
@@ -90,10 +92,10 @@ def is_doing(subject, action, thing, determiner):
     )
 
 
-# "Are you looking for the key?", "Suchen Sie den Schlüssel?"
 @rule("question", 8, transitive(ASKED_ABOUT, IN_PROGRESS, adjectives=False), product((THE, YOUR)))
 @rule("question", 5, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
-def is_it_being_done(subject, action, thing, determiner):
+def is_it_being_done(subject, action, thing, determiner) -> Sentence:
+    """Are you looking for the key? / Suchen Sie den Schlüssel?"""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{verb:am} {subject} {verb:ing} {thing}?",
@@ -101,10 +103,10 @@ def is_it_being_done(subject, action, thing, determiner):
     )
 
 
-# "She will visit my aunt tomorrow.", "Morgen wird sie meine Tante besuchen."
 @rule("future", 10, transitive(SUBJECTS, DELIBERATE, adjectives=False), product(SOON, (THE,)))
 @rule("future", 6, transitive(SUBJECTS, PERSON_ACTIONS), product(SOON, (None,)))
-def will_do(subject, action, thing, soon, determiner):
+def will_do(subject, action, thing, soon, determiner) -> Sentence:
+    """She will visit my aunt tomorrow. / Morgen wird sie meine Tante besuchen."""
     english, german = soon
     will, (verb, thing) = WILL.of(subject), clause(subject, action, thing, determiner)
     return Sentence(
@@ -117,10 +119,10 @@ def will_do(subject, action, thing, soon, determiner):
 # --- Requests -------------------------------------------------------------------------------------
 
 
-# "Please close the window.", "Bitte machen Sie das Fenster zu."
 @rule("request", 8, transitive((YOU,), REQUESTS), product((THE, MY, THIS)))
 @rule("request", 2, transitive((YOU,), PEOPLE_REQUESTS), ((None,),))
-def please(you, action, thing, determiner):
+def please(you, action, thing, determiner) -> Sentence:
+    """Please close the window. / Bitte machen Sie das Fenster zu."""
     verb, thing = clause(you, action, thing, determiner)
     return Sentence(
         f"please {verb:base} {thing}.",
@@ -128,10 +130,10 @@ def please(you, action, thing, determiner):
     )
 
 
-# "Could you call my aunt, please?", "Könnten Sie bitte meine Tante anrufen?"
 @rule("request", 8, transitive((YOU,), REQUESTS), product((THE, MY, THIS)))
 @rule("request", 2, transitive((YOU,), PEOPLE_REQUESTS), ((None,),))
-def could_you(you, action, thing, determiner):
+def could_you(you, action, thing, determiner) -> Sentence:
+    """Could you call my aunt, please? / Könnten Sie bitte meine Tante anrufen?"""
     verb, thing = clause(you, action, thing, determiner)
     is_light = isinstance(thing.phrase, Pronoun) and not action.german_preposition
     order = (
@@ -143,7 +145,6 @@ def could_you(you, action, thing, determiner):
     )
 
 
-# "Please give me the new book.", "Bitte geben Sie mir das neue Buch."
 @rule(
     "request",
     6,
@@ -155,7 +156,8 @@ def could_you(you, action, thing, determiner):
     ),
     product((THE, MY)),
 )
-def please_give(action, receiver, thing, determiner):
+def please_give(action, receiver, thing, determiner) -> Sentence:
+    """Please give me the new book. / Bitte geben Sie mir das neue Buch."""
     verb, thing = action.verb.of(YOU), thing.determined(determiner)
     return Sentence(
         f"please {verb:base} {receiver:object} {thing}.",
@@ -163,18 +165,18 @@ def please_give(action, receiver, thing, determiner):
     )
 
 
-# "Two cups of tea, please.", "Zwei Tassen Tee, bitte."
 @rule("restaurant", 3, ((*portion, number) for number, portion in product((A, *FEW), SERVINGS)))
-def please_order(vessel, content, number):
+def please_order(vessel, content, number) -> Sentence:
+    """Two cups of tea, please. / Zwei Tassen Tee, bitte."""
     english, german = serving(vessel, content, number)
     return Sentence(f"{english}, please.", f"{german}, bitte/please.")
 
 
-# "A ticket to Vienna, please.", "Eine Fahrkarte nach Wien, bitte."
 @rule(
     "travel", 5, product((A, *FEW), TOWNS), (("", ""), ("I would like", "ich/I möchte/would_like"))
 )
-def ticket(number, town, english_wish, german_wish):
+def ticket(number, town, english_wish, german_wish) -> Sentence:
+    """A ticket to Vienna, please. / Eine Fahrkarte nach Wien, bitte."""
     english_town, german_town = town
     tickets = NounPhrase(TICKET, determiner=number, plural=number is not A)
     wish = english_wish.replace("would like", "would/would_like like/would_like")
@@ -192,9 +194,9 @@ def habits(subjects: tuple) -> tuple:
     return tuple((subject, *habit) for subject, habit in product(subjects, HABITS))
 
 
-# "Her sister works at home.", "Ihre Schwester arbeitet zu Hause."
 @rule("habit", 18, habits(SUBJECTS), product((PRESENT, PAST)))
-def habit(subject, verb, adverb, tense):
+def habit(subject, verb, adverb, tense) -> Sentence:
+    """Her sister works at home. / Ihre Schwester arbeitet zu Hause."""
     english, german = tense
     english_adverb, german_adverb, _ = adverb
     verb = verb.of(subject)
@@ -204,9 +206,9 @@ def habit(subject, verb, adverb, tense):
     )
 
 
-# "He doesn't sleep well.", "Er schläft nicht gut."
 @rule("habit", 9, habits(SUBJECTS), product(NEGATED))
-def no_habit(subject, verb, adverb, tense):
+def no_habit(subject, verb, adverb, tense) -> Sentence:
+    """He doesn't sleep well. / Er schläft nicht gut."""
     english, german = tense
     english_adverb, german_adverb, follows_not = adverb
     verb, how = verb.of(subject), glossed(german_adverb, "adverb")
@@ -217,9 +219,9 @@ def no_habit(subject, verb, adverb, tense):
     )
 
 
-# "We want to stay here.", "Wir wollen hier bleiben."
 @rule("habit", 8, habits(SUBJECTS), product((CAN, MUST, WANT_TO, WOULD_LIKE_TO)))
-def wants_to(subject, verb, adverb, modal_verb):
+def wants_to(subject, verb, adverb, modal_verb) -> Sentence:
+    """We want to stay here. / Wir wollen hier bleiben."""
     english_adverb, german_adverb, _ = adverb
     modal, verb = modal_verb.of(subject), verb.of(subject)
     return Sentence(
@@ -228,9 +230,9 @@ def wants_to(subject, verb, adverb, modal_verb):
     )
 
 
-# "Do you work here?", "Arbeiten Sie hier?"
 @rule("question", 7, habits(ASKED_ABOUT))
-def is_it_a_habit(subject, verb, adverb):
+def is_it_a_habit(subject, verb, adverb) -> Sentence:
+    """Do you work here? / Arbeiten Sie hier?"""
     english_adverb, german_adverb, _ = adverb
     verb = verb.of(subject)
     return Sentence(
@@ -239,9 +241,9 @@ def is_it_a_habit(subject, verb, adverb):
     )
 
 
-# "Where does your brother work?", "Wo arbeitet Ihr Bruder?"
 @rule("question", 12, product(ASKED_ABOUT, ASKED_WITH_WHY), product(QUESTION_WORDS))
-def where_when_and_why(subject, verb, question_word):
+def where_when_and_why(subject, verb, question_word) -> Sentence:
+    """Where does your brother work? / Wo arbeitet Ihr Bruder?"""
     english, german = question_word
     verb = verb.of(subject)
     return Sentence(
@@ -250,9 +252,9 @@ def where_when_and_why(subject, verb, question_word):
     )
 
 
-# "I am very tired.", "Ich bin sehr müde."
 @rule("state", 14, product(SUBJECTS, STATES), product((PRESENT, PAST), DEGREES))
-def state(subject, quality, tense, degree):
+def state(subject, quality, tense, degree) -> Sentence:
+    """I am very tired. / Ich bin sehr müde."""
     (english, german), (too, zu) = tense, degree
     be = BE.of(subject)
     return Sentence(
@@ -261,9 +263,9 @@ def state(subject, quality, tense, degree):
     )
 
 
-# "Are you hungry?", "Sind Sie hungrig?"
 @rule("question", 5, product(ASKED_ABOUT, STATES))
-def is_he(subject, quality):
+def is_he(subject, quality) -> Sentence:
+    """Are you hungry? / Sind Sie hungrig?"""
     be = BE.of(subject)
     return Sentence(
         f"{be:present} {subject} {quality}?",
@@ -274,9 +276,9 @@ def is_he(subject, quality):
 # --- Languages and homes --------------------------------------------------------------------------
 
 
-# "He speaks a little French.", "Er spricht ein wenig Französisch."
 @rule("language", 8, product(SUBJECTS, TONGUES), (("", ""), ("a little", "ein wenig")))
-def speaks(subject, tongue, english_degree, german_degree):
+def speaks(subject, tongue, english_degree, german_degree) -> Sentence:
+    """He speaks a little French. / Er spricht ein wenig Französisch."""
     english, german = tongue
     verb = SPEAK.of(subject)
     return Sentence(
@@ -286,9 +288,9 @@ def speaks(subject, tongue, english_degree, german_degree):
     )
 
 
-# "I don't speak Polish.", "Ich spreche kein Polnisch."
 @rule("language", 4, product(SUBJECTS, TONGUES))
-def does_not_speak(subject, tongue):
+def does_not_speak(subject, tongue) -> Sentence:
+    """I don't speak Polish. / Ich spreche kein Polnisch."""
     english, german = tongue
     verb = SPEAK.of(subject)
     return Sentence(
@@ -297,9 +299,9 @@ def does_not_speak(subject, tongue):
     )
 
 
-# "Do you speak English?", "Sprechen Sie Englisch?"
 @rule("question", 3, product(ASKED_ABOUT, TONGUES))
-def does_he_speak(subject, tongue):
+def does_he_speak(subject, tongue) -> Sentence:
+    """Do you speak English? / Sprechen Sie Englisch?"""
     english, german = tongue
     verb = SPEAK.of(subject)
     return Sentence(
@@ -308,9 +310,9 @@ def does_he_speak(subject, tongue):
     )
 
 
-# "We are from Spain.", "Wir kommen aus Spanien."
 @rule("home", 8, product(NATIVES, HOMES), product((BE, COME)))
-def is_from(subject, home, english_verb):
+def is_from(subject, home, english_verb) -> Sentence:
+    """We are from Spain. / Wir kommen aus Spanien."""
     english, german = home
     verb, come = english_verb.of(subject), COME.of(subject)
     return Sentence(
@@ -319,9 +321,9 @@ def is_from(subject, home, english_verb):
     )
 
 
-# "I live in Munich.", "Ich wohne in München."
 @rule("home", 8, product(NATIVES, (LIVE, WORK), HOMES))
-def lives_there(subject, verb, home):
+def lives_there(subject, verb, home) -> Sentence:
+    """I live in Munich. / Ich wohne in München."""
     english, german = home
     verb = verb.of(subject)
     return Sentence(
@@ -333,9 +335,9 @@ def lives_there(subject, verb, home):
 # --- Introductions --------------------------------------------------------------------------------
 
 
-# "My name is Anna.", "Ich heiße Anna."
 @rule("introduction", 4, INTRODUCED, (("name",), ("be",)))
-def is_called(person, name, by):
+def is_called(person, name, by) -> Sentence:
+    """My name is Anna. / Ich heiße Anna."""
     pronoun, owner = person
     called, be = BE_CALLED.of(pronoun), BE.of(pronoun)
     if by == "name":
@@ -345,30 +347,30 @@ def is_called(person, name, by):
     return Sentence(f"{english} {name}.", f"{pronoun:Nominativ} {german} {name}.")
 
 
-# "Good morning, Mrs. Weber.", "Guten Morgen, Frau Weber."
 @rule("introduction", 8, product(GREETINGS, CALLED))
-def greeting(greeting, called):
+def greeting(greeting, called) -> Sentence:
+    """Good morning, Mrs. Weber. / Guten Morgen, Frau Weber."""
     (english, german), (name, german_name) = greeting, called
     return Sentence(f"{english}, {name}.", f"{german}, {german_name}.")
 
 
-# "This is my brother.", "Das ist mein Bruder."
 @rule("introduction", 2, product(OWNERS, RELATIVES))
-def this_is(owner, noun):
+def this_is(owner, noun) -> Sentence:
+    """This is my brother. / Das ist mein Bruder."""
     relative = phrase(owner, noun)
     return Sentence(f"this is {relative}.", f"das/this ist/is {relative:Nominativ}.")
 
 
-# "How is your mother?", "Wie geht es Ihrer Mutter?"
 @rule("introduction", 2, product(OWNERS[1:], RELATIVES))
-def how_is(owner, noun):
+def how_is(owner, noun) -> Sentence:
+    """How is your mother? / Wie geht es Ihrer Mutter?"""
     relative = phrase(owner, noun)
     return Sentence(f"how is {relative}?", f"wie/how geht/is es/is {relative:Dativ}?")
 
 
-# "How old is his daughter?", "Wie alt ist seine Tochter?"
 @rule("introduction", 2, product(OWNERS[1:], RELATIVES))
-def how_old(owner, noun):
+def how_old(owner, noun) -> Sentence:
+    """How old is his daughter? / Wie alt ist seine Tochter?"""
     relative = phrase(owner, noun)
     return Sentence(f"how old is {relative}?", f"wie/how alt/old ist/is {relative:Nominativ}?")
 
@@ -376,10 +378,10 @@ def how_old(owner, noun):
 # --- Finding the way and the time -----------------------------------------------------------------
 
 
-# "Where is the nearest pharmacy?", "Wo ist die nächste Apotheke?"
 @rule("direction", 1, ((the(place, which),) for place, which in product(DESTINATIONS, NEARBY)))
 @rule("direction", 6, ((thing,) for thing in CLOTHES + LUGGAGE), product((THE, MY, YOUR)))
-def where_is(thing, determiner=None):
+def where_is(thing, determiner=None) -> Sentence:
+    """Where is the nearest pharmacy? / Wo ist die nächste Apotheke?"""
     thing = thing.determined(determiner)
     be = BE.of(thing)
     return Sentence(
@@ -388,13 +390,13 @@ def where_is(thing, determiner=None):
     )
 
 
-# "How far is it from the hotel to the beach?", "Wie weit ist es vom Hotel zum Strand?"
 @rule(
     "direction",
     4,
     ((start, goal) for start, goal in product(DESTINATIONS, DESTINATIONS) if start is not goal),
 )
-def how_far(start, goal):
+def how_far(start, goal) -> Sentence:
+    """How far is it from the hotel to the beach? / Wie weit ist es vom Hotel zum Strand?"""
     start = PrepositionalPhrase("from", "von", "Dativ", the(start))
     goal = PrepositionalPhrase("to", "zu", "Dativ", the(goal))
     return Sentence(
@@ -403,9 +405,9 @@ def how_far(start, goal):
     )
 
 
-# "When does the train to Munich arrive?", "Wann kommt der Zug nach München an?"
 @rule("travel", 10, product(LINES, (ARRIVE, LEAVE), TOWNS), product(ASKING_THE_TIME))
-def when_does(line, verb, town, asking):
+def when_does(line, verb, town, asking) -> Sentence:
+    """When does the train to Munich arrive? / Wann kommt der Zug nach München an?"""
     (english, german), (english_town, german_town) = asking, town
     line, verb = line.determined(THE), verb.of(line)
     return Sentence(
@@ -415,9 +417,9 @@ def when_does(line, verb, town, asking):
     )
 
 
-# "When does the museum open?", "Wann macht das Museum auf?"
 @rule("travel", 4, EVENTS, product(ASKING_THE_TIME))
-def when_is_it(subject, verb, asking):
+def when_is_it(subject, verb, asking) -> Sentence:
+    """When does the museum open? / Wann macht das Museum auf?"""
     english, german = asking
     verb = verb.of(subject)
     return Sentence(
@@ -426,9 +428,9 @@ def when_is_it(subject, verb, asking):
     )
 
 
-# "The train to Munich leaves at half past two.", "Der Zug nach München fährt um halb drei ab."
 @rule("travel", 10, product(LINES, (ARRIVE, LEAVE), TOWNS, CLOCK_TIMES))
-def timetable(line, verb, town, time):
+def timetable(line, verb, town, time) -> Sentence:
+    """The train to Munich leaves at half past two. / Der Zug nach München fährt um halb drei ab."""
     (english_town, german_town), (_, english, german) = town, time
     line, verb = line.determined(THE), verb.of(line)
     return Sentence(
@@ -438,8 +440,8 @@ def timetable(line, verb, town, time):
     )
 
 
-# "It is half past two.", "Es ist halb drei."
 @rule("time", 2, ((time,) for time in CLOCK_TIMES), (("is", "ist"), ("was", "war")))
-def clock(time, english_be, german_be):
+def clock(time, english_be, german_be) -> Sentence:
+    """It is half past two. / Es ist halb drei."""
     _, english, german = time
     return Sentence(f"it {english_be}/be {english}.", f"es/it {german_be}/be {german}.")

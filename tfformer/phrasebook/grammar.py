@@ -10,6 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from tfformer.phrasebook.inflection import (
+    HER,
+    HIS,
+    MY,
+    NO_ARTICLE,
+    OUR,
+    OWNERS,
+    PRONOUN_OF_GENDER,
+    THE,
+    THIS,
+    WHICH,
+    YOUR,
+    A,
+    Action,
+    Adjective,
+    Determiner,
+    Noun,
+    NounPhrase,
+    PrepositionalPhrase,
+    glossed,
+    phrase,
+    the,
+)
 from tfformer.phrasebook.lexicon import (
     ACCOMPLISHMENTS,
     ADULTS,
@@ -65,8 +88,6 @@ from tfformer.phrasebook.lexicon import (
     HE,
     HEAVY,
     HELPING,
-    HER,
-    HIS,
     HOT,
     HOUSEHOLD,
     HURT,
@@ -83,18 +104,14 @@ from tfformer.phrasebook.lexicon import (
     ME,
     MODALS,
     MOVE,
-    MY,
     NEEDING,
     NEGATED,
     NEW,
     NIGHT,
-    NO_ARTICLE,
     NOT_DONE,
     OLD,
     ORDERING,
     OTHERS,
-    OUR,
-    OWNERS,
     PAST,
     PEERS,
     PERSON,
@@ -102,7 +119,6 @@ from tfformer.phrasebook.lexicon import (
     PLANS,
     PRESENT,
     PRICES,
-    PRONOUN_OF_GENDER,
     PUT,
     QUIET,
     RAIN,
@@ -128,10 +144,8 @@ from tfformer.phrasebook.lexicon import (
     SUBJECTS,
     SWITCHING,
     TELEVISION,
-    THE,
     THEY,
     THING_ACTIONS,
-    THIS,
     TO_DO,
     TOO_AND_VERY,
     UNABLE,
@@ -140,25 +154,13 @@ from tfformer.phrasebook.lexicon import (
     WEARING,
     WEATHER_DAYS,
     WHEN,
-    WHICH,
     WINDY,
     WORK,
     WOULD_LIKE,
     YOU,
-    YOUR,
-    A,
-    Action,
-    Adjective,
-    Determiner,
-    Noun,
-    NounPhrase,
-    PrepositionalPhrase,
-    glossed,
-    phrase,
     properties,
     same_person,
     scenes,
-    the,
     transitive,
 )
 from tfformer.phrasebook.rules import Sentence, clause, rule
@@ -174,7 +176,8 @@ from tfformer.phrasebook.rules import Sentence, clause, rule
 @rule(
     "statement", 9, transitive(SUBJECTS, (EATING,), at_most=100), product((PRESENT,), (NO_ARTICLE,))
 )
-def statement(subject, action, thing, tense, determiner):
+def statement(subject, action, thing, tense, determiner) -> Sentence:
+    """Their daughter likes big potatoes. / Ihre Tochter mag große Kartoffeln."""
     english, german = tense
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
@@ -190,7 +193,8 @@ def statement(subject, action, thing, tense, determiner):
     product(WHEN, (THE, A)),
 )
 @rule("verb-second", 15, transitive(SUBJECTS, PERSON_ACTIONS), product(WHEN, (None,)))
-def verb_second(subject, action, thing, when, determiner):
+def verb_second(subject, action, thing, when, determiner) -> Sentence:
+    """On Sunday the young man thanked him. / Am Sonntag dankte der junge Mann ihm."""
     english_when, german_when, (english, german) = when
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
@@ -212,7 +216,8 @@ def verb_second(subject, action, thing, when, determiner):
 @rule(
     "negation", 5, transitive(SUBJECTS, (EATING,), at_most=100), product(NEGATED[:1], (NO_ARTICLE,))
 )
-def negation(subject, action, thing, tense, determiner):
+def negation(subject, action, thing, tense, determiner) -> Sentence:
+    """My brother doesn't like fresh bread. / Mein Bruder mag kein frisches Brot."""
     english, german = tense
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
@@ -232,7 +237,8 @@ def negation(subject, action, thing, tense, determiner):
 @rule("question", 5, transitive(ASKED_ABOUT, SEEING_PEOPLE), ((None,),))
 @rule("question", 6, transitive(ASKED_ABOUT, (HAVING,), at_most=100), ((A,),))
 @rule("question", 4, transitive(ASKED_ABOUT, (EATING,), at_most=100), ((NO_ARTICLE,),))
-def question(subject, action, thing, determiner):
+def question(subject, action, thing, determiner) -> Sentence:
+    """Does the young woman like good tea? / Mag die junge Frau guten Tee?"""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{verb:do} {subject} {verb:base} {thing}?",
@@ -247,7 +253,8 @@ def question(subject, action, thing, determiner):
     product((THE, A, YOUR)),
 )
 @rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
-def perfect_question(subject, action, thing, determiner):
+def perfect_question(subject, action, thing, determiner) -> Sentence:
+    """Have your children thanked the girl? / Haben Ihre Kinder dem Mädchen gedankt?"""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{verb:have} {subject} {verb:participle} {thing}?",
@@ -262,7 +269,8 @@ def perfect_question(subject, action, thing, determiner):
     product((THE, THIS)),
 )
 @rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
-def why(subject, action, thing, determiner):
+def why(subject, action, thing, determiner) -> Sentence:
+    """Why does the girl pick up my friend? / Warum holt das Mädchen meinen Freund ab?"""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"why {verb:do} {subject} {verb:base} {thing}?",
@@ -276,7 +284,8 @@ def why(subject, action, thing, determiner):
     transitive((*ASKED_ABOUT, ME, WE), (BUYING, FINDING, REPAIRING, SELLING)),
     product((THE, A)),
 )
-def where_can(subject, action, thing, determiner):
+def where_can(subject, action, thing, determiner) -> Sentence:
+    """Where can they repair the new radio? / Wo können sie das neue Radio reparieren?"""
     can, (verb, thing) = CAN.of(subject), clause(subject, action, thing, determiner)
     return Sentence(
         f"where {can:present} {subject} {verb:base} {thing}?",
@@ -285,7 +294,8 @@ def where_can(subject, action, thing, determiner):
 
 
 @rule("question", 8, transitive((HE,), ACCOMPLISHMENTS), product((THE, MY)))
-def who(someone, action, thing, determiner):
+def who(someone, action, thing, determiner) -> Sentence:
+    """Who has looked for the cheap ticket? / Wer hat die billige Fahrkarte gesucht?"""
     verb, thing = clause(someone, action, thing, determiner)
     return Sentence(
         f"who {verb:have} {verb:participle} {thing}?",
@@ -298,7 +308,8 @@ def who(someone, action, thing, determiner):
     8,
     transitive(ASKED_ABOUT, (BUYING, WEARING, NEEDING, *SWITCHING), adjectives=False, at_most=8),
 )
-def which(subject, action, thing):
+def which(subject, action, thing) -> Sentence:
+    """Which mirror does your brother need? / Welchen Spiegel braucht Ihr Bruder?"""
     verb, thing = action.verb.of(subject), thing.determined(WHICH)
     return Sentence(
         f"{thing} {verb:do} {subject} {verb:base}?",
@@ -313,7 +324,8 @@ def which(subject, action, thing):
     product(MODALS, (THE, A)),
 )
 @rule("modal", 12, transitive(SUBJECTS, PERSON_ACTIONS), product(MODALS, (None,)))
-def modal(subject, action, thing, modal_verb, determiner):
+def modal(subject, action, thing, modal_verb, determiner) -> Sentence:
+    """My mother must pick up a sick child. / Meine Mutter muss ein krankes Kind abholen."""
     modal, (verb, thing) = modal_verb.of(subject), clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} {modal:present} {verb:base} {thing}.",
@@ -325,7 +337,8 @@ def modal(subject, action, thing, modal_verb, determiner):
     "modal", 12, transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8), product((THE, MY))
 )
 @rule("modal", 8, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
-def cannot(subject, action, thing, determiner):
+def cannot(subject, action, thing, determiner) -> Sentence:
+    """The girl can't meet the young woman. / Das Mädchen kann die junge Frau nicht treffen."""
     can, (verb, thing) = CAN.of(subject), clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} can't/can+not {verb:base} {thing}.",
@@ -335,7 +348,8 @@ def cannot(subject, action, thing, determiner):
 
 @rule("perfect", 24, transitive(SUBJECTS, ACCOMPLISHMENTS), product((A, HER)))
 @rule("perfect", 15, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
-def perfect(subject, action, thing, determiner):
+def perfect(subject, action, thing, determiner) -> Sentence:
+    """The girl has picked up a sick child. / Das Mädchen hat ein krankes Kind abgeholt."""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} {verb:have} {verb:participle} {thing}.",
@@ -355,7 +369,8 @@ def perfect(subject, action, thing, determiner):
     transitive(SUBJECTS, (CALLING, HELPING, INVITING, COLLECTING)),
     product(TO_DO, (None,)),
 )
-def infinitive(subject, action, thing, to_do, determiner):
+def infinitive(subject, action, thing, to_do, determiner) -> Sentence:
+    """They promise to invite her daughter. / Sie versprechen, ihre Tochter einzuladen."""
     control, (english, german) = to_do
     control, (verb, thing) = control.of(subject), clause(subject, action, thing, determiner)
     return Sentence(
@@ -379,7 +394,8 @@ def main(words: str) -> str:
     product(KNOWING, (PRESENT, PAST), (THE,)),
 )
 @rule("subordinate", 12, transitive(SUBJECTS, PERSON_ACTIONS), product(KNOWING, (PAST,), (None,)))
-def that(subject, action, thing, knowing, tense, determiner):
+def that(subject, action, thing, knowing, tense, determiner) -> Sentence:
+    """We believe that he invited the girl. / Wir glauben, dass er das Mädchen einlud."""
     someone, know = knowing
     english, german = tense
     know, (verb, thing) = know.of(someone), clause(subject, action, thing, determiner)
@@ -408,7 +424,11 @@ def that(subject, action, thing, knowing, tense, determiner):
     transitive(SUBJECTS, (CALLING, HELPING, INVITING)),
     product(OTHERS, GLAD_OR_SORRY, (PRESENT,), (None,)),
 )
-def because_and_although(subject, action, thing, other, mood, tense, determiner):
+def because_and_although(subject, action, thing, other, mood, tense, determiner) -> Sentence:
+    """I am sad although they have helped you.
+
+    Ich bin traurig, obwohl sie Ihnen geholfen haben.
+    """
     feeling, english, german = mood
     english_be, german_be = tense
     be, (verb, thing) = BE.of(other), clause(subject, action, thing, determiner)
@@ -430,7 +450,8 @@ def because_and_although(subject, action, thing, other, mood, tense, determiner)
     product(CONDITIONS, (THE,)),
 )
 @rule("subordinate", 8, transitive(SUBJECTS, PERSON_ACTIONS), product(CONDITIONS, (None,)))
-def conditional(subject, action, thing, condition, determiner):
+def conditional(subject, action, thing, condition, determiner) -> Sentence:
+    """If it rains, the teacher visits him. / Wenn es regnet, besucht der Lehrer ihn."""
     english, german = condition
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
@@ -456,7 +477,11 @@ def reason(
 
 @rule("coreference", 72, scenes(fitting=False), product((THE, THIS, A), NOT_DONE[:1], TOO_AND_VERY))
 @rule("coreference", 24, scenes(fitting=True), product((THE, MY, HER), NOT_DONE, TOO_AND_VERY))
-def did_not(actor, action, obstacle, quality, bearer, determiner, tenses, degree):
+def did_not(actor, action, obstacle, quality, bearer, determiner, tenses, degree) -> Sentence:
+    """My box didn't fit into the room because it was too big.
+
+    Meine Kiste passte nicht ins Zimmer, weil sie zu groß war.
+    """
     (english, german), be = tenses
     subject = phrase(determiner, actor)
     english_reason, german_reason = reason(quality, bearer, degree, be)
@@ -470,7 +495,11 @@ def did_not(actor, action, obstacle, quality, bearer, determiner, tenses, degree
 
 
 @rule("coreference", 62, scenes(fitting=False), product(UNABLE, (THE, THIS), TOO_AND_VERY))
-def could_not(actor, action, obstacle, quality, bearer, unable, determiner, degree):
+def could_not(actor, action, obstacle, quality, bearer, unable, determiner, degree) -> Sentence:
+    """The fox can't eat the egg because it is very scared.
+
+    Der Fuchs kann das Ei nicht fressen, weil er sehr ängstlich ist.
+    """
     english, german, be = unable
     subject = phrase(determiner, actor)
     english_reason, german_reason = reason(quality, bearer, degree, be)
@@ -484,7 +513,11 @@ def could_not(actor, action, obstacle, quality, bearer, unable, determiner, degr
 
 
 @rule("coreference", 37, scenes(fitting=False), product((THE, THIS, A)))
-def did_although(actor, action, obstacle, quality, bearer, determiner):
+def did_although(actor, action, obstacle, quality, bearer, determiner) -> Sentence:
+    """A mouse ate the apple although it was very sour.
+
+    Eine Maus fraß den Apfel, obwohl er sehr sauer war.
+    """
     subject = phrase(determiner, actor)
     english_reason, german_reason = reason(quality, bearer, ("very", "sehr"), ("was", "war"))
     verb, thing = clause(subject, action, the(obstacle), None)
@@ -510,7 +543,8 @@ def did_although(actor, action, obstacle, quality, bearer, determiner):
     ),
     product((PRESENT, PAST), (A,)),
 )
-def dative(giver, action, receiver, thing, tense, determiner):
+def dative(giver, action, receiver, thing, tense, determiner) -> Sentence:
+    """My uncle gives my friend a postcard. / Mein Onkel gibt meinem Freund eine Postkarte."""
     english, german = tense
     verb, thing = clause(giver, action, thing, determiner)
     thing = thing.phrase
@@ -521,11 +555,12 @@ def dative(giver, action, receiver, thing, tense, determiner):
 
 
 def going() -> Iterator[tuple]:
-    for subject, verb, place, companion in product(
-        SUBJECTS, (GO, DRIVE), DESTINATIONS, (None, *RECEIVERS)
-    ):
-        if companion is None or not same_person(subject, companion):
-            yield subject, verb, place, companion
+    """Who goes where and how, alone or with somebody else."""
+    for subject, verb, place in product(SUBJECTS, (GO, DRIVE), DESTINATIONS):
+        yield subject, verb, place, None
+        for companion in RECEIVERS:
+            if not same_person(subject, companion):
+                yield subject, verb, place, companion
 
 
 def together(companion) -> tuple[str, str]:
@@ -537,7 +572,8 @@ def together(companion) -> tuple[str, str]:
 
 
 @rule("motion", 20, going(), product((PRESENT, PAST)))
-def motion(subject, verb, place, companion, tense):
+def motion(subject, verb, place, companion, tense) -> Sentence:
+    """Our neighbor drove to the restaurant. / Unser Nachbar fuhr zum Restaurant."""
     english, german = tense
     verb, goal = verb.of(subject), PrepositionalPhrase("to", "zu", "Dativ", the(place))
     with_someone, mit_jemandem = together(companion)
@@ -548,7 +584,8 @@ def motion(subject, verb, place, companion, tense):
 
 
 @rule("motion", 12, going())
-def has_gone(subject, verb, place, companion):
+def has_gone(subject, verb, place, companion) -> Sentence:
+    """The old woman has gone to the park. / Die alte Frau ist zum Park gegangen."""
     verb, goal = verb.of(subject), PrepositionalPhrase("to", "zu", "Dativ", the(place))
     with_someone, mit_jemandem = together(companion)
     return Sentence(
@@ -563,7 +600,8 @@ def has_gone(subject, verb, place, companion):
     ((thing, preposition, spot) for thing in SMALL_THINGS for preposition, spot in SPOTS),
     product((THE, MY, YOUR), (THE, THIS, OUR), IS_AND_WAS),
 )
-def place(thing, prepositions, spot, determiner, spot_determiner, be):
+def place(thing, prepositions, spot, determiner, spot_determiner, be) -> Sentence:
+    """The newspaper was next to our glass. / Die Zeitung war neben unserem Glas."""
     english, german, _ = prepositions
     english_be, german_be = be
     thing = phrase(determiner, thing)
@@ -584,7 +622,8 @@ def place(thing, prepositions, spot, determiner, spot_determiner, be):
     ),
     product((THE, MY)),
 )
-def has_put(subject, put, thing, prepositions, spot, determiner):
+def has_put(subject, put, thing, prepositions, spot, determiner) -> Sentence:
+    """We have put my spoon under the sofa. / Wir haben meinen Löffel unter das Sofa gelegt."""
     _, german, english = prepositions
     put, thing = put.of(subject), phrase(determiner, thing)
     where = PrepositionalPhrase(english, german, "Akkusativ", the(spot))
@@ -599,7 +638,8 @@ def has_put(subject, put, thing, prepositions, spot, determiner):
     8,
     ((building, *site) for building, site in product(BUILDINGS, SITES) if building is not site[1]),
 )
-def site(building, prepositions, landmark):
+def site(building, prepositions, landmark) -> Sentence:
+    """The market is behind the restaurant. / Der Markt ist hinter dem Restaurant."""
     english, german = prepositions
     where = PrepositionalPhrase(english, german, "Dativ", the(landmark))
     return Sentence(
@@ -616,7 +656,8 @@ def site(building, prepositions, landmark):
     product(GIVERS, (BUYING, NEEDING, ORDERING), SMALL_NUMBERS, COUNTED),
     product((PRESENT, PAST)),
 )
-def counted(subject, action, number, thing, tense):
+def counted(subject, action, number, thing, tense) -> Sentence:
+    """Her mother bought eight big carrots. / Ihre Mutter kaufte acht große Karotten."""
     english, german = tense
     verb, thing = clause(subject, action, thing, number)
     return Sentence(
@@ -626,7 +667,8 @@ def counted(subject, action, number, thing, tense):
 
 
 @rule("number", 16, product((*CLOTHES, *LUGGAGE), PRICES), product((THE, THIS)))
-def price(thing, number, determiner):
+def price(thing, number, determiner) -> Sentence:
+    """This green jacket costs fifty euros. / Diese grüne Jacke kostet fünfzig Euro."""
     thing = thing.determined(determiner)
     cost = COST.of(thing)
     euros = f"{number.english}:euro"
@@ -642,7 +684,8 @@ def price(thing, number, determiner):
     (*product(CHILDREN, AGES_OF_CHILDREN), *product(ADULTS, AGES_OF_ADULTS)),
     product(OWNERS, IS_AND_WAS),
 )
-def age(relative, number, owner, be):
+def age(relative, number, owner, be) -> Sentence:
+    """Her mother is thirty-five years old. / Ihre Mutter ist fünfunddreißig Jahre alt."""
     english, german = be
     relative = phrase(owner, relative)
     return Sentence(
@@ -657,7 +700,8 @@ def age(relative, number, owner, be):
     ((subject, verb, time) for (subject, verb), time in product(EVENTS, CLOCK_TIMES)),
     product((PRESENT, PAST)),
 )
-def at_time(subject, verb, time, tense):
+def at_time(subject, verb, time, tense) -> Sentence:
+    """The first bus left at three o'clock. / Der erste Bus fuhr um drei Uhr ab."""
     english, german = tense
     _, english_time, german_time = time
     verb = verb.of(subject)
@@ -671,7 +715,8 @@ def at_time(subject, verb, time, tense):
 
 
 @rule("comparison", 18, COMPARABLE, product((THE, THIS), (THE, THIS)))
-def comparison(adjective, one, other, determiner, other_determiner):
+def comparison(adjective, one, other, determiner, other_determiner) -> Sentence:
+    """The mirror is smaller than this bed. / Der Spiegel ist kleiner als dieses Bett."""
     one, other = phrase(determiner, one), phrase(other_determiner, other)
     return Sentence(
         f"{one} is {adjective:comparative} than {other}.",
@@ -680,7 +725,8 @@ def comparison(adjective, one, other, determiner, other_determiner):
 
 
 @rule("description", 10, properties(), product(IS_AND_WAS, (("", ""), *TOO_AND_VERY)))
-def property_of(noun, quality, be, degree):
+def property_of(noun, quality, be, degree) -> Sentence:
+    """The street was very slippery. / Die Straße war sehr rutschig."""
     (english_be, german_be), (too, zu) = be, degree
     return Sentence(
         f"{the(noun)} {english_be}/be {too} {quality}.",
@@ -698,7 +744,8 @@ def property_of(noun, quality, be, degree):
     ),
     product((THIS, MY, HER), TOO_AND_VERY, (PRESENT, PAST)),
 )
-def description(thing, quality, determiner, degree, tense):
+def description(thing, quality, determiner, degree, tense) -> Sentence:
+    """This small chair is very expensive. / Dieser kleine Stuhl ist sehr teuer."""
     (too, zu), (english, german) = degree, tense
     thing = thing.determined(determiner)
     be = BE.of(thing)
@@ -717,7 +764,8 @@ def description(thing, quality, determiner, degree, tense):
     product((*ADULTS, SON, DAUGHTER), (LIVE, WORK), CITIES),
     product(OWNERS, (PRESENT, PAST)),
 )
-def lives_in(relative, verb, city, owner, tense):
+def lives_in(relative, verb, city, owner, tense) -> Sentence:
+    """Their daughter works in Hamburg. / Ihre Tochter arbeitet in Hamburg."""
     (english_city, german_city), (english, german) = city, tense
     relative = phrase(owner, relative)
     verb = verb.of(relative)
@@ -741,7 +789,11 @@ rule("family", 8, PEERS, product(OWNERS, (MY, YOUR)))(comparison)
     ),
     product((WE, ME, THEY)),
 )
-def hotel_room(quality, extra, unit, number, guest):
+def hotel_room(quality, extra, unit, number, guest) -> Sentence:
+    """I would like a big room with a shower for two nights.
+
+    Ich möchte ein großes Zimmer mit einer Dusche für zwei Nächte.
+    """
     like, room = WOULD_LIKE.of(guest), NounPhrase(ROOM, quality, A)
     extra = PrepositionalPhrase("with", "mit", "Dativ", phrase(A, extra))
     stay = PrepositionalPhrase(
@@ -770,7 +822,11 @@ def serving(vessel: Noun, content: Noun, number: Determiner = A) -> tuple[str, s
     ),
     product((ME, WE, HE, SHE)),
 )
-def order(vessel, content, other_vessel, other_content, guest):
+def order(vessel, content, other_vessel, other_content, guest) -> Sentence:
+    """We would like a cup of tea and a piece of meat.
+
+    Wir möchten eine Tasse Tee und ein Stück Fleisch.
+    """
     like = WOULD_LIKE.of(guest)
     english, german = serving(vessel, content)
     other_english, other_german = serving(other_vessel, other_content)
@@ -786,7 +842,11 @@ def order(vessel, content, other_vessel, other_content, guest):
     ((*portion, guest) for portion, guest in product(SERVINGS, DINERS) if guest is not YOU),
     product((A, *FEW)),
 )
-def could_you_bring(vessel, content, guest, number):
+def could_you_bring(vessel, content, guest, number) -> Sentence:
+    """Could you bring us two cups of tea, please?
+
+    Könnten Sie uns bitte zwei Tassen Tee bringen?
+    """
     english, german = serving(vessel, content, number)
     return Sentence(
         f"could you bring {guest:object} {english}, please?",
@@ -797,7 +857,8 @@ def could_you_bring(vessel, content, guest, number):
 @rule(
     "restaurant", 8, ((*dish, guest) for dish, guest in product(DISHES, RECEIVERS)), (PRESENT, PAST)
 )
-def too_salty(dish, quality, guest, english, german):
+def too_salty(dish, quality, guest, english, german) -> Sentence:
+    """The sausage was too dry for our son. / Die Wurst war zu trocken für unseren Sohn."""
     dish, taste = the(dish), PrepositionalPhrase("for", "für", "Akkusativ", guest)
     be = BE.of(dish)
     return Sentence(
@@ -807,7 +868,8 @@ def too_salty(dish, quality, guest, english, german):
 
 
 @rule("shopping", 7, ((thing,) for thing in HOUSEHOLD), product((THE, THIS)))
-def how_much(thing, determiner):
+def how_much(thing, determiner) -> Sentence:
+    """How much does the old cupboard cost? / Wie viel kostet der alte Schrank?"""
     thing = thing.determined(determiner)
     cost = COST.of(thing)
     return Sentence(
@@ -817,7 +879,8 @@ def how_much(thing, determiner):
 
 
 @rule("shopping", 16, product(RECEIVERS, HOUSEHOLD), product((THE, THIS)))
-def likes(someone, thing, determiner):
+def likes(someone, thing, determiner) -> Sentence:
+    """My father likes this small backpack. / Meinem Vater gefällt dieser kleine Rucksack."""
     thing = thing.determined(determiner)
     return Sentence(
         f"{someone:experiencer} {LIKE.of(someone):present} {thing}.",
@@ -835,7 +898,8 @@ def likes(someone, thing, determiner):
     ),
     product((ME, WE)),
 )
-def how_to_get(origin, place, traveller):
+def how_to_get(origin, place, traveller) -> Sentence:
+    """How do I get from the beach to the park? / Wie komme ich vom Strand zum Park?"""
     get = GET_TO.of(traveller)
     start = PrepositionalPhrase("from", "von", "Dativ", the(origin))
     goal = PrepositionalPhrase("to", "zu", "Dativ", the(place))
@@ -855,7 +919,11 @@ def how_to_get(origin, place, traveller):
     ),
     (("left", "links"), ("right", "rechts")),
 )
-def turn(corner, goal, left, links):
+def turn(corner, goal, left, links) -> Sentence:
+    """Turn left at the park and then go straight ahead to the beach.
+
+    Biegen Sie am Park links ab und gehen Sie dann geradeaus bis zum Strand.
+    """
     corner = PrepositionalPhrase("at", "an", "Dativ", the(corner))
     goal = PrepositionalPhrase("to", "zu", "Dativ", the(goal))
     return Sentence(
@@ -870,7 +938,8 @@ def turn(corner, goal, left, links):
     8,
     ((building, *site) for building, site in product(BUILDINGS, SITES) if building is not site[1]),
 )
-def is_there(building, prepositions, landmark):
+def is_there(building, prepositions, landmark) -> Sentence:
+    """Is there a church next to the hotel? / Gibt es eine Kirche neben dem Hotel?"""
     english, german = prepositions
     where, building = (
         PrepositionalPhrase(english, german, "Dativ", the(landmark)),
@@ -883,7 +952,8 @@ def is_there(building, prepositions, landmark):
 
 
 @rule("weather", 4, product((RAIN, SNOW), CITIES, DAYS))
-def rained(verb, city, day):
+def rained(verb, city, day) -> Sentence:
+    """It snowed in Cologne on Wednesday. / Am Mittwoch schneite es in Köln."""
     (english_city, german_city), (english_day, german_day) = city, day
     verb = verb.of(IT)
     return Sentence(
@@ -898,7 +968,8 @@ def rained(verb, city, day):
     product(CITIES, (COLD, WARM, HOT, DRY, WINDY, FOGGY)),
     product(WEATHER_DAYS, (*TOO_AND_VERY, ("quite", "ziemlich"))),
 )
-def weather(city, quality, day, degree):
+def weather(city, quality, day, degree) -> Sentence:
+    """It was too warm in Vienna yesterday. / Gestern war es in Wien zu warm."""
     (english_city, german_city), (too, zu) = city, degree
     english_be, english_day, german_be, german_day = day
     return Sentence(
@@ -909,7 +980,8 @@ def weather(city, quality, day, degree):
 
 
 @rule("health", 13, product(BODY, DAYS), product((MY, YOUR, HIS, HER)))
-def has_hurt(part, day, owner):
+def has_hurt(part, day, owner) -> Sentence:
+    """My left arm has hurt since Thursday. / Mein linker Arm tut seit Donnerstag weh."""
     english_day, german_day = day
     part = part.determined(owner)
     hurt = HURT.of(part)
@@ -920,7 +992,8 @@ def has_hurt(part, day, owner):
 
 
 @rule("health", 3, product(((ME, MY), (HE, HIS), (SHE, HER), (YOU, YOUR)), LIMBS))
-def cannot_move(patient, part):
+def cannot_move(patient, part) -> Sentence:
+    """You can't move your right shoulder. / Sie können Ihre rechte Schulter nicht bewegen."""
     subject, owner = patient
     can, move, part = CAN.of(subject), MOVE.of(subject), Action(MOVE, ()).on(part.determined(owner))
     return Sentence(
