@@ -16,6 +16,9 @@ translated() {
     awk -F '\t' '{ printf "  %-62s%s\n", $1, $2 }'
 }
 
+# Print what a program says; its last line, JSON, goes to a file of the run.
+kept() { tee >(grep '^{' > "$run/$1.json") | grep -v '^{'; }
+
 heading "1 of 4: install TensorFlow and tfformer into .venv: 2.5 GB on the disk, a few minutes the first time"
 source scripts/environment.sh "[plot]"
 
@@ -26,7 +29,7 @@ fi
 
 heading "3 of 4: score and translate: a minute"
 [ -f "$run/corpus/test.de" ] || tfformer corpus phrasebook --output "$run/corpus"
-tfformer evaluate "$run" --source "$run/corpus/test.en" --reference "$run/corpus/test.de"
+tfformer evaluate "$run" --source "$run/corpus/test.en" --reference "$run/corpus/test.de" | kept scores
 
 printf '\nSmall talk, learned by heart:\n'
 translated <<'SENTENCES'
@@ -48,12 +51,12 @@ The animal didn't cross the street because it was too wide.
 SENTENCES
 cat <<'TEXT'
 
-It knows the 800 English words of its grammar, as travellers use them, and nothing else: other words and long
-sentences come out as fluent nonsense. It says "Sie" to strangers and "du" only for love.
+It knows the 750 English words of its grammar and the sentences that the grammar makes of them. Anything else comes
+out as fluent nonsense. It says "Sie" to everybody, and "du" only to those it loves.
 TEXT
 
 heading '4 of 4: draw where "it" looks: a minute'
-python scripts/coreference.py "$run"
+python scripts/coreference.py "$run" | kept coreference
 
 cat <<TEXT
 
