@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""How a phrasebook run resolves "it": scripts/coreference.py RUN
+"""How a phrasebook run resolves "it", as scripts/coreference.py RUN prints it.
 
 Translates the held-out sentences with "it" and counts the German pronouns that are right. Looks on
 the validation sentences for the attention head that resolves the pronoun and measures it on the
