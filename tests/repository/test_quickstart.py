@@ -14,8 +14,9 @@ from tfformer.phrasebook.rules import CHOSEN
 
 ANSWERS = {  # page: source -> translation, both printed there
     "export/README.md": {"The animal is tired.": "Das Tier ist müde."},
+    "export/serving/README.md": {"Good morning.": "Guten Morgen."},
+    "docs/translating.md": {"The animal is tired.": "Das Tier ist müde."},
 }
-
 
 EXAMPLES = {  # of the quickstart, by a person who knows both languages
     "Good morning.": "Guten Morgen.",
