@@ -31,7 +31,8 @@ def test_model_section_names_exactly_the_arguments_of_the_models():
     arguments = set(inspect.signature(Transformer.__init__).parameters)
     assert known == arguments - {"self", "source_vocab_size", "target_vocab_size", "kwargs"}
     arguments = set(inspect.signature(LanguageModel.__init__).parameters)
-    assert known - {"num_decoder_layers"} == arguments - {"self", "vocab_size", "kwargs"}
+    of_decoder = {"num_decoder_layers", "num_decoder_heads", "decoder_d_ff"}
+    assert known - of_decoder == arguments - {"self", "vocab_size", "kwargs"}
 
 
 def test_a_round_trip_through_json_keeps_every_value():

@@ -71,13 +71,19 @@ class ModelConfig:
     norm: Literal["post", "pre"] = (
         "post"  # after each residual sum, or before; pre trains more safely
     )
-    tie_embeddings: Literal["none", "output", "all"] = "all"  # output: target's; all: source's too
+    tie_embeddings: Literal["none", "output", "input", "all"] = (
+        "all"  # output: the output's is the target's; input: the source's is; all: both
+    )
     output_bias: bool = False  # a bias for each piece of the vocabulary, on the logits
     use_bias: bool = True  # in the attention's projections; the feed-forward has biases in any case
     epsilon: float = limited(1e-6, 0, 1)  # added to the variance in layer normalisation
     position_layout: Literal["interleaved", "halves"] = (
         "interleaved"  # sine, cosine in turn or apart
     )
+    position_timescale: Literal["paper", "t2t"] = "paper"  # t2t: Tensor2Tensor's, and so Marian's
+    scale_embedding: bool = True  # embeddings times sqrt(d_model)
+    num_decoder_heads: int | None = limited(None, 1, 10**6)  # None: as many as num_heads
+    decoder_d_ff: int | None = limited(None, 1, 10**6)  # None: as wide as d_ff
 
 
 @dataclass(frozen=True)
@@ -180,6 +186,7 @@ class DecodingConfig:
 
     beam_size: int = limited(4, 1, 1000)  # hypotheses a sentence; 4 in section 6.1, 1 is greedy
     length_penalty: float = limited(0.6, 0, 100)  # alpha of Wu et al. 2016, equation 14
+    length_normalization: Literal["wu", "power"] = "wu"  # power: length^alpha, as Marian has it
 
 
 @dataclass(frozen=True)
@@ -256,12 +263,23 @@ class Config:
             f"must be divisible by model.num_heads={model.num_heads}",
         )
         yield (
+            model.d_model % (model.num_decoder_heads or model.num_heads) == 0,
+            "model.num_decoder_heads",
+            f"must divide model.d_model={model.d_model}",
+        )
+        for setting in ("num_decoder_heads", "decoder_d_ff"):
+            yield (
+                has_source or getattr(model, setting) is None,
+                f"model.{setting}",
+                "goes with an encoder; with model.architecture=decoder leave it out",
+            )
+        yield (
             data.max_length <= data.batch_tokens,
             "data.batch_tokens",
             f"must hold one sentence of data.max_length={data.max_length} tokens",
         )
         yield (
-            tokenizer.shared or model.tie_embeddings != "all",
+            tokenizer.shared or model.tie_embeddings not in ("all", "input"),
             "model.tie_embeddings",
             "needs one vocabulary; set tokenizer.shared=true or model.tie_embeddings=output",
         )

@@ -2,6 +2,8 @@
 
 config.json         the recipe in full; digests of the recipe, the tokenizers and the training text
 tokenizer.model     the vocabulary (or source.model and target.model)
+*.pieces.json       beside a vocabulary that was imported: its ids
+imported.json       of a run that was imported: its origin, its licence, and its own order of ids
 best.weights.h5     the weights with the best validation, with digests of theirs and of the model's settings
 resume.npz          every variable and the epochs so far: where --resume goes on
 metrics.jsonl       one line an epoch
@@ -29,6 +31,7 @@ import h5py
 import numpy as np
 
 from tfformer.config import RUN_CONFIG, Config, ModelConfig, run_config_file
+from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
 from tfformer.data.sources import Sides, read_pairs, read_sentences
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.files import TEMPORARY, locked, whole_file, write_text
@@ -38,7 +41,8 @@ from tfformer.plain_values import parse_json, read_text
 
 LOCK = ".lock"
 BEFORE_CONFIG = {  # files that a killed training may have written before config.json
-    *("tokenizer.model", "source.model", "target.model", "resume.npz", "metrics.jsonl", LOCK)
+    *("tokenizer.model", "source.model", "target.model", "resume.npz", "metrics.jsonl", LOCK),
+    *("tokenizer.pieces.json", "source.pieces.json", "target.pieces.json"),
 }
 MOVABLE = ("train", "valid", "folder")  # settings of `data` that a person may edit in config.json
 OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes in best.weights.h5
@@ -49,8 +53,8 @@ UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeE
 class Tokenizers:
     """Source and target tokenizer; one and the same object where the vocabulary is shared."""
 
-    source: Tokenizer
-    target: Tokenizer
+    source: Tokenizer | PieceTokenizer
+    target: Tokenizer | PieceTokenizer
 
     @property
     def shared(self) -> bool:
@@ -71,7 +75,9 @@ class ModelKind(NamedTuple):
 
     description: str  # for messages
     read: Callable[..., Iterator[Sides]]  # rows of a data source: `read_pairs` or its like
-    sides: Callable[[Tokenizers], tuple[Tokenizer, ...]]  # the tokenizer of each side of a row
+    sides: Callable[
+        [Tokenizers], tuple[Tokenizer | PieceTokenizer, ...]
+    ]  # the tokenizer of each side of a row
     build: Callable[[ModelConfig, Tokenizers, str], Model]  # the untrained model, of a dtype
     parameters: Callable[[ModelConfig, Tokenizers], int]  # their count, by formula
 
@@ -97,7 +103,8 @@ def _new_translation_model(config: ModelConfig, tokenizers: Tokenizers, dtype: s
 
 def _new_language_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> LanguageModel:
     arguments = _arguments(config)
-    del arguments["num_decoder_layers"]
+    for name in ("num_decoder_layers", "num_decoder_heads", "decoder_d_ff"):
+        del arguments[name]
     return LanguageModel(tokenizers.target.vocab_size, dtype=dtype, **arguments)
 
 
@@ -107,25 +114,28 @@ def _arguments(config: ModelConfig) -> dict[str, Any]:
 
 def _count_translation_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
     decoder_layers = config.num_decoder_layers or config.num_layers
-    encoder = _count_stack(config, config.num_layers, attentions=1)
-    decoder = _count_stack(config, decoder_layers, attentions=2)
+    encoder = _count_stack(config, config.num_layers, config.d_ff, attentions=1)
+    decoder_d_ff = config.decoder_d_ff or config.d_ff
+    decoder = _count_stack(config, decoder_layers, decoder_d_ff, attentions=2)
     source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
-    rows = {"all": target, "output": source + target, "none": source + 2 * target}
+    rows = {"all": target, "none": source + 2 * target} | dict.fromkeys(
+        ("output", "input"), source + target
+    )
     embeddings = rows[config.tie_embeddings] * config.d_model
     return encoder + decoder + embeddings + config.output_bias * target
 
 
 def _count_language_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
     pieces = tokenizers.target.vocab_size
-    tables = 2 if config.tie_embeddings == "none" else 1
+    tables = 2 if config.tie_embeddings in ("none", "input") else 1
     embeddings = tables * pieces * config.d_model
-    stack = _count_stack(config, config.num_layers, attentions=1)
+    stack = _count_stack(config, config.num_layers, config.d_ff, attentions=1)
     return stack + embeddings + config.output_bias * pieces
 
 
-def _count_stack(config: ModelConfig, layers: int, attentions: int) -> int:
+def _count_stack(config: ModelConfig, layers: int, inner: int, attentions: int) -> int:
     """The parameters of a stack: Vaswani et al. 2017, section 3, with two vectors a normalisation."""
-    width, inner = config.d_model, config.d_ff
+    width = config.d_model
     attention = 4 * width * width + config.use_bias * 4 * width
     feed_forward = 2 * width * inner + inner + width
     normalization = 2 * width
@@ -280,8 +290,9 @@ class Run:
     @functools.cached_property
     def tokenizers(self) -> Tokenizers:
         """The vocabularies; ValueError if they are not those that the run was trained with."""
-        paths = _tokenizer_paths(self.path, self.config.tokenizer.shared)
-        loaded = [Tokenizer.load(path) for path in paths]
+        one_file = self.config.tokenizer.shared and not (self.path / "source.model").is_file()
+        paths = _tokenizer_paths(self.path, one_file)
+        loaded = [load_tokenizer(path) for path in paths]
         tokenizers = Tokenizers(loaded[0], loaded[-1])
         if tokenizers.digests != {side: self.digests.get(side) for side in ("source", "target")}:
             raise ValueError(

@@ -187,6 +187,11 @@ def test_beam_search_finds_the_brute_force_best_on_a_four_token_vocabulary(alpha
         assert_same_n_best(n_best(found, sentence), best)
 
 
+def test_the_other_form_of_the_length_penalty_divides_by_the_length():
+    lengths = tf.constant([1, 2, 4])
+    np.testing.assert_allclose(length_penalty(lengths, 0.5, "power"), [1, 2**0.5, 2], rtol=1e-6)
+
+
 @pytest.mark.parametrize(("alpha", "best"), [(0.0, [END_ID]), (1.0, [4, END_ID])])
 def test_length_penalty_can_prefer_the_longer_of_two(alpha, best):
     """Worked by hand: ln 0.40 = -0.916 is above ln 0.36 = -1.022, but below -1.022 / (7 / 6) = -0.876."""

@@ -141,7 +141,7 @@ def test_a_tied_embedding_is_one_matrix():
     assert small(tie_embeddings="all").count_params() == small().count_params()
     with pytest.raises(
         ValueError,
-        match="tie_embeddings='both' is not known; choose one of 'none', 'output', 'all'",
+        match="tie_embeddings='both' is not known; choose one of 'none', 'output', 'input', 'all'",
     ):
         LanguageModel(10, tie_embeddings="both")
 

@@ -189,7 +189,7 @@ def test_one_matrix_for_two_vocabularies_is_refused():
 
 
 def test_an_unknown_tie_is_refused():
-    message = "^tie_embeddings='both' is not known; choose one of 'none', 'output', 'all'$"
+    message = "^tie_embeddings='both' is not known; choose one of 'none', 'output', 'input', 'all'$"
     with pytest.raises(ValueError, match=message):
         Transformer(10, 10, tie_embeddings="both")
 

@@ -71,7 +71,11 @@ def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path
     draw_learning_rate(config, history, rate)
     yield rate
     draw_positions(
-        config.data.max_length, config.model.d_model, config.model.position_layout, positions
+        config.data.max_length,
+        config.model.d_model,
+        config.model.position_layout,
+        positions,
+        config.model.position_timescale,
     )
     yield positions
     draw_masks(masks, config.model.architecture)
@@ -169,9 +173,11 @@ def draw_learning_rate(config: Config, history: Sequence[dict], path: Path) -> N
 # --- Positions ------------------------------------------------------------------------------------------------------
 
 
-def draw_positions(length: int, d_model: int, layout: str, path: Path) -> None:
+def draw_positions(
+    length: int, d_model: int, layout: str, path: Path, timescale: str = "paper"
+) -> None:
     """The positional encoding as stripes, some of its waves, and how alike positions are."""
-    encoding = positional_encoding(tf.range(length), d_model, layout).numpy()
+    encoding = positional_encoding(tf.range(length), d_model, layout, timescale).numpy()
     figure = empty_figure((12, 8), layout="constrained")
     stripes, waves, alike = figure.subplot_mosaic(
         [["stripes", "waves"], ["stripes", "alike"]]
@@ -184,17 +190,17 @@ def draw_positions(length: int, d_model: int, layout: str, path: Path) -> None:
         f"{length} positions in {d_model} dimensions, {layout}", fontsize=12, color=INK, loc="left"
     )
     figure.colorbar(image, ax=stripes, shrink=0.5, label="value")
-    _draw_waves(waves, length, d_model, layout)
+    _draw_waves(waves, length, d_model, layout, timescale)
     _draw_likeness(alike, encoding)
     figure.suptitle("Positional encoding (section 3.5)", fontsize=15, fontweight="bold", color=INK)
     save(figure, path)
 
 
-def _draw_waves(ax: Axes, length: int, d_model: int, layout: str) -> None:
+def _draw_waves(ax: Axes, length: int, d_model: int, layout: str, timescale: str) -> None:
     """The sines of four frequencies, each slower than the one before: a dot is a position."""
     last = min(length, 64) - 1
     places = np.arange(0, last + 0.05, 0.1)
-    encoding = positional_encoding(tf.constant(places), d_model, layout).numpy()
+    encoding = positional_encoding(tf.constant(places), d_model, layout, timescale).numpy()
     open_axes(ax, xlabel="position", ylabel="value", xlim=(0, last), ylim=(-1.1, 1.1))
     pairs = sorted({round(d_model / 2 * share) for share in (0, 0.1, 0.2, 0.3)})
     for pair, colour in zip(pairs, (BLUE, ORANGE, GREEN, PINK), strict=False):

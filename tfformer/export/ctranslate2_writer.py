@@ -57,8 +57,14 @@ def _spec(model: Transformer, positions: int):
     )
     # Its own positions are not the paper's, so it gets a table.
     table = positional_encoding(
-        np.arange(positions), config["d_model"], config["position_layout"]
+        np.arange(positions),
+        config["d_model"],
+        config["position_layout"],
+        config["position_timescale"],
     ).numpy()
+    spec.decoder.num_heads = type(spec.encoder.num_heads)(config["num_decoder_heads"])
+    spec.encoder.scale_embeddings = config["scale_embedding"]
+    spec.decoder.scale_embeddings = config["scale_embedding"]
     spec.encoder.position_encodings.encodings = table
     spec.decoder.position_encodings.encodings = table
     spec.encoder.embeddings[0].weight = np.asarray(model.source_embedding.embeddings)

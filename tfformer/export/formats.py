@@ -82,7 +82,7 @@ def ctranslate2(
 ) -> Path:
     """Write the run as a CTranslate2 model to `output`/<next free number> and return that folder.
 
-    CTranslate2 divides by length^alpha where this package follows Wu et al. 2016, so the comparison is without a length
+    CTranslate2 divides by length^alpha, and a trained run as Wu et al. 2016, so the comparison is without a length
     penalty. Raises ValueError or OSError, and then leaves nothing behind.
     """
     if importlib.util.find_spec("ctranslate2") is None:
@@ -218,6 +218,7 @@ def _load(
     decoding = DecodingConfig(
         config.decoding.beam_size if beam_size is None else beam_size,
         config.decoding.length_penalty if length_penalty is None else length_penalty,
+        config.decoding.length_normalization,
     )
     if decoding.beam_size < 1:
         raise ValueError(f"beam_size={decoding.beam_size} must be at least 1")
@@ -269,6 +270,7 @@ def _decoding(own: Translator | Generator) -> dict:
         "extra_length": EXTRA_LENGTH,
         "beam_size": own.decoding.beam_size,
         "length_penalty": own.decoding.length_penalty,
+        "length_normalization": own.decoding.length_normalization,
     }
 
 

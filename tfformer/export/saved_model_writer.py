@@ -182,7 +182,8 @@ class _Translating:
 
     def _search(self, source: tf.Tensor, beam_size: int):
         alpha = self.decoding.length_penalty
-        return search(self.model, source, self.max_length, beam_size, alpha, self.to_logits)
+        form = self.decoding.length_normalization
+        return search(self.model, source, self.max_length, beam_size, alpha, self.to_logits, form)
 
     def _source(self, text: tf.Tensor) -> tf.Tensor:
         return source_ids(*self._pieces(self.tokenizers.source, text), self.max_length)

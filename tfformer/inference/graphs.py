@@ -51,6 +51,7 @@ def search(
     beam_size: int,
     alpha: float,
     to_logits: ToLogits | None = None,
+    normalization: str = "wu",
 ) -> Hypotheses:
     """Find the best translations of each source: greedily, or with several beams.
 
@@ -62,6 +63,7 @@ def search(
         beam_size: N; 1 is greedy search.
         alpha: Exponent of the length penalty. Greedy search has none.
         to_logits: What makes logits of the model's hidden states; by default `model.logits`.
+        normalization: The form of the length penalty, see `length_penalty`.
 
     Returns:
         N hypotheses for each of the B sources, best first.
@@ -70,7 +72,7 @@ def search(
     step_fn, cache, max_lengths, capacity = decoding
     if beam_size == 1:
         return greedy_search(step_fn, cache, max_lengths, capacity)
-    hypotheses = beam_search(step_fn, cache, max_lengths, beam_size, alpha, capacity)
+    hypotheses = beam_search(step_fn, cache, max_lengths, beam_size, alpha, capacity, normalization)
     return _empty_where(max_lengths < 1, hypotheses)
 
 

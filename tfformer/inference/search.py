@@ -37,21 +37,23 @@ class Hypotheses(NamedTuple):
     scores: tf.Tensor
 
 
-def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
+def length_penalty(length: tf.Tensor, alpha: float, normalization: str = "wu") -> tf.Tensor:
     """Give the number by which beam search divides a log-probability (Wu et al. 2016, equation 14).
 
     Args:
         length: Tokens of a hypothesis, the end token included; of any shape.
         alpha: 0 for no penalty; the larger, the longer the winning hypotheses.
+        normalization: "power" for length^alpha, as Marian, Transformers and CTranslate2 have it.
 
     Returns:
-        ((5 + length) / 6)^alpha, float32; 1 for one token.
+        ((5 + length) / 6)^alpha, or length^alpha; float32; 1 for one token.
 
     Example:
         >>> float(length_penalty(tf.constant(7), alpha=1.0))
         2.0
     """
-    return ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** alpha
+    length = tf.cast(length, tf.float32)
+    return length**alpha if normalization == "power" else ((5.0 + length) / 6.0) ** alpha
 
 
 def greedy_search(
@@ -211,6 +213,7 @@ def beam_search(
     beam_size: int,
     alpha: float = 0.6,
     capacity: int | tf.Tensor | None = None,
+    normalization: str = "wu",
 ) -> Hypotheses:
     """Keep the `beam_size` likeliest beginnings of each sentence, and the best hypotheses that they end in.
 
@@ -229,6 +232,7 @@ def beam_search(
         beam_size: N, at least 1.
         alpha: Exponent of the length penalty.
         capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a fixed shape.
+        normalization: The form of the length penalty, "wu" or "power".
 
     Returns:
         N hypotheses for each sentence. A score is the log-probability over `length_penalty(length, alpha)`.
@@ -262,7 +266,8 @@ def beam_search(
         at_limit = (step + 1 >= max_lengths)[:, tf.newaxis]  # (B, 1)
         ends = (tokens == END_ID) | at_limit  # (B, K)
         ended = (ids[:, :beam_size], scores[:, :beam_size], ends[:, :beam_size])
-        hypotheses = _add_ended(hypotheses, *ended, step + 1, alpha)  # (B, N)
+        penalty = length_penalty(step + 1, alpha, normalization)
+        hypotheses = _add_ended(hypotheses, *ended, step + 1, penalty)  # (B, N)
 
         # The N likeliest others live on, each with the state of the beam that it continues.
         scores, alive = tf.math.top_k(tf.where(ends, LOWEST, scores), beam_size)  # (B, N)
@@ -338,7 +343,7 @@ def _add_ended(
     scores: tf.Tensor,
     ends: tf.Tensor,
     length: tf.Tensor,
-    alpha: float,
+    penalty: tf.Tensor,
 ) -> Hypotheses:
     """Keep the best N of the hypotheses and of the N likeliest continuations that end; a done sentence stays.
 
@@ -348,12 +353,12 @@ def _add_ended(
         scores: Their log-probabilities, (B, N).
         ends: Whether each has ended, (B, N).
         length: The tokens that each has.
-        alpha: Exponent of the length penalty.
+        penalty: The length penalty of that length.
     """
     beam_size = hypotheses.scores.shape[1]
     is_open = tf.logical_not(_is_done(hypotheses))[:, tf.newaxis]  # (B, 1)
     is_new = ends & (scores > LOWEST / 2) & is_open  # (B, N)
-    new_scores = tf.where(is_new, scores / length_penalty(length, alpha), LOWEST)
+    new_scores = tf.where(is_new, scores / penalty, LOWEST)
     all_scores = tf.concat([hypotheses.scores, new_scores], axis=1)  # (B, 2N)
     all_lengths = tf.concat([hypotheses.lengths, tf.fill(tf.shape(new_scores), length)], axis=1)
     all_ids = tf.concat([hypotheses.ids, ids], axis=1)  # (B, 2N, L)

@@ -125,7 +125,8 @@ class Translator:
             raise ValueError(f"beam_size={beam_size} must be at least 1")
         if not 0 <= length_penalty < math.inf:
             raise ValueError(f"length_penalty={length_penalty} must be a number from 0 on")
-        graph = self._graph(search, (beam_size, length_penalty))
+        form = self.decoding.length_normalization
+        graph = self._graph(search, (beam_size, length_penalty, None, form))
         return self._in_batches(self._sources(sentences), batch_size, lambda ids, first: graph(ids))
 
     def sample(

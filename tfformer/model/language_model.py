@@ -31,13 +31,15 @@ class LanguageModel(TokenModel):
         num_heads: Heads of each attention, a divisor of `d_model`.
         d_ff: Numbers for each position inside the feed-forward sub-layers.
         dropout: The share of the embeddings and of each sub-layer's output that is dropped in training.
-        tie_embeddings: With "none" the output projection is a matrix of its own, otherwise the transposed embedding.
+        tie_embeddings: With "none" or "input" the output projection is a matrix of its own, otherwise the embedding.
         output_bias: Add a bias to the logits.
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre".
         use_bias: Add a bias in the projections of the attention.
         epsilon: Added to the variance by each normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
+        position_timescale: The range of their wavelengths, "paper" or "t2t".
+        scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
         **kwargs: Keras' own `name` and `dtype`.
 
     Attributes:
@@ -56,7 +58,7 @@ class LanguageModel(TokenModel):
         TensorShape([1, 4, 100])
     """
 
-    arguments = ("vocab_size", *STACK_ARGUMENTS, "tie_embeddings")
+    arguments = ("vocab_size", *STACK_ARGUMENTS, "tie_embeddings", "scale_embedding")
 
     def __init__(
         self,
@@ -73,6 +75,8 @@ class LanguageModel(TokenModel):
         use_bias: bool = True,
         epsilon: float = 1e-6,
         position_layout: str = "interleaved",
+        position_timescale: str = "paper",
+        scale_embedding: bool = True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -89,13 +93,14 @@ class LanguageModel(TokenModel):
         self.use_bias = use_bias
         self.epsilon = epsilon
         self.position_layout = position_layout
+        self.position_timescale = position_timescale
+        self.scale_embedding = scale_embedding
         policy = self.dtype_policy
-        self.embedding = TokenEmbedding(vocab_size, d_model, name="embedding", dtype=policy)
+        embedding = {"d_model": d_model, "scale": scale_embedding, "dtype": policy}
+        self.embedding = TokenEmbedding(vocab_size, name="embedding", **embedding)
         self.output_embedding = self.embedding
-        if tie_embeddings == "none":
-            self.output_embedding = TokenEmbedding(
-                vocab_size, d_model, name="output_embedding", dtype=policy
-            )
+        if tie_embeddings in ("none", "input"):
+            self.output_embedding = TokenEmbedding(vocab_size, name="output_embedding", **embedding)
         self.stack = Encoder(**arguments_of(self, STACK_ARGUMENTS), name="stack", dtype=policy)
         self.build((None, None))
 

@@ -14,6 +14,7 @@ from tfformer.model.registry import Shape, arguments_of, register, require
 ACTIVATIONS = ("relu", "gelu", "swish")
 NORMS = ("post", "pre")
 POSITION_LAYOUTS = ("interleaved", "halves")
+POSITION_TIMESCALES = ("paper", "t2t")
 LAYER_ARGUMENTS = (
     "d_model",
     "num_heads",
@@ -27,7 +28,7 @@ LAYER_ARGUMENTS = (
 
 
 def positional_encoding(
-    positions: tf.Tensor, d_model: int, layout: str = "interleaved"
+    positions: tf.Tensor, d_model: int, layout: str = "interleaved", timescale: str = "paper"
 ) -> tf.Tensor:
     """Compute sines and cosines of pos / 10000^(2i / d_model) (section 3.5).
 
@@ -37,6 +38,8 @@ def positional_encoding(
         positions: Positions (T,), from 0 on.
         d_model: Numbers for each position, even.
         layout: "interleaved" is the paper's order (sin, cos, sin, cos, ...); "halves" has all sines before all cosines.
+        timescale: "paper": the i-th wavelength is 2 pi 10000^(2i / d_model). "t2t", as in Tensor2Tensor and Marian:
+            2 pi 10000^(i / (d_model / 2 - 1)), so that the last one is 2 pi 10000.
 
     Returns:
         Encodings (T, D) float32.
@@ -46,7 +49,9 @@ def positional_encoding(
         array([[0.   , 1.   , 0.   , 1.   ],
                [0.841, 0.54 , 0.01 , 1.   ]], dtype=float32)
     """
-    exponents = tf.range(0, d_model, 2, dtype=tf.float32) / d_model  # (D // 2,)
+    pairs = d_model // 2
+    steps = pairs if timescale == "paper" else max(pairs - 1, 1)
+    exponents = tf.range(pairs, dtype=tf.float32) / steps  # (D // 2,)
     angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * tf.pow(10000.0, -exponents)
     sines, cosines = tf.sin(angles), tf.cos(angles)  # each (T, D // 2)
     if layout == "halves":
@@ -61,10 +66,11 @@ class PositionalEncoding(keras.layers.Layer):
     Args:
         d_model: Numbers for each position, even.
         layout: The order of sines and cosines, see `positional_encoding`.
+        timescale: The range of their wavelengths, "paper" or "t2t".
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If `d_model` is odd or `layout` unknown.
+        ValueError: If `d_model` is odd, or `layout` or `timescale` unknown.
 
     Example:
         >>> import numpy, tfformer
@@ -73,7 +79,9 @@ class PositionalEncoding(keras.layers.Layer):
                 [0.841, 0.54 ]]], dtype=float32)
     """
 
-    def __init__(self, d_model: int, layout: str = "interleaved", **kwargs):
+    def __init__(
+        self, d_model: int, layout: str = "interleaved", timescale: str = "paper", **kwargs
+    ):
         super().__init__(**kwargs)
         if d_model % 2:
             raise ValueError(
@@ -81,6 +89,7 @@ class PositionalEncoding(keras.layers.Layer):
             )
         self.d_model = d_model
         self.layout = require("layout", layout, POSITION_LAYOUTS)
+        self.timescale = require("timescale", timescale, POSITION_TIMESCALES)
         self.supports_masking = True
 
     def build(self, input_shape: Shape | None = None) -> None:
@@ -89,7 +98,8 @@ class PositionalEncoding(keras.layers.Layer):
     def call(self, embeddings: tf.Tensor, position: tf.Tensor | int = 0) -> tf.Tensor:
         """Add the encodings of position, position + 1, ... to embeddings (B, T, D)."""
         positions = position + tf.range(tf.shape(embeddings)[1])  # (T,)
-        encodings = positional_encoding(positions, self.d_model, self.layout)  # (T, D)
+        settings = (self.d_model, self.layout, self.timescale)
+        encodings = positional_encoding(positions, *settings)  # (T, D)
         return embeddings + tf.cast(encodings, embeddings.dtype)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
@@ -98,7 +108,7 @@ class PositionalEncoding(keras.layers.Layer):
 
     def get_config(self) -> dict:
         """The constructor's arguments."""
-        return super().get_config() | arguments_of(self, ("d_model", "layout"))
+        return super().get_config() | arguments_of(self, ("d_model", "layout", "timescale"))
 
 
 @register
@@ -111,6 +121,7 @@ class TokenEmbedding(keras.layers.Embedding):
     Args:
         vocab_size: The number V of token ids.
         d_model: Numbers for each token.
+        scale: Multiply the vectors by sqrt(d_model).
         **kwargs: Keras' own `name` and `dtype`.
 
     Attributes:
@@ -124,10 +135,11 @@ class TokenEmbedding(keras.layers.Embedding):
         (TensorShape([1, 3, 8]), TensorShape([1, 3, 100]))
     """
 
-    def __init__(self, vocab_size: int, d_model: int, **kwargs):
+    def __init__(self, vocab_size: int, d_model: int, scale: bool = True, **kwargs):
         super().__init__(vocab_size, d_model, embeddings_initializer="zeros", **kwargs)
         self.vocab_size = vocab_size
         self.d_model = d_model
+        self.scale = scale
 
     def build(self, input_shape: Shape | None = None) -> None:
         """Make the matrix (V, D)."""
@@ -140,7 +152,8 @@ class TokenEmbedding(keras.layers.Embedding):
             ids = tf.cast(ids, tf.int32)
         table = tf.convert_to_tensor(self.embeddings)  # (V, D)
         vectors = gather(table, ids, dense_gradient=training)  # (B, T, D)
-        return tf.cast(vectors, self.compute_dtype) * self.d_model**0.5
+        vectors = tf.cast(vectors, self.compute_dtype)
+        return vectors * self.d_model**0.5 if self.scale else vectors
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """Multiply vectors (..., D) by the transposed matrix: (..., V).
@@ -154,7 +167,7 @@ class TokenEmbedding(keras.layers.Embedding):
     def get_config(self) -> dict:
         """The constructor's arguments."""
         base = keras.layers.Layer.get_config(self)
-        return base | arguments_of(self, ("vocab_size", "d_model"))
+        return base | arguments_of(self, ("vocab_size", "d_model", "scale"))
 
 
 class MaskedLayer(keras.layers.Layer):

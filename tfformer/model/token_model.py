@@ -14,7 +14,7 @@ from tfformer.model.batch_shards import ShardedModel
 from tfformer.model.layers import TokenEmbedding
 from tfformer.model.registry import arguments_of, require
 
-TIES = ("none", "output", "all")
+TIES = ("none", "output", "input", "all")
 
 ToLogits = Callable[[tf.Tensor], tf.Tensor]  # hidden states (..., D) -> logits (..., V)
 

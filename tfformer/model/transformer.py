@@ -23,7 +23,7 @@ from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask, padd
 from tfformer.model.registry import Shape, arguments_of, register, require
 from tfformer.model.token_model import TIES, TokenModel
 
-STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS, "position_layout")
+STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS, "position_layout", "position_timescale")
 
 
 class Memory(NamedTuple):
@@ -55,6 +55,7 @@ class _Stack(MaskedLayer):
         use_bias: bool = True,
         epsilon: float = 1e-6,
         position_layout: str = "interleaved",
+        position_timescale: str = "paper",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -68,8 +69,11 @@ class _Stack(MaskedLayer):
         self.use_bias = use_bias
         self.epsilon = epsilon
         self.position_layout = position_layout
+        self.position_timescale = position_timescale
         layer = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
-        self.positions = PositionalEncoding(d_model, position_layout, dtype=self.dtype_policy)
+        self.positions = PositionalEncoding(
+            d_model, position_layout, position_timescale, dtype=self.dtype_policy
+        )
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy)
         self.layers = [self.layer_class(**layer, name=f"layer_{n}") for n in range(num_layers)]
         self.normalization = None
@@ -160,6 +164,7 @@ class Encoder(_Stack):
         use_bias: Add a bias in the projections of the attention.
         epsilon: Added to the variance by each normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
+        position_timescale: The range of their wavelengths, "paper" or "t2t".
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
@@ -225,6 +230,7 @@ class Decoder(_Stack):
         use_bias: Add a bias in the projections of the attentions.
         epsilon: Added to the variance by each normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
+        position_timescale: The range of their wavelengths, "paper" or "t2t".
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
@@ -318,13 +324,18 @@ class Transformer(TokenModel):
         dropout: The share of the embeddings and of each sub-layer's output that is dropped in training.
         num_decoder_layers: Layers of the decoder; by default `num_layers`.
         tie_embeddings: "none": three matrices; "output": the output projection is the transposed target embedding;
-            "all": source, target and output are one matrix, as in the paper (section 3.4), for one shared vocabulary.
+            "all": source, target and output are one matrix, as in the paper (section 3.4), for one shared vocabulary;
+            "input": source and target are one.
         output_bias: Add a bias to the logits.
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre".
         use_bias: Add a bias in the projections of the attentions.
         epsilon: Added to the variance by each normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
+        position_timescale: The range of their wavelengths, "paper" or "t2t".
+        scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
+        num_decoder_heads: Heads in the decoder; by default `num_heads`.
+        decoder_d_ff: Numbers inside the decoder's feed-forward sub-layers; by default `d_ff`.
         **kwargs: Keras' own `name` and `dtype`.
 
     Attributes:
@@ -352,6 +363,9 @@ class Transformer(TokenModel):
         *STACK_ARGUMENTS,
         "num_decoder_layers",
         "tie_embeddings",
+        "scale_embedding",
+        "num_decoder_heads",
+        "decoder_d_ff",
     )
 
     def __init__(
@@ -371,14 +385,19 @@ class Transformer(TokenModel):
         use_bias: bool = True,
         epsilon: float = 1e-6,
         position_layout: str = "interleaved",
+        position_timescale: str = "paper",
+        scale_embedding: bool = True,
+        num_decoder_heads: int | None = None,
+        decoder_d_ff: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         require("tie_embeddings", tie_embeddings, TIES)
-        if tie_embeddings == "all" and source_vocab_size != target_vocab_size:
+        if tie_embeddings in ("all", "input") and source_vocab_size != target_vocab_size:
             raise ValueError(
-                f"tie_embeddings='all' needs one shared vocabulary, but source_vocab_size={source_vocab_size} and "
-                f"target_vocab_size={target_vocab_size}; share the vocabulary or choose 'output'"
+                f"tie_embeddings={tie_embeddings!r} needs one shared vocabulary, but "
+                f"source_vocab_size={source_vocab_size} and target_vocab_size={target_vocab_size}; "
+                "share the vocabulary or choose 'output'"
             )
         self.source_vocab_size = source_vocab_size
         self.target_vocab_size = target_vocab_size
@@ -394,31 +413,43 @@ class Transformer(TokenModel):
         self.use_bias = use_bias
         self.epsilon = epsilon
         self.position_layout = position_layout
+        self.position_timescale = position_timescale
+        self.scale_embedding = scale_embedding
+        self.num_decoder_heads = num_heads if num_decoder_heads is None else num_decoder_heads
+        self.decoder_d_ff = d_ff if decoder_d_ff is None else decoder_d_ff
         self._add_embeddings()
         stack = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
         self.encoder = Encoder(**stack, name="encoder")
-        self.decoder = Decoder(**stack | {"num_layers": self.num_decoder_layers}, name="decoder")
+        of_decoder = {
+            "num_layers": self.num_decoder_layers,
+            "num_heads": self.num_decoder_heads,
+            "d_ff": self.decoder_d_ff,
+        }
+        self.decoder = Decoder(**stack | of_decoder, name="decoder")
         self.use_output_bias = output_bias
         self.build({"source": (None, None), "target": (None, None)})
 
     def _add_embeddings(self) -> None:
         is_one = self.tie_embeddings == "all"
+        settings = {
+            "d_model": self.d_model,
+            "scale": self.scale_embedding,
+            "dtype": self.dtype_policy,
+        }
         self.source_embedding = TokenEmbedding(
             self.source_vocab_size,
-            self.d_model,
             name="shared_embedding" if is_one else "source_embedding",
-            dtype=self.dtype_policy,
+            **settings,
         )
-        target = {"vocab_size": self.target_vocab_size, "d_model": self.d_model}
         self.target_embedding = self.source_embedding
-        if not is_one:
+        if self.tie_embeddings in ("none", "output"):
             self.target_embedding = TokenEmbedding(
-                **target, name="target_embedding", dtype=self.dtype_policy
+                self.target_vocab_size, name="target_embedding", **settings
             )
         self.output_embedding = self.target_embedding
-        if self.tie_embeddings == "none":
+        if self.tie_embeddings in ("none", "input"):
             self.output_embedding = TokenEmbedding(
-                **target, name="output_embedding", dtype=self.dtype_policy
+                self.target_vocab_size, name="output_embedding", **settings
             )
 
     def build(self, inputs_shape: dict[str, Shape] | None = None) -> None:

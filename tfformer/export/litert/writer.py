@@ -205,4 +205,5 @@ def _search(translator: Translator, pieces: tf.Tensor, lengths: tf.Tensor, beam_
         translator.max_length,
         beam_size,
         translator.decoding.length_penalty,
+        normalization=translator.decoding.length_normalization,
     )

@@ -1,0 +1,360 @@
+"""Write small Marian checkpoints of many shapes, with the answers of Transformers beside them.
+
+    PYTHONPATH=. oracle_venv/bin/python scripts/oracles/make_marian_fixtures.py tests/support/marian [IDS]
+
+Each model begins with every parameter random, as Hugging Face's zeros (biases, logits bias) and
+ones (norms) hide an importer's errors, and is then trained for some seconds, as a random model
+repeats one token for ever. The text is the phrasebook's, in small letters.
+"""
+
+import dataclasses
+import json
+import sys
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTokenizer
+
+from tfformer import phrasebook
+
+STEPS = 150
+SENTENCES = 24  # with greedy and beam answers
+STATES = 2  # of these, with every layer's states
+MAX_LENGTH = 60
+MARGIN = 1e-3  # between the two likeliest tokens, so that rounding changes nothing
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One fixture: `config` of MarianConfig, and how its vocabulary is made."""
+
+    config: dict
+    separate: bool = False  # vocabularies
+    pad: int | None = None  # the last id if left out
+    eos: int = 0
+    unknown: int = 1
+    codes: bool = False  # >>fra<< and >>deu<<, `<s>`, missing pieces, a character of the target
+    random_pad: bool = False  # its row is usually zero
+
+
+BASE = {
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 32,
+    "decoder_ffn_dim": 32,
+    "activation_function": "swish",
+    "scale_embedding": True,
+    "share_encoder_decoder_embeddings": True,
+    "tie_word_embeddings": True,
+}
+UNEQUAL = {
+    "encoder_layers": 3,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 40,
+}
+ROWS = {
+    "A": Row({}),
+    "B": Row(UNEQUAL),
+    "C": Row({"share_encoder_decoder_embeddings": False}, separate=True),
+    "D": Row({"tie_word_embeddings": False}),
+    "E": Row(
+        {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}, separate=True
+    ),
+    "F": Row({"activation_function": "relu", "scale_embedding": False}),
+    "G": Row({"activation_function": "gelu"}),
+    "H": Row({}, pad=5, random_pad=True),
+    "I": Row({}, eos=17, unknown=40, codes=True),
+}
+
+
+def main(folder: Path, chosen: list[str]) -> None:
+    torch.set_num_threads(1)
+    sentences = [
+        (pair.source.lower(), pair.target.lower())
+        for pair in phrasebook.pairs("train")
+        if len(pair.source) < 22 and len(pair.target) < 26
+    ][:4000]
+    folder.mkdir(parents=True, exist_ok=True)
+    for side, number in (("source", 0), ("target", 1)):
+        train_pieces(folder / f"{side}.spm", [pair[number] for pair in sentences])
+    for name in chosen or [*ROWS, "K"]:
+        if name == "K":
+            torch_files(folder)
+        else:
+            make(folder, name, ROWS[name], sentences)
+
+
+def torch_files(folder: Path) -> None:
+    """Some tensors of A in both layouts of `torch.save`, one of them a view of another's storage."""
+    out = folder / "K"
+    out.mkdir(exist_ok=True)
+    state = load_file(folder / "A" / "model.safetensors")
+    kept = {name: state[name] for name in sorted(state) if ".0." in name and "self_attn" in name}
+    save_file(kept, out / "model.safetensors", metadata={"format": "pt"})
+    matrix = next(tensor for tensor in kept.values() if tensor.ndim == 2)
+    views = OrderedDict(kept) | {"view": matrix.T}
+    torch.save(views, out / "zip.bin")
+    torch.save(views, out / "legacy.bin", _use_new_zipfile_serialization=False)
+
+
+def train_pieces(path: Path, text: list[str]) -> None:
+    """Without normalisation: its table alone has 240 kB."""
+    if path.exists():
+        return
+    with path.open("wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(text),
+            model_writer=file,
+            vocab_size=72,
+            bos_id=-1,
+            pad_id=-1,
+            eos_id=0,
+            unk_id=1,
+            normalization_rule_name="identity",
+            num_threads=1,
+            minloglevel=2,
+        )
+
+
+def pieces_of(path: Path) -> list[str]:
+    model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    return [model.id_to_piece(number) for number in range(2, model.get_piece_size())]
+
+
+def vocabulary(row: Row, pieces: set[str]) -> dict[str, int]:
+    """Piece -> id, with the special ones at the places that the row wants."""
+    ordered = sorted(pieces)
+    if row.codes:
+        ordered = [piece for piece in ordered if piece not in ("z", "q", "▁w")]
+        ordered = sorted([*ordered, "<s>", ">>fra<<", ">>deu<<", "猫"])
+    places = {row.eos: "</s>", row.unknown: "<unk>"}
+    if row.pad is not None:
+        places[row.pad] = "<pad>"
+    for place, piece in sorted(places.items()):
+        ordered.insert(place, piece)
+    if row.pad is None:
+        ordered.append("<pad>")
+    return {piece: number for number, piece in enumerate(ordered)}
+
+
+def make(folder: Path, name: str, row: Row, sentences: list[tuple[str, str]]) -> None:
+    out = folder / name
+    out.mkdir(exist_ok=True)
+    sides = [set(pieces_of(folder / f"{side}.spm")) for side in ("source", "target")]
+    union = sides[0] | sides[1]
+    vocabularies = [vocabulary(row, side if row.separate else union) for side in sides]
+    files = ["vocab.json", "target_vocab.json"] if row.separate else ["vocab.json"]
+    for file, values in zip(files, vocabularies, strict=False):
+        (out / file).write_text(json.dumps(values, ensure_ascii=False, indent=0))
+    source, target = vocabularies
+    pad = source["<pad>"]
+    config = MarianConfig(
+        **(BASE | row.config),
+        vocab_size=len(source),
+        decoder_vocab_size=len(target),
+        max_position_embeddings=128,
+        dropout=0.0,
+        pad_token_id=target["<pad>"],
+        decoder_start_token_id=target["<pad>"],
+        eos_token_id=row.eos,
+        bos_token_id=0,
+        forced_eos_token_id=row.eos,
+    )
+    tokenizer = MarianTokenizer(
+        source_spm=str(folder / "source.spm"),
+        target_spm=str(folder / "target.spm"),
+        vocab=str(out / "vocab.json"),
+        target_vocab_file=str(out / "target_vocab.json") if row.separate else None,
+        separate_vocabs=row.separate,
+        source_lang="en",
+        target_lang="de",
+    )
+    texts = sentences
+    if row.codes:
+        codes = (">>deu<< ", ">>fra<< ")
+        texts = [(codes[n % 2] + source, target) for n, (source, target) in enumerate(sentences)]
+    model = MarianMTModel(config)
+    generator = torch.Generator().manual_seed(sum(map(ord, name)))
+    randomise(model, row, pad, generator)
+    train(model, tokenizer, texts, row, generator)
+    model.save_pretrained(out)
+    generation(row, target).save_pretrained(out)
+    settings = {
+        "separate_vocabs": row.separate,
+        "source_lang": "en",
+        "target_lang": "de",
+        "model_max_length": 512,
+        "tokenizer_class": "MarianTokenizer",
+    }
+    (out / "tokenizer_config.json").write_text(json.dumps(settings, indent=1))
+    reloaded = MarianMTModel.from_pretrained(out).eval()
+    for one, other in zip(model.state_dict().values(), reloaded.state_dict().values(), strict=True):
+        assert torch.equal(one, other)
+    answer(out, reloaded, tokenizer, texts[1::5], row, target)
+
+
+def generation(row: Row, target: dict[str, int]) -> GenerationConfig:
+    pad = target["<pad>"]
+    return GenerationConfig(
+        num_beams=4,
+        max_length=512,
+        bad_words_ids=[[pad]],
+        forced_eos_token_id=row.eos,
+        eos_token_id=row.eos,
+        pad_token_id=pad,
+        decoder_start_token_id=pad,
+        renormalize_logits=True,
+    )
+
+
+def randomise(model, row: Row, pad: int, generator: torch.Generator) -> None:
+    with torch.no_grad():
+        for name, weights in model.named_parameters():
+            if "embed_positions" in name:
+                continue
+            if "layer_norm.weight" in name:
+                weights.uniform_(0.5, 1.5, generator=generator)
+            elif "layer_norm.bias" in name:
+                weights.normal_(0, 0.2, generator=generator)
+            elif name.endswith("bias"):
+                weights.normal_(0, 0.3, generator=generator)
+            elif "shared" in name or "embed_tokens" in name or "lm_head" in name:
+                weights.normal_(0, weights.shape[1] ** -0.5, generator=generator)
+                if not row.random_pad:
+                    weights[-1 if pad == weights.shape[0] - 1 else pad].zero_()
+            else:
+                weights.normal_(0, weights.shape[1] ** -0.5, generator=generator)
+        model.final_logits_bias.normal_(0, 0.7, generator=generator)
+        model.final_logits_bias[0, row.eos] += 1.0
+
+
+def train(model, tokenizer, texts, row: Row, generator: torch.Generator) -> None:
+    """Some steps of Adam; pad's row stays, and the norms and biases move little."""
+    pad = model.config.pad_token_id
+    tables = {id(w): w for w in (model.get_input_embeddings().weight, model.lm_head.weight)}
+    tables |= {id(w): w for w in (model.model.decoder.embed_tokens.weight,)}
+    before = {key: weights[pad].detach().clone() for key, weights in tables.items()}
+    model.train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3, betas=(0.9, 0.98))
+    for _ in range(STEPS):
+        rows = torch.randint(len(texts), (32,), generator=generator).tolist()
+        inputs = tokenizer([texts[n][0] for n in rows], return_tensors="pt", padding=True)
+        labels = tokenizer(
+            text_target=[texts[n][1] for n in rows], return_tensors="pt", padding=True
+        ).input_ids
+        starts = torch.full((len(rows), 1), pad)
+        logits = model(**inputs, decoder_input_ids=torch.cat([starts, labels[:, :-1]], 1)).logits
+        logits[..., pad] = -1e9
+        loss = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), labels.masked_fill(labels == pad, -100).flatten()
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            for key, weights in tables.items():
+                weights[pad] = before[key]
+    model.eval()
+    print(f"loss {loss.item():.3f}", flush=True)
+
+
+@torch.no_grad()
+def answer(out: Path, model, tokenizer, texts, row: Row, target: dict[str, int]) -> None:
+    """Keep sentences whose greedy choice is never close, and write all answers about them."""
+    pad = target["<pad>"]
+    kept: list[str] = []
+    greedy: list[list[int]] = []
+    for source, _ in texts:
+        ids = tokenizer([source], return_tensors="pt")
+        found = model.generate(
+            **ids,
+            num_beams=1,
+            max_length=MAX_LENGTH,
+            return_dict_in_generate=True,
+            output_scores=True,
+        )
+        row_ids = found.sequences[0].tolist()[1:]
+        best = torch.stack([scores[0].topk(2).values for scores in found.scores])
+        if row_ids[-1] != row.eos or len(row_ids) > MAX_LENGTH - 5:
+            continue
+        if (best[:, 0] - best[:, 1]).min() > MARGIN and source not in kept:
+            kept.append(source)
+            greedy.append(row_ids)
+        if len(kept) == SENTENCES:
+            break
+    encoded = [tokenizer(source).input_ids for source in kept]
+    beams = {}
+    for size, alpha in ((2, 0.0), (4, 1.0), (8, 0.6)):
+        rows = [beam(model, tokenizer, source, size, alpha) for source in kept]
+        beams[f"{size} {alpha}"] = rows
+    special = {row.eos, row.unknown, pad}
+    expected = {
+        "sentences": kept,
+        "source_ids": encoded,
+        "greedy": greedy,
+        "texts": [tokenizer.decode(ids, skip_special_tokens=True) for ids in greedy],
+        "target_texts": [
+            tokenizer.decode([i for i in ids if i not in special], use_source_tokenizer=False)
+            for ids in greedy
+        ],
+        "beams": beams,
+    }
+    (out / "expected.json").write_text(json.dumps(expected, ensure_ascii=False))
+    states(out, model, tokenizer, kept[:STATES], greedy[:STATES], pad)
+    print(out.name, len(kept), "sentences,", sum(map(len, greedy)) / len(greedy), "tokens each")
+
+
+def beam(model, tokenizer, source: str, size: int, alpha: float) -> list:
+    """All hypotheses of one sentence, as [ids, score], or nothing where one did not end."""
+    found = model.generate(
+        **tokenizer([source], return_tensors="pt"),
+        num_beams=size,
+        num_return_sequences=size,
+        length_penalty=alpha,
+        early_stopping=True,
+        max_length=MAX_LENGTH,
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
+    pad = model.config.pad_token_id
+    rows = [[i for i in ids[1:] if i != pad] for ids in found.sequences.tolist()]
+    if max(map(len, rows)) >= MAX_LENGTH - 2:
+        return []
+    scores = [round(score, 6) for score in found.sequences_scores.tolist()]
+    return [list(pair) for pair in zip(rows, scores, strict=True)]
+
+
+def states(out: Path, model, tokenizer, sources, greedy, pad: int) -> None:
+    """Every layer's states and the logits of a padded batch."""
+    inputs = tokenizer(sources, return_tensors="pt", padding=True)
+    longest = max(map(len, greedy))
+    target = [[pad, *ids[:-1]] + [pad] * (longest - len(ids)) for ids in greedy]
+    found = model(
+        **inputs,
+        decoder_input_ids=torch.tensor(target),
+        output_hidden_states=True,
+    )
+    np.savez_compressed(
+        out / "expected.npz",
+        source=inputs.input_ids.numpy(),
+        mask=inputs.attention_mask.numpy(),
+        target=np.array(target),
+        lengths=np.array([len(ids) for ids in greedy]),
+        encoder=torch.stack(found.encoder_hidden_states).numpy(),
+        decoder=torch.stack(found.decoder_hidden_states).numpy(),
+        logits=found.logits.numpy(),
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,154 @@
+"""Pieces looked up as strings, against a look-up written out here and transformers' own answers."""
+
+import json
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+from support.marian_checkpoints import FIXTURES, answers
+
+from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
+
+MODEL = (FIXTURES / "source.spm").read_bytes()
+SPECIAL = ["<pad>", "<unk>", "<start>", "</s>"]
+TEXTS = [
+    *("we see a dog.", "  two   blanks  ", "", "猫猫 a", "日本 a", "ab\tc", "Große Wörter"),
+    *(">>fra<< we see", ">>fra<<", " >>fra<< a", ">>fra<<>>deu<< a", "a >>fra<<"),
+]
+
+
+def own_pieces():
+    processor = sentencepiece.SentencePieceProcessor(model_proto=MODEL)
+    return [processor.id_to_piece(number) for number in range(2, processor.get_piece_size())]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """With codes, a character that SentencePiece does not know, and without three of its pieces."""
+    kept = [piece for piece in own_pieces() if piece not in ("a", "▁w", "e")]
+    return PieceTokenizer(MODEL, [*SPECIAL, "猫猫", *kept, ">>fra<<", ">>deu<<"])
+
+
+def test_ids_are_those_of_the_pieces_as_strings(tokenizer):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=MODEL)
+    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
+    ids = {piece: number for number, piece in enumerate(pieces)}
+    for text in ("we see a dog.", "猫猫 a", "Große"):
+        wanted = [ids.get(piece, 1) for piece in processor.encode(text, out_type=str)]
+        assert tokenizer.encode([text]) == [wanted]
+
+
+def test_an_unknown_character_keeps_its_letters_for_the_look_up(tokenizer):
+    assert 4 in tokenizer.encode(["猫猫"])[0]
+    assert 4 not in tokenizer.encode(["日本"])[0]
+
+
+def test_a_code_is_one_piece_at_the_beginning_only(tokenizer):
+    with_code, without = tokenizer.encode([">>fra<< see", " see"])
+    assert tokenizer.pieces(with_code[:1]) == [">>fra<<"]
+    assert with_code[1:] == without
+    assert tokenizer.encode([" >>fra<<"])[0][0] != with_code[0]
+
+
+def test_a_vocabulary_without_codes_reads_one_as_text():
+    plain = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces()])
+    assert plain.codes == ()
+    assert len(plain.encode([">>fra<<"])[0]) > 1
+
+
+def test_an_unknown_code_is_refused_with_the_known_ones(tokenizer):
+    with pytest.raises(ValueError, match="no target language >>xxx<<; known are >>fra<<, >>deu<<"):
+        tokenizer.encode([">>xxx<< a"])
+
+
+def test_the_graph_gives_the_ids_of_python(tokenizer):
+    assert tokenizer.tokenize(tf.constant(TEXTS)).to_list() == tokenizer.encode(TEXTS)
+
+
+def test_the_graph_gives_the_texts_of_python(tokenizer):
+    ids = tokenizer.encode(TEXTS)
+    ids[0] += [3, 7, 7]  # nothing behind the end counts
+    found = tokenizer.detokenize(tf.ragged.constant(ids, dtype=tf.int32)).numpy()
+    assert [text.decode() for text in found] == tokenizer.decode(ids)
+
+
+def test_special_pieces_have_no_text(tokenizer):
+    assert tokenizer.decode([[0, 2, 1, 4, 3, 5]]) == ["猫猫"]
+
+
+@pytest.mark.parametrize("name", "AI")
+def test_texts_are_those_of_transformers(name):
+    """`target_texts`: decoded by the target's SentencePiece model, as transformers 4 did."""
+    wanted = answers(name).texts
+    vocabulary = json.loads((FIXTURES / name / "vocab.json").read_text(encoding="utf-8"))
+    pieces = sorted(vocabulary, key=vocabulary.get)
+    special = ["<pad>", "<unk>", "</s>"]
+    ordered = ["<pad>", "<unk>", "<start>", "</s>", *(p for p in pieces if p not in special)]
+    tokenizer = PieceTokenizer((FIXTURES / "target.spm").read_bytes(), ordered)
+    here = {vocabulary[piece]: n for n, piece in enumerate(ordered) if piece in vocabulary}
+    ids = [[here[number] for number in row] for row in wanted["greedy"]]
+    assert tokenizer.decode(ids) == wanted["target_texts"]
+
+
+def test_samples_are_other_cuts_of_the_same_text(tokenizer):
+    usual = tokenizer.encode(["thank you for the eggs"])
+    drawn = [tokenizer.sample(["thank you for the eggs"], 0.1, seed) for seed in range(8)]
+    assert any(ids != usual for ids in drawn)
+    assert len(tokenizer.sample(["see", ""], 0.1, 3)) == 2
+
+
+def test_a_saved_tokenizer_is_loaded_as_it_was(tokenizer, tmp_path):
+    tokenizer.save(tmp_path / "source.model")
+    loaded = load_tokenizer(tmp_path / "source.model")
+    assert isinstance(loaded, PieceTokenizer)
+    assert loaded.digest == tokenizer.digest
+    assert loaded.encode(TEXTS) == tokenizer.encode(TEXTS)
+
+
+def test_the_digest_depends_on_the_pieces(tokenizer):
+    other = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces()])
+    assert other.digest != tokenizer.digest
+
+
+def test_a_model_without_a_list_of_pieces_is_an_ordinary_tokenizer(tmp_path):
+    (tmp_path / "source.model").write_bytes(MODEL)
+    with pytest.raises(ValueError, match="whose padding, unknown, start and end ids"):
+        load_tokenizer(tmp_path / "source.model")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("[", "is not JSON"),
+        ("{}", "must hold a list of texts"),
+        ("[1, 2, 3, 4]", "must hold a list of texts"),
+        ('["a"]', "needs four special pieces"),
+        ('["a", "b", "c", "d", "a"]', "each piece once"),
+    ],
+)
+def test_a_damaged_list_of_pieces_is_refused(tmp_path, table, message):
+    (tmp_path / "source.model").write_bytes(MODEL)
+    (tmp_path / "source.pieces.json").write_text(table)
+    with pytest.raises(ValueError, match=message):
+        load_tokenizer(tmp_path / "source.model")
+
+
+def test_a_missing_model_is_named(tmp_path):
+    (tmp_path / "source.pieces.json").write_text("[]")
+    with pytest.raises(FileNotFoundError, match=r"source\.model: there is no tokenizer"):
+        load_tokenizer(tmp_path / "source.model")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: t.encode("text"), "come in a list"),
+        (lambda t: t.encode([3]), "sentence 1 is 3"),
+        (lambda t: t.encode(["\ud800"]), "no Unicode"),
+        (lambda t: t.decode([[10_000]]), "id 10000 is not in this vocabulary"),
+        (lambda t: t.pieces([-1]), "id -1 is not in this vocabulary"),
+    ],
+)
+def test_bad_input_is_named(tokenizer, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(tokenizer)

@@ -1,0 +1,23 @@
+import warnings
+from pathlib import Path
+
+import pytest
+from support.marian_checkpoints import checkpoint
+
+from tfformer.importing.importer import import_model
+
+
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory):
+    """Fixture's name -> its run directory, imported once."""
+    runs: dict[str, Path] = {}
+
+    def run_of(name: str) -> Path:
+        if name not in runs:
+            folder = tmp_path_factory.mktemp("imported")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)
+                runs[name] = import_model(checkpoint(name, folder), folder / "run")
+        return runs[name]
+
+    return run_of

@@ -1,0 +1,189 @@
+"""Imported checkpoints against the answers of transformers 5.23 about the same files."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support.marian_checkpoints import FIXTURES, NAMES, answers
+
+from tfformer.importing import safetensors_files
+from tfformer.importing.hugging_face import slot_name
+from tfformer.importing.weights import Slot, take
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import Run
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
+
+
+def rows(run, side):
+    """The foreign id of each id of a side."""
+    record = json.loads((run / "imported.json").read_text(encoding="utf-8"))
+    return record[side]["rows"]
+
+
+def here(run, side, ids):
+    """Foreign ids (any shape) as this package's."""
+    table = {row: number for number, row in enumerate(rows(run, side)) if number != START_ID}
+    return np.vectorize(table.get)(ids).astype(np.int32)
+
+
+def inputs(run, arrays):
+    source = np.where(arrays["mask"] > 0, here(run, "source", arrays["source"]), PAD_ID)
+    target = here(run, "target", arrays["target"])
+    target[:, 0] = START_ID
+    return {"source": source, "target": target}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_tensor_of_a_layer_is_bit_equal(imported, name):
+    stored = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    found = take(Run.open(imported(name)).load_model())
+    slots = [place for place in found if isinstance(place, Slot)]
+    assert len(slots) == sum(".layers." in name for name in stored)
+    for slot in slots:
+        wanted = stored[slot_name(slot)]
+        np.testing.assert_array_equal(found[slot], wanted.T if wanted.ndim == 2 else wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_row_of_the_tables_is_bit_equal(imported, name):
+    stored = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    model = Run.open(imported(name)).load_model()
+    shared = stored.get("model.shared.weight")
+    source = stored.get("model.encoder.embed_tokens.weight", shared)
+    target = stored.get("model.decoder.embed_tokens.weight", shared)
+    output = stored.get("lm_head.weight", target)
+    tables = (
+        ("source", model.source_embedding, source),
+        ("target", model.target_embedding, target),
+        ("target", model.output_embedding, output),
+    )
+    for side, embedding, wanted in tables:
+        order = rows(imported(name), side)
+        np.testing.assert_array_equal(embedding.embeddings, wanted[order])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_output_bias_is_bit_equal_but_for_padding_and_start(imported, name):
+    stored = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    order = rows(imported(name), "target")
+    wanted = stored["final_logits_bias"][0][order]
+    wanted[[PAD_ID, START_ID]] = -1e4
+    model = Run.open(imported(name)).load_model()
+    np.testing.assert_array_equal(model.output_bias, wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_states_of_every_layer_are_those_of_transformers(imported, name):
+    arrays = answers(name).arrays
+    model = Run.open(imported(name)).load_model()
+    given = inputs(imported(name), arrays)
+    mask = given["source"] != PAD_ID
+    keys = tf.constant(mask[:, np.newaxis, np.newaxis])
+    x = model.encoder.enter(model.source_embedding(given["source"]))
+    states = [x]
+    for layer in model.encoder.layers:
+        states.append(x := layer(x, keys))
+    difference = np.abs(np.stack(states) - arrays["encoder"]) * mask[..., np.newaxis]
+    assert difference.max() < 2e-5
+    y = model.decoder.enter(model.target_embedding(given["target"]))
+    look_ahead = tf.constant(np.tri(y.shape[1], dtype=bool)[np.newaxis, np.newaxis])
+    states = [y]
+    for layer in model.decoder.layers:
+        states.append(y := layer(y, x, look_ahead, memory_mask=keys))
+    assert np.abs(np.stack(states) - arrays["decoder"]).max() < 2e-5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_logits_are_those_of_transformers(imported, name):
+    arrays = answers(name).arrays
+    run = imported(name)
+    logits = Run.open(run).load_model()(inputs(run, arrays)).numpy()
+    order = np.array(rows(run, "target"))
+    kept = np.arange(len(order)) > START_ID
+    kept[1] = True
+    difference = np.abs(logits[..., kept] - arrays["logits"][..., order[kept]])
+    for row, length in zip(difference, arrays["lengths"], strict=True):
+        assert row[:length].max() < 1e-4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_source_ids_are_those_of_transformers(imported, name):
+    wanted = answers(name).texts
+    run = imported(name)
+    found = Run.open(run).tokenizers.source.encode(wanted["sentences"])
+    order = rows(run, "source")
+    ended = [[*ids, END_ID] for ids in found]
+    assert [[order[number] for number in ids] for ids in ended] == wanted["source_ids"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_greedy_translations_are_those_of_transformers(imported, name):
+    wanted = answers(name).texts
+    translator = Translator.load(imported(name))
+    found = translator.translate(wanted["sentences"], beam_size=1)
+    assert found == wanted["target_texts"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_beam_hypothesis_is_that_of_transformers(imported, name):
+    wanted = answers(name).texts
+    run = imported(name)
+    translator = Translator.load(run)
+    target = translator.tokenizers.target
+    order = here(run, "target", np.arange(len(set(rows(run, "target")))))
+    for setting, hypotheses in wanted["beams"].items():
+        size, alpha = setting.split()
+        found = translator.n_best(wanted["sentences"], int(size), float(alpha))
+        for mine, theirs in zip(found, hypotheses, strict=True):
+            if theirs:  # every hypothesis ended before transformers' limit
+                texts = target.decode([[order[number] for number in ids] for ids, _ in theirs])
+                assert [translation.text for translation in mine] == texts
+                scores = [translation.score for translation in mine]
+                np.testing.assert_allclose(scores, [score for _, score in theirs], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cached_steps_give_the_logits_of_teacher_forcing(imported, name):
+    arrays = answers(name).arrays
+    model = Run.open(imported(name)).load_model()
+    given = inputs(imported(name), arrays)
+    wanted = model(given).numpy()
+    memory = model.memory(tf.constant(given["source"]))
+    cache = model.decoder.empty_cache(len(wanted), wanted.shape[1])
+    for step in range(wanted.shape[1]):
+        logits, cache = model.decode_step(given["target"][:, step], step, cache, memory)
+        np.testing.assert_allclose(logits, wanted[:, step], atol=1e-5)
+
+
+def test_padding_and_start_are_never_generated_though_their_logit_would_be_the_highest(imported):
+    model = Run.open(imported("H")).load_model()
+    arrays = answers("H").arrays
+    logits = model(inputs(imported("H"), arrays)).numpy()
+    shifted = tf.nn.softmax(logits).numpy()
+    assert shifted[..., [PAD_ID, START_ID]].max() == 0
+
+
+def test_the_decoding_is_that_of_the_generation_config(imported):
+    decoding = Run.open(imported("A")).config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (4, 1.0)
+    assert decoding.length_normalization == "power"
+
+
+def test_languages_and_length_are_those_of_the_tokenizer(imported):
+    data = Run.open(imported("A")).config.data
+    assert data.languages == ["en", "de"]
+    assert data.max_length == 512
+
+
+def test_codes_of_target_languages_reach_the_model(imported):
+    translator = Translator.load(imported("I"))
+    ids = translator.tokenizers.source.encode([">>fra<< a b", ">>deu<< a b"])
+    assert translator.tokenizers.source.pieces([ids[0][0], ids[1][0]]) == [">>fra<<", ">>deu<<"]
+    assert ids[0][1:] == ids[1][1:]
+
+
+def test_an_unknown_code_is_refused_with_the_known_ones(imported):
+    translator = Translator.load(imported("I"))
+    with pytest.raises(ValueError, match=r"no target language >>nld<<; known are >>deu<<, >>fra<<"):
+        translator.translate([">>nld<< a b"])

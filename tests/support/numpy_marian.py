@@ -1,0 +1,101 @@
+"""A Marian model in NumPy and float64, written from marian-dev's models/transformer.h alone."""
+
+import numpy as np
+
+
+def positions(length: int, d_model: int, first: int = 0) -> np.ndarray:
+    """(T, D): all sines, then all cosines, of wavelengths from 2 pi to 20,000 pi, both included."""
+    half = d_model // 2
+    rates = np.exp(np.arange(half) * -(np.log(10000.0) / (half - 1)))
+    angles = np.arange(first, first + length)[:, np.newaxis] * rates
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+class NumpyMarian:
+    """Log-probabilities of one sentence pair, from the tensors and options of an .npz file."""
+
+    def __init__(self, options: dict, tensors: dict):
+        self.tensors = {name: np.asarray(t, np.float64) for name, t in tensors.items()}
+        self.d_model = options["dim-emb"]
+        self.heads = options["transformer-heads"]
+        self.activation = options.get("transformer-ffn-activation", "swish")
+        self.depths = {"encoder": options["enc-depth"], "decoder": options["dec-depth"]}
+        self.pre = "n" in options.get("transformer-preprocess", "")
+
+    def log_probs(self, source: list[int], target: list[int]) -> np.ndarray:
+        """Log-probability of each target id; both rows of ids end in the end token."""
+        embedding = self.find("encoder_Wemb", "Wemb")
+        x = embedding[source] * np.sqrt(self.d_model) + positions(len(source), self.d_model)
+        memory = self.stack("encoder", x, None)
+        embedding = self.find("decoder_Wemb", "Wemb")
+        y = np.zeros((len(target), self.d_model))
+        y[1:] = embedding[target[:-1]] * np.sqrt(self.d_model)
+        y = self.stack("decoder", y + positions(len(target), self.d_model), memory)
+        logits = y @ self.output() + self.tensors["decoder_ff_logit_out_b"][0]
+        logits -= logits.max(axis=1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return logits[np.arange(len(target)), target]
+
+    def output(self) -> np.ndarray:
+        if "decoder_ff_logit_out_W" in self.tensors:
+            return self.tensors["decoder_ff_logit_out_W"]
+        return self.find("decoder_ff_logit_out_Wt", "decoder_Wemb", "Wemb").T
+
+    def find(self, *names: str) -> np.ndarray:
+        return next(self.tensors[name] for name in names if name in self.tensors)
+
+    def stack(self, side: str, x: np.ndarray, memory: np.ndarray | None) -> np.ndarray:
+        look_ahead = np.tri(len(x), dtype=bool) if side == "decoder" else None
+        for layer in range(1, self.depths[side] + 1):
+            name = f"{side}_l{layer}"
+            x = self.sublayer(
+                x,
+                f"{name}_self_Wo",
+                lambda h, n=f"{name}_self": self.attend(n, h, h, look_ahead),
+            )
+            if memory is not None:
+                x = self.sublayer(
+                    x,
+                    f"{name}_context_Wo",
+                    lambda h, n=f"{name}_context": self.attend(n, h, memory, None),
+                )
+            x = self.sublayer(
+                x, f"{name}_ffn_ffn", lambda h, n=f"{name}_ffn": self.feed_forward(n, h)
+            )
+        return self.normalise(x, f"{side}_top", "") if self.pre else x
+
+    def sublayer(self, x: np.ndarray, norm: str, function) -> np.ndarray:
+        if self.pre:
+            return x + function(self.normalise(x, norm, "_pre"))
+        return self.normalise(x + function(x), norm, "")
+
+    def normalise(self, x: np.ndarray, name: str, ending: str) -> np.ndarray:
+        centred = x - x.mean(axis=1, keepdims=True)
+        normal = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-6)
+        scale = self.tensors[f"{name}_ln_scale{ending}"]
+        return normal * scale + self.tensors[f"{name}_ln_bias{ending}"]
+
+    def linear(self, x: np.ndarray, name: str, letter: str) -> np.ndarray:
+        return x @ self.tensors[f"{name}_W{letter}"] + self.tensors[f"{name}_b{letter}"]
+
+    def attend(self, name: str, query, memory, mask) -> np.ndarray:
+        depth = self.d_model // self.heads
+        found = []
+        q, k, v = (
+            self.linear(x, name, letter)
+            for x, letter in ((query, "q"), (memory, "k"), (memory, "v"))
+        )
+        for head in range(self.heads):
+            part = slice(head * depth, (head + 1) * depth)
+            scores = q[:, part] @ k[:, part].T / np.sqrt(depth)
+            if mask is not None:
+                scores = np.where(mask, scores, -np.inf)
+            weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+            found.append(weights / weights.sum(axis=1, keepdims=True) @ v[:, part])
+        return self.linear(np.concatenate(found, axis=1), name, "o")
+
+    def feed_forward(self, name: str, x: np.ndarray) -> np.ndarray:
+        inner = self.linear(x, name, "1")
+        if self.activation == "relu":
+            return self.linear(np.maximum(inner, 0), name, "2")
+        return self.linear(inner / (1 + np.exp(-inner)), name, "2")

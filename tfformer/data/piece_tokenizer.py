@@ -1,0 +1,339 @@
+"""A tokenizer whose ids are a list of their own: SentencePiece cuts, a table numbers.
+
+Marian's vocabularies work so. A piece is looked up as a string, and not by SentencePiece's own
+id: a character that SentencePiece does not know keeps its letters, and may still be in the list,
+for it may be a piece of the other language; a piece that the list lacks becomes the unknown token.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sentencepiece
+from google.protobuf.message import DecodeError
+from sentencepiece import sentencepiece_model_pb2
+
+from tfformer import files
+from tfformer.data.tokenizers import SAMPLING, Tokenizer
+from tfformer.special_ids import END_ID, PAD_ID, UNKNOWN_ID
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+CODE = re.compile(r"(>>.*?<<)(.*)", re.DOTALL)  # >>fra<<, before a text that is to become French
+BLANK = "\u2581"  # stands for a space within a piece
+MAX_KNOWN = 20  # codes that a message lists
+BUCKETS = 2**63 - 1
+
+
+class PieceTokenizer:
+    """Sentences to ids and back, with the same interface as `Tokenizer`.
+
+    The first four pieces are padding, unknown, start and end (`special_ids.py`). A sentence may
+    begin with a code such as `>>fra<<`, which says what language to translate into, if the list
+    has such codes at all.
+
+    Args:
+        model: the bytes of a SentencePiece model, with special ids anywhere.
+        pieces: the piece of each id.
+
+    Raises:
+        ValueError: `model` is no SentencePiece model, or `pieces` names one twice.
+    """
+
+    def __init__(self, model: bytes, pieces: Sequence[str]):
+        self.model = model
+        self._processor = parse_sentencepiece(model, "the tokenizer")
+        self._pieces = list(pieces)
+        self._ids = {piece: number for number, piece in enumerate(self._pieces)}
+        if len(self._ids) < len(self._pieces) or len(self._pieces) < END_ID + 1:
+            raise ValueError("a vocabulary needs four special pieces, and each piece once")
+
+    @classmethod
+    def load(cls, path: str | Path) -> PieceTokenizer:
+        """Return the tokenizer that `save` wrote.
+
+        Args:
+            path: the SentencePiece model; its pieces are beside it.
+
+        Raises:
+            FileNotFoundError: a file is missing.
+            ValueError: a file is damaged.
+        """
+        path = Path(path)
+        table = pieces_file(path)
+        for file in (path, table):
+            if not file.is_file():
+                raise FileNotFoundError(f"{file}: there is no tokenizer file here; import again")
+        try:
+            pieces = json.loads(table.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            raise ValueError(f"{table} is not JSON; import the model again") from None
+        if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+            raise ValueError(f"{table} must hold a list of texts; import the model again")
+        try:
+            return cls(path.read_bytes(), pieces)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def save(self, path: str | Path) -> None:
+        """Write the SentencePiece model, and its pieces beside it as a JSON list.
+
+        Args:
+            path: the model's file, such as `source.model`; the list becomes `source.pieces.json`.
+        """
+        path = Path(path)
+        files.write_bytes(path, self.model)
+        files.write_text(pieces_file(path), _as_json(self._pieces))
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of pieces."""
+        return len(self._pieces)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of the model and its pieces, in hexadecimal."""
+        return hashlib.sha256(self.model + b"\0" + _as_json(self._pieces).encode()).hexdigest()
+
+    @functools.cached_property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of target languages in the list, such as `>>fra<<`."""
+        return tuple(piece for piece in self._pieces if re.fullmatch(r">>.+<<", piece))
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Return the ids of sentences, without start and end.
+
+        Args:
+            sentences: B texts.
+
+        Returns:
+            B lists of ids.
+
+        Raises:
+            ValueError: a text is no Unicode, or begins with an unknown code.
+        """
+        return self._encode(sentences, lambda texts: self._processor.encode(texts, out_type=str))
+
+    def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
+        """As `encode`, but each sentence cut at random; see `Tokenizer.sample`."""
+
+        def cut(texts: list[str]) -> list[list[str]]:
+            with SAMPLING:
+                sentencepiece.set_random_generator_seed(seed)
+                return self._processor.encode(
+                    texts,
+                    out_type=str,
+                    enable_sampling=True,
+                    alpha=alpha,
+                    nbest_size=-1,
+                    num_threads=1,
+                )
+
+        return self._encode(sentences, cut)
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """Return the texts of rows of ids, each up to its first end.
+
+        Args:
+            ids: B rows; special ids, the unknown one too, have no text.
+
+        Returns:
+            B texts.
+
+        Raises:
+            ValueError: an id is not in the list.
+        """
+        return [self._text(row) for row in ids]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the piece of each id, special ones too; ValueError for one not in the list."""
+        return [self._pieces[number] for number in self._checked(ids)]
+
+    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """In the graph: (B,) string -> (B, None) int32 ragged, the ids of `encode`.
+
+        A code that the list lacks becomes the unknown id, as a graph cannot refuse one sentence.
+        """
+        return self._graph_functions[0](text)
+
+    def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
+        """In the graph: (B, T) int32, dense or ragged -> (B,) string, the texts of `decode`."""
+        import tensorflow as tf
+
+        dense = ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else ids
+        return self._graph_functions[1](dense)
+
+    @functools.cached_property
+    def _graph_functions(self) -> tuple[Callable, Callable]:
+        """The pair (tokenize, detokenize), each a `tf.function` with all it needs in its graph.
+
+        The look-up is a search among sorted hashes, then a comparison: unlike a table of
+        TensorFlow it needs no initialisation and nothing to track, so every loader can run it.
+        """
+        import tensorflow as tf
+        import tensorflow_text
+
+        hashes, order = self._sorted_hashes()
+        pieces = self._pieces
+        has_codes = bool(self.codes)
+
+        def look_up(found: tf.Tensor) -> tf.Tensor:
+            """(N,) string -> (N,) int32."""
+            bucket = tf.strings.to_hash_bucket_fast(found, BUCKETS)
+            place = tf.minimum(tf.searchsorted(tf.constant(hashes), bucket), len(pieces) - 1)
+            number = tf.gather(tf.constant(order), place)
+            is_it = tf.gather(tf.constant(pieces), number) == found
+            return tf.where(is_it, number, UNKNOWN_ID)
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
+            cutter = tensorflow_text.SentencepieceTokenizer(self.model, out_type=tf.string)
+            if not has_codes:
+                return cutter.tokenize(text).with_flat_values(
+                    look_up(cutter.tokenize(text).flat_values)
+                )
+            has_code = tf.strings.regex_full_match(text, r"(?s)>>.*?<<.*")
+            code = tf.strings.regex_replace(text, r"(?s)^(>>.*?<<).*$", r"\1")
+            rest = tf.strings.regex_replace(text, r"(?s)^>>.*?<<", "", replace_global=False)
+            body = cutter.tokenize(tf.where(has_code, rest, text))
+            codes = tf.ragged.boolean_mask(code[:, tf.newaxis], has_code[:, tf.newaxis])
+            found = tf.concat([codes, body], axis=1)
+            return found.with_flat_values(look_up(found.flat_values))
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+        def detokenize(ids: tf.Tensor) -> tf.Tensor:
+            cutter = tensorflow_text.SentencepieceTokenizer(self.model)
+            is_before_end = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) == 0
+            is_text = is_before_end & (ids > END_ID)
+            kept = tf.ragged.boolean_mask(ids, is_text)
+            found = tf.ragged.map_flat_values(
+                lambda flat: tf.gather(tf.constant(pieces), flat), kept
+            )
+            text = tf.strings.regex_replace(cutter.detokenize(found), BLANK, " ")
+            return tf.strings.regex_replace(text, r"^ +| +$", "")
+
+        return tokenize, detokenize
+
+    def _sorted_hashes(self) -> tuple[list[int], list[int]]:
+        """The pieces' hashes, upwards, and the id that each belongs to.
+
+        Of 60,000 pieces two have the same hash once in five billion vocabularies.
+        """
+        import tensorflow as tf
+
+        with tf.init_scope():
+            hashes = tf.strings.to_hash_bucket_fast(self._pieces, BUCKETS).numpy()
+        order = hashes.argsort(kind="stable")
+        return hashes[order], order.astype("int32")
+
+    def _encode(
+        self, sentences: Sequence[str], cut: Callable[[list[str]], list[list[str]]]
+    ) -> list[list[int]]:
+        if isinstance(sentences, str):
+            raise ValueError(f"sentences come in a list; write [{sentences[:40]!r}]")
+        _check_unicode(sentences)
+        parted = [self._code(sentence) for sentence in sentences]
+        rows = cut([rest for _, rest in parted]) if parted else []
+        found = []
+        for (code, _), pieces in zip(parted, rows, strict=True):
+            found.append([self._ids.get(piece, UNKNOWN_ID) for piece in [*code, *pieces]])
+        return found
+
+    def _code(self, sentence: str) -> tuple[list[str], str]:
+        """The code before a sentence, if there is one, and the rest."""
+        parts = CODE.fullmatch(sentence) if self.codes else None
+        if parts is None:
+            return [], sentence
+        if parts[1] not in self._ids:
+            more = "" if len(self.codes) <= MAX_KNOWN else ", ..."
+            raise ValueError(
+                f"the model has no target language {parts[1][:40]}; known are "
+                f"{', '.join(self.codes[:MAX_KNOWN])}{more}"
+            )
+        return [parts[1]], parts[2]
+
+    def _text(self, row: Sequence[int]) -> str:
+        ids = itertools.takewhile(lambda number: number != END_ID, self._checked(row))
+        pieces = [self._pieces[number] for number in ids if number > END_ID]
+        return self._processor.decode(pieces).replace(BLANK, " ").strip(" ") if pieces else ""
+
+    def _checked(self, ids: Sequence[int]) -> list[int]:
+        numbers = [int(number) for number in ids]
+        outside = [number for number in numbers if not 0 <= number < self.vocab_size]
+        if outside:
+            raise ValueError(
+                f"id {outside[0]} is not in this vocabulary of {self.vocab_size} pieces; "
+                "decode with the tokenizer that made the ids"
+            )
+        return numbers
+
+
+def load_tokenizer(path: str | Path) -> Tokenizer | PieceTokenizer:
+    """Return the tokenizer in a file.
+
+    Args:
+        path: a SentencePiece model; if a list of pieces is beside it, that gives the ids.
+
+    Raises:
+        FileNotFoundError: there is no file.
+        ValueError: a file is damaged.
+    """
+    kind = PieceTokenizer if pieces_file(Path(path)).is_file() else Tokenizer
+    return kind.load(path)
+
+
+def pieces_file(path: Path) -> Path:
+    """Return the place of the list of pieces that belongs to a SentencePiece model.
+
+    Args:
+        path: the model's file.
+
+    Example:
+        >>> pieces_file(Path("source.model")).name
+        'source.pieces.json'
+    """
+    return path.with_suffix(".pieces.json")
+
+
+def parse_sentencepiece(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
+    """Return a SentencePiece model, whatever its special ids are.
+
+    Args:
+        model: its bytes.
+        place: their source, for messages.
+
+    Raises:
+        ValueError: it is not a whole model.
+    """
+    try:
+        # A file has the pieces first and the normalizer last: without one it was cut off.
+        if sentencepiece_model_pb2.ModelProto.FromString(model).HasField("normalizer_spec"):
+            return sentencepiece.SentencePieceProcessor(model_proto=model)
+    except (DecodeError, RuntimeError):
+        pass
+    raise ValueError(f"{place} is no whole SentencePiece model; copy the file again")
+
+
+def _as_json(pieces: list[str]) -> str:
+    return json.dumps(pieces, ensure_ascii=False, indent=0) + "\n"
+
+
+def _check_unicode(sentences: Sequence[str]) -> None:
+    for number, sentence in enumerate(sentences, start=1):
+        if not isinstance(sentence, str):
+            raise ValueError(f"sentence {number} is {sentence!r}, but must be a str")
+        try:
+            sentence.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"sentence {number} holds {sentence[error.start]!a}, which is no Unicode "
+                "character; read the text as UTF-8"
+            ) from None

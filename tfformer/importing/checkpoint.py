@@ -1,0 +1,100 @@
+"""A foreign checkpoint, read and understood: the hand-over between a format and the run directory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tfformer.config import DecodingConfig, ModelConfig
+from tfformer.importing.vocabulary import RowOrder
+from tfformer.importing.weights import OUTPUT_BIAS, TABLES, Place, Table, shapes
+
+FloatDtypes = ("float16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """One side's tokens, in the foreign order.
+
+    Attributes:
+        pieces: the token of each foreign id.
+        model: the bytes of the SentencePiece model that cuts this side's text.
+        order: the rows of this package.
+    """
+
+    pieces: list[str]
+    model: bytes
+    order: RowOrder
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything that a run directory needs.
+
+    Attributes:
+        model: the architecture.
+        tensors: place -> array; kernels as (inputs, outputs), tables in the foreign order.
+        source: the source's vocabulary.
+        target: the target's; the same object where there is one vocabulary and one segmentation.
+        shares_vocabulary: whether both sides have the same tokens with the same ids.
+        decoding: the search.
+        max_length: the longest source, in tokens with the end.
+        languages: source and target, where the checkpoint names them.
+        family: "hugging_face" or "marian".
+        details: what the way back needs: the foreign configuration, plain JSON.
+    """
+
+    model: ModelConfig
+    tensors: Mapping[Place, np.ndarray]
+    source: Vocabulary
+    target: Vocabulary
+    shares_vocabulary: bool
+    decoding: DecodingConfig
+    max_length: int
+    languages: list[str] | None
+    family: str
+    details: dict = field(default_factory=dict)
+
+
+def check_tensors(checkpoint: Checkpoint, names: Mapping[Place, str]) -> None:
+    """Raise ValueError unless every tensor is there, has its shape and is finite.
+
+    Args:
+        checkpoint: as it was read.
+        names: place -> the foreign name, for messages.
+    """
+    wanted: dict[Place, tuple[int, ...]] = dict(shapes(checkpoint.model))
+    wanted |= table_shapes(checkpoint)
+    for place, shape in wanted.items():
+        tensor = checkpoint.tensors.get(place)
+        if tensor is None:
+            raise ValueError(f"the tensor {names[place]} is missing; copy the checkpoint again")
+        if tensor.dtype.name not in FloatDtypes:
+            raise ValueError(f"the tensor {names[place]} holds {tensor.dtype}, not float numbers")
+        if tensor.shape != shape:
+            raise ValueError(
+                f"the tensor {names[place]} has the shape {tensor.shape}, but the configuration "
+                f"makes it {shape}, inputs before outputs"
+            )
+        if not np.isfinite(tensor).all():
+            raise ValueError(f"the tensor {names[place]} holds a number that is not finite")
+
+
+def table_shapes(checkpoint: Checkpoint) -> dict[Table, tuple[int, ...]]:
+    """Return the tables that the model has, with their foreign shapes.
+
+    Args:
+        checkpoint: whose ties and vocabularies count.
+
+    Returns:
+        Table -> (foreign rows, d_model), or (foreign rows,) for the output's bias.
+    """
+    sizes = {
+        "source": checkpoint.source.order.foreign_size,
+        "target": checkpoint.target.order.foreign_size,
+        "output": checkpoint.target.order.foreign_size,
+    }
+    d_model = checkpoint.model.d_model
+    tables = TABLES[checkpoint.model.tie_embeddings]
+    found: dict[Table, tuple[int, ...]] = {table: (sizes[table.side], d_model) for table in tables}
+    return found | {OUTPUT_BIAS: (sizes["output"],)}

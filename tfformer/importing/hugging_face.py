@@ -1,0 +1,397 @@
+"""Marian checkpoints of Hugging Face: read into a `Checkpoint`, and named for the way back.
+
+Written from transformers 5.23, models/marian. The encoder and decoder are post-norm; the table of
+positions has all sines before all cosines. Kernels are stored as (outputs, inputs).
+"""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.config import Config, DecodingConfig, ModelConfig
+from tfformer.importing import pytorch_files, safetensors_files
+from tfformer.importing.checkpoint import Checkpoint, Vocabulary, check_tensors
+from tfformer.importing.json_files import read_object
+from tfformer.importing.vocabulary import RowOrder, read_vocabulary
+from tfformer.importing.weights import (
+    OUTPUT,
+    OUTPUT_BIAS,
+    SOURCE,
+    TARGET,
+    Place,
+    Slot,
+    Table,
+    shapes,
+)
+
+SHARED = "model.shared.weight"
+ENCODER_EMBEDDING = "model.encoder.embed_tokens.weight"
+DECODER_EMBEDDING = "model.decoder.embed_tokens.weight"
+HEAD = "lm_head.weight"
+BIAS = "final_logits_bias"
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
+EPSILON = 1e-5  # torch.nn.LayerNorm
+MARIAN_EPSILON = 1e-6  # of most models' training
+MAX_LENGTH = 512  # of MarianTokenizer
+LONGEST = 4096
+ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+MUST_BE = {  # keys that transformers 5 ignores, but older checkpoints of other models set
+    "normalize_before": False,
+    "add_final_layer_norm": False,
+    "normalize_embedding": False,
+    "static_position_embeddings": True,
+}
+BLOCKS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
+PARTS = {
+    **{"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"},
+    **{"inner": "fc1", "outer": "fc2"},
+}
+NORMS = {
+    "self_attention": "self_attn_layer_norm",
+    "cross_attention": "encoder_attn_layer_norm",
+    "feed_forward": "final_layer_norm",
+}
+GROUPS = {  # (shared, tied) -> table -> names of the same numbers, the one to trust first
+    (True, True): {SOURCE: (SHARED, DECODER_EMBEDDING, ENCODER_EMBEDDING, HEAD)},
+    (False, True): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING, HEAD)},
+    (False, False): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING,), OUTPUT: (HEAD,)},
+    (True, False): {  # transformers 5 ties nothing then; older versions store only two tables
+        SOURCE: (ENCODER_EMBEDDING, SHARED),
+        TARGET: (DECODER_EMBEDDING, SHARED),
+        OUTPUT: (HEAD,),
+    },
+}
+UNTIED = {
+    SOURCE: (ENCODER_EMBEDDING, SHARED),
+    TARGET: (DECODER_EMBEDDING, SHARED),
+    OUTPUT: (HEAD, DECODER_EMBEDDING, SHARED),
+}
+
+
+def recognises(folder: Path) -> bool:
+    """Whether a folder looks like a checkpoint of Hugging Face."""
+    return (folder / "config.json").is_file()
+
+
+def slot_name(slot: Slot) -> str:
+    """Return Hugging Face's name of a layer's tensor.
+
+    Args:
+        slot: of a post-norm model.
+
+    Example:
+        >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"))
+        'model.decoder.layers.0.encoder_attn.k_proj.weight'
+    """
+    kind = "bias" if slot.kind == "bias" else "weight"
+    if slot.part == "norm":
+        middle = NORMS[slot.block]
+    elif slot.block == "feed_forward":
+        middle = PARTS[slot.part]
+    else:
+        middle = f"{BLOCKS[slot.block]}.{PARTS[slot.part]}"
+    return f"model.{slot.side}.layers.{slot.layer}.{middle}.{kind}"
+
+
+def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpoint:
+    """Return the checkpoint in a folder.
+
+    Args:
+        folder: with config.json, the weights, vocab.json, source.spm and target.spm.
+        positions: "hf" for Hugging Face's table, "marian" for the one that Marian trains with,
+            "auto" for the table in the file if there is one, and otherwise for "hf".
+        untied: whether tensors that the configuration ties, and that differ, are all kept.
+
+    Returns:
+        The checkpoint, with every tensor checked.
+
+    Raises:
+        ValueError: a file is missing, damaged or contradicts another.
+    """
+    path = folder / "config.json"
+    config = read_object(path)
+    _check_config(path, config)
+    tensors = _read_tensors(folder)
+    tables, names, tie = _tables(config, tensors, untied)
+    model = _model_config(path, config, tie, _position_table(positions, tensors), positions)
+    places: dict[Place, np.ndarray] = dict(tables)
+    for slot, shape in shapes(model).items():
+        names[slot] = slot_name(slot)
+        if names[slot] in tensors:
+            stored = tensors.pop(names[slot])
+            places[slot] = stored.T if len(shape) == 2 else stored
+    if tensors:
+        raise ValueError(
+            f"the tensor {sorted(tensors)[0]} has no place in a model of this configuration "
+            f"({len(tensors)} such); correct config.json or give the right file"
+        )
+    generation = _generation(folder, config)
+    source, target, shared = _vocabularies(folder, config, generation, places)
+    if tie in ("all", "input") and not shared:
+        raise ValueError(f"{path} shares the embeddings, but there are two vocabularies")
+    tokenizer = _optional_object(folder / "tokenizer_config.json")
+    found = Checkpoint(
+        model=model,
+        tensors=places,
+        source=source,
+        target=target,
+        shares_vocabulary=shared,
+        decoding=_decoding(folder, generation),
+        max_length=_max_length(tokenizer),
+        languages=_languages(tokenizer),
+        family="hugging_face",
+        details={
+            "config": config,
+            "generation": _optional_object(folder / "generation_config.json"),
+            "tokenizer": tokenizer,
+        },
+    )
+    check_tensors(found, names)
+    return found
+
+
+def _optional_object(path: Path) -> dict:
+    return read_object(path) if path.is_file() else {}
+
+
+def _read_tensors(folder: Path) -> dict[str, np.ndarray]:
+    if (folder / SAFETENSORS).is_file():
+        return safetensors_files.read(folder / SAFETENSORS)
+    if (folder / safetensors_files.INDEX).is_file():
+        return safetensors_files.read_sharded(folder / safetensors_files.INDEX)
+    if (folder / PYTORCH).is_file():
+        return pytorch_files.read(folder / PYTORCH)
+    raise ValueError(f"{folder} has neither {SAFETENSORS} nor {PYTORCH}; copy the whole folder")
+
+
+def _check_config(path: Path, config: Mapping) -> None:
+    """ValueError for a model that is not Marian's, or has what no Marian model has."""
+    kind = config.get("model_type")
+    if kind != "marian":
+        raise ValueError(f"{path}: model_type is {kind!r}; only 'marian' can be imported")
+    for name, value in MUST_BE.items():
+        if config.get(name, value) != value:
+            raise ValueError(
+                f"{path}: {name} is {config[name]!r}, which Marian models in Transformers do not "
+                "have; correct config.json"
+            )
+    if config.get("activation_function", "gelu") not in tuple(ACTIVATIONS):
+        raise ValueError(
+            f"{path}: activation_function is {config['activation_function']!r}; known are "
+            f"{', '.join(ACTIVATIONS)}"
+        )
+
+
+def _model_config(
+    path: Path, config: Mapping, tie: str, timescale: str, positions: str
+) -> ModelConfig:
+    """The architecture, by transformers' own defaults where a key is left out."""
+    values = {
+        "num_layers": config.get("encoder_layers", 12),
+        "num_decoder_layers": config.get("decoder_layers", 12),
+        "d_model": config.get("d_model", 1024),
+        "num_heads": config.get("encoder_attention_heads", 16),
+        "num_decoder_heads": config.get("decoder_attention_heads", 16),
+        "d_ff": config.get("encoder_ffn_dim", 4096),
+        "decoder_d_ff": config.get("decoder_ffn_dim", 4096),
+        "dropout": config.get("dropout", 0.1),
+        "activation": ACTIVATIONS[config.get("activation_function", "gelu")],
+        "norm": "post",
+        "tie_embeddings": tie,
+        "output_bias": True,
+        "use_bias": True,
+        "epsilon": MARIAN_EPSILON if positions == "marian" else EPSILON,
+        "position_layout": "halves",
+        "position_timescale": timescale,
+        "scale_embedding": config.get("scale_embedding", False),
+    }
+    shared = tie in ("all", "input")
+    try:
+        return Config.from_dict({"model": values, "tokenizer": {"shared": shared}}).model
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _tables(
+    config: Mapping, tensors: dict[str, np.ndarray], untied: bool
+) -> tuple[dict[Table, np.ndarray], dict[Place, str], str]:
+    """The embeddings and the output's bias, taken out of `tensors`; their names; the tie.
+
+    The flags decide which tables are one, and names are then searched in a fixed order.
+    """
+    shares = bool(config.get("share_encoder_decoder_embeddings", True))
+    ties = bool(config.get("tie_word_embeddings", True)) and not untied
+    groups = UNTIED if untied else GROUPS[shares, ties]
+    last = next(table for table in (OUTPUT, TARGET, SOURCE) if table in groups)
+    found: dict[Table, np.ndarray] = {}
+    names: dict[Place, str] = {}
+    for table, aliases in groups.items():
+        names[table] = aliases[0]
+        present = [name for name in aliases if name in tensors]
+        if not present:
+            raise ValueError(f"the tensor {aliases[0]} is missing; copy the checkpoint again")
+        found[table] = tensors[present[0]]
+        if ties:
+            _warn_of_differences(tensors, present)
+    names[OUTPUT_BIAS] = BIAS
+    bias = tensors.pop(BIAS, None)
+    if bias is None:  # transformers, too, begins with zeros
+        bias = np.zeros((1, len(found[last])), np.float32)
+    found[OUTPUT_BIAS] = bias[0] if bias.ndim == 2 and len(bias) == 1 else bias
+    for aliases in groups.values():
+        for name in aliases:
+            tensors.pop(name, None)
+    return found, names, _tie(found)
+
+
+def _tie(tables: dict[Table, np.ndarray]) -> str:
+    """The tie of the given tables; a target's table that equals the source's is taken out."""
+    if OUTPUT in tables and SOURCE in tables and TARGET in tables:
+        if not np.array_equal(tables[SOURCE], tables[TARGET]):
+            return "none"
+        del tables[TARGET]
+    return "input" if OUTPUT in tables else "output" if TARGET in tables else "all"
+
+
+def _warn_of_differences(tensors: Mapping[str, np.ndarray], names: list[str]) -> None:
+    """Warn where tied tensors differ: the first is taken, the others are usually leftovers."""
+    first = tensors[names[0]]
+    for name in names[1:]:
+        other = tensors[name]
+        if other.shape != first.shape:
+            raise ValueError(
+                f"{names[0]} and {name} are tied, but have the shapes {first.shape} and "
+                f"{other.shape}; correct config.json"
+            )
+        difference = float(np.abs(other.astype(np.float64) - first).max())
+        if difference > 0:
+            warnings.warn(
+                f"{names[0]} and {name} are tied, but differ by up to {difference:.3g}; "
+                f"{names[0]} is used for both (--untied keeps both)",
+                stacklevel=2,
+            )
+
+
+def _position_table(positions: str, tensors: dict[str, np.ndarray]) -> str:
+    """The timescale of the positions; a table in the file must be one of the two that are known."""
+    stored = [tensors.pop(name) for name in POSITIONS if name in tensors]
+    asked = {"hf": "paper", "marian": "t2t", "auto": "paper"}[positions]
+    for table in stored:
+        known = [name for name in ("paper", "t2t") if _is_table(table, name)]
+        if not known:
+            raise ValueError(
+                f"{POSITIONS[0]} holds learned positions, which this package does not have"
+            )
+        if positions == "auto":
+            asked = known[0]
+    return asked
+
+
+def _is_table(table: np.ndarray, timescale: str) -> bool:
+    if table.ndim != 2 or table.shape[1] % 2:
+        return False
+    half = table.shape[1] // 2
+    steps = half if timescale == "paper" else max(half - 1, 1)
+    angles = np.arange(len(table))[:, None] * 10000.0 ** (-np.arange(half) / steps)
+    wanted = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    tolerance = 1e-3 if table.dtype == np.float16 else 1e-5
+    return bool(np.abs(table - wanted).max() < tolerance)
+
+
+def _generation(folder: Path, config: Mapping) -> dict:
+    """The settings of the search; older checkpoints have them in config.json."""
+    own = _optional_object(folder / "generation_config.json")
+    return dict(config) | own
+
+
+def _decoding(folder: Path, generation: Mapping) -> DecodingConfig:
+    values = {
+        "beam_size": generation.get("num_beams", 1),
+        "length_penalty": generation.get("length_penalty", 1.0),
+        "length_normalization": "power",
+    }
+    if generation.get("forced_bos_token_id") is not None:
+        raise ValueError(
+            f"{folder}: forced_bos_token_id is set, but a forced first token is not known"
+        )
+    try:
+        return Config.from_dict({"decoding": values}).decoding
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from None
+
+
+def _max_length(tokenizer: Mapping) -> int:
+    length = tokenizer.get("model_max_length", MAX_LENGTH)
+    return length if type(length) is int and 2 <= length <= LONGEST else MAX_LENGTH
+
+
+def _languages(tokenizer: Mapping) -> list[str] | None:
+    found = [tokenizer.get(key) for key in ("source_lang", "target_lang")]
+    return [str(name) for name in found] if all(found) else None
+
+
+def _vocabularies(
+    folder: Path, config: Mapping, generation: Mapping, places: Mapping[Place, np.ndarray]
+) -> tuple[Vocabulary, Vocabulary, bool]:
+    """Both sides' vocabularies, and whether they have the same tokens."""
+    files = [folder / "vocab.json", folder / "target_vocab.json"]
+    shared = not files[1].is_file()
+    if shared and SOURCE in places and TARGET in places:
+        shared = len(places[SOURCE]) == len(places[TARGET])
+    source = read_vocabulary(files[0])
+    target = source if shared else read_vocabulary(files[1])
+    sizes = {"vocab_size": (files[0], source), "decoder_vocab_size": (files[not shared], target)}
+    for key, (file, pieces) in sizes.items():
+        size = config.get(key, config.get("vocab_size"))
+        if (size or config.get("vocab_size")) != len(pieces):
+            raise ValueError(f"{file} has {len(pieces)} tokens, but {key} in config.json is {size}")
+    orders = (
+        _order(files[0], source, {}, None),
+        _order(files[not shared], target, config, generation.get("decoder_start_token_id")),
+    )
+    models = [_sentencepiece(folder / f"{side}.spm") for side in ("source", "target")]
+    if shared:
+        orders = (orders[1], orders[1])
+    sides = [
+        Vocabulary(pieces, model, order)
+        for pieces, model, order in zip((source, target), models, orders, strict=True)
+    ]
+    if shared and models[0] == models[1]:
+        sides[1] = sides[0]
+    return sides[0], sides[1], shared
+
+
+def _order(file: Path, pieces: list[str], config: Mapping, start: object) -> RowOrder:
+    """The special tokens by name, and checked against the ids in config.json."""
+    places = {piece: number for number, piece in enumerate(pieces)}
+    for name in ("</s>", "<unk>", "<pad>"):
+        if name not in places:
+            raise ValueError(f"{file} has no {name}; give the model's own vocabulary")
+    for key, name in (("eos_token_id", "</s>"), ("pad_token_id", "<pad>")):
+        if config.get(key, places[name]) != places[name]:
+            raise ValueError(
+                f"{key} in config.json is {config[key]!r}, but {name} has the id {places[name]} in "
+                f"{file.name}; correct one of them"
+            )
+    first = places["<pad>"] if start is None else start
+    if type(first) is not int or not 0 <= first < len(pieces):
+        raise ValueError(f"decoder_start_token_id {first!r} is no id of {file}")
+    return RowOrder.of(
+        len(pieces),
+        unknown=places["<unk>"],
+        end=places["</s>"],
+        pad=places["<pad>"],
+        start=first,
+    )
+
+
+def _sentencepiece(path: Path) -> bytes:
+    if not path.is_file():
+        raise ValueError(
+            f"{path} is missing; copy the whole folder (models with source.bpe have no "
+            "SentencePiece and cannot be imported)"
+        )
+    return path.read_bytes()

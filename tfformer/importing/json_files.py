@@ -1,0 +1,58 @@
+"""Read a JSON object from a stranger's file. Every fault is a ValueError that names the file."""
+
+import json
+from pathlib import Path
+
+MAX_JSON_BYTES = 256 * 1024 * 1024  # a vocabulary of two million pieces has 60 MB
+
+
+def read_object(path: Path) -> dict:
+    """Return the JSON object in a file.
+
+    Args:
+        path: a file of UTF-8 text.
+
+    Returns:
+        The object as a dictionary, in the file's order.
+
+    Raises:
+        ValueError: the file is missing or too large, is not JSON, holds something else than an
+            object, or names a key twice.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path} is missing; copy the whole folder of the checkpoint")
+    if path.stat().st_size > MAX_JSON_BYTES:
+        raise ValueError(f"{path} has more than {MAX_JSON_BYTES:,} bytes; give a checkpoint's file")
+    return parse_object(path.read_bytes(), str(path))
+
+
+def parse_object(content: bytes, place: str) -> dict:
+    """Return the JSON object that `content` is.
+
+    Args:
+        content: UTF-8 text.
+        place: the name of its source, for messages.
+
+    Returns:
+        The object as a dictionary, in the order of the text.
+
+    Raises:
+        ValueError: as `read_object`.
+    """
+
+    def without_doubles(pairs: list[tuple[str, object]]) -> dict:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            double = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"{place} names {double!r} twice; keep one of them")
+        return found
+
+    try:
+        values = json.loads(content.decode("utf-8"), object_pairs_hook=without_doubles)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error).splitlines()[0][:100]
+        raise ValueError(f"{place} is not JSON ({reason}); copy the file again") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{place} must hold a JSON object, not a {type(values).__name__}")
+    return values

@@ -1,0 +1,358 @@
+"""Models of Marian itself: read into a `Checkpoint`, and named for the way back.
+
+Written from marian-dev (c9f287d), models/transformer.h, and files that Marian 1.12.42 wrote. There
+y = x W, so kernels are stored as (inputs, outputs), as here. A translation begins with a zero
+embedding, and there is no padding token.
+"""
+
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.config import Config, DecodingConfig, ModelConfig
+from tfformer.importing import marian_files
+from tfformer.importing.checkpoint import Checkpoint, Vocabulary, check_tensors
+from tfformer.importing.vocabulary import RowOrder, read_vocabulary
+from tfformer.importing.weights import (
+    OUTPUT,
+    OUTPUT_BIAS,
+    SOURCE,
+    TARGET,
+    Place,
+    Slot,
+    shapes,
+)
+
+EPSILON = 1e-6  # layers/generic.h
+MAX_LENGTH = 512
+BIAS = "decoder_ff_logit_out_b"
+NEEDED = (  # without them Marian loads a model and translates wrongly
+    *("type", "dim-vocabs", "dim-emb", "enc-depth", "dec-depth"),
+    *("transformer-heads", "transformer-dim-ffn", "tied-embeddings-all"),
+)
+MUST_BE = {  # option -> the values that this package's layers have; the first is the default
+    "type": ("transformer",),
+    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-ffn-depth": (2,),
+    "transformer-decoder-ffn-depth": (0, 2),
+    "transformer-attention-mask": ("default",),
+    "transformer-tied-layers": ([], None, ""),
+    "input-types": ([], None, ""),
+    "lemma-dim-emb": (0,),
+}
+MUST_BE_OFF = (
+    *("transformer-no-projection", "transformer-pool", "transformer-no-bias"),
+    *("transformer-no-affine", "transformer-disable-position-embeddings"),
+    *("transformer-train-position-embeddings", "ulr", "right-left", "transformer-alibi-shift"),
+    "transformer-alibi-trainable",
+)
+NORMS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}  # pre-, postprocess, at the top
+EXACT_GELU_SINCE = (1, 12)
+BLOCKS = {"self_attention": "self", "cross_attention": "context"}
+LETTERS = {"query": "q", "key": "k", "value": "v", "output": "o"}
+NUMBERS = {"inner": "1", "outer": "2"}
+TABLES = {  # tie -> table -> name
+    "all": {SOURCE: "Wemb"},
+    "input": {SOURCE: "Wemb", OUTPUT: "decoder_ff_logit_out_W"},
+    "output": {SOURCE: "encoder_Wemb", TARGET: "decoder_Wemb"},
+    "none": {
+        SOURCE: "encoder_Wemb",
+        TARGET: "decoder_Wemb",
+        OUTPUT: "decoder_ff_logit_out_W",
+    },
+}
+TRANSPOSED = "decoder_ff_logit_out_W"  # (d, V); newer models have it as ..._Wt, (V, d)
+
+
+def recognises(folder: Path) -> bool:
+    """Whether a folder holds a model of Marian."""
+    return any(folder.glob("*.npz")) or any(folder.glob("*.bin"))
+
+
+def slot_name(slot: Slot, norm: str) -> str:
+    """Return Marian's name of a layer's tensor.
+
+    Args:
+        slot: the tensor.
+        norm: "post" or "pre", which the names of the normalisations tell.
+
+    Example:
+        >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"), "post")
+        'decoder_l1_context_Wk'
+        >>> slot_name(Slot("encoder", 1, "feed_forward", "norm", "scale"), "pre")
+        'encoder_l2_ffn_ffn_ln_scale_pre'
+    """
+    if slot.layer is None:
+        return f"{slot.side}_top_ln_{slot.kind}"
+    begin = f"{slot.side}_l{slot.layer + 1}_{BLOCKS.get(slot.block, 'ffn')}"
+    letter = "b" if slot.kind == "bias" else "W"
+    if slot.part == "norm":
+        middle = "ffn" if slot.block == "feed_forward" else "Wo"
+        return f"{begin}_{middle}_ln_{slot.kind}{'_pre' if norm == 'pre' else ''}"
+    if slot.block == "feed_forward":
+        return f"{begin}_{letter}{NUMBERS[slot.part]}"
+    return f"{begin}_{letter}{LETTERS[slot.part]}"
+
+
+def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpoint:
+    """Return the model in a folder.
+
+    Args:
+        folder: with one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml`
+            also source.spm and target.spm; decoder.yml says which files they are.
+        positions: "marian" for the table that Marian has (as "auto"), or "hf" for the one with
+            which Transformers and CTranslate2 run Marian's models.
+        untied: not known to Marian, which ties by name.
+
+    Returns:
+        The checkpoint, with every tensor checked.
+
+    Raises:
+        ValueError: a file is missing, damaged, or needs what this package's layers do not have.
+    """
+    if untied:
+        raise ValueError("a model of Marian stores tied tensors once; leave out --untied")
+    decoder = _decoder_options(folder)
+    path = _model_file(folder, decoder)
+    options, tensors = marian_files.read(path)
+    check_options(path, options)
+    tie = _tie(options)
+    model = _model_config(path, options, tie, positions)
+    names: dict[Place, str] = dict(TABLES[tie]) | {OUTPUT_BIAS: BIAS}
+    names |= {slot: slot_name(slot, model.norm) for slot in shapes(model)}
+    places = _places(names, tensors)
+    if tensors:
+        raise ValueError(
+            f"{path}: the tensor {sorted(tensors)[0]} has no place in a model of these options "
+            f"({len(tensors)} such)"
+        )
+    source, target, shared = _vocabularies(folder, decoder, path, options)
+    if OUTPUT_BIAS not in places and options.get("output-omit-bias"):
+        places[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
+    found = Checkpoint(
+        model=model,
+        tensors=places,
+        source=source,
+        target=target,
+        shares_vocabulary=shared,
+        decoding=_decoding(folder, decoder),
+        max_length=MAX_LENGTH,
+        languages=None,
+        family="marian",
+        details={"options": options, "decoder": decoder},
+    )
+    check_tensors(found, names)
+    return found
+
+
+def check_options(path: Path, options: Mapping) -> None:
+    """Raise ValueError for options of which this package has no layers; the option is named.
+
+    Args:
+        path: the model's file, for messages.
+        options: `special:model.yml`.
+    """
+    for name in NEEDED:
+        if name not in options:
+            raise ValueError(f"{path} has no option {name}, without which a model is not known")
+    if "ssru" in (options.get("dec-cell"), options.get("transformer-decoder-autoreg")) and (
+        options.get("transformer-decoder-autoreg") != "self-attention"
+    ):
+        raise ValueError(
+            f"{path}: transformer-decoder-autoreg {options['transformer-decoder-autoreg']} with "
+            "dec-cell ssru is a decoder of simple recurrent units (SSRU), which this package does "
+            "not have; give a model with self-attention, such as the student's teacher"
+        )
+    for name, values in MUST_BE.items():
+        if options.get(name, values[0]) not in values:
+            raise ValueError(
+                f"{path}: option {name} is {options[name]!r}, which this package does not have; "
+                f"it has {values[0]!r}"
+            )
+    for name in MUST_BE_OFF:
+        if options.get(name):
+            raise ValueError(f"{path}: option {name} is set, which this package does not have")
+    if _letters(options, "transformer-postprocess-emb", "d"):
+        raise ValueError(
+            f"{path}: option transformer-postprocess-emb is "
+            f"{options['transformer-postprocess-emb']!r}, which this package does not have"
+        )
+
+
+def _letters(options: Mapping, name: str, default: str) -> str:
+    """A chain of operations without dropout, which only training has."""
+    return str(options.get(name, default) or "").replace("d", "")
+
+
+def _norm(path: Path, options: Mapping) -> str:
+    chain = (
+        _letters(options, "transformer-preprocess", ""),
+        _letters(options, "transformer-postprocess", "dan"),
+        _letters(options, "transformer-postprocess-top", ""),
+    )
+    if chain not in NORMS:
+        raise ValueError(
+            f"{path}: options transformer-preprocess, -postprocess and -postprocess-top are "
+            f"{chain}, but known are {' and '.join(map(str, NORMS))}"
+        )
+    return NORMS[chain]
+
+
+def _tie(options: Mapping) -> str:
+    every = options.get("tied-embeddings-all")
+    source = options.get("tied-embeddings-src")
+    target = options.get("tied-embeddings")
+    if every or (source and target):
+        return "all"
+    return "input" if source else "output" if target else "none"
+
+
+def _activation(path: Path, options: Mapping) -> str:
+    name = options.get("transformer-ffn-activation", "swish")
+    version = re.match(r"v?(\d+)\.(\d+)", str(options.get("version", "")))
+    if name == "gelu" and (
+        version is None or (int(version[1]), int(version[2])) < EXACT_GELU_SINCE
+    ):
+        raise ValueError(
+            f"{path}: option transformer-ffn-activation is 'gelu' of Marian before 1.12, an "
+            "approximation that this package does not have"
+        )
+    return name
+
+
+def _model_config(path: Path, options: Mapping, tie: str, positions: str) -> ModelConfig:
+    values = {
+        "num_layers": options["enc-depth"],
+        "num_decoder_layers": options["dec-depth"],
+        "d_model": options["dim-emb"],
+        "num_heads": options["transformer-heads"],
+        "d_ff": options["transformer-dim-ffn"],
+        "decoder_d_ff": options.get("transformer-decoder-dim-ffn")
+        or options["transformer-dim-ffn"],
+        "activation": _activation(path, options),
+        "norm": _norm(path, options),
+        "tie_embeddings": tie,
+        "output_bias": True,
+        "use_bias": True,
+        "epsilon": 1e-5 if positions == "hf" else EPSILON,
+        "position_layout": "halves",
+        "position_timescale": "paper" if positions == "hf" else "t2t",
+        "scale_embedding": True,
+    }
+    shared = tie in ("all", "input")
+    try:
+        return Config.from_dict({"model": values, "tokenizer": {"shared": shared}}).model
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _places(names: dict[Place, str], tensors: dict[str, np.ndarray]) -> dict[Place, np.ndarray]:
+    """The known tensors, taken out of `tensors`, in this package's shapes."""
+    found: dict[Place, np.ndarray] = {}
+    if names.get(OUTPUT) == TRANSPOSED and f"{TRANSPOSED}t" in tensors:
+        names[OUTPUT] = f"{TRANSPOSED}t"
+    for place, name in names.items():
+        if name not in tensors:
+            continue
+        tensor = tensors.pop(name)
+        if name == TRANSPOSED:
+            tensor = tensor.T
+        is_vector = place.kind in ("bias", "scale")
+        found[place] = tensor[0] if is_vector and len(tensor) == 1 else tensor
+    return found
+
+
+def _decoder_options(folder: Path) -> dict:
+    """The file that says how to decode; there may be none."""
+    files = sorted([*folder.glob("decoder.yml"), *folder.glob("*.decoder.yml")])
+    if not files:
+        return {}
+    return marian_files.parse_options(files[0].read_bytes(), files[0])
+
+
+def _model_file(folder: Path, decoder: Mapping) -> Path:
+    named = decoder.get("models") or []
+    if isinstance(named, list) and len(named) > 1:
+        raise ValueError(f"{folder} names {len(named)} models to decode together; import one")
+    for name in named if isinstance(named, list) else []:
+        if (folder / Path(str(name)).name).is_file():
+            return folder / Path(str(name)).name
+    files = sorted([*folder.glob("*.npz"), *folder.glob("*.bin")])
+    found = [file for file in files if "optimizer" not in file.name]
+    if len(found) != 1:
+        raise ValueError(
+            f"{folder} holds {len(found)} models ({', '.join(file.name for file in found)}), and "
+            "no decoder.yml says which; leave one"
+        )
+    return found[0]
+
+
+def _decoding(folder: Path, decoder: Mapping) -> DecodingConfig:
+    if decoder.get("word-penalty"):
+        warnings.warn(
+            f"decoder.yml's word-penalty {decoder['word-penalty']} is not known here and left out",
+            stacklevel=2,
+        )
+    values = {
+        "beam_size": decoder.get("beam-size", 6),
+        "length_penalty": decoder.get("normalize", 1.0),
+        "length_normalization": "power",
+    }
+    try:
+        return Config.from_dict({"decoding": values}).decoding
+    except ValueError as error:
+        raise ValueError(f"{folder}, decoder.yml: {error}") from None
+
+
+def _vocabularies(
+    folder: Path, decoder: Mapping, path: Path, options: Mapping
+) -> tuple[Vocabulary, Vocabulary, bool]:
+    files = _vocabulary_files(folder, decoder)
+    sizes = options["dim-vocabs"]
+    if not isinstance(sizes, list) or len(sizes) != 2:
+        raise ValueError(f"{path}: option dim-vocabs is {sizes!r}, but there must be two sizes")
+    sides = []
+    for file, size, side in zip(files, sizes, ("source", "target"), strict=True):
+        pieces = read_vocabulary(file)
+        if len(pieces) != size:
+            raise ValueError(
+                f"{file} has {len(pieces)} tokens, but dim-vocabs of {path} says {size}"
+            )
+        model = file if file.suffix == ".spm" else folder / f"{side}.spm"
+        if not model.is_file():
+            raise ValueError(
+                f"{model} is missing, and {file.name} alone cannot cut text; models with "
+                f"{side}.bpe have no SentencePiece and cannot be imported"
+            )
+        sides.append(Vocabulary(pieces, model.read_bytes(), _order(file, pieces)))
+    shared = sides[0].pieces == sides[1].pieces
+    if shared and sides[0].model == sides[1].model:
+        sides[1] = sides[0]
+    return sides[0], sides[1], shared
+
+
+def _vocabulary_files(folder: Path, decoder: Mapping) -> list[Path]:
+    """The source's and the target's vocabulary."""
+    named = decoder.get("vocabs")
+    if isinstance(named, list) and len(named) == 2:
+        found = [folder / Path(str(name)).name for name in named]
+        if all(file.is_file() for file in found):
+            return found
+    both = sorted([*folder.glob("*vocab.yml"), *folder.glob("vocab.spm")])
+    if len(both) == 1:
+        return [both[0], both[0]]
+    raise ValueError(
+        f"{folder} has no decoder.yml that names two vocabularies beside it; add it, or a vocab.yml"
+    )
+
+
+def _order(file: Path, pieces: list[str]) -> RowOrder:
+    for name in ("</s>", "<unk>"):
+        if name not in pieces:
+            raise ValueError(f"{file} has no {name}; give the model's own vocabulary")
+    return RowOrder.of(
+        len(pieces), unknown=pieces.index("<unk>"), end=pieces.index("</s>"), pad=None, start=None
+    )

@@ -1,0 +1,181 @@
+"""Read and write Marian's two files of tensors: `.npz` (NumPy's zip) and `.bin` (its own).
+
+Beside the tensors each holds `special:model.yml`, the options that the model was built with.
+The `.bin` format is that of marian-dev, src/common/binary.cpp, version 1.
+"""
+
+import struct
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from tfformer.files import whole_file
+
+OPTIONS = "special:model.yml"
+FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}  # Marian's Type: class and bytes
+BYTES = 0x0101  # int8, only for the options
+ALIGNMENT = 256
+MAX_RANK = 8
+
+
+def read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
+    """Return the options and the tensors of a Marian model.
+
+    Args:
+        path: a file that ends in `.npz` or `.bin`.
+
+    Returns:
+        The options, and name -> array of float64, float32 or float16.
+
+    Raises:
+        ValueError: the file is damaged, holds packed integers, or has no options.
+    """
+    try:
+        tensors = _read_bin(path) if path.suffix == ".bin" else _read_npz(path)
+    except (
+        *(OSError, KeyError, EOFError, IndexError, struct.error, OverflowError),
+        *(zipfile.BadZipFile, NotImplementedError, MemoryError, UnicodeDecodeError),
+        *(SyntaxError, RuntimeError, TypeError, RecursionError),
+    ) as error:
+        kind = type(error).__name__
+        raise ValueError(f"{path} is damaged ({kind}); copy the file again") from None
+    except ValueError as error:
+        reason = str(error).splitlines()[0][:200]
+        raise ValueError(f"{path}: {reason}; copy the file again") from None
+    if OPTIONS not in tensors:
+        raise ValueError(f"{path} has no {OPTIONS}, the options it was trained with; save it again")
+    options = tensors.pop(OPTIONS).tobytes().rstrip(b"\0")
+    wrong = [name for name, tensor in tensors.items() if tensor.dtype.kind != "f"]
+    if wrong:
+        raise ValueError(
+            f"{path}: {wrong[0]} is of dtype {tensors[wrong[0]].dtype}, packed for one kind of "
+            "processor; give the float32 model"
+        )
+    return parse_options(options, path), tensors
+
+
+def parse_options(content: bytes, path: Path) -> dict:
+    """Return a model's options.
+
+    Args:
+        content: YAML, as Marian writes it.
+        path: its file, for messages.
+
+    Returns:
+        The options, by name.
+
+    Raises:
+        ValueError: it is no YAML mapping.
+    """
+    try:
+        options = yaml.safe_load(content.decode("utf-8"))
+    except (
+        *(yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError),
+        *(KeyError, IndexError, AttributeError, TypeError),
+    ):
+        raise ValueError(f"{OPTIONS} in {path} is not YAML; copy the file again") from None
+    if not isinstance(options, dict):
+        raise ValueError(f"{OPTIONS} in {path} must hold names and values; copy the file again")
+    return options
+
+
+def write_npz(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> None:
+    """Write a model as `.npz`, whole or not at all.
+
+    Args:
+        path: the new file.
+        options: for `special:model.yml`.
+        tensors: name -> array.
+    """
+    every = dict(tensors) | {OPTIONS: _option_bytes(options)}
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **every)
+
+
+def write_bin(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> None:
+    """Write a model as `.bin`, whole or not at all.
+
+    Args:
+        path: the new file.
+        options: for `special:model.yml`.
+        tensors: name -> array of float32.
+    """
+    every = dict(tensors) | {OPTIONS: _option_bytes(options)[np.newaxis]}
+    types = {"float16": 0x0402, "float32": 0x0404, "float64": 0x0408, "int8": BYTES}
+    headers, names, shapes, contents = [], [], [], []
+    for name, tensor in every.items():
+        text = name.encode() + b"\0"
+        content = np.ascontiguousarray(tensor).tobytes()
+        content += b"\0" * (-len(content) % ALIGNMENT)
+        kind = types[tensor.dtype.name]
+        headers.append(struct.pack("<4Q", len(text), kind, tensor.ndim, len(content)))
+        names.append(text)
+        shapes.append(struct.pack(f"<{tensor.ndim}i", *tensor.shape))
+        contents.append(content)
+    begin = struct.pack("<2Q", 1, len(every)) + b"".join([*headers, *names, *shapes])
+    gap = -(len(begin) + 8) % ALIGNMENT
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        file.write(begin + struct.pack("<Q", gap) + b"\0" * gap)
+        file.writelines(contents)
+
+
+def _option_bytes(options: dict) -> np.ndarray:
+    text = yaml.safe_dump(options, sort_keys=False, default_flow_style=False)
+    return np.frombuffer(text.encode() + b"\0", np.int8)
+
+
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as archive:
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it is no .npz file")
+        if len(set(archive.files)) < len(archive.files):
+            raise ValueError("it names a tensor twice")
+        return {name: archive[name] for name in archive.files}
+
+
+def _read_bin(path: Path) -> dict[str, np.ndarray]:
+    content = path.read_bytes()
+    version, count = struct.unpack_from("<2Q", content, 0)
+    if version != 1:
+        raise ValueError(f"it is of version {version}, but 1 is the only one known")
+    if count > len(content) // 32:
+        raise ValueError("it is cut off")
+    headers = [struct.unpack_from("<4Q", content, 16 + 32 * n) for n in range(count)]
+    place = 16 + 32 * count
+    names, shapes = [], []
+    for length, *_ in headers:
+        names.append(content[place : place + length].rstrip(b"\0").decode())
+        place += length
+    for _, _, rank, _ in headers:
+        if rank > MAX_RANK:
+            raise ValueError(f"a tensor has {rank} axes")
+        shapes.append(struct.unpack_from(f"<{rank}i", content, place))
+        place += 4 * rank
+    (gap,) = struct.unpack_from("<Q", content, place)
+    place += 8 + gap
+    found: dict[str, np.ndarray] = {}
+    for name, shape, (_, kind, _, size) in zip(names, shapes, headers, strict=True):
+        if place + size > len(content):
+            raise ValueError("it is cut off")
+        if name in found:
+            raise ValueError(f"it names {name} twice")
+        found[name] = _numbers(name, content[place : place + size], kind, shape)
+        place += size
+    if place != len(content):
+        raise ValueError("it goes on after its last tensor")
+    return found
+
+
+def _numbers(name: str, content: bytes, kind: int, shape: tuple[int, ...]) -> np.ndarray:
+    dtype = FLOATS.get(kind, "i1" if kind == BYTES else None)
+    if dtype is None or (kind == BYTES and name != OPTIONS):
+        raise ValueError(f"{name} is packed for one kind of processor; give the float32 model")
+    if min(shape, default=1) < 1:
+        raise ValueError(f"{name} has the shape {shape}")
+    size = int(np.prod(shape, dtype=np.int64))
+    if size * np.dtype(dtype).itemsize > len(content):
+        raise ValueError(f"{name} has fewer numbers than its shape {shape} needs")
+    return np.frombuffer(content, dtype, size).reshape(shape)

@@ -1,0 +1,157 @@
+"""Read and write the safetensors format: a JSON header with names and places, then plain numbers.
+
+The format is four sentences long (https://github.com/huggingface/safetensors, "Format"), so no
+library is needed: eight bytes say how long the header is, the header gives each tensor its dtype,
+shape and `data_offsets` within the rest of the file, and the tensors fill that rest without gaps.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.files import whole_file
+from tfformer.importing.json_files import parse_object, read_object
+
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+MAX_HEADER_BYTES = 100 * 1024 * 1024  # the limit of the format's own library
+INDEX = "model.safetensors.index.json"
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    """Return the tensors of one file, mapped into memory and not yet read.
+
+    Args:
+        path: a `.safetensors` file.
+
+    Returns:
+        Name -> array of float64, float32 or float16; bfloat16 becomes float32.
+
+    Raises:
+        ValueError: the file is cut off or damaged, or holds another dtype.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        first = file.read(8)
+        length = struct.unpack("<Q", first)[0] if len(first) == 8 else size
+        if length > min(size - 8, MAX_HEADER_BYTES):
+            raise ValueError(f"{path} is no whole safetensors file; copy it again")
+        header = parse_object(file.read(length), f"the header of {path}")
+    header.pop("__metadata__", None)
+    if not header:
+        raise ValueError(f"{path} holds no tensors; copy it again")
+    places = {name: _place(path, name, described) for name, described in header.items()}
+    _check_filled(path, places, size - 8 - length)
+    return {name: _mapped(path, 8 + length, *place) for name, place in places.items()}
+
+
+def read_sharded(index: Path) -> dict[str, np.ndarray]:
+    """Return the tensors of a checkpoint in several files.
+
+    Args:
+        index: `model.safetensors.index.json`, which says in which file each tensor is.
+
+    Returns:
+        As `read`.
+
+    Raises:
+        ValueError: as `read`, or the index and the files do not agree.
+    """
+    weight_map = read_object(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise ValueError(f"{index} has no weight_map; copy it again")
+    found: dict[str, np.ndarray] = {}
+    for shard in sorted({str(name) for name in weight_map.values()}):
+        if Path(shard).name != shard or not (index.parent / shard).is_file():
+            raise ValueError(f"{index} names {shard!r}, which is not beside it; copy all files")
+        tensors = read(index.parent / shard)
+        for name in tensors:
+            if weight_map.get(name) != shard:
+                raise ValueError(f"{shard} holds {name}, but {index} does not say so")
+        found |= tensors
+    if missing := sorted(weight_map.keys() - found.keys()):
+        raise ValueError(f"{index} names {missing[0]}, which its file lacks; copy all files again")
+    return found
+
+
+def write(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
+    """Write tensors to one file, whole or not at all.
+
+    Args:
+        path: the new file.
+        tensors: name -> array of float32 or float16.
+    """
+    header: dict[str, dict] = {"__metadata__": {"format": "pt"}}  # which Transformers insists on
+    names = {"float32": "F32", "float16": "F16"}
+    end = 0
+    for name, tensor in sorted(tensors.items()):
+        begin, end = end, end + tensor.nbytes
+        dtype = names[tensor.dtype.name]
+        header[name] = {"dtype": dtype, "shape": tensor.shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _, tensor in sorted(tensors.items()):
+            file.write(np.ascontiguousarray(tensor).tobytes())
+
+
+def _place(path: Path, name: str, described: object) -> tuple[str, tuple[int, ...], int, int]:
+    """The dtype, shape, begin and end of one tensor, checked against each other."""
+    values = described if isinstance(described, dict) else {}
+    dtype = values.get("dtype")
+    shape = values.get("shape")
+    offsets = values.get("data_offsets")
+    if not (_are_sizes(shape) and _are_sizes(offsets) and len(offsets) == 2):
+        raise ValueError(f"{path}: {name} has no shape and place; copy the file again")
+    if dtype not in tuple(DTYPES):
+        raise ValueError(f"{path}: {name} is of dtype {dtype!r}; known are {', '.join(DTYPES)}")
+    begin, end = offsets
+    if math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize != end - begin:
+        raise ValueError(f"{path}: {name} has not the size of its shape; copy the file again")
+    return dtype, tuple(shape), begin, end
+
+
+def _are_sizes(values: object) -> bool:
+    return isinstance(values, list) and all(type(size) is int and size >= 0 for size in values)
+
+
+def _check_filled(path: Path, places: Mapping[str, tuple], size: int) -> None:
+    """ValueError unless the tensors lie side by side and fill `size` bytes."""
+    end = 0
+    for _, _, begin, stop in sorted(places.values(), key=lambda place: place[2:]):
+        if begin != end:
+            raise ValueError(f"{path}: tensors overlap or leave gaps; copy the file again")
+        end = stop
+    if end != size:
+        raise ValueError(
+            f"{path} holds {size:,} bytes of numbers instead of {end:,}; copy it again"
+        )
+
+
+def _mapped(
+    path: Path, first: int, dtype: str, shape: tuple[int, ...], begin: int, end: int
+) -> np.ndarray:
+    if begin == end:
+        return np.zeros(shape, DTYPES[dtype])
+    mapped = np.memmap(path, DTYPES[dtype], "r", offset=first + begin, shape=shape)
+    return from_bfloat16(mapped) if dtype == "BF16" else mapped
+
+
+def from_bfloat16(words: np.ndarray) -> np.ndarray:
+    """Return the float32 numbers whose upper halves are given.
+
+    Args:
+        words: uint16 of any shape, the bits of bfloat16 numbers.
+
+    Returns:
+        float32 of the same shape, exactly equal.
+
+    Example:
+        >>> from_bfloat16(np.array([0x3F80, 0xC000], np.uint16))
+        array([ 1., -2.], dtype=float32)
+    """
+    return (words.astype(np.uint32) << 16).view(np.float32)

@@ -1,0 +1,268 @@
+"""Another toolkit's vocabulary: read it, check it, and give its tokens the ids of this package.
+
+Here padding, the unknown token, the start and the end have the ids 0 to 3 in every vocabulary
+(`tfformer/special_ids.py`), so that masks, search and exports need no settings. Elsewhere they
+are anywhere, and Marian has neither padding nor a start. So a model's rows are put into another
+order when it comes in, and back into the old one when it goes out.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.importing.json_files import read_object
+from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
+
+PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "</s>"
+SPECIAL = 4  # rows that every vocabulary of this package begins with
+
+
+@dataclass(frozen=True)
+class RowOrder:
+    """Which row of a foreign table each row here is.
+
+    Attributes:
+        rows: for each id here the foreign id; None where the foreign table has no such row.
+        foreign_size: the number of foreign rows.
+    """
+
+    rows: tuple[int | None, ...]
+    foreign_size: int
+
+    @classmethod
+    def of(
+        cls, size: int, *, unknown: int, end: int, pad: int | None, start: int | None
+    ) -> "RowOrder":
+        """Return the order that puts the special rows first and leaves the others in theirs.
+
+        Args:
+            size: the number of foreign rows.
+            unknown: the foreign id of the unknown token.
+            end: that of the end token.
+            pad: that of padding; None if there is none.
+            start: that of the token that a translation begins with; None for a zero embedding.
+
+        Returns:
+            The order, with a row for each foreign token, and one more for the start and for
+            padding where they have none of their own.
+
+        Example:
+            >>> RowOrder.of(5, unknown=1, end=0, pad=4, start=4).rows
+            (4, 1, 4, 0, 2, 3)
+        """
+        own = {unknown, end, pad}
+        others = [row for row in range(size) if row not in own]
+        return cls((pad, unknown, start, end, *others), size)
+
+    def bring_in(self, table: np.ndarray) -> np.ndarray:
+        """Return a table in the order of this package.
+
+        Args:
+            table: foreign rows, (foreign_size,) or (foreign_size, D).
+
+        Returns:
+            A float32 table (V,) or (V, D); rows that the foreign table lacks are zero.
+        """
+        found = np.zeros((len(self.rows), *table.shape[1:]), np.float32)
+        known = [here for here, row in enumerate(self.rows) if row is not None]
+        found[known] = table[[self.rows[here] for here in known]]
+        return found
+
+    def give_back(self, table: np.ndarray) -> np.ndarray:
+        """Return a table in the foreign order.
+
+        The start's row wins over padding's, where both are one foreign row: it is the one that
+        the model reads.
+
+        Args:
+            table: rows of this package, (V,) or (V, D).
+
+        Returns:
+            The table (foreign_size,) or (foreign_size, D).
+        """
+        found = np.zeros((self.foreign_size, *table.shape[1:]), table.dtype)
+        for here in [PAD_ID, *range(SPECIAL, len(self.rows)), UNKNOWN_ID, END_ID]:
+            if self.rows[here] is not None:
+                found[self.rows[here]] = table[here]
+        if self.rows[START_ID] is not None and self.rows[START_ID] == self.rows[PAD_ID]:
+            found[self.rows[START_ID]] = table[START_ID]
+        return found
+
+    def pieces(self, foreign: Sequence[str]) -> list[str]:
+        """Return the tokens in the order of this package.
+
+        Args:
+            foreign: each foreign id's token.
+
+        Returns:
+            Each id's token here; the added rows get a name that is no foreign token.
+        """
+        taken = set(foreign)
+        found = [_free_name(PAD, taken), UNKNOWN, _free_name(START, taken), END]
+        for place in (PAD_ID, UNKNOWN_ID, END_ID):
+            row = self.rows[place]
+            if row is not None:
+                found[place] = foreign[row]
+        return [*found, *(foreign[row] for row in self.rows[SPECIAL:] if row is not None)]
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name = f"<{name}>"
+    return name
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """Return the tokens of a vocabulary file, by id.
+
+    Args:
+        path: `.json` (token -> id), `.yml` or `.yaml` (the same, as Marian writes it), `.spm`
+            (SentencePiece, whose own ids count) or text with a token a line.
+
+    Returns:
+        The token of each id.
+
+    Raises:
+        ValueError: ids are missing or doubled, or the file cannot be read.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path} is missing; copy the whole folder of the checkpoint")
+    if path.suffix == ".json":
+        return by_id(read_object(path), path)
+    if path.suffix == ".spm":
+        return _spm_pieces(path)
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8; copy the file again") from None
+    if path.suffix in (".yml", ".yaml"):
+        return by_id(parse_yaml_vocabulary(text, path), path)
+    lines = text.split("\n")
+    pieces = lines[:-1] if lines[-1] == "" else lines
+    return by_id({piece: number for number, piece in enumerate(pieces)}, path)
+
+
+def by_id(ids: dict, path: Path) -> list[str]:
+    """Return the token of each id; ValueError unless the ids are 0, 1, 2, ... once each.
+
+    Args:
+        ids: token -> id.
+        path: their file, for messages.
+
+    Returns:
+        The tokens, in the order of their ids.
+
+    Example:
+        >>> by_id({"b": 1, "a": 0}, Path("vocab.json"))
+        ['a', 'b']
+    """
+    pieces: list[str | None] = [None] * len(ids)
+    for piece, number in ids.items():
+        if type(number) is not int or number < 0:
+            raise ValueError(f"{path}: {piece!r} has the id {number!r}, which is no number from 0")
+        if number >= len(ids):
+            missing = sorted(set(range(len(ids))) - set(map(_as_number, ids.values())))
+            raise ValueError(
+                f"{path}: no token has the id {missing[0]}, though {piece!r} has {number}; "
+                "ids must be 0, 1, 2, ... without a hole"
+            )
+        if pieces[number] is not None:
+            raise ValueError(f"{path}: {pieces[number]!r} and {piece!r} have the same id {number}")
+        pieces[number] = piece
+    return [piece for piece in pieces if piece is not None]
+
+
+def _as_number(value: object) -> int:
+    return value if isinstance(value, int) else -1
+
+
+def _spm_pieces(path: Path) -> list[str]:
+    from tfformer.data.piece_tokenizer import parse_sentencepiece
+
+    processor = parse_sentencepiece(path.read_bytes(), str(path))
+    return [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
+
+
+ESCAPES = {
+    **{"0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"},
+    **{"e": "\x1b", " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0"},
+    **{"L": "\u2028", "P": "\u2029"},
+}
+ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
+ENTRY = re.compile(
+    r"""(?P<question>\?\ )?
+        (?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^']|'')*)'|(?P<plain>.+?))
+        \ *(?(question)$|:\ +(?P<number>\d+)\ *$)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def parse_yaml_vocabulary(text: str, path: Path) -> dict[str, int]:
+    r"""Return the tokens of a vocabulary in Marian's YAML.
+
+    A YAML library would take `yes` for a truth value, `1.0` for a number and `~` for nothing,
+    and would refuse control characters; here each line is a token, a colon and an id.
+
+    Args:
+        text: lines such as `"</s>": 0`; a long token may stand behind `? ` on a line of its own.
+        path: their file, for messages.
+
+    Returns:
+        Token -> id.
+
+    Raises:
+        ValueError: a line is of another form, or a token is named twice.
+
+    Example:
+        >>> parse_yaml_vocabulary("yes: 0\n'it''s': 1\n", Path("vocab.yml"))
+        {'yes': 0, "it's": 1}
+    """
+    found: dict[str, int] = {}
+    waiting: str | None = None
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip() or line in ("---", "...") or (line[0] == "#" and waiting is None):
+            continue
+        if waiting is not None and (value := re.fullmatch(r": +(\d+) *", line)):
+            _add(found, waiting, int(value[1]), path, number)
+            waiting = None
+            continue
+        entry = ENTRY.fullmatch(line)
+        if entry is None or waiting is not None:
+            raise ValueError(f"{path}, line {number}: {line[:40]!r} is no token with its id")
+        piece = _unquoted(entry, path, number)
+        if entry["question"]:
+            waiting = piece
+        else:
+            _add(found, piece, int(entry["number"]), path, number)
+    if waiting is not None:
+        raise ValueError(f"{path}: {waiting[:40]!r} has no id; the file is cut off")
+    return found
+
+
+def _add(found: dict[str, int], piece: str, number: int, path: Path, line: int) -> None:
+    if piece in found:
+        raise ValueError(f"{path}, line {line}: {piece!r} is named twice; keep one of them")
+    found[piece] = number
+
+
+def _unquoted(entry: re.Match, path: Path, line: int) -> str:
+    if entry["single"] is not None:
+        return entry["single"].replace("''", "'")
+    if entry["double"] is None:
+        return entry["plain"]
+
+    def character(escape: re.Match) -> str:
+        code = escape[1]
+        if len(code) > 1:
+            return chr(int(code[1:], 16))
+        if code not in ESCAPES:
+            raise ValueError(f"{path}, line {line}: \\{code} is no escape of YAML")
+        return ESCAPES[code]
+
+    try:
+        return ESCAPE.sub(character, entry["double"])
+    except OverflowError:
+        raise ValueError(f"{path}, line {line}: an escape is beyond Unicode") from None

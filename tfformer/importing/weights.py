@@ -1,0 +1,190 @@
+"""The places of a Transformer's numbers, one for each tensor that other toolkits store.
+
+Other toolkits keep a matrix for the keys and one for the values; here both lie side by side in one
+variable. A `Slot` is the finer of the two views, and `variables` joins the views.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from tfformer.config import ModelConfig
+from tfformer.model.transformer import Transformer
+
+
+class Slot(NamedTuple):
+    """One tensor of a layer.
+
+    Attributes:
+        side: "encoder" or "decoder".
+        layer: counted from 0; None for the normalisation behind the last layer.
+        block: "self_attention", "cross_attention", "feed_forward", or "final".
+        part: "query", "key", "value", "output", "inner", "outer" or "norm".
+        kind: "kernel" (inputs, outputs), "bias" or "scale".
+    """
+
+    side: str
+    layer: int | None
+    block: str
+    part: str
+    kind: str
+
+
+class Table(NamedTuple):
+    """One tensor with a row for each token: an embedding, or the output's "matrix" or "bias"."""
+
+    side: str  # source, target, output
+    kind: str = "matrix"
+
+
+SOURCE, TARGET, OUTPUT = (Table(side) for side in ("source", "target", "output"))
+OUTPUT_BIAS = Table("output", "bias")
+TABLES = {  # tie_embeddings -> the tables that are distinct
+    "all": (SOURCE,),
+    "input": (SOURCE, OUTPUT),
+    "output": (SOURCE, TARGET),
+    "none": (SOURCE, TARGET, OUTPUT),
+}
+
+Place = Slot | Table
+
+
+def shapes(config: ModelConfig) -> dict[Slot, tuple[int, ...]]:
+    """Return every slot of the layers with its shape.
+
+    Args:
+        config: of an encoder-decoder.
+
+    Returns:
+        Slot -> shape, kernels as (inputs, outputs).
+    """
+    return {
+        slot: _shape(config, slot)
+        for side in ("encoder", "decoder")
+        for slot in _slots(config, side)
+    }
+
+
+def _slots(config: ModelConfig, side: str) -> Iterator[Slot]:
+    decoder_layers = config.num_decoder_layers or config.num_layers
+    for layer in range(config.num_layers if side == "encoder" else decoder_layers):
+        for block in ("self_attention", "cross_attention")[: 1 + (side == "decoder")]:
+            for part in ("query", "key", "value", "output"):
+                yield from _weighted(side, layer, block, part)
+            yield from _normalised(side, layer, block)
+        for part in ("inner", "outer"):
+            yield from _weighted(side, layer, "feed_forward", part)
+        yield from _normalised(side, layer, "feed_forward")
+    if config.norm == "pre":
+        yield from _normalised(side, None, "final")
+
+
+def _weighted(side: str, layer: int, block: str, part: str) -> Iterator[Slot]:
+    for kind in ("kernel", "bias"):
+        yield Slot(side, layer, block, part, kind)
+
+
+def _normalised(side: str, layer: int | None, block: str) -> Iterator[Slot]:
+    for kind in ("scale", "bias"):
+        yield Slot(side, layer, block, "norm", kind)
+
+
+def _shape(config: ModelConfig, slot: Slot) -> tuple[int, ...]:
+    inputs = outputs = config.d_model
+    d_ff = config.d_ff
+    if slot.side == "decoder":
+        d_ff = config.decoder_d_ff or d_ff
+    if slot.part == "inner":
+        outputs = d_ff
+    if slot.part == "outer":
+        inputs = d_ff
+    return (inputs, outputs) if slot.kind == "kernel" else (outputs,)
+
+
+def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Place, ...]]]:
+    """Yield every variable of a model and the places whose numbers lie in it side by side.
+
+    Args:
+        model: with biases in all projections.
+    """
+    embeddings = {
+        SOURCE: model.source_embedding,
+        TARGET: model.target_embedding,
+        OUTPUT: model.output_embedding,
+    }
+    for table in TABLES[model.get_config()["tie_embeddings"]]:
+        yield embeddings[table].embeddings, (table,)
+    if model.output_bias is not None:
+        yield model.output_bias, (OUTPUT_BIAS,)
+    for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        for number, layer in enumerate(stack.layers):
+            yield from _layer_variables(side, number, layer)
+        if stack.normalization:
+            yield from _norm_variables(stack.normalization, Slot(side, None, "final", "norm", ""))
+
+
+def _layer_variables(side: str, number: int, layer: keras.layers.Layer) -> Iterator[tuple]:
+    blocks = {
+        "self_attention": {
+            ("query",): layer.self_attention.query,
+            ("key", "value"): layer.self_attention.key_value,
+            ("output",): layer.self_attention.output_projection,
+        },
+        "feed_forward": {
+            ("inner",): layer.feed_forward.inner,
+            ("outer",): layer.feed_forward.outer,
+        },
+    }
+    norms = {
+        "self_attention": layer.self_attention_residual.normalization,
+        "feed_forward": layer.feed_forward_residual.normalization,
+    }
+    if side == "decoder":
+        blocks["cross_attention"] = {
+            ("query",): layer.cross_attention.query,
+            ("key", "value"): layer.cross_attention.key_value,
+            ("output",): layer.cross_attention.output_projection,
+        }
+        norms["cross_attention"] = layer.cross_attention_residual.normalization
+    for block, projections in blocks.items():
+        for parts, dense in projections.items():
+            for kind in ("kernel", "bias"):
+                yield (
+                    getattr(dense, kind),
+                    tuple(Slot(side, number, block, part, kind) for part in parts),
+                )
+        yield from _norm_variables(norms[block], Slot(side, number, block, "norm", ""))
+
+
+def _norm_variables(norm: keras.layers.Layer, slot: Slot) -> Iterator[tuple]:
+    yield norm.gamma, (slot._replace(kind="scale"),)
+    yield norm.beta, (slot._replace(kind="bias"),)
+
+
+def put(model: Transformer, tensors: Mapping[Place, np.ndarray]) -> None:
+    """Give a model its numbers.
+
+    Args:
+        model: whose variables are set.
+        tensors: place -> array of that place's shape.
+    """
+    for variable, places in variables(model):
+        variable.assign(np.concatenate([tensors[place] for place in places], axis=-1))
+
+
+def take(model: Transformer) -> dict[Place, np.ndarray]:
+    """Return a model's numbers.
+
+    Args:
+        model: with biases in all projections.
+
+    Returns:
+        Place -> array.
+    """
+    found: dict[Place, np.ndarray] = {}
+    for variable, places in variables(model):
+        parts = np.split(np.asarray(variable), len(places), axis=-1)
+        found |= dict(zip(places, parts, strict=True))
+    return found
