@@ -49,6 +49,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead every relative link outside code blocks to a page of the site."""
     page_path = page.file.src_uri
+    if page_path == "index.md":
+        page.meta["hide"] = ["toc"]  # README's long lines need the width
     parts = FENCED.split(markdown)
     parts[::2] = [LINK.sub(lambda link: _on_site(link, page_path), text) for text in parts[::2]]
     return "".join(parts)

@@ -103,7 +103,7 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
     names = ["corpus/train", "corpus/valid", "more/train", "more/valid"]
     names += ["train", "valid", "news", "test", "text", "sentences"]
     for name in names:
-        count = 200 if name.endswith("train") else 8
+        count = 200 if name.endswith(("train", "text")) else 8
         (folder / name).parent.mkdir(exist_ok=True)
         for language in ("en", "de"):
             sides = [pair.source if language == "en" else pair.target for pair in pairs[:count]]
@@ -212,7 +212,7 @@ def prepared(words: list[str], place: Path) -> list[str]:
             folder.unlink()
         elif "--resume" not in words:
             shutil.rmtree(folder, ignore_errors=True)
-        words = [*words, *([] if "--set" in words else ["--set"]), *SMALLER]
+        words = [*words, "--set", *SMALLER]
         if words[1].startswith("phrasebook"):
             words += ["data.train=phrasebook:valid"]
     return words
