@@ -49,6 +49,7 @@ from tfformer.phrasebook.lexicon import (
     LINES,
     LIVE,
     LUGGAGE,
+    ME,
     MUST,
     NATIVES,
     NEARBY,
@@ -72,6 +73,7 @@ from tfformer.phrasebook.lexicon import (
     WANT_TO,
     WILL,
     WORK,
+    WOULD_LIKE,
     WOULD_LIKE_TO,
     YOU,
     transitive,
@@ -136,12 +138,10 @@ def could_you(you, action, thing, determiner) -> Sentence:
     """Could you call my aunt, please? / Könnten Sie bitte meine Tante anrufen?"""
     verb, thing = clause(you, action, thing, determiner)
     is_light = isinstance(thing.phrase, Pronoun) and not action.german_preposition
-    order = (
-        (f"{thing:deutsch}", "bitte/please") if is_light else ("bitte/please", f"{thing:deutsch}")
-    )
+    middle = f"{thing:deutsch} bitte/please" if is_light else f"bitte/please {thing:deutsch}"
     return Sentence(
         f"could you {verb:base} {thing}, please?",
-        f"könnten/could Sie/you {' '.join(order)} {verb:Infinitiv}?",
+        f"könnten/could Sie/you {middle} {verb:Infinitiv}?",
     )
 
 
@@ -172,17 +172,18 @@ def please_order(vessel, content, number) -> Sentence:
     return Sentence(f"{english}, please.", f"{german}, bitte/please.")
 
 
-@rule(
-    "travel", 5, product((A, *FEW), TOWNS), (("", ""), ("I would like", "ich/I möchte/would_like"))
-)
-def ticket(number, town, english_wish, german_wish) -> Sentence:
+@rule("travel", 5, product((A, *FEW), TOWNS), product((None, ME)))
+def ticket(number, town, traveller) -> Sentence:
     """A ticket to Vienna, please. / Eine Fahrkarte nach Wien, bitte."""
     english_town, german_town = town
     tickets = NounPhrase(TICKET, determiner=number, plural=number is not A)
-    wish = english_wish.replace("would like", "would/would_like like/would_like")
+    wish, wunsch = "", ""
+    if traveller:
+        like = WOULD_LIKE.of(traveller)
+        wish, wunsch = f"{traveller} {like:present}", f"{traveller:Nominativ} {like:Präsens}"
     return Sentence(
         f"{wish} {tickets} to {english_town}, please.",
-        f"{german_wish} {tickets:Akkusativ} nach/to {german_town}/{english_town}, bitte/please.",
+        f"{wunsch} {tickets:Akkusativ} nach/to {german_town}/{english_town}, bitte/please.",
     )
 
 
