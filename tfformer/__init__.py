@@ -1,15 +1,46 @@
 """The Transformer for machine translation on TensorFlow and Keras 3: train, score, ship one artefact.
 
-Names are imported when first used, so that the command line answers at once. Where Keras is already imported, the
-layers are imported too, which registers them: `.keras` files load without `custom_objects`.
+Names are imported when first used, so that the command line answers at once; a type checker reads them below as real
+imports. Keras knows the layers as soon as it is imported: `.keras` files load without `custom_objects`.
 """
 
 import importlib
-import sys
+from typing import TYPE_CHECKING, Any
 
+from tfformer.keras_import import check_backend, register_with_keras
 from tfformer.version import __version__ as __version__
 
-_HOME = {
+if TYPE_CHECKING:
+    from tfformer import export as export
+    from tfformer.config import Config as Config
+    from tfformer.data.batches import training_dataset as training_dataset
+    from tfformer.data.tokenizers import Tokenizer as Tokenizer
+    from tfformer.explain.alignment import alignments as alignments
+    from tfformer.explain.attention import attention as attention
+    from tfformer.inference.generator import Generator as Generator
+    from tfformer.inference.search import beam_search as beam_search
+    from tfformer.inference.search import greedy_search as greedy_search
+    from tfformer.inference.search import sample as sample
+    from tfformer.inference.translator import Translator as Translator
+    from tfformer.model.language_model import LanguageModel as LanguageModel
+    from tfformer.model.layers import DecoderLayer as DecoderLayer
+    from tfformer.model.layers import EncoderLayer as EncoderLayer
+    from tfformer.model.layers import FeedForward as FeedForward
+    from tfformer.model.layers import MultiHeadAttention as MultiHeadAttention
+    from tfformer.model.layers import PositionalEncoding as PositionalEncoding
+    from tfformer.model.layers import TokenEmbedding as TokenEmbedding
+    from tfformer.model.losses import RDropCrossEntropy as RDropCrossEntropy
+    from tfformer.model.losses import SmoothedCrossEntropy as SmoothedCrossEntropy
+    from tfformer.model.masks import look_ahead_mask as look_ahead_mask
+    from tfformer.model.masks import padding_mask as padding_mask
+    from tfformer.model.transformer import Decoder as Decoder
+    from tfformer.model.transformer import Encoder as Encoder
+    from tfformer.model.transformer import Transformer as Transformer
+    from tfformer.training.schedules import LinearSchedule as LinearSchedule
+    from tfformer.training.schedules import WarmupSchedule as WarmupSchedule
+    from tfformer.training.train import train as train
+
+_HOME = {  # the same at run time, imported when first used
     "Config": "config",
     "Decoder": "model.transformer",
     "DecoderLayer": "model.layers",
@@ -30,8 +61,11 @@ _HOME = {
     "WarmupSchedule": "training.schedules",
     "alignments": "explain.alignment",
     "attention": "explain.attention",
+    "beam_search": "inference.search",
+    "greedy_search": "inference.search",
     "look_ahead_mask": "model.masks",
     "padding_mask": "model.masks",
+    "sample": "inference.search",
     "train": "training.train",
     "training_dataset": "data.batches",
 }
@@ -39,7 +73,7 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name == "export":  # a module: tfformer.export.saved_model(...)
         return importlib.import_module("tfformer.export")
     if name not in _HOME:
@@ -48,12 +82,8 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return sorted([*__all__, "export"])
 
 
-if "keras" in sys.modules:
-    for _module in (
-        *("model.transformer", "model.language_model", "model.losses"),
-        *("training.schedules", "training.optimizer"),
-    ):
-        importlib.import_module(f"tfformer.{_module}")
+check_backend()
+register_with_keras()

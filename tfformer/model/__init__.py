@@ -1,1 +1,7 @@
-"""The paper, on Keras: masks, layers, models and losses. Knows no text and no files."""
+"""The paper, on Keras: masks, layers, models and losses."""
+
+import keras  # noqa: F401  before the room's modules, which register their classes with it
+
+from tfformer.keras_import import check_backend
+
+check_backend()

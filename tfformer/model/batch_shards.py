@@ -1,4 +1,4 @@
-"""One update from several shards of a batch, which are learned side by side. Knows no text, no files, no search."""
+"""One update from several shards of a batch, which are learned side by side."""
 
 import keras
 import tensorflow as tf
@@ -7,17 +7,30 @@ import tensorflow as tf
 class ShardedModel(keras.Model):
     """A `keras.Model` whose training step may cut a batch into `shards` of equally many rows, and learn them at once.
 
-    TensorFlow runs side by side what does not wait for one another. So two shards keep two cores busy, each with a
-    chain of operations of its own, where a single chain splits every small operation between the cores and waits for
-    both halves. It pays with one thread for each operation: `tf.config.threading.set_intra_op_parallelism_threads(1)`.
+    TensorFlow runs independent operations side by side. So two shards keep two cores busy, each with a chain of
+    operations of its own, where a single chain splits every small operation between the cores and waits for both
+    halves. It pays with one thread for each operation: `tf.config.threading.set_intra_op_parallelism_threads(1)`.
     The update is that of the whole batch, for a loss that is a mean by sample weights: `SmoothedCrossEntropy`, but not
     `RDropCrossEntropy`, which compares rows.
+
+    Attributes:
+        shards: The number of shards; 1 is Keras' own step.
     """
 
     shards: int = 1
 
     def train_step(self, data: tuple) -> dict[str, tf.Tensor]:
-        """Keras' step, by the sum of the shards' gradients. ValueError without sample weights."""
+        """Learn a batch by Keras' step, or by the sum of its shards' gradients.
+
+        Args:
+            data: Inputs, labels and sample weights, whose first axis is the rows.
+
+        Returns:
+            The loss and the metrics.
+
+        Raises:
+            ValueError: If there are several shards and no sample weights.
+        """
         if self.shards == 1:
             return super().train_step(data)
         batch = _, labels, weights = keras.utils.unpack_x_y_sample_weight(data)

@@ -1,13 +1,17 @@
 """How classes are registered with Keras, and constructor arguments checked and listed."""
 
+from typing import TypeVar
+
 import keras
+
+Value = TypeVar("Value")
 
 register = keras.saving.register_keras_serializable(package="tfformer")
 
 Shape = tuple[int | None, ...]
 
 
-def require(name: str, value: object, known: tuple) -> object:
+def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
     """Return `value` if it is one of `known`; otherwise raise a ValueError that lists them.
 
     Args:

@@ -577,13 +577,14 @@ class Transformer(TokenModel):
 
     def compute_output_shape(
         self,
-        inputs_shape: dict[str, Shape] | list[Shape] | Shape,
+        inputs_shape: dict[str, Shape] | list[Shape],
         target_shape: Shape | None = None,
     ) -> Shape:
         """(B, T, V), the shape of the logits."""
-        if target_shape is None:
-            is_dict = isinstance(inputs_shape, dict)
-            target_shape = inputs_shape["target"] if is_dict else inputs_shape[1]
+        if isinstance(inputs_shape, dict):
+            target_shape = inputs_shape["target"]
+        elif target_shape is None:
+            _, target_shape = inputs_shape
         return (*target_shape, self.target_vocab_size)
 
     def input_signature(self) -> list:

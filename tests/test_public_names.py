@@ -1,0 +1,158 @@
+"""The package's face: its public names for Python and for a type checker, and its import beside that of Keras."""
+
+import ast
+import json
+import os
+import pydoc
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tfformer
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(code: str, folder: Path, **variables: str) -> subprocess.CompletedProcess:
+    """Run a program in a process of its own, with more environment variables."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "HOME": str(folder)} | variables
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+def test_a_type_checker_reads_the_names_that_python_imports():
+    [block] = [
+        node
+        for node in ast.parse(Path(tfformer.__file__).read_text(encoding="utf-8")).body
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+    ]
+    checked = {
+        alias.name: node.module.removeprefix("tfformer").lstrip(".")
+        for node in block.body
+        for alias in node.names
+    }
+    assert checked == tfformer._HOME | {"export": ""}
+
+
+def test_dir_has_the_public_names_and_nothing_else():
+    assert dir(tfformer) == sorted([*tfformer.__all__, "export"])
+
+
+def test_help_describes_the_public_names_and_nothing_else():
+    text = pydoc.plain(pydoc.render_doc(tfformer))
+    sections = {
+        name: re.search(rf"^{name}\n(.*?)(?=^\w)", text, re.MULTILINE | re.DOTALL).group(1)
+        for name in ("CLASSES", "FUNCTIONS")
+    }
+    classes = set(re.findall(r"^    class (\w+)\(", sections["CLASSES"], re.MULTILINE))
+    classes |= set(re.findall(r"^    class (\w+)$", sections["CLASSES"], re.MULTILINE))
+    functions = set(re.findall(r"^    (\w+)\(", sections["FUNCTIONS"], re.MULTILINE))
+    assert classes | functions == set(tfformer.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'tfformer' has no attribute 'Transfomer'"):
+        tfformer.Transfomer  # noqa: B018
+
+
+def test_importing_the_package_imports_neither_keras_nor_tensorflow(tmp_path):
+    code = "import sys, tfformer; print({'keras', 'tensorflow', 'numpy'} & set(sys.modules))"
+    assert run(code, tmp_path).stdout == "set()\n"
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch", "numpy"])
+def test_another_backend_in_the_environment_is_refused_in_one_line(tmp_path, backend):
+    done = run("import tfformer", tmp_path, KERAS_BACKEND=backend)
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: KERAS_BACKEND is {backend!r}, but tfformer runs on TensorFlow alone; "
+        "set KERAS_BACKEND=tensorflow before Keras is imported"
+    )
+
+
+def test_another_backend_in_keras_json_is_refused_unless_the_environment_says_tensorflow(tmp_path):
+    file = tmp_path / ".keras" / "keras.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"backend": "jax"}))
+    message = f"ImportError: the backend in {file} is 'jax', but tfformer runs on TensorFlow alone"
+    assert run("import tfformer", tmp_path, KERAS_BACKEND="").stderr.count(message) == 1
+    assert run("import tfformer", tmp_path, KERAS_BACKEND="tensorflow").returncode == 0
+    assert run("import tfformer", tmp_path, KERAS_BACKEND="", KERAS_HOME="/none").returncode == 0
+
+
+def test_a_keras_json_that_cannot_be_read_changes_nothing(tmp_path):
+    (tmp_path / "keras.json").write_text("[")
+    done = run("import tfformer", tmp_path, KERAS_BACKEND="", KERAS_HOME=str(tmp_path))
+    assert done.returncode == 0
+
+
+def test_an_imported_keras_of_another_backend_is_refused(tmp_path):
+    code = """
+import sys, types
+sys.modules["keras"] = types.SimpleNamespace(backend=types.SimpleNamespace(backend=lambda: "jax"))
+import tfformer
+"""
+    message = "ImportError: the backend of the imported Keras is 'jax', but tfformer runs on"
+    assert message in run(code, tmp_path).stderr
+
+
+@pytest.fixture(scope="module")
+def keras_file(tmp_path_factory) -> Path:
+    import keras
+
+    model = tfformer.Transformer(9, 11, num_layers=1, d_model=8, num_heads=2, d_ff=8)
+    rate = tfformer.WarmupSchedule(d_model=8)
+    model.compile(keras.optimizers.SGD(rate), tfformer.SmoothedCrossEntropy())
+    path = tmp_path_factory.mktemp("saved") / "model.keras"
+    model.save(path)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import tfformer; import keras",
+        "import keras; import tfformer",
+        "import tensorflow as tf; import tfformer; import keras",
+        "import importlib.util, tfformer; importlib.util.find_spec('keras'); import keras",
+        "import tfformer; tfformer.WarmupSchedule; import keras",
+    ],
+)
+def test_a_keras_file_loads_in_any_order_of_imports(tmp_path, keras_file, imports):
+    code = f"{imports}; print(type(keras.models.load_model({str(keras_file)!r})).__module__)"
+    assert run(code, tmp_path).stdout == "tfformer.model.transformer\n"
+
+
+@pytest.mark.slow
+def test_keras_keeps_its_own_loader_and_the_finder_leaves(tmp_path):
+    code = """
+import sys, tfformer, keras
+print(type(keras.__loader__).__name__, type(keras.__spec__.loader).__name__)
+print([type(finder).__name__ for finder in sys.meta_path].count("_KerasFinder"))
+"""
+    assert run(code, tmp_path).stdout == "SourceFileLoader SourceFileLoader\n0\n"
+
+
+@pytest.mark.slow
+def test_a_type_checker_sees_the_types_of_public_names(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "user.py").write_text(
+        "import tfformer\n"
+        "reveal_type(tfformer.Translator.load('run').translate(['A dog.']))\n"
+        "reveal_type(tfformer.padding_mask)\n"
+        "reveal_type(tfformer.Config.from_dict({}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--ignore-missing-imports", "user.py"],
+        cwd=tmp_path,
+        env=os.environ | {"MYPYPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert 'Revealed type is "list[str]"' in done.stdout.replace("builtins.", "")
+    assert 'Revealed type is "tfformer.config.Config"' in done.stdout
+    assert "def (ids: " in done.stdout

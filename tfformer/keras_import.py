@@ -1,0 +1,108 @@
+"""Keras knows our classes from its import on, and runs on TensorFlow.
+
+`import tfformer` is quick, as it does not import Keras. A finder on `sys.meta_path` waits for the first `import keras`,
+lets Python import it, then imports our modules whose classes are registered with Keras. So `keras.models.load_model`
+finds them, whichever of the two was imported first.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+
+REGISTERING = (
+    "tfformer.model.transformer",
+    "tfformer.model.language_model",
+    "tfformer.model.losses",
+    "tfformer.training.schedules",
+    "tfformer.training.optimizer",
+)
+
+
+def check_backend() -> None:
+    """Refuse a backend of Keras other than TensorFlow, without importing Keras.
+
+    Raises:
+        ImportError: If Keras runs on another backend, or would when it is imported.
+    """
+    backend, place = _backend()
+    if backend != "tensorflow":
+        raise ImportError(
+            f"{place} is {backend!r}, but tfformer runs on TensorFlow alone; "
+            "set KERAS_BACKEND=tensorflow before Keras is imported"
+        )
+
+
+def _backend() -> tuple[str, str]:
+    """The backend that Keras has or will have, and the place where it is set."""
+    keras = sys.modules.get("keras")
+    if keras is not None:
+        return keras.backend.backend(), "the backend of the imported Keras"
+    if backend := os.environ.get("KERAS_BACKEND"):
+        return backend, "KERAS_BACKEND"
+    file = Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras") / "keras.json"
+    return _backend_in(file), f"the backend in {file}"
+
+
+def _backend_in(file: Path) -> str:
+    """The backend that a keras.json names; TensorFlow, as for Keras, if it names none or cannot be read."""
+    if not file.is_file():
+        return "tensorflow"
+    import json
+
+    try:
+        return str(json.loads(file.read_text()).get("backend", "tensorflow"))
+    except (OSError, ValueError, AttributeError):
+        return "tensorflow"
+
+
+def register_with_keras() -> None:
+    """Register our classes with Keras: at once if it is imported, otherwise when it is."""
+    if "keras" in sys.modules:
+        _register()
+    else:
+        sys.meta_path.insert(0, _KerasFinder())
+
+
+def _register() -> None:
+    for module in REGISTERING:
+        importlib.import_module(module)
+
+
+class _KerasFinder(MetaPathFinder):
+    """Finds Keras as Python does, with a loader that registers our classes afterwards."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "keras":
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _KerasLoader(spec.loader, finder=self)
+        return spec
+
+
+class _KerasLoader(Loader):
+    """Loads Keras by its own loader, which takes its place again, then registers our classes."""
+
+    def __init__(self, loader: Loader, finder: _KerasFinder) -> None:
+        self.loader = loader
+        self.finder = finder
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self.loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self.loader
+        self.loader.exec_module(module)
+        if self.finder in sys.meta_path:
+            sys.meta_path.remove(self.finder)
+        if module.backend.backend() == "tensorflow":
+            _register()
