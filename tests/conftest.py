@@ -167,11 +167,13 @@ def train_counting_run(folder: Path) -> None:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """A server of three versions of a scripted model, of which it takes the newest two."""
-    from support.servers import save_scripted_model, served
+    from support.servers import save_scripted_model, served, write_manifest_of
 
     export = tmp_path_factory.mktemp("models") / "echo"
     for number in (8, 9, 10):
         save_scripted_model(export / str(number), f"v{number}")
+    examples = ["The dog.", "The <b>cat</b>."]
+    write_manifest_of(export / "10", languages=["en", "de"], examples=examples)
     with served(export) as addresses:
         yield addresses
 

@@ -2,9 +2,11 @@
 """Translates with a folder that `tfformer export --format tflite` wrote: no TensorFlow, no tfformer.
 
     pip install ai-edge-litert sentencepiece numpy
-    python translate.py models/mine/1 < sentences > translations
+    python translate.py models/mine < sentences > translations
 
-One sentence a line in, one translation a line out. What cannot be done is one line on standard error and exit code 2.
+The folder is that of a version, such as models/mine/1, or of all versions: the newest counts. One
+sentence a line in, one translation a line out. What cannot be done is one line on standard error
+and exit code 2.
 """
 
 import argparse
@@ -12,22 +14,49 @@ import hashlib
 import itertools
 import json
 import math
+import reprlib
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 END_ID = 3
 FILE = "model.tflite"
+MANIFEST = "manifest.json"
+TEXT, WHOLE = ("a text", str), ("a whole number", int)
+VALUES = {  # of the manifest: the kind of each table's values
+    "tokenizers": TEXT,
+    "digests": TEXT,
+    "files": WHOLE,
+    "signatures": ("a table", dict),
+}
 
-Runner = Callable[
-    ..., dict
-]  # by name: ids (B, S) and lengths (B,), int32 -> the outputs of a signature
+Runner = Callable[..., dict]  # by name: ids (B, S) and lengths (B,), int32 -> a signature's outputs
+
+
+def newest_version(folder: Path) -> Path:
+    """Return the folder itself if it is a version's, or else the version with the highest number."""
+    if (folder / MANIFEST).exists():
+        return folder
+    versions = [path.parent for path in folder.glob(f"*/{MANIFEST}")]
+    numbered = [version for version in versions if version.name.isdecimal()]
+    return max(numbered, key=lambda version: int(version.name), default=folder)
 
 
 class Translator:
-    """A model with its tokenizers, checked against their manifest: each file must be the one that was exported."""
+    """A model with its tokenizers; each file must be the exported one, by the manifest's SHA-256.
+
+    Args:
+        folder: the folder of a version, or of all versions, of which the newest counts.
+        threads: threads of the interpreter.
+        beam: whether to use the beam search, if the export has it.
+        weight_cache: a folder for packed weights (static files only).
+
+    Raises:
+        ValueError: a file is missing, damaged, or of another kind.
+    """
 
     def __init__(
         self,
@@ -35,8 +64,8 @@ class Translator:
         threads: int = 1,
         beam: bool = False,
         weight_cache: str | Path | None = None,
-    ):
-        self._folder = Path(folder)
+    ) -> None:
+        self._folder = newest_version(Path(folder))
         self._manifest = self._read_manifest()
         tokenizers = sorted(self._manifest["tokenizers"])  # source before target, or one for both
         self._source, self._target = self._tokenizer(tokenizers[0]), self._tokenizer(tokenizers[-1])
@@ -45,13 +74,14 @@ class Translator:
             raise ValueError(f"{self._folder} has no beam search; export it again with --beam-size")
         self.max_length = self._manifest["decoding"]["max_length"]
         self._new_runner = self._load(threads, weight_cache)
-        self._runners = {}
+        self._runners: dict[str, Runner] = {}
 
     def pieces(self, sentence: str) -> list[int]:
+        """Return the sentence as ids of pieces, without start and end token."""
         return self._source.encode(sentence)
 
     def translate(self, rows: list[list[int]]) -> list[str]:
-        """Translations of sentences, given as pieces; an empty one of an empty one."""
+        """Return the translations of sentences given as pieces; of an empty one an empty one."""
         full = [row for row in rows if row]
         batches = [[row] for row in full] if self._manifest["static"] else [full] if full else []
         found = itertools.chain.from_iterable(map(self._run, batches))
@@ -89,22 +119,19 @@ class Translator:
         return width, widths[width]
 
     def _read_manifest(self) -> dict:
-        path = self._folder / "manifest.json"
+        path = self._folder / MANIFEST
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"{path} cannot be read ({error}); give the folder that the export wrote"
             ) from None
-        parts = ("tokenizers", "signatures", "decoding", "files", "digests")
-        if (
-            not isinstance(manifest, dict)
-            or manifest.get("format") != "tflite"
-            or not all(map(manifest.get, parts))
-        ):
+        if not isinstance(manifest, dict) or manifest.get("format") != "tflite":
             raise ValueError(
                 f"{path} does not describe a LiteRT model; export with --format tflite"
             )
+        if problem := problem_of(manifest):
+            raise ValueError(f"{path}: {problem}; copy the whole exported folder again")
         return manifest
 
     def _checked(self, name: str) -> bytes:
@@ -123,7 +150,7 @@ class Translator:
             )
         return content
 
-    def _tokenizer(self, name: str):
+    def _tokenizer(self, name: str) -> Any:
         import sentencepiece
 
         return sentencepiece.SentencePieceProcessor(model_proto=self._checked(name))
@@ -149,11 +176,59 @@ class Translator:
         return compiled(file, threads, Path(weight_cache) / name)
 
 
-def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
-    """Runs a static file by LiteRT's `CompiledModel`, with the weights as this machine's processor wants them, which
-    the file `packed` keeps; it is written if it is missing.
+def problem_of(manifest: dict[str, Any]) -> str | None:
+    """Return a sentence about the first value that no export writes, if there is one."""
+    digest = manifest.get("manifest_digest")  # exports of 0.1 have none
+    rest = {name: value for name, value in manifest.items() if name != "manifest_digest"}
+    if digest not in (None, hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()):
+        return "it was changed after the export (its SHA-256 is not its own)"
+    for name, (kind, wanted) in VALUES.items():
+        table = manifest.get(name)
+        if not isinstance(table, dict) or not table:
+            return f"{name} must be a table; it is {reprlib.repr(table)}"
+        for value in table.values():
+            if not isinstance(value, wanted):
+                return f"{name} has {reprlib.repr(value)}, which must be {kind}"
+    if missing := {FILE, *manifest["tokenizers"]} - manifest["digests"].keys():
+        return f"digests lacks {', '.join(sorted(missing))}"
+    if missing := {FILE, *manifest["tokenizers"]} - manifest["files"].keys():
+        return f"files lacks {', '.join(sorted(missing))}"
+    if not isinstance(manifest.get("static"), bool):
+        return f"static must be true or false; it is {reprlib.repr(manifest.get('static'))}"
+    return problem_of_lengths(manifest)
 
-    An interpreter packs them at each start, for each signature anew, and keeps them in memory beside those of the file.
+
+def problem_of_lengths(manifest: dict[str, Any]) -> str | None:
+    """Return a sentence about a `max_length` or a shape that does not belong to the file."""
+    decoding = manifest.get("decoding")
+    longest = decoding.get("max_length") if isinstance(decoding, dict) else None
+    if type(longest) is not int or longest < 2:
+        return f"decoding.max_length must be a whole number from 2 on; it is {longest!r}"
+    for name, signature in manifest["signatures"].items():
+        if name == "translate_text":
+            continue
+        try:
+            _, width = signature["inputs"]["ids"]["shape"]
+        except (KeyError, TypeError, ValueError):
+            return f"signatures.{name} has no shape of ids"
+        if manifest["static"] and (type(width) is not int or not 1 <= width <= longest):
+            return f"signatures.{name} takes {width!r} ids, but max_length is {longest}"
+    return None
+
+
+def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
+    """Run a static file by LiteRT's `CompiledModel`, with weights packed for this processor.
+
+    An interpreter packs them at each start, for each signature anew, and keeps them in memory
+    beside those of the file.
+
+    Args:
+        file: the LiteRT file.
+        threads: threads of the model.
+        packed: the file that keeps the packed weights; written if it is missing.
+
+    Returns:
+        The name of a signature -> its runner.
     """
     if not packed.exists():
         with tempfile.TemporaryDirectory(dir=packed.parent) as new:
@@ -169,7 +244,7 @@ def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
         outputs = {key: model.create_output_buffer_by_name(name, key) for key in details}
         shapes = {key: details[key]["shape"] for key in details}
 
-        def run(**arrays) -> dict:
+        def run(**arrays: Any) -> dict:
             for key, values in arrays.items():
                 inputs[key].write(values)
             model.run_by_name(name, inputs, outputs)
@@ -183,7 +258,7 @@ def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
     return runner
 
 
-def _compiled_model(file: Path, threads: int, packed: Path):
+def _compiled_model(file: Path, threads: int, packed: Path) -> Any:
     from ai_edge_litert.compiled_model import (
         CompiledModel,
         CpuOptions,
@@ -198,6 +273,7 @@ def _compiled_model(file: Path, threads: int, packed: Path):
 
 
 def sentences(lines: Iterable[bytes]) -> Iterator[str]:
+    """Yield each line of UTF-8 as text; ValueError where it is none."""
     for number, line in enumerate(lines, start=1):
         try:
             yield line.decode("utf-8").rstrip("\r\n")
@@ -206,11 +282,14 @@ def sentences(lines: Iterable[bytes]) -> Iterator[str]:
 
 
 def main() -> None:
+    """Translate standard input with the folder of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "folder", metavar="DIR", help="what the export wrote, such as models/mine/1"
+        "folder",
+        metavar="DIR",
+        help="the folder of a version, such as models/mine/1, or of all versions: the newest counts",
     )
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument(

@@ -29,6 +29,7 @@ class BusyError(Exception):
 
 
 def main() -> int:
+    """Translate standard input; return the exit code."""
     options = parser(__doc__, server="the server's address, http://HOST:PORT").parse_args()
     return translate_input(options, lambda sentences, seconds: predict(options, sentences, seconds))
 
@@ -163,6 +164,7 @@ def predict(options: argparse.Namespace, sentences: list[str], seconds: float) -
 
 
 def path(options: argparse.Namespace) -> str:
+    """Return the path of a request to the version that the options choose."""
     model = f"/v1/models/{quote(options.model, safe='')}"
     if options.version is not None:
         model += f"/versions/{options.version}"

@@ -240,6 +240,7 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     from tfformer.config import PRESETS, DecodingConfig
     from tfformer.data.tokenizers import Tokenizer
     from tfformer.export import ctranslate2_writer, saved_model_writer
+    from tfformer.export.tasks import TASKS
     from tfformer.inference.translator import Translator
     from tfformer.run_directory import Tokenizers
 
@@ -251,7 +252,8 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
         translator = Translator(
             model, Tokenizers(tokenizer, tokenizer), DecodingConfig(4, 0.0), TOKENS
         )
-        saved_model_writer.write(folder / dtype, translator, with_text=True)
+        task = TASKS["encoder-decoder"]
+        saved_model_writer.write(folder / dtype, translator, task, with_text=True)
     (folder / "ctranslate2").mkdir()
     ctranslate2_writer.write(folder / "ctranslate2", model, translator.tokenizers, TOKENS)
 

@@ -26,7 +26,8 @@ import_tensorflow()
 
 from tfformer.data.sources import read_lines  # noqa: E402
 from tfformer.export import formats as export  # noqa: E402
-from tfformer.export import parity, web_page  # noqa: E402
+from tfformer.export import web_page  # noqa: E402
+from tfformer.export.litert import requests as litert_requests  # noqa: E402
 from tfformer.export.litert.writer import QUANTIZATIONS  # noqa: E402
 from tfformer.inference.evaluation import scores  # noqa: E402
 from tfformer.inference.translator import Translator  # noqa: E402
@@ -95,7 +96,7 @@ def in_chromium(run_path: str, quantize: str, sentences: list[str]) -> dict[str,
         )
         model = page / "model" / "model.tflite"
         translator = Translator.load(run_path)
-        expected, _ = parity.litert_greedy(model, translator, sentences, static=True)
+        expected, _ = litert_requests.greedy(model, translator, sentences, static=True)
     answer = json.loads(done.stdout)
     if "translations" not in answer:
         sys.exit(f"{quantize}, in Chromium: {answer['state']}")

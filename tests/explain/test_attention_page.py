@@ -47,6 +47,7 @@ def test_the_page_holds_every_weight_by_words_and_by_pieces(tmp_path):
     assert not page.open
     data = json.loads(page.data)
     assert data["start"] == {"kind": "cross", "layer": 1, "head": 2, "row": 2}
+    assert data["languages"] == []
     for maps in EXAMPLE:
         kind = data["kinds"][maps.kind]
         for name, view in {"pieces": maps, "words": maps.words()}.items():
@@ -136,6 +137,18 @@ def test_layer_head_kind_and_pieces_are_switched(browser, tmp_path):
         "[...document.querySelectorAll('#heads [aria-pressed=true]')].map((b) => b.title)"
     )
     assert pressed == ["layer 2, head 2"]
+
+
+def test_the_page_has_its_languages_and_sentences_and_opens_at_the_famous_word(browser, tmp_path):
+    attention = made_up_attention("▁The ▁dog ▁barks , ▁as ▁it ▁is ▁tired .", "▁Der ▁Hund ▁bellt .")
+    draw_page(attention, tmp_path / "page.html", languages=["en", "de"])
+    browser.open((tmp_path / "page.html").as_uri())
+    assert browser.evaluate("document.title") == "Attention, English → German"
+    text = "document.getElementById({!r}).textContent"
+    assert browser.evaluate(text.format("source")) == "The dog barks, as it is tired."
+    assert browser.evaluate(text.format("translation")) == "Der Hund bellt."
+    chosen = "document.querySelector('#from [aria-pressed=true]').textContent"
+    assert browser.evaluate(chosen) == "it"
 
 
 def test_what_the_user_typed_is_text(browser, tmp_path):

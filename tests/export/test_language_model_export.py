@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tfformer.export import formats as export
-from tfformer.export import parity, saved_model_writer
+from tfformer.export import saved_model_writer
+from tfformer.export.other_process import ask
 from tfformer.inference.generator import Generator
 
 TEXTS = ["three four", "", "seven", "one two three", "  ", "two two two"]
@@ -35,7 +36,7 @@ def answers(version, generator):
         ["score", {"text": TEXTS}],
     ]
     requests += [["serving_default", {"text": [text]}] for text in TEXTS]
-    return parity.ask("saved_model", [version, "tensorflow_text"], requests)
+    return ask("saved_model", [version, "tensorflow_text"], requests)
 
 
 def test_continuations_are_the_generators_own_alone_and_together(answers, generator):
@@ -82,7 +83,7 @@ def test_without_text_only_ids_are_continued(counting_run, tmp_path):
     version = export.saved_model(counting_run, tmp_path, with_text=False, max_length=6)
     assert list(saved_model_writer.signatures(version)) == ["continue_ids"]
     request = ["continue_ids", {"ids": [[5] * 9, [5] * 9], "lengths": [9, 0]}]
-    (found,) = parity.ask("saved_model", [version], [request])
+    (found,) = ask("saved_model", [version], [request])
     assert found["lengths"][0] == 6
     assert max(found["lengths"]) <= 6
     assert found["ids"][0][:5] == [5] * 5

@@ -1,5 +1,6 @@
 """LiteRT files against the run they come from: in processes without TensorFlow, in batches, quantised, misused."""
 
+import functools
 import importlib.util
 import itertools
 import json
@@ -21,10 +22,12 @@ from tensorflow.lite.tools import flatbuffer_utils
 from tfformer.cli.verbs import main
 from tfformer.data.sources import read_pairs
 from tfformer.export import formats as export
-from tfformer.export import parity
 from tfformer.export.litert import metadata as litert_metadata
 from tfformer.export.litert import quantizer as litert_quantizer
+from tfformer.export.litert import requests as litert_requests
 from tfformer.export.litert import writer as litert_writer
+from tfformer.export.other_process import ask
+from tfformer.export.parity import Hypotheses
 from tfformer.inference.translator import Translator
 
 pytest.importorskip(
@@ -160,7 +163,7 @@ def copied(dynamic, tmp_path):
         ),
         (
             lambda folder: (folder / "manifest.json").write_text('{"format": "tflite"}'),
-            "does not describe a LiteRT",
+            "manifest.json: tokenizers must be a table; it is None; copy the whole exported folder",
         ),
         (
             lambda folder: (folder / "manifest.json").write_text('{"format": "saved_model"}'),
@@ -173,6 +176,71 @@ def test_the_client_says_in_one_line_what_is_wrong(copied, spoil, message):
     found, messages, code = client(copied)
     assert (found, code, len(messages)) == ([], 2, 1)
     assert message in messages[0]
+
+
+def change(folder, path, value) -> None:
+    """Write a value into the manifest, which is then as an export of 0.1 would have written it."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["manifest_digest"]
+    *tables, name = path
+    table = functools.reduce(dict.__getitem__, tables, manifest)
+    table[name] = value
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("decoding", "max_length"), -5, "decoding.max_length must be a whole number from 2 on"),
+        (("decoding", "max_length"), "40", "it is '40'"),
+        (("decoding", "max_length"), True, "it is True"),
+        (("decoding", "max_length"), 2, "takes 16 ids, but max_length is 2"),
+        (("decoding",), [], "it is None"),
+        (("static",), 1, "static must be true or false; it is 1"),
+        (("tokenizers",), [], "tokenizers must be a table; it is []"),
+        (("tokenizers",), {"tokenizer.model": 7}, "tokenizers has 7, which must be a text"),
+        (("tokenizers",), {"other.model": ""}, "digests lacks other.model"),
+        (("digests", "model.tflite"), 7, "digests has 7, which must be a text"),
+        (("digests",), {"tokenizer.model": ""}, "digests lacks model.tflite"),
+        (("files",), 7, "files must be a table; it is 7"),
+        (("files", "model.tflite"), "7", "files has '7', which must be a whole number"),
+        (("signatures",), ["translate"], "signatures must be a table"),
+        (("signatures", "translate"), 7, "signatures has 7, which must be a table"),
+        (("signatures", "translate"), {"inputs": []}, "signatures.translate has no shape of ids"),
+    ],
+)
+def test_the_client_names_a_value_that_no_export_writes(static, tmp_path, path, value, message):
+    copied = shutil.copytree(static, tmp_path / "copied")
+    change(copied, path, value)
+    found, messages, code = client(copied)
+    assert (found, code, len(messages)) == ([], 2, 1)
+    assert message in messages[0]
+    assert "copy the whole exported folder again" in messages[0]
+
+
+def test_the_client_knows_a_manifest_that_was_changed(copied):
+    """Without its digest 2 would be a possible length, and every sentence be cut to one token."""
+    path = copied / "manifest.json"
+    path.write_text(path.read_text().replace('"max_length": 40', '"max_length": 2'))
+    found, messages, code = client(copied)
+    assert (found, code, len(messages)) == ([], 2, 1)
+    assert "manifest.json: it was changed after the export" in messages[0]
+
+
+def test_a_manifest_of_before_its_digest_is_read(copied, translator):
+    change(copied, ("static",), False)
+    assert client(copied, text=["The dog."])[0] == translator.translate(["The dog."], 1)
+
+
+def test_the_client_takes_the_newest_of_a_folder_of_versions(copied, translator):
+    """By number and not by name; the older ones here could not be read at all."""
+    versions = copied.parent / "versions"
+    versions.mkdir()
+    for number in ("1", "9"):
+        (versions / number).mkdir()
+        (versions / number / "manifest.json").write_text("damaged")
+    copied.rename(versions / "10")
+    assert client(versions, text=["The dog."])[0] == translator.translate(["The dog."], 1)
 
 
 def test_the_client_names_a_line_that_is_no_text(dynamic):
@@ -205,7 +273,7 @@ def test_the_client_asks_for_a_beam_that_is_there(int8):
 
 
 def answers(folder, requests):
-    return parity.ask("litert", [folder / "model.tflite"], requests)
+    return ask("litert", [folder / "model.tflite"], requests)
 
 
 def test_what_stands_past_the_length_does_not_matter(static, dynamic):
@@ -393,7 +461,7 @@ def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
     folder = export.tflite(tiny_run, tmp_path, with_text=True, samples=SENTENCES[:40])
     assert "`translate_text` needs TF Text's operators" in (folder / "README.md").read_text()
     requests = [["translate_text", {"text": [sentence]}] for sentence in SENTENCES[:40]]
-    found = parity.ask("litert", [folder / "model.tflite", "tensorflow_text"], requests)
+    found = ask("litert", [folder / "model.tflite", "tensorflow_text"], requests)
     assert [answer["translation"][0] for answer in found] == own(translator, 1)[:40]
 
 
@@ -409,13 +477,13 @@ def test_text_of_random_pieces_comes_out_as_by_ids(tiny_run, tmp_path):
 
 def test_a_tokenizer_that_reads_otherwise_is_refused():
     found = {
-        "translate": (1, [("a", 0.0), ("b", 0.0)]),
-        "translate_text": (1, [("a", 0.0), ("c", 0.0)]),
+        "translate": Hypotheses(1, [("a", 0.0), ("b", 0.0)]),
+        "translate_text": Hypotheses(1, [("a", 0.0), ("c", 0.0)]),
     }
     with pytest.raises(
         ValueError, match=r"1 of 2 samples come out otherwise with TF Text.*leave out --text"
     ):
-        parity.check_text(found)
+        litert_requests.check_text(found)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from tfformer.export import parity
 from tfformer.export.litert import compactor as litert_compactor
+from tfformer.export.other_process import ask
 
 pytest.importorskip(
     "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
@@ -42,7 +42,7 @@ def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_p
     file.write_bytes(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     for width in (64, 48):
         x = np.random.default_rng(width).normal(size=(width, 32)).astype(np.float32)
-        (found,) = parity.ask("litert", [file], [[f"add_{width}", {"x": x.tolist()}]])
+        (found,) = ask("litert", [file], [[f"add_{width}", {"x": x.tolist()}]])
         np.testing.assert_allclose(found["y"][:width], np.sin(x) + TABLE[:width], atol=1e-6)
         np.testing.assert_array_equal(found["y"][width:], np.zeros((40, 32)))
     contents = [bytes(buffer.data) for buffer in two_widths.buffers if buffer.data is not None]

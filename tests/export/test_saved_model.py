@@ -2,9 +2,11 @@
 
 import hashlib
 import importlib.util
+import io
 import itertools
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -20,7 +22,9 @@ from tensorflow_serving.apis import prediction_log_pb2
 from tfformer.cli.verbs import main
 from tfformer.data.sources import read_pairs
 from tfformer.export import formats as export
-from tfformer.export import parity, saved_model_writer
+from tfformer.export import saved_model_writer
+from tfformer.export.model_card import model_card
+from tfformer.export.other_process import ask
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID, START_ID
 
@@ -293,7 +297,7 @@ def test_the_check_refuses_what_the_cpp_loader_refuses(translator, tmp_path):
         is not None
     )
     with pytest.raises(ValueError, match="cannot be run by another process"):
-        parity.ask("saved_model", [tmp_path], [["encode", {"ids": [[4, 3]]}]])
+        ask("saved_model", [tmp_path], [["encode", {"ids": [[4, 3]]}]])
 
 
 def test_manifest_says_what_was_written(version, translator, tiny_run):
@@ -304,7 +308,11 @@ def test_manifest_says_what_was_written(version, translator, tiny_run):
         if path.is_file()
     }
     assert manifest["files"] == {
-        name: size for name, size in files.items() if name != "manifest.json"
+        name: size for name, size in files.items() if name not in ("manifest.json", "README.md")
+    }
+    assert manifest["digests"] == {
+        name: hashlib.sha256((version / name).read_bytes()).hexdigest()
+        for name in manifest["files"]
     }
     digest = hashlib.sha256((version / "tokenizer.model").read_bytes()).hexdigest()
     assert manifest["tokenizers"] == {"tokenizer.model": digest}
@@ -317,6 +325,52 @@ def test_manifest_says_what_was_written(version, translator, tiny_run):
     for measured in manifest["parity"].values():
         assert measured["identical"] == measured["sentences"] >= 30
         assert measured["largest_score_difference"] < 1e-3
+
+
+def test_the_model_card_says_what_the_manifest_does(version):
+    manifest = json.loads((version / "manifest.json").read_text())
+    card = (version / "README.md").read_text()
+    assert card == model_card(manifest)
+    assert card.startswith("# Translation, one language to another\n")
+    assert model_card(manifest | {"languages": ["en", "de"]}).startswith(
+        "# Translation, en to de\n"
+    )
+    assert f"{manifest['parameters']:,} parameters with its search in one TensorFlow" in card
+    for name, digest in manifest["digests"].items():
+        assert f"- `{name}`: {manifest['files'][name]:,} bytes, SHA-256 {digest}\n" in card
+    for name in manifest["signatures"]:
+        assert f"\n| `{name}` | " in card
+        assert f"- `{name}`: " in card.partition("## Checked")[2]
+    assert f"up to {manifest['decoding']['max_length']} tokens" in card
+
+
+def test_each_step_is_a_line_with_its_seconds(tiny_run, tmp_path):
+    """The lines of a person's terminal; a caller that gives no stream gets none."""
+    lines = io.StringIO()
+    export.saved_model(tiny_run, tmp_path, with_text=False, samples=["a"] * 3, progress=lines)
+    expected = [
+        f"loading {tiny_run}",
+        "writing the SavedModel",
+        "reading it back in another process",
+        "comparing 3 samples",
+    ]
+    found = [re.fullmatch(r"(.*) \.\.\. \d+\.\d s", line) for line in lines.getvalue().splitlines()]
+    assert [match[1] for match in found] == expected
+
+
+def test_the_leavings_of_a_killed_export_are_cleared_by_the_next(tiny_run, tmp_path):
+    """Killed while it reads back: the folder it wrote stays, and the next start removes it and says so."""
+    program = (
+        "import os, tfformer.export.formats as formats\n"
+        "formats.saved_model_requests.run = lambda *_: os.kill(os.getpid(), 9)\n"
+        f"formats.saved_model({str(tiny_run)!r}, {str(tmp_path)!r}, with_text=False)"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == -9
+    (left,) = tmp_path.iterdir()
+    assert (left / "saved_model.pb").is_file()
+    with pytest.warns(UserWarning, match=f"cleared {left}, which a killed process had left"):
+        version = export.saved_model(tiny_run, tmp_path, with_text=False)
+    assert list(tmp_path.iterdir()) == [version]
 
 
 def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, translator):
@@ -381,7 +435,7 @@ def test_without_text_there_is_no_text(tiny_run, tmp_path):
     assert b"translate_ids" in warmup
     assert b"serving_default" not in warmup
     assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
-    (found,) = parity.ask(
+    (found,) = ask(
         "saved_model", [version], [["translate_ids", {"ids": [[50] * 90], "lengths": [90]}]]
     )
     assert found["lengths"][0] <= 20
@@ -469,8 +523,10 @@ def test_settings_are_checked_before_anything_is_written(tiny_run, tmp_path, arg
 
 
 def command_line(capsys, *arguments):
+    """The exit code, and the lines on standard error that are no step of the export."""
     code = main(["export", *map(str, arguments)])
-    return code, capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines(keepends=True)
+    return code, "".join(line for line in lines if " ... " not in line)
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):

@@ -16,7 +16,8 @@ from support.browser import CHROMIUM
 
 from tfformer.data.sources import read_pairs
 from tfformer.export import formats as export
-from tfformer.export import parity, web_page
+from tfformer.export import web_page
+from tfformer.export.litert import requests as litert_requests
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID
 
@@ -53,7 +54,7 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     found = browse(page, [*SENTENCES, "", "The dog " * 60])
     assert found["state"] == "Ready."
     translator = Translator.load(tiny_run)
-    expected, _ = parity.litert_greedy(
+    expected, _ = litert_requests.greedy(
         page / "model" / "model.tflite", translator, SENTENCES, static=True
     )
     *translations, blank, long = found["translations"]
@@ -79,7 +80,7 @@ def test_of_int8_the_browser_gives_the_tokens_of_python_but_for_near_ties(
 ):
     page = export.web(tiny_run, tmp_path, quantize="int8")
     found, translator = browse(page, SENTENCES), Translator.load(tiny_run)
-    expected, _ = parity.litert_greedy(
+    expected, _ = litert_requests.greedy(
         page / "model" / "model.tflite", translator, SENTENCES, static=True
     )
     same = [

@@ -434,6 +434,11 @@ def test_the_page_translates_what_is_typed(server, browser):
     browser.open(server.rest + "/")
     browser.until("document.readyState + document.activeElement.id", "completesource")
     assert browser.evaluate("document.querySelector('#model').textContent") == "echo"
+    assert browser.evaluate("document.title") == "English → German · echo"
+    assert browser.evaluate("document.querySelector('h1').textContent") == "English → German"
+    browser.click("#examples button:nth-child(2)")
+    browser.until(LINES, "THE <B>CAT</B>. -1.50")
+    browser.evaluate("document.querySelector('#source').select()")
     browser.type("Good <b>morning</b>.\n\nThe dog.")
     browser.until(LINES, "GOOD <B>MORNING</B>. -1.50|THE DOG. -1.50")
     others = browser.evaluate("document.querySelector('#found details').textContent")
@@ -451,7 +456,7 @@ def test_the_page_translates_what_is_typed(server, browser):
     assert browser.evaluate("document.activeElement.tagName") == "BUTTON"
 
     background = "getComputedStyle(document.body).backgroundColor"
-    for scheme, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 24, 29)")):
+    for scheme, colour in (("light", "rgb(244, 246, 248)"), ("dark", "rgb(20, 24, 29)")):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         browser.call("Emulation.setEmulatedMedia", features=features)
         browser.until(background, colour)

@@ -14,6 +14,10 @@ EXPORT_OPTIONS = {
         *("max_length", "beam_size", "length_penalty", "quantize", "static"),
         *("with_text", "samples"),
     ),
+    "litert": (
+        *("max_length", "beam_size", "length_penalty", "quantize", "static"),
+        *("with_text", "samples"),
+    ),
     "web": ("max_length", "quantize", "samples"),
 }
 

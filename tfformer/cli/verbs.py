@@ -301,10 +301,12 @@ def _attention(options: argparse.Namespace) -> None:
     from tfformer.explain.attention import attention
     from tfformer.explain.attention_pictures import draw
     from tfformer.inference.translator import Translator
+    from tfformer.run_directory import Run
 
-    translator = Translator.load(options.run)
-    maps = attention(translator, options.sentence, options.target)
-    draw(maps, options.output, options.kind, options.word, options.layer, options.head)
+    run = Run.open(options.run)
+    maps = attention(Translator.of(run), options.sentence, options.target)
+    where = (options.kind, options.word, options.layer, options.head)
+    draw(maps, options.output, *where, run.config.data.languages)
 
 
 def _inspect(options: argparse.Namespace) -> None:
@@ -344,7 +346,7 @@ def _export(options: argparse.Namespace) -> None:
     if options.samples:
         given["samples"] = list(read_lines(options.samples))
     write = getattr(formats, options.format)
-    version = write(options.run, options.output, **given)
+    version = write(options.run, options.output, progress=sys.stderr, **given)
     (manifest,) = version.rglob(MANIFEST)
     for line in _parity_lines(json.loads(manifest.read_text(encoding="utf-8"))):
         print(line)

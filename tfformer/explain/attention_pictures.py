@@ -30,6 +30,7 @@ KINDS = {
 PICTURES = (".png", ".svg")
 PAGE = ".html"
 TEMPLATE = Path(__file__).with_name("attention.html")
+FAMOUS_WORD = "it"  # of "The animal did not cross the street because it was too tired."
 DATA_PLACE = "{data}"  # what stands in the template where the data go
 
 MUTED = (
@@ -53,6 +54,7 @@ def draw(
     word: str | None = None,
     layer: int | None = None,
     head: Head = None,
+    languages: Sequence[str] | None = None,
 ) -> None:
     """Draw from word to word what the suffix of `path` asks for.
 
@@ -61,7 +63,7 @@ def draw(
     """
     path = _known_suffix(path, (*PICTURES, PAGE))
     if path.suffix == PAGE:
-        draw_page(attention, path, kind, word, layer, head)
+        draw_page(attention, path, kind, word, layer, head, languages)
     elif word is None:
         draw_heads(_word_maps(attention, kind), path, layer, head)
     else:
@@ -275,8 +277,13 @@ def draw_page(
     word: str | None = None,
     layer: int | None = None,
     head: Head = None,
+    languages: Sequence[str] | None = None,
 ) -> None:
-    """One self-contained .html file to explore: every kind, layer and head, by words and by pieces."""
+    """One self-contained .html file to explore: every kind, layer and head, by words and by pieces.
+
+    Without a word it opens at the famous one, "it", if the sentence has it. Languages are codes, such as en and de, of
+    source and translation.
+    """
     path = _known_suffix(path, (PAGE,))
     maps = _word_maps(attention, kind)
     layer, head = _layer(maps, layer), "mean" if head is None else head
@@ -285,9 +292,13 @@ def draw_page(
         "kind": kind,
         "layer": layer,
         "head": head,
-        "row": 0 if word is None else _row(maps, word),
+        "row": _first_row(maps) if word is None else _row(maps, word),
     }
-    data = {"start": start, "kinds": {kind: _page_data(getattr(attention, kind)) for kind in KINDS}}
+    data = {
+        "start": start,
+        "languages": list(languages or []),
+        "kinds": {kind: _page_data(getattr(attention, kind)) for kind in KINDS},
+    }
     text = json.dumps(data, ensure_ascii=False).replace(
         "<", "\\u003c"
     )  # no text can end the page's script element
@@ -357,6 +368,12 @@ def _head_weights(maps: AttentionMaps, layer: int, head: Head) -> np.ndarray:
 
 def _head_name(head: Head) -> str:
     return "mean of heads" if head == "mean" else f"head {head}"
+
+
+def _first_row(maps: AttentionMaps) -> int:
+    """The row of the famous word, or the first."""
+    words = [row.strip(PUNCTUATION).casefold() for row in maps.rows]
+    return words.index(FAMOUS_WORD) if FAMOUS_WORD in words else 0
 
 
 def _row(maps: AttentionMaps, word: str | int) -> int:

@@ -1,29 +1,39 @@
-"""From a finished run to an artefact that other software runs: written, loaded back, compared, then moved into place.
+"""From a finished run to an artefact that other software runs.
 
-Knows no training, and of each format only who writes it and who runs it.
+Each export goes the same way: the run is opened once, its model loaded, the artefact written into a
+temporary folder, read back by another process, compared with the run, described in a manifest, and
+moved into place. Each format has a writer, and a module of requests that knows how to ask it.
 """
 
 import importlib.metadata
 import importlib.util
 import itertools
-import math
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TextIO
 
-from tfformer.config import DecodingConfig
 from tfformer.data.sources import read_pairs
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.export import ctranslate2_writer, parity, saved_model_writer, web_page
+from tfformer.export import (
+    ctranslate2_requests,
+    ctranslate2_writer,
+    parity,
+    saved_model_requests,
+    saved_model_writer,
+    web_page,
+)
+from tfformer.export.litert import requests as litert_requests
 from tfformer.export.litert import writer as litert_writer
-from tfformer.export.litert.model_card import model_card
 from tfformer.export.manifest import file_digest, write_manifest
+from tfformer.export.model_card import model_card
+from tfformer.export.steps import Steps
+from tfformer.export.tasks import SearchOptions, Subject, Task, load
 from tfformer.files import publish, temporary_folder, write_text
 from tfformer.inference.evaluation import scores
-from tfformer.inference.generator import Generator
-from tfformer.inference.graphs import EXTRA_LENGTH
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.special_ids import END_ID
@@ -32,6 +42,14 @@ from tfformer.version import __version__
 DTYPES = ("float32", "bfloat16")
 SAMPLES = 32
 VALIDATION = 1_000  # sentence pairs that quantisation is measured on
+READING_BACK = "reading it back in another process"
+EXAMPLES = {  # sentences for a page to offer, by the source of the validation text
+    "phrasebook:valid": (
+        "Good morning.",
+        "How are you?",
+        "The animal did not cross the street because it was too tired.",
+    )
+}
 
 
 def saved_model(
@@ -44,31 +62,62 @@ def saved_model(
     dtype: str = "float32",
     with_text: bool = True,
     samples: Sequence[str] | None = None,
+    progress: TextIO | None = None,
 ) -> Path:
-    """Write the run as a TensorFlow SavedModel to `output`/<next free number> and return that folder.
+    """Write a run as a TensorFlow SavedModel.
 
-    The search options are the run's own where left out; a language model has none. `samples` are sentences to compare
-    translations or continuations on, by default made of the vocabulary. With bfloat16 the comparison is measured and
-    reported; with float32 every text must be the run's own. Raises ValueError or OSError, and then leaves nothing
-    behind.
+    In float32 every sample's text must be the run's own, read back by another process. In bfloat16
+    the comparison is measured and reported.
+
+    Args:
+        run: the run directory of a finished training.
+        output: the folder of versions, made if it is not there.
+        max_length: tokens of the longest sentence, the end token among them; the run's own if None.
+        beam_size: beams of `translate_beam`; the run's own if None. A language model has none.
+        length_penalty: alpha of Wu et al. 2016; the run's own if None. A language model has none.
+        dtype: `float32` or `bfloat16`, of weights and arithmetic.
+        with_text: whether to write signatures over text, which need TensorFlow Text.
+        samples: sentences to compare; made of the vocabulary if None.
+        progress: a stream for a line about each step, such as `sys.stderr`.
+
+    Returns:
+        The new version's folder, `output`/<next free number>.
+
+    Raises:
+        ValueError: an argument is wrong, the run is not finished, or a text differs.
+        OSError: a file cannot be read or written. Nothing is left behind after either error.
+
+    Example:
+        >>> import tfformer.export
+        >>> tfformer.export.saved_model("no/such/run", "models")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        FileNotFoundError: no/such/run is not a run directory: ...
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} is not known; choose one of {', '.join(DTYPES)}")
-    own = _load(run, max_length, beam_size, length_penalty)
+    opened = Run.open(run)
+    step = Steps(progress)
+    with step(f"loading {run}"):
+        task, own = load(opened, SearchOptions(max_length, beam_size, length_penalty))
+    samples = samples or _sample_sentences(own)
     with temporary_folder(Path(output)) as folder:
-        saved_model_writer.write(folder, _with_model(own, _cast(own.model, dtype)), with_text)
-        samples = samples or _sample_sentences(own)
-        measured = parity.compare(
-            own, samples, parity.run_saved_model(folder, own, samples, with_text)
-        )
+        with step("writing the SavedModel"):
+            exported = task.with_model(own, _cast(own.model, dtype))
+            saved_model_writer.write(folder, exported, task, with_text)
+        with step(READING_BACK):
+            requests = task.requests(own, samples)
+            hypotheses = saved_model_requests.run(folder, requests, with_text)
+        measured = _compared(step, task, own, samples, hypotheses)
         if dtype == "float32":
             parity.check(measured)
-        manifest = {
+        described = {
+            "format": "saved_model",
             "dtype": dtype,
             "signatures": saved_model_writer.signatures(folder),
             "parity": measured,
         }
-        _complete(folder, own, {"format": "saved_model"} | manifest)
+        _complete(folder, opened, task, own, described)
         return publish(folder, Path(output))
 
 
@@ -79,30 +128,47 @@ def ctranslate2(
     max_length: int | None = None,
     beam_size: int | None = None,
     samples: Sequence[str] | None = None,
+    progress: TextIO | None = None,
 ) -> Path:
-    """Write the run as a CTranslate2 model to `output`/<next free number> and return that folder.
+    """Write a run as a CTranslate2 model in float32; every sample's text must be the run's own.
 
-    CTranslate2 divides by length^alpha, and a trained run as Wu et al. 2016, so the comparison is without a length
-    penalty. Raises ValueError or OSError, and then leaves nothing behind.
+    CTranslate2 divides by length^alpha, and a trained run as Wu et al. 2016, so the comparison is
+    without a length penalty.
+
+    Args:
+        run: the run directory of a finished translation model.
+        output: the folder of versions, made if it is not there.
+        max_length: tokens of the longest sentence, the end token among them; the run's own if None.
+        beam_size: beams to compare with; the run's own if None.
+        samples: sentences to compare; made of the vocabulary if None.
+        progress: a stream for a line about each step, such as `sys.stderr`.
+
+    Returns:
+        The new version's folder, `output`/<next free number>.
+
+    Raises:
+        ValueError: CTranslate2 is not installed, an argument is wrong, or a text differs.
+        OSError: a file cannot be read or written. Nothing is left behind after either error.
     """
     if importlib.util.find_spec("ctranslate2") is None:
         raise ValueError(
             "this format needs CTranslate2; install it with: pip install 'tfformer[ctranslate2]'"
         )
-    Run.open(run).check_architecture("encoder-decoder")
-    translator = _load(run, max_length, beam_size, length_penalty=0.0)
+    opened = Run.open(run)
+    opened.check_architecture("encoder-decoder")
+    step = Steps(progress)
+    with step(f"loading {run}"):
+        task, own = load(opened, SearchOptions(max_length, beam_size, length_penalty=0.0))
+    samples = samples or _sample_sentences(own)
     with temporary_folder(Path(output)) as folder:
-        ctranslate2_writer.write(
-            folder, translator.model, translator.tokenizers, translator.max_length
-        )
-        samples = samples or _sample_sentences(translator)
-        measured = parity.compare(
-            translator, samples, parity.run_ctranslate2(folder, translator, samples)
-        )
+        with step("writing the CTranslate2 model"):
+            ctranslate2_writer.write(folder, own.model, own.tokenizers, own.max_length)
+        with step(READING_BACK):
+            hypotheses = ctranslate2_requests.run(folder, own, samples)
+        measured = _compared(step, task, own, samples, hypotheses)
         parity.check(measured)
-        _complete(
-            folder, translator, {"format": "ctranslate2", "dtype": "float32", "parity": measured}
-        )
+        described = {"format": "ctranslate2", "dtype": "float32", "parity": measured}
+        _complete(folder, opened, task, own, described)
         return publish(folder, Path(output))
 
 
@@ -117,18 +183,45 @@ def tflite(
     static: bool = False,
     with_text: bool = False,
     samples: Sequence[str] | None = None,
+    progress: TextIO | None = None,
 ) -> Path:
-    """Write the run as a LiteRT file to `output`/<next free number>/model.tflite and return that folder.
+    """Write a run as a LiteRT file, `model.tflite`.
 
-    Beam search is in it if `beam_size` is given; see `litert_writer` for `static`. Quantised weights translate a little
-    differently: what that costs in BLEU is measured on the run's validation text. Without quantisation every
-    translation must be the run's own. Raises ValueError or OSError, and then leaves nothing behind.
+    Without quantisation every sample's translation must be the run's own. Quantised weights
+    translate a little differently: their cost in BLEU is measured on the run's validation text.
+
+    Args:
+        run: the run directory of a finished translation model.
+        output: the folder of versions, made if it is not there.
+        quantize: `none`, `int8` (dynamic range, a scale for each row) or `float16`.
+        max_length: tokens of the longest sentence, the end token among them; the run's own if None.
+        beam_size: beams of `translate_beam`; no beam search is in the file if None.
+        length_penalty: alpha of Wu et al. 2016; the run's own if None.
+        static: whether all shapes are fixed, as browsers and `CompiledModel` need it.
+        with_text: whether to write a signature over text, which needs TF Text's operators.
+        samples: sentences to compare; made of the vocabulary if None.
+        progress: a stream for a line about each step, such as `sys.stderr`.
+
+    Returns:
+        The new version's folder, `output`/<next free number>.
+
+    Raises:
+        ValueError: LiteRT is not installed, an argument is wrong, or a translation differs.
+        OSError: a file cannot be read or written. Nothing is left behind after either error.
     """
-    _check_litert(run, quantize, static, with_text)
-    translator = _load(run, max_length, 1 if beam_size is None else beam_size, length_penalty)
+    opened = Run.open(run)
+    _check_litert(opened, quantize, static, with_text)
+    step = Steps(progress)
+    beam_size = 1 if beam_size is None else beam_size
+    with step(f"loading {run}"):
+        task, own = load(opened, SearchOptions(max_length, beam_size, length_penalty))
     with temporary_folder(Path(output)) as folder:
-        _write_litert(folder, run, translator, quantize, static, with_text, samples)
+        shape = _Shape(quantize, static, with_text)
+        _write_litert(folder, opened, task, own, shape, samples, step)
         return publish(folder, Path(output))
+
+
+litert = tflite  # the format's name of today
 
 
 def web(
@@ -138,50 +231,83 @@ def web(
     quantize: str = "float16",
     max_length: int | None = None,
     samples: Sequence[str] | None = None,
+    progress: TextIO | None = None,
 ) -> Path:
-    """Write a page that translates in the browser, with the run's model, to `output`/<next free number>; return that.
+    """Write a page that translates in the browser with the run's model.
 
-    Any server of static files can serve it; it needs no other. Raises ValueError or OSError, and then leaves nothing
-    behind.
+    Any server of static files can serve it; it needs no other.
+
+    Args:
+        run: the run directory of a finished translation model.
+        output: the folder of versions, made if it is not there.
+        quantize: `none`, `int8` (dynamic range, a scale for each row) or `float16`.
+        max_length: tokens of the longest sentence, the end token among them; the run's own if None.
+        samples: sentences to compare; made of the vocabulary if None.
+        progress: a stream for a line about each step, such as `sys.stderr`.
+
+    Returns:
+        The new version's folder, `output`/<next free number>.
+
+    Raises:
+        ValueError: LiteRT or npm is not installed, an argument is wrong, or a translation differs.
+        OSError: a file cannot be read or written. Nothing is left behind after either error.
     """
-    _check_litert(run, quantize, static=True, with_text=False)
-    page = web_page.built()
-    translator = _load(run, max_length, beam_size=1, length_penalty=None)
+    opened = Run.open(run)
+    _check_litert(opened, quantize, static=True, with_text=False)
+    step = Steps(progress)
+    with step("building the page"):
+        page = web_page.built()
+    with step(f"loading {run}"):
+        task, own = load(opened, SearchOptions(max_length, beam_size=1))
     with temporary_folder(Path(output)) as folder:
         model = web_page.write(page, folder)
-        _write_litert(
-            model, run, translator, quantize, static=True, with_text=False, samples=samples
-        )
+        shape = _Shape(quantize, static=True, with_text=False)
+        _write_litert(model, opened, task, own, shape, samples, step)
         web_page.set_version(folder)
         return publish(folder, Path(output))
 
 
+# --- LiteRT ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The form of a LiteRT file; see `tflite`."""
+
+    quantize: str
+    static: bool
+    with_text: bool
+
+
 def _write_litert(
     folder: Path,
-    run: str | Path,
+    run: Run,
+    task: Task,
     translator: Translator,
-    quantize: str,
-    static: bool,
-    with_text: bool,
+    shape: _Shape,
     samples: Sequence[str] | None,
+    step: Steps,
 ) -> None:
-    """Fill the empty `folder` with the model, what belongs to it and what was found when it was read back."""
-    file, samples = folder / "model.tflite", samples or _sample_sentences(translator)
-    litert_writer.write(file, translator, quantize, static, with_text)
-    measured = parity.compare(
-        translator, samples, parity.run_litert(file, translator, samples, static, with_text)
-    )
+    """Fill the empty `folder` with the model, its tokenizers, its manifest and its card."""
+    file = folder / "model.tflite"
+    samples = samples or _sample_sentences(translator)
+    quantize, static, with_text = shape.quantize, shape.static, shape.with_text
+    with step("writing the LiteRT file"):
+        litert_writer.write(file, translator, quantize, static, with_text)
+    with step(READING_BACK):
+        hypotheses = litert_requests.run(file, translator, samples, static, with_text)
+    measured = _compared(step, task, translator, samples, hypotheses)
     described = {"format": "tflite", "quantize": quantize, "static": static, "parity": measured}
     if quantize == "none":
         parity.check(measured)
     else:
-        described["bleu"] = _bleu(run, translator, file, static)
-    described["languages"] = Run.open(run).config.data.languages
+        with step("measuring BLEU on the validation text"):
+            described["bleu"] = _bleu(run, translator, file, static)
     described["signatures"] = litert_writer.signatures(file)
-    write_text(folder / "README.md", model_card(_complete(folder, translator, described)))
+    _complete(folder, run, task, translator, described)
 
 
-def _check_litert(run: str | Path, quantize: str, static: bool, with_text: bool) -> None:
+def _check_litert(run: Run, quantize: str, static: bool, with_text: bool) -> None:
     if quantize not in litert_writer.QUANTIZATIONS:
         known = ", ".join(litert_writer.QUANTIZATIONS)
         raise ValueError(f"quantize={quantize!r} is not known; choose one of {known}")
@@ -191,40 +317,57 @@ def _check_litert(run: str | Path, quantize: str, static: bool, with_text: bool)
         raise ValueError(
             "this format needs LiteRT; install it with: pip install 'tfformer[litert]'"
         )
-    Run.open(run).check_architecture("encoder-decoder")
+    run.check_architecture("encoder-decoder")
     if quantize != "none":
         _validation_text(run)
 
 
-def _load(
-    run: str | Path, max_length: int | None, beam_size: int | None, length_penalty: float | None
-) -> Translator | Generator:
-    """The run's own translator, with other settings where some are given, or its generator."""
-    directory = Run.open(run)
-    if not directory.result.is_file():
-        raise ValueError(
-            f"{run} is not finished: it has no result.json; go on with `tfformer train --resume` first"
+def _validation_text(run: Run) -> tuple[list[str], list[str]]:
+    """Up to `VALIDATION` sources and their references; OSError if the text cannot be read."""
+    data = run.config.data
+    languages = (data.languages[0], data.languages[1]) if data.languages else None
+    try:
+        pairs = read_pairs(data.valid, folder=data.folder, languages=languages, split="validation")
+        sources, references = zip(*itertools.islice(pairs, VALIDATION), strict=True)
+    except OSError as error:
+        raise OSError(
+            "quantised weights are measured on the run's validation text, which cannot be read "
+            f"({error}); export from the folder in which the run was trained, or with "
+            "--quantize none"
+        ) from error
+    return list(sources), list(references)
+
+
+def _bleu(run: Run, translator: Translator, file: Path, static: bool) -> dict[str, Any]:
+    """The cost of quantisation: greedy BLEU of run and file on up to `VALIDATION` pairs."""
+    sources, references = _validation_text(run)
+    reference = [best.text for best, *_ in translator.n_best(sources, beam_size=1)]
+    ids, _ = litert_requests.greedy(file, translator, sources, static)
+    hypotheses = translator.tokenizers.target.decode(ids)
+    of_run, of_file = scores(reference, references), scores(hypotheses, references)
+    return {
+        "sentences": len(sources),
+        "run": of_run["bleu"],
+        "exported": of_file["bleu"],
+        "loss": float(of_run["bleu"]) - float(of_file["bleu"]),
+        "signature": of_run["signature"],
+    }
+
+
+# --- For every format -----------------------------------------------------------------------------
+
+
+def _compared(
+    step: Steps,
+    task: Task,
+    own: Subject,
+    samples: Sequence[str],
+    hypotheses: Mapping[str, parity.Hypotheses],
+) -> dict[str, dict]:
+    with step(f"comparing {len(samples)} samples"):
+        return parity.compare(
+            lambda name, beam_size: task.texts(own, name, samples, beam_size), hypotheses
         )
-    config = directory.config
-    max_length = config.data.max_length if max_length is None else max_length
-    if max_length < 2:
-        raise ValueError(f"max_length={max_length} must be at least 2: a token and the end token")
-    if config.model.architecture == "decoder":
-        if (beam_size, length_penalty) != (None, None):
-            raise ValueError(
-                f"{run} is a language model, which has no choice of beam size and length penalty"
-            )
-        return Generator(directory.load_model(), directory.tokenizers, max_length)
-    decoding = DecodingConfig(
-        config.decoding.beam_size if beam_size is None else beam_size,
-        config.decoding.length_penalty if length_penalty is None else length_penalty,
-        config.decoding.length_normalization,
-    )
-    if decoding.beam_size < 1:
-        raise ValueError(f"beam_size={decoding.beam_size} must be at least 1")
-    if not 0 <= decoding.length_penalty < math.inf:
-        raise ValueError(f"length_penalty={decoding.length_penalty} must be a number from 0 on")
-    return Translator(directory.load_model(), directory.tokenizers, decoding, max_length)
 
 
 def _cast(model: Model, dtype: str) -> Model:
@@ -234,44 +377,29 @@ def _cast(model: Model, dtype: str) -> Model:
     return cast
 
 
-def _with_model(own: Translator | Generator, model: Model) -> Translator | Generator:
-    if isinstance(own, Generator):
-        return Generator(model, own.tokenizers, own.max_length)
-    return Translator(model, own.tokenizers, own.decoding, own.max_length)
-
-
-def _complete(folder: Path, own: Translator | Generator, described: dict) -> dict:
-    """Add the tokenizers and the manifest to what the writer has written; returns the manifest."""
-    for name, tokenizer in _tokenizer_files(own.tokenizers).items():
+def _complete(
+    folder: Path, run: Run, task: Task, own: Subject, described: Mapping[str, Any]
+) -> None:
+    """Add the tokenizers, the manifest and the model card to the writer's files."""
+    tokenizers = _tokenizer_files(own.tokenizers)
+    for name, tokenizer in tokenizers.items():
         tokenizer.save(folder / name)
-    files = {
-        str(path.relative_to(folder)): path.stat().st_size
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-    manifest = described | {
-        "decoding": _decoding(own),
-        "tokenizers": {
-            name: tokenizer.digest for name, tokenizer in _tokenizer_files(own.tokenizers).items()
-        },
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = {path.relative_to(folder).as_posix(): path for path in paths}
+    valid = run.config.data.valid
+    examples = EXAMPLES.get(valid, ()) if isinstance(valid, str) else ()
+    manifest = dict(described) | {
+        "languages": run.config.data.languages,
+        "examples": list(examples),
+        "decoding": task.decoding(own),
+        "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},
         "parameters": own.model.count_params(),
-        "files": files,
-        "digests": {name: file_digest(folder / name) for name in files},
+        "files": {name: path.stat().st_size for name, path in files.items()},
+        "digests": {name: file_digest(path) for name, path in files.items()},
         "versions": _versions(),
     }
-    return write_manifest(folder, manifest)
-
-
-def _decoding(own: Translator | Generator) -> dict:
-    if isinstance(own, Generator):
-        return {"max_length": own.max_length}
-    return {
-        "max_length": own.max_length,
-        "extra_length": EXTRA_LENGTH,
-        "beam_size": own.decoding.beam_size,
-        "length_penalty": own.decoding.length_penalty,
-        "length_normalization": own.decoding.length_normalization,
-    }
+    write_text(folder / "README.md", model_card(manifest))
+    write_manifest(folder, manifest)
 
 
 def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
@@ -283,55 +411,18 @@ def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
 def _versions() -> dict[str, str]:
     versions = {"tfformer": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for library in (
-        "tensorflow",
-        "tensorflow-text",
-        "keras",
-        "sentencepiece",
-        "ctranslate2",
-        "ai-edge-litert",
+        *("tensorflow", "tensorflow-text", "keras"),
+        *("sentencepiece", "ctranslate2", "ai-edge-litert"),
     ):
         with suppress(importlib.metadata.PackageNotFoundError):
             versions[library] = importlib.metadata.version(library)
     return versions
 
 
-def _sample_sentences(own: Translator | Generator) -> list[str]:
+def _sample_sentences(own: Subject) -> list[str]:
     """Text of one to very many pieces, drawn from the vocabulary, always the same."""
     tokenizer, longest = own.tokenizers.source, own.max_length
     dice = random.Random(1)
     lengths = [*(1 + n % longest for n in range(SAMPLES - 1)), 2 * longest]
     rows = [dice.choices(range(END_ID + 1, tokenizer.vocab_size), k=length) for length in lengths]
     return [sentence for sentence in tokenizer.decode(rows) if sentence]
-
-
-def _validation_text(run: str | Path) -> tuple[list[str], list[str]]:
-    """Up to `VALIDATION` sources and their references; OSError where the run's validation text cannot be read."""
-    data = Run.open(run).config.data
-    languages = tuple(data.languages) if data.languages else None
-    try:
-        pairs = read_pairs(data.valid, folder=data.folder, languages=languages, split="validation")
-        sources, references = zip(*itertools.islice(pairs, VALIDATION), strict=True)
-    except OSError as error:
-        raise OSError(
-            f"quantised weights are measured on the run's validation text, which cannot be read ({error}); export from "
-            "the folder in which the run was trained, or with --quantize none"
-        ) from error
-    return list(sources), list(references)
-
-
-def _bleu(run: str | Path, translator: Translator, file: Path, static: bool) -> dict:
-    """What quantisation costs: greedy BLEU of the run and of the file on up to `VALIDATION` pairs."""
-    sources, references = _validation_text(run)
-    own = scores(
-        [text for text, _ in parity.own_texts(translator, "translate", sources, beam_size=1)],
-        references,
-    )
-    ids, _ = parity.litert_greedy(file, translator, sources, static)
-    its = scores(translator.tokenizers.target.decode(ids), references)
-    return {
-        "sentences": len(sources),
-        "run": own["bleu"],
-        "exported": its["bleu"],
-        "loss": own["bleu"] - its["bleu"],
-        "signature": own["signature"],
-    }

@@ -90,7 +90,7 @@ def content_security_policy(page: str) -> str:
 
 
 def _hashes(page: str, tag: str) -> list[str]:
-    contents = re.findall(rf"<{tag}[^>]*>(.*?)</{tag}>", page, flags=re.DOTALL)
+    contents = re.findall(rf"<{tag}>(.*?)</{tag}>", page, flags=re.DOTALL)  # data have attributes
     digests = [hashlib.sha256(content.encode()).digest() for content in contents]
     return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
 

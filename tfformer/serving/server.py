@@ -5,7 +5,6 @@ export/serving.
 """
 
 import asyncio
-import html
 import json
 import logging
 import re
@@ -18,7 +17,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from importlib.util import find_spec
 from pathlib import Path
 
-from tfformer.export import formats as export
+from tfformer.export import formats
+from tfformer.export.steps import Steps
 from tfformer.serving import rest_format
 from tfformer.serving.errors import MAX_NAME, RequestError
 from tfformer.serving.model import ServedModel, find_versions
@@ -45,7 +45,7 @@ BODY_SECONDS = 30  # for the body of a request to arrive
 SHUTDOWN_SECONDS = 5  # for the requests that are under way
 PAGE = Path(__file__).with_name("serve.html")
 PAGE_SIGNATURE = "translate_beam"
-NAME_PLACE = "{name}"
+DATA_PLACE = "{data}"
 NAME = "[^/:]+"
 HTTP_STATUS = {
     "INVALID_ARGUMENT": 400,
@@ -87,7 +87,9 @@ def serve(
     if grpc_port is not None:
         _check_grpc(host, grpc_port)
     with _listen(host, port, "--port") as listener, _versions(Path(path)) as folders:
-        app = application(ServedModel(name, folders), [host, *allowed_hosts])
+        with Steps(sys.stderr)(f"loading {', '.join(map(str, folders))}"):
+            model = ServedModel(name, folders)
+        app = application(model, [host, *allowed_hosts])
         asyncio.run(_run(app, listener, host, grpc_port))
 
 
@@ -151,8 +153,7 @@ def _versions(path: Path) -> Iterator[list[Path]]:
         yield find_versions(path)
         return
     with tempfile.TemporaryDirectory() as folder:
-        print(f"exporting {path}", file=sys.stderr, flush=True)
-        yield [export.saved_model(path, folder)]
+        yield [formats.saved_model(path, folder, progress=sys.stderr)]
 
 
 async def _run(
@@ -259,14 +260,29 @@ async def _run_queue(app: web.Application) -> AsyncIterator[None]:
 
 async def _page(request: web.Request) -> web.Response:
     model = request.app[MODEL]
-    if PAGE_SIGNATURE not in model.versions[model.number(model.name)].signatures:
+    number = model.number(model.name)
+    if PAGE_SIGNATURE not in model.versions[number].signatures:
         raise RequestError(
             "NOT_FOUND",
             f"{model.name} has no {PAGE_SIGNATURE}, which the page needs; use REST requests",
         )
-    page = PAGE.read_text(encoding="utf-8").replace(NAME_PLACE, html.escape(model.name))
+    manifest = model.versions[number].manifest
+    described = {
+        "name": model.name,
+        "languages": texts(manifest.get("languages")),
+        "examples": texts(manifest.get("examples")),
+    }
+    data = json.dumps(described, ensure_ascii=False).replace("<", "\\u003c")  # ends no script
+    page = PAGE.read_text(encoding="utf-8").replace(DATA_PLACE, data)
     headers = {"Content-Security-Policy": content_security_policy(page)}
     return web.Response(text=page, content_type="text/html", headers=headers)
+
+
+def texts(value: object) -> list[str]:
+    """Return a list of strings as it is, and an empty one in place of anything else."""
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
+        return value
+    return []
 
 
 async def _status(request: web.Request) -> web.Response:

@@ -52,7 +52,8 @@ def quantize(model: schema.ModelT) -> None:
 
 def _matrices(model: schema.ModelT, subgraph: schema.SubGraphT) -> set[int]:
     """The constant float32 matrices of which every use can be quantised."""
-    good, bad = set(), set()
+    good: set[int] = set()
+    bad: set[int] = set()
     for operator in subgraph.operators:
         for place, tensor in enumerate(map(int, operator.inputs)):
             (good if _takes_rows(model, subgraph, operator, place) else bad).add(tensor)

@@ -10,6 +10,10 @@ let worker;
 let requests = 0;
 let timer;
 
+if (window.top !== window.self) {
+  document.body.replaceChildren("This page does not work inside another page."); // a <meta> cannot forbid the frame
+  throw new Error("framed");
+}
 start().catch((error) => say(error.message, true));
 
 async function start() {
@@ -53,9 +57,14 @@ function onState({ error, loaded, model }) {
   source.disabled = false;
   source.focus();
   const [from, to] = model.languages.map(languageName);
-  byId("languages").textContent = from && to ? `${from} → ${to}` : "";
-  byId("source-language").textContent = from ?? "Source";
-  byId("target-language").textContent = to ?? "Translation";
+  if (from && to) {
+    byId("languages").textContent = `${from} → ${to}`;
+    document.title = `${from} → ${to}, on this device`;
+    byId("source-language").textContent = from;
+    byId("target-language").textContent = to;
+    [source.lang, translation.lang] = model.languages;
+  }
+  byId("examples").replaceChildren(...model.examples.map(chip));
   byId("model").textContent = `${model.quantize === "none" ? "float32" : model.quantize}, ${megabytes(model.bytes)}`;
   byId("memory").textContent = megabytes(model.memory);
   navigator.serviceWorker?.controller?.postMessage("ready");
@@ -70,6 +79,18 @@ function languageName(code) {
   } catch {
     return code;
   }
+}
+
+/** A button that translates an example. */
+function chip(sentence) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = sentence;
+  button.addEventListener("click", () => {
+    source.value = sentence;
+    show();
+  });
+  return button;
 }
 
 async function show() {

@@ -28,8 +28,8 @@ async function load() {
   self.Module = { locateFile: (name) => WEBASSEMBLY + name }; // in a worker it would look beside the worker's script
   await loadLiteRt(WEBASSEMBLY);
   const model = await loadAndCompile(bytes, { accelerator: "wasm" });
-  const languages = manifest.languages ?? [];
-  self.postMessage({ model: { languages, quantize: manifest.quantize, bytes: bytes.length, memory: memory() } });
+  const [languages, examples] = [texts(manifest.languages), texts(manifest.examples)];
+  self.postMessage({ model: { languages, examples, quantize: manifest.quantize, bytes: bytes.length, memory: memory() } });
   return { model, source, target, widths: widths(manifest), longest: manifest.decoding.max_length };
 }
 
@@ -39,11 +39,17 @@ async function readManifest() {
   if (!response.ok) throw new Error(`${path} is missing (${response.status}); serve the whole exported folder`);
   const manifest = await response.json().catch(() => null);
   const parts = ["tokenizers", "files", "digests", "signatures", "decoding"];
-  if (manifest?.format !== "tflite" || !manifest.static || !parts.every((name) => manifest[name])) {
+  const isWhole = parts.every((name) => manifest?.[name]) && manifest.decoding.max_length >= 2;
+  if (manifest?.format !== "tflite" || !manifest.static || !isWhole) {
     await forget(path);
     throw new Error(`${path} does not describe a static LiteRT model; export with --format web`);
   }
   return manifest;
+}
+
+/** A list of strings, as it is; an empty one in place of anything else. */
+function texts(value) {
+  return Array.isArray(value) && value.every((text) => typeof text === "string") ? value : [];
 }
 
 /** The file's bytes, which must be those that were exported; tells the page how much of the model is there. */

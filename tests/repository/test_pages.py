@@ -1,0 +1,42 @@
+"""The three pages have one look, and need no network."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WEB = ROOT / "export" / "on_device" / "web" / "src"
+LOOKS = [
+    ROOT / "tfformer" / "serving" / "serve.html",
+    ROOT / "tfformer" / "explain" / "attention.html",
+    WEB / "page.css",
+]
+POLICY = re.compile(r'http-equiv="Content-Security-Policy"\s+content="([^"]*)"')
+
+
+def test_the_pages_have_one_look():
+    blocks = []
+    for path in LOOKS:
+        text = path.read_text(encoding="utf-8")
+        blocks += re.findall(
+            r"/\* The look of every page .*?/\* The look ends here", text, re.DOTALL
+        )
+    assert len(blocks) == len(LOOKS)
+    assert len(set(blocks)) == 1
+
+
+@pytest.mark.parametrize("path", [*LOOKS, WEB / "index.html"], ids=lambda path: path.name)
+def test_no_page_names_another_server(path):
+    assert not re.search(r"https?://|@import|url\(", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "path", [WEB / "index.html", ROOT / "tfformer" / "explain" / "attention.html"]
+)
+def test_a_page_without_headers_of_ours_has_its_policy_within(path):
+    """The policy of the served page is a header; tests/serving reads it."""
+    (policy,) = POLICY.findall(path.read_text(encoding="utf-8"))
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert not re.search(r"\*|https?:|unsafe-eval", policy)

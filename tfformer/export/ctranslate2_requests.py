@@ -1,0 +1,31 @@
+"""Requests to a CTranslate2 model, and their answers as texts with scores."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfformer.export.other_process import ask
+from tfformer.export.parity import Hypotheses
+from tfformer.inference.graphs import EXTRA_LENGTH
+from tfformer.inference.translator import Translator
+
+
+def run(folder: Path, translator: Translator, samples: Sequence[str]) -> dict[str, Hypotheses]:
+    """Translate the samples with the model in `folder`: greedily, and with the run's beams."""
+    sizes = {"greedy": 1, "beam": translator.decoding.beam_size}
+    return {name: _best(folder, translator, samples, size) for name, size in sizes.items()}
+
+
+def _best(
+    folder: Path, translator: Translator, samples: Sequence[str], beam_size: int
+) -> Hypotheses:
+    source, target = translator.tokenizers.source, translator.tokenizers.target
+    rows = [row[: translator.max_length - 1] for row in source.encode(samples)]
+    limits = [min(len(row) + 1 + EXTRA_LENGTH, translator.max_length) for row in rows]
+    pairs = zip(rows, limits, strict=True)
+    requests = [[source.pieces(row), beam_size, limit] for row, limit in pairs]
+    answers = ask("ctranslate2", [folder.resolve()], requests)
+    pieces_of_target = target.pieces(range(target.vocab_size))
+    id_of = {piece: number for number, piece in enumerate(pieces_of_target)}
+    texts = target.decode([[id_of[piece] for piece in pieces] for pieces, _ in answers])
+    scores = [score for _, score in answers]
+    return Hypotheses(beam_size, list(zip(texts, scores, strict=True)))

@@ -1,0 +1,208 @@
+"""The signatures of a SavedModel, over text and over ids, for each task. Knows no files.
+
+Every input and output has the batch first; batch and lengths are dynamic, so a server may put
+requests together. Shape letters: B sentences, S source tokens, T target tokens, N beams.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.inference.generator import Generator
+from tfformer.inference.graphs import (
+    continue_prefixes,
+    search,
+    source_ids,
+    token_log_probs,
+    with_end,
+)
+from tfformer.inference.search import Hypotheses, greedy_search
+from tfformer.inference.translator import Translator
+from tfformer.model.token_model import ToLogits
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
+
+CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
+
+Functions = dict[str, tf.types.experimental.PolymorphicFunction]  # by the name of their signature
+
+
+class Signatures(NamedTuple):
+    """Signatures over ids, of core TensorFlow alone, and over text, with TensorFlow Text's."""
+
+    over_ids: Functions
+    over_text: Functions
+
+
+def translating(translator: Translator, to_logits: ToLogits) -> Signatures:
+    """Return the signatures of a translator.
+
+    Args:
+        translator: the model with its tokenizers and search.
+        to_logits: logits (..., V) from the decoder's output (..., D).
+    """
+    calls = _Translating(translator, to_logits)
+    text, source, target = map(_strings, ("text", "source", "target"))
+    over_text = {
+        "serving_default": tf.function(calls.translate, input_signature=[text]),
+        "translate_beam": tf.function(calls.translate_beam, input_signature=[text]),
+        "score": tf.function(calls.score, input_signature=[source, target]),
+    }
+    over_ids = {"translate_ids": tf.function(calls.translate_ids, input_signature=_ids())}
+    return Signatures(over_ids, over_text)
+
+
+def continuing(generator: Generator, to_logits: ToLogits) -> Signatures:
+    """Return the signatures of a language model; the arguments are as of `translating`."""
+    calls = _Continuing(generator, to_logits)
+    text = _strings("text")
+    over_text = {
+        "serving_default": tf.function(calls.complete, input_signature=[text]),
+        "score": tf.function(calls.score, input_signature=[text]),
+    }
+    over_ids = {"continue_ids": tf.function(calls.continue_ids, input_signature=_ids())}
+    return Signatures(over_ids, over_text)
+
+
+def _strings(name: str) -> tf.TensorSpec:
+    """(B,) string."""
+    return tf.TensorSpec((None,), tf.string, name)
+
+
+def _ids() -> list[tf.TensorSpec]:
+    """Ids (B, S) and their lengths (B,), int32."""
+    return [
+        tf.TensorSpec((None, None), tf.int32, "ids"),
+        tf.TensorSpec((None,), tf.int32, "lengths"),
+    ]
+
+
+def beginning(text: tf.Tensor, max_length: int) -> tf.Tensor:
+    """Return the characters of each text (B,) that can matter to `max_length` tokens.
+
+    TF Text takes minutes for a megabyte of unknown characters. Bytes are cut first, as bytes that
+    are no UTF-8 may count as no character; four of them hold any character.
+    """
+    characters = CHARACTERS_PER_TOKEN * max_length
+    some_bytes = tf.strings.substr(text, 0, 4 * characters)
+    return tf.strings.substr(some_bytes, 0, characters, unit="UTF8_CHAR")
+
+
+class _Translating:
+    """The computations of a translator's signatures."""
+
+    def __init__(self, translator: Translator, to_logits: ToLogits):
+        self.to_logits = to_logits
+        self.model = translator.model
+        self.tokenizers = translator.tokenizers
+        self.decoding = translator.decoding
+        self.max_length = translator.max_length
+
+    def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Text (B,) -> its greedy translation (B,) and that one's log-probability (B,)."""
+        found = self._search(self._source(text), beam_size=1)
+        return {
+            "translation": self.tokenizers.target.detokenize(found.ids[:, 0]),
+            "score": found.scores[:, 0],
+        }
+
+    def translate_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Text (B,) -> its best translations (B, N) and their scores (B, N), best first."""
+        beam_size = self.decoding.beam_size
+        found = self._search(self._source(text), beam_size)
+        ids = tf.reshape(found.ids, (-1, tf.shape(found.ids)[2]))
+        translations = tf.reshape(self.tokenizers.target.detokenize(ids), (-1, beam_size))
+        return {"translations": translations, "scores": tf.reshape(found.scores, (-1, beam_size))}
+
+    def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Pieces (B, S) -> their greedy translation (B, T), its length (B,) and score (B,).
+
+        Of each row the first `lengths` (B,) count.
+        """
+        found = self._search(source_ids(ids, lengths, self.max_length), beam_size=1)
+        longest = tf.reduce_max(found.lengths)
+        return {
+            "ids": found.ids[:, 0, :longest],
+            "lengths": found.lengths[:, 0],
+            "score": found.scores[:, 0],
+        }
+
+    def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Two texts (B,) -> log P(target | source) in nats (B,), and the target's tokens (B,)."""
+        source_rows = self._source(source)
+        target_ids = with_end(*self._pieces(self.tokenizers.target, target), self.max_length)
+        log_probs = token_log_probs(self.model, source_rows, target_ids, self.to_logits)
+        lengths = tf.math.count_nonzero(target_ids, axis=1, dtype=tf.int32)
+        return {
+            "log_prob": tf.reduce_sum(log_probs, axis=1),
+            "num_tokens": tf.where(source_rows[:, 0] != PAD_ID, lengths, 0),
+        }
+
+    def _search(self, source: tf.Tensor, beam_size: int) -> Hypotheses:
+        alpha = self.decoding.length_penalty
+        form = self.decoding.length_normalization
+        return search(self.model, source, self.max_length, beam_size, alpha, self.to_logits, form)
+
+    def _source(self, text: tf.Tensor) -> tf.Tensor:
+        return source_ids(*self._pieces(self.tokenizers.source, text), self.max_length)
+
+    def _pieces(self, tokenizer: Tokenizer, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Text (B,) -> pieces (B, S), cut to the model's length, and their number (B,)."""
+        pieces = tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
+        return pieces.to_tensor(PAD_ID), tf.cast(pieces.row_lengths(), tf.int32)
+
+
+class _Continuing:
+    """The computations of a language model's signatures."""
+
+    def __init__(self, generator: Generator, to_logits: ToLogits):
+        self.to_logits = to_logits
+        self.model = generator.model
+        self.tokenizer = generator.tokenizer
+        self.max_length = generator.max_length
+
+    def complete(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Text (B,) -> it with its greedy continuation (B,), and the latter's log-probability."""
+        found = self._continue(self._pieces(text))
+        return {
+            "generated_text": self.tokenizer.detokenize(found.ids[:, 0]),
+            "score": found.scores[:, 0],
+        }
+
+    def continue_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Pieces (B, S) -> these with their greedy continuation (B, T), its length and score (B,).
+
+        Of each row the first `lengths` (B,) count.
+        """
+        lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(ids)[1], self.max_length - 1))
+        found = self._continue(tf.RaggedTensor.from_tensor(ids, lengths))
+        longest = tf.reduce_max(found.lengths)
+        return {
+            "ids": found.ids[:, 0, :longest],
+            "lengths": found.lengths[:, 0],
+            "score": found.scores[:, 0],
+        }
+
+    def score(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Text (B,) -> its log-probability in nats (B,), and its tokens (B,), the end token too."""
+        pieces = self._pieces(text)
+        rows = tf.concat([pieces, tf.fill((pieces.nrows(), 1), END_ID)], axis=1)
+        num_tokens = tf.cast(rows.row_lengths(), tf.int32)
+        log_prob = self.model.log_prob(rows.to_tensor(PAD_ID), self.to_logits)
+        return {"log_prob": log_prob, "num_tokens": num_tokens}
+
+    def _pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Text (B,) -> pieces (B, None), cut to the model's length."""
+        return self.tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
+
+    def _continue(self, pieces: tf.RaggedTensor) -> Hypotheses:
+        prefixes = tf.concat([tf.fill((pieces.nrows(), 1), START_ID), pieces], axis=1)
+        lengths = tf.cast(prefixes.row_lengths(), tf.int32)
+        return continue_prefixes(
+            self.model,
+            prefixes.to_tensor(PAD_ID),
+            lengths,
+            self.max_length,
+            greedy_search,
+            self.to_logits,
+        )

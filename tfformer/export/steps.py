@@ -1,0 +1,40 @@
+"""The lines that tell a person which step of an export runs, and how long each took."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+
+class Steps:
+    """Writes a line for each step: its name when it begins, its seconds when it has ended.
+
+    Args:
+        stream: the stream to write to, such as standard error; nothing is written if None.
+
+    Example:
+        >>> import sys
+        >>> with Steps(sys.stdout)("writing"):
+        ...     pass
+        writing ... 0.0 s
+    """
+
+    def __init__(self, stream: TextIO | None = None):
+        self._stream = stream
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Run a block as the step of this name."""
+        start = time.monotonic()
+        self._write(f"{name} ... ")
+        try:
+            yield
+        except BaseException:
+            self._write("\n")
+            raise
+        self._write(f"{time.monotonic() - start:.1f} s\n")
+
+    def _write(self, text: str) -> None:
+        if self._stream is not None:
+            self._stream.write(text)
+            self._stream.flush()

@@ -1,0 +1,140 @@
+"""The parts of an export that differ between the tasks: a row of functions for each."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tfformer.config import DecodingConfig
+from tfformer.export import saved_model_requests, saved_model_signatures
+from tfformer.export.parity import Scored
+from tfformer.inference.generator import Generator
+from tfformer.inference.graphs import EXTRA_LENGTH
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import Model, Run
+
+Subject = Translator | Generator  # a run's model with its tokenizers: the subject of an export
+
+
+class SearchOptions(NamedTuple):
+    """Settings of the search in an artefact; None is the run's own."""
+
+    max_length: int | None = None
+    beam_size: int | None = None
+    length_penalty: float | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """The functions of a task; `Any` stands for its own kind of subject."""
+
+    load: Callable[[Run, int, SearchOptions], Any]
+    with_model: Callable[[Any, Model], Any]  # the same subject with another model
+    decoding: Callable[[Any], dict[str, Any]]  # the manifest's settings of the search
+    texts: Callable[[Any, str, Sequence[str], int], Sequence[Scored]]  # the run's own
+    signatures: Callable[..., saved_model_signatures.Signatures]  # of a SavedModel
+    requests: Callable[[Any, Sequence[str]], saved_model_requests.Requests]
+
+
+def load(run: Run, options: SearchOptions) -> tuple[Task, Any]:
+    """Return the task of a finished run, and the run's translator or generator.
+
+    Args:
+        run: the opened run.
+        options: the search of the artefact.
+
+    Raises:
+        ValueError: the run is not finished, or an option has no such value.
+    """
+    if not run.result.is_file():
+        raise ValueError(
+            f"{run.path} is not finished: it has no result.json; "
+            "go on with `tfformer train --resume` first"
+        )
+    own = run.config.data.max_length
+    max_length = own if options.max_length is None else options.max_length
+    if max_length < 2:
+        raise ValueError(f"max_length={max_length} must be at least 2: a token and the end token")
+    task = TASKS[run.config.model.architecture]
+    return task, task.load(run, max_length, options)
+
+
+def _load_translator(run: Run, max_length: int, options: SearchOptions) -> Translator:
+    own = run.config.decoding
+    beam_size = own.beam_size if options.beam_size is None else options.beam_size
+    alpha = own.length_penalty if options.length_penalty is None else options.length_penalty
+    if beam_size < 1:
+        raise ValueError(f"beam_size={beam_size} must be at least 1")
+    if not 0 <= alpha < math.inf:
+        raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
+    decoding = DecodingConfig(beam_size, alpha, own.length_normalization)
+    return Translator(run.load_model(), run.tokenizers, decoding, max_length)
+
+
+def _load_generator(run: Run, max_length: int, options: SearchOptions) -> Generator:
+    if options.beam_size is not None or options.length_penalty is not None:
+        raise ValueError(
+            f"{run.path} is a language model, which has no choice of beam size and length penalty"
+        )
+    return Generator(run.load_model(), run.tokenizers, max_length)
+
+
+def _translations(
+    translator: Translator, name: str, samples: Sequence[str], beam_size: int
+) -> Sequence[Scored]:
+    with _cut_samples():
+        if name == "score":
+            scored = translator.score(samples, samples)
+            return [(text, one.log_prob) for text, one in zip(samples, scored, strict=True)]
+        return [best for best, *_ in translator.n_best(samples, beam_size)]
+
+
+def _continuations(
+    generator: Generator, name: str, samples: Sequence[str], beam_size: int
+) -> Sequence[Scored]:
+    with _cut_samples():
+        if name == "score":
+            return list(zip(samples, generator.log_prob(samples), strict=True))
+        return generator.complete(samples)
+
+
+@contextmanager
+def _cut_samples() -> Iterator[None]:
+    """No warnings that samples are cut: some are meant to be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def _translator_decoding(translator: Translator) -> dict[str, Any]:
+    return {
+        "max_length": translator.max_length,
+        "extra_length": EXTRA_LENGTH,
+        "beam_size": translator.decoding.beam_size,
+        "length_penalty": translator.decoding.length_penalty,
+        "length_normalization": translator.decoding.length_normalization,
+    }
+
+
+TASKS: Mapping[str, Task] = {
+    "encoder-decoder": Task(
+        load=_load_translator,
+        with_model=lambda own, model: Translator(
+            model, own.tokenizers, own.decoding, own.max_length
+        ),
+        decoding=_translator_decoding,
+        texts=_translations,
+        signatures=saved_model_signatures.translating,
+        requests=saved_model_requests.of_translator,
+    ),
+    "decoder": Task(
+        load=_load_generator,
+        with_model=lambda own, model: Generator(model, own.tokenizers, own.max_length),
+        decoding=lambda own: {"max_length": own.max_length},
+        texts=_continuations,
+        signatures=saved_model_signatures.continuing,
+        requests=saved_model_requests.of_generator,
+    ),
+}
