@@ -13,6 +13,7 @@ pytest.register_assert_rewrite("support.browser", "support.servers")
 
 LONGEST = (
     "test_quickstart",
+    "test_examples",
     "test_train",
     "test_documentation",
     "test_web_page",
