@@ -192,8 +192,8 @@ def run(command: str, place: Path, monkeypatch) -> None:
     piped, _, program = command.rpartition(" | ")
     words = shlex.split(program)
     if words[0] == "tfformer":
-        text = subprocess.check_output(["bash", "-c", piped], text=True) if piped else ""
-        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+        text = subprocess.check_output(["bash", "-c", piped]) if piped else b""
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text), "utf-8"))
         assert cli.main(prepared(words[1:], place)) == 0, command
     elif "pip install" in command:
         check_requirements(words)
