@@ -78,6 +78,7 @@ ROWS = {
 
 
 def main(folder: Path, chosen: list[str]) -> None:
+    """Write the chosen fixtures, or all."""
     torch.set_num_threads(1)
     sentences = [
         (pair.source.lower(), pair.target.lower())
@@ -127,6 +128,7 @@ def train_pieces(path: Path, text: list[str]) -> None:
 
 
 def pieces_of(path: Path) -> list[str]:
+    """Read the ordinary pieces of a SentencePiece model."""
     model = sentencepiece.SentencePieceProcessor(model_file=str(path))
     return [model.id_to_piece(number) for number in range(2, model.get_piece_size())]
 
@@ -148,6 +150,7 @@ def vocabulary(row: Row, pieces: set[str]) -> dict[str, int]:
 
 
 def make(folder: Path, name: str, row: Row, sentences: list[tuple[str, str]]) -> None:
+    """Write one fixture."""
     out = folder / name
     out.mkdir(exist_ok=True)
     sides = [set(pieces_of(folder / f"{side}.spm")) for side in ("source", "target")]
@@ -204,6 +207,7 @@ def make(folder: Path, name: str, row: Row, sentences: list[tuple[str, str]]) ->
 
 
 def generation(row: Row, target: dict[str, int]) -> GenerationConfig:
+    """Build the settings of the search that an OPUS-MT checkpoint has."""
     pad = target["<pad>"]
     return GenerationConfig(
         num_beams=4,
@@ -217,7 +221,8 @@ def generation(row: Row, target: dict[str, int]) -> GenerationConfig:
     )
 
 
-def randomise(model, row: Row, pad: int, generator: torch.Generator) -> None:
+def randomise(model: MarianMTModel, row: Row, pad: int, generator: torch.Generator) -> None:
+    """Give every parameter random numbers, biases and norms too."""
     with torch.no_grad():
         for name, weights in model.named_parameters():
             if "embed_positions" in name:
@@ -238,7 +243,13 @@ def randomise(model, row: Row, pad: int, generator: torch.Generator) -> None:
         model.final_logits_bias[0, row.eos] += 1.0
 
 
-def train(model, tokenizer, texts, row: Row, generator: torch.Generator) -> None:
+def train(
+    model: MarianMTModel,
+    tokenizer: MarianTokenizer,
+    texts: list,
+    row: Row,
+    generator: torch.Generator,
+) -> None:
     """Some steps of Adam; pad's row stays, and the norms and biases move little."""
     pad = model.config.pad_token_id
     tables = {id(w): w for w in (model.get_input_embeddings().weight, model.lm_head.weight)}
@@ -269,7 +280,14 @@ def train(model, tokenizer, texts, row: Row, generator: torch.Generator) -> None
 
 
 @torch.no_grad()
-def answer(out: Path, model, tokenizer, texts, row: Row, target: dict[str, int]) -> None:
+def answer(
+    out: Path,
+    model: MarianMTModel,
+    tokenizer: MarianTokenizer,
+    texts: list,
+    row: Row,
+    target: dict[str, int],
+) -> None:
     """Keep sentences whose greedy choice is never close, and write all answers about them."""
     pad = target["<pad>"]
     kept: list[str] = []
@@ -314,7 +332,9 @@ def answer(out: Path, model, tokenizer, texts, row: Row, target: dict[str, int])
     print(out.name, len(kept), "sentences,", sum(map(len, greedy)) / len(greedy), "tokens each")
 
 
-def beam(model, tokenizer, source: str, size: int, alpha: float) -> list:
+def beam(
+    model: MarianMTModel, tokenizer: MarianTokenizer, source: str, size: int, alpha: float
+) -> list:
     """All hypotheses of one sentence, as [ids, score], or nothing where one did not end."""
     found = model.generate(
         **tokenizer([source], return_tensors="pt"),
@@ -334,7 +354,14 @@ def beam(model, tokenizer, source: str, size: int, alpha: float) -> list:
     return [list(pair) for pair in zip(rows, scores, strict=True)]
 
 
-def states(out: Path, model, tokenizer, sources, greedy, pad: int) -> None:
+def states(
+    out: Path,
+    model: MarianMTModel,
+    tokenizer: MarianTokenizer,
+    sources: list,
+    greedy: list,
+    pad: int,
+) -> None:
     """Every layer's states and the logits of a padded batch."""
     inputs = tokenizer(sources, return_tensors="pt", padding=True)
     longest = max(map(len, greedy))
