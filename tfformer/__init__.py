@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tfformer.data.tokenizers import Tokenizer as Tokenizer
     from tfformer.explain.alignment import alignments as alignments
     from tfformer.explain.attention import attention as attention
+    from tfformer.importing.importer import import_model as import_model
     from tfformer.inference.generator import Generator as Generator
     from tfformer.inference.search import beam_search as beam_search
     from tfformer.inference.search import greedy_search as greedy_search
@@ -63,6 +64,7 @@ _HOME = {  # the same at run time, imported when first used
     "attention": "explain.attention",
     "beam_search": "inference.search",
     "greedy_search": "inference.search",
+    "import_model": "importing.importer",
     "look_ahead_mask": "model.masks",
     "padding_mask": "model.masks",
     "sample": "inference.search",

@@ -19,6 +19,7 @@ EXAMPLES = """\
   tfformer train phrasebook --run-dir runs/phrasebook
   tfformer train recipe.yaml --run-dir runs/mine --set data.folder=corpus training.epochs=30
   tfformer train recipe.yaml --run-dir runs/mine --set data.folder=corpus training.epochs=30 --resume
+  tfformer import opus-mt-en-de --run-dir runs/opus
   tfformer translate runs/mine --input news.en --output news.de --beam-size 4
   echo "The animal is tired." | tfformer translate runs/phrasebook
   tfformer evaluate runs/mine --source test.en --reference test.de
@@ -169,6 +170,18 @@ def _add_training(add_verb: AddVerb) -> None:
     )
     add("--resume", action="store_true", help="go on with the interrupted run in DIR")
     add("--init-from", metavar="RUN", help="start from the vocabulary and weights of this run")
+
+    bring = add_verb("import", "make a run of another toolkit's model: Marian, OPUS-MT")
+    add = bring.add_argument
+    add("model", metavar="PATH", help="the folder of a Hugging Face or Marian checkpoint")
+    add("--run-dir", required=True, metavar="DIR", help="the new run; must be new or empty")
+    add(
+        "--positions",
+        choices=["auto", "marian", "hf"],
+        default="auto",
+        help="the table of positions: Marian's, Hugging Face's, or (auto) the format's own",
+    )
+    add("--untied", action="store_true", help="keep tied tensors apart where they differ")
 
     corpus = add_verb("corpus", "write the built-in parallel corpus as text files")
     corpus.add_argument("name", choices=["phrasebook"])

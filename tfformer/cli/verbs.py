@@ -93,6 +93,14 @@ def _recipes(options: argparse.Namespace) -> None:
         print(f"{name:<20}{title}")
 
 
+def _import(options: argparse.Namespace) -> None:
+    import_tensorflow()
+    from tfformer.importing.importer import import_model
+
+    import_model(options.model, options.run_dir, options.positions, options.untied)
+    print(options.run_dir)
+
+
 def _corpus(options: argparse.Namespace) -> None:
     from tfformer import phrasebook
 
@@ -413,6 +421,7 @@ def _in_chunks(
 VERBS = {
     "recipes": _recipes,
     "train": _train,
+    "import": _import,
     "translate": _translate,
     "generate": _generate,
     "corpus": _corpus,
