@@ -205,7 +205,7 @@ def test_the_verb_draws_once(tiny_run, tmp_path, capsys):
         ),
         (
             ["--layer", "first"],
-            "layer='first' does not exist; encoder self-attention has the layers 1 to 1",
+            "--layer: first must be a whole number; see tfformer attention --help",
         ),
     ],
 )

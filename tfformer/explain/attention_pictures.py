@@ -1,6 +1,7 @@
-"""Pictures of attention maps: heat maps, the look of one word, a page to explore. Knows no model.
+"""Pictures of attention maps: heat maps, the look of one word, a page to explore.
 
-Layers and heads are counted from 1; head "mean" is the mean of a layer's heads. Files are written whole or not at all.
+Layers and heads are counted from 1; head "mean" is the mean of a layer's heads. Files are written
+whole or not at all.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ import base64
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfformer.explain.attention import Attention, AttentionMaps
-from tfformer.explain.figures import BLUE, GREY, INK, LINE_GREY, PAPER, empty_figure, save
+from tfformer.explain.figures import BLUE, GREY, INK, LINE_GREY, PAPER, Style, empty_figure, save
 from tfformer.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 Head = int | str | None  # a number from 1, "mean", or None for every head
 
@@ -31,19 +34,12 @@ PICTURES = (".png", ".svg")
 PAGE = ".html"
 TEMPLATE = Path(__file__).with_name("attention.html")
 FAMOUS_WORD = "it"  # of "The animal did not cross the street because it was too tired."
-DATA_PLACE = "{data}"  # what stands in the template where the data go
+DATA_PLACE = "{data}"  # the place of the data in the template
 
-MUTED = (
-    "#332288",
-    "#cc6677",
-    "#117733",
-    "#ddaa33",
-    "#88ccee",
-    "#882255",
-    "#44aa99",
-    "#aa4499",
-    "#999933",
-)  # after Tol
+MUTED = (  # after Tol
+    *("#332288", "#cc6677", "#117733", "#ddaa33", "#88ccee"),
+    *("#882255", "#44aa99", "#aa4499", "#999933"),
+)
 PUNCTUATION = ".,;:!?\"'()[]«»„“”‚‘’¿¡…"
 
 
@@ -56,10 +52,20 @@ def draw(
     head: Head = None,
     languages: Sequence[str] | None = None,
 ) -> None:
-    """Draw from word to word what the suffix of `path` asks for.
+    """Draw attention from word to word, as the suffix of `path` asks.
 
-    .html: a page to explore, which opens at this kind, word, layer and head. .png and .svg: what `word` looks at, or
-    heat maps where no word is given.
+    Args:
+        attention: The maps of one sentence, from `tfformer.attention`.
+        path: A .html file is a page to explore, which opens at this kind, word, layer and head; a
+            .png or .svg file has the look of `word`, or heat maps where no word is given.
+        kind: "encoder", "decoder" or "cross".
+        word: A word of the sentence that attends, with or without its punctuation.
+        layer: A number from 1. Heat maps of all layers, or the look in the last one, if left out.
+        head: A number from 1, or "mean"; every head if left out.
+        languages: Codes of the source's and the translation's language, for the page's title.
+
+    Raises:
+        ValueError: An argument does not exist in these maps; the message lists the choices.
     """
     path = _known_suffix(path, (*PICTURES, PAGE))
     if path.suffix == PAGE:
@@ -70,40 +76,49 @@ def draw(
         draw_word(_word_maps(attention, kind), word, path, layer, head)
 
 
-# --- Heat maps ------------------------------------------------------------------------------------------------------
+# --- Heat maps ----------------------------------------------------------------------------------
 
 
 def draw_heads(
     maps: AttentionMaps, path: str | Path, layer: int | None = None, head: Head = None
 ) -> None:
-    """Heat maps, to .png or .svg: of one head or, by default, of every head, a layer a row."""
+    """Draw heat maps: a row for each layer, a column for each head.
+
+    Args:
+        maps: The maps of one kind, from piece to piece or from word to word.
+        path: The .png or .svg file to write.
+        layer: A number from 1; all layers if left out.
+        head: A number from 1, or "mean"; all heads if left out.
+
+    Raises:
+        ValueError: There is no such layer or head, or no such format.
+    """
     path = _known_suffix(path, PICTURES)
-    layers = [_layer(maps, layer)] if layer is not None else range(1, len(maps.weights) + 1)
-    heads = range(1, maps.weights.shape[1] + 1) if head is None else [head]
-    panels = {(layer, head): _head_weights(maps, layer, head) for layer in layers for head in heads}
-    cell = min(0.5, max(16 / (len(heads) * len(maps.columns)), 0.05))  # inches
-    width, height = (
-        (len(maps.columns) + 1) * len(heads) - 1,
-        (len(maps.rows) + 2) * len(layers) - 2,
-    )  # cells
+    _, all_heads, rows, columns = maps.weights.shape
+    layers = range(1, len(maps.weights) + 1) if layer is None else [_layer(maps, layer)]
+    heads = _heads(all_heads, head)
+    cell = min(0.5, max(16 / (len(heads) * columns), 0.05))  # inches
+    width = (columns + 1) * len(heads) - 1  # cells
+    height = (rows + 2) * len(layers) - 2  # cells
     figure = empty_figure((width * cell, height * cell))
     axes = figure.subplots(len(layers), len(heads), squeeze=False, sharex=True, sharey=True)
-    figure.subplots_adjust(
-        left=0, right=1, bottom=0, top=1, wspace=1 / len(maps.columns), hspace=2 / len(maps.rows)
-    )
-    for ax, ((layer, head), weights) in zip(axes.flat, panels.items(), strict=True):
-        _heat_map(ax, weights, cell)
-        ax.set_title(f"layer {layer}, {_head_name(head)}", fontsize=max(_font(cell), 7), color=INK)
+    figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=1 / columns, hspace=2 / rows)
+    for row, number in zip(axes, layers, strict=True):
+        for ax, one in zip(row, heads, strict=True):
+            _heat_map(ax, _head_weights(maps, number, one), cell)
+            title = f"layer {number}, {_head_name(one)}"
+            ax.set_title(title, fontsize=max(_font(cell), 7), color=INK)
     _label(axes, maps, cell)
-    if len(panels) == 1:
-        _write_percentages(axes[0, 0], weights, cell)
-    title = {"fontsize": _font(cell) + 5, "fontweight": "bold", "color": INK}
-    figure.suptitle(KINDS[maps.kind], y=1 + 1.3 / height, verticalalignment="bottom", **title)
+    if axes.size == 1:
+        _write_percentages(axes[0, 0], _head_weights(maps, layers[0], heads[0]), cell)
+    style: Style = {"fontsize": _font(cell) + 5, "fontweight": "bold", "color": INK}
+    top = 1 + 1.3 / height
+    figure.suptitle(KINDS[maps.kind], y=top, verticalalignment="bottom", **style)
     save(figure, path)
 
 
 def _heat_map(ax: Axes, weights: np.ndarray, cell: float) -> None:
-    """(R, C) as an image, white for 0 and dark for 1."""
+    """Draw weights (R, C) as an image, white for 0 and dark for 1."""
     ax.imshow(weights, cmap="Blues", vmin=0, vmax=1)
     ax.set_xticks(np.arange(weights.shape[1]) - 0.5, minor=True)
     ax.set_yticks(np.arange(weights.shape[0]) - 0.5, minor=True)
@@ -114,35 +129,31 @@ def _heat_map(ax: Axes, weights: np.ndarray, cell: float) -> None:
 
 
 def _label(axes: np.ndarray, maps: AttentionMaps, cell: float) -> None:
-    """The words beside the first column and below the last row of panels."""
-    text = {"fontsize": _font(cell), "color": INK, "parse_math": False}
+    """Write the words beside the first column and below the last row of panels, and their roles."""
+    text: Style = {"fontsize": _font(cell), "color": INK, "parse_math": False}
     for ax in axes[:, 0]:
         ax.set_yticks(range(len(maps.rows)), maps.rows, **text)
+        ax.set_ylabel("looks", fontsize=_font(cell), color=GREY)
     for ax in axes[-1]:
-        ax.set_xticks(
-            range(len(maps.columns)),
-            maps.columns,
-            rotation=60,
-            ha="right",
-            rotation_mode="anchor",
-            **text,
-        )
+        slanted: Style = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
+        ax.set_xticks(range(len(maps.columns)), maps.columns, **slanted, **text)
+        ax.set_xlabel("looked at", fontsize=_font(cell), color=GREY)
 
 
 def _write_percentages(ax: Axes, weights: np.ndarray, cell: float) -> None:
     for (row, column), weight in np.ndenumerate(weights):
         if weight >= 0.05:
             colour = PAPER if weight > 0.6 else INK
-            look = {"fontsize": _font(cell, 0.8), "color": colour}
-            ax.text(column, row, f"{100 * weight:.0f}", ha="center", va="center", **look)
+            style: Style = {"fontsize": _font(cell, 0.8), "color": colour}
+            ax.text(column, row, f"{100 * weight:.0f}", ha="center", va="center", **style)
 
 
 def _font(cell: float, factor: float = 1.0) -> float:
-    """Points, for text that is read along with cells of `cell` inches."""
+    """The size in points of text beside cells of `cell` inches."""
     return max(30 * cell, 3) * factor
 
 
-# --- One word -------------------------------------------------------------------------------------------------------
+# --- One word -----------------------------------------------------------------------------------
 
 LINE = 0.46  # inches from word to word
 TEXT = 18  # points
@@ -157,77 +168,93 @@ def draw_word(
     layer: int | None = None,
     head: Head = None,
 ) -> None:
-    """What one word looks at, to .png or .svg: a curve to every word, as wide as the weight is large.
+    """Draw where one word looks: a curve to every word, as wide as the weight is large.
 
-    `word` is a text, with or without its punctuation, or the number of a row. Without a layer it is the last one;
-    without a head it is every head, each in a colour of its own.
+    Args:
+        maps: The maps of one kind, from word to word.
+        word: A text, with or without its punctuation, or the number of a row from 0.
+        path: The .png or .svg file to write.
+        layer: A number from 1; the last layer if left out.
+        head: A number from 1, or "mean"; every head, each in a colour of its own, if left out.
+
+    Raises:
+        ValueError: There is no such word, layer or head, or no such format.
     """
     path = _known_suffix(path, PICTURES)
-    layer, row = _layer(maps, layer), _row(maps, word)
-    heads = range(1, maps.weights.shape[1] + 1) if head is None else [head]
-    weights = np.stack([_head_weights(maps, layer, head)[row] for head in heads])
+    layer = _layer(maps, layer)
+    row = _row(maps, word)
+    heads = _heads(maps.weights.shape[1], head)
+    weights = np.stack([_head_weights(maps, layer, one)[row] for one in heads])  # (heads, C)
     colours = _colours(len(heads))
-    ax = _word_axes(max(len(maps.rows), len(maps.columns)))
+    figure, ax = _word_axes(max(len(maps.rows), len(maps.columns)))
+    most = int(weights.mean(axis=0).argmax())
     left = _write_words(ax, maps.rows, 0.0, "right", {row})
-    right = _write_words(
-        ax, maps.columns, CURVE_WIDTH, "left", {int(weights.mean(axis=0).argmax())}
-    )
+    right = _write_words(ax, maps.columns, CURVE_WIDTH, "left", {most})
     _draw_curves(ax, weights, row, colours)
     _draw_bars(ax, weights, right + 0.25, colours)
+    title = f"What “{maps.rows[row].strip(PUNCTUATION)}” looks at"
     where = f"{KINDS[maps.kind]}, layer {layer} of {len(maps.weights)},"
-    _write_title(
-        ax, f"What “{maps.rows[row].strip(PUNCTUATION)}” looks at", where, left, heads, colours
-    )
-    ax.set_xlim(left - 0.2, right + 0.25 + BAR_LENGTH + 0.8)
-    ax.figure.set_size_inches(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()))
-    save(ax.figure, path)
+    title_end = _write_title(ax, title, where, left, heads, colours)
+    longest_bar = weights.mean(axis=0).max() * BAR_LENGTH
+    bars_end = right + 0.25 + longest_bar + 0.8
+    ax.set_xlim(left - 0.2, max(bars_end, title_end + 0.2))
+    figure.set_size_inches(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()))
+    save(figure, path)
 
 
-def _word_axes(lines: int) -> Axes:
+def _word_axes(lines: int) -> tuple[Figure, Axes]:
     """Axes that fill a figure, with inches for units and the first line of words at y = 0."""
-    ax = empty_figure((8, 8)).add_axes((0, 0, 1, 1))
+    figure = empty_figure((8, 8))
+    ax = figure.add_axes((0, 0, 1, 1))
     ax.set_axis_off()
     ax.set_ylim((lines - 1) * LINE + 0.45, -1.6)
-    return ax
+    return figure, ax
 
 
 def _write_words(ax: Axes, words: Sequence[str], x: float, align: str, bold: set[int]) -> float:
-    """One word a line; returns the x at which the longest one ends, on the side away from the curves."""
+    """Write one word a line; return the end of the longest one, away from the curves."""
     ends = [x]
     for line, word in enumerate(words):
-        style = {"color": INK, "fontweight": "bold"} if line in bold else {"color": GREY}
-        text = ax.text(
-            x, line * LINE, word, ha=align, va="center", fontsize=TEXT, parse_math=False, **style
-        )
-        width = text.get_window_extent().width / ax.figure.dpi
+        style: Style = {"color": INK, "fontweight": "bold"} if line in bold else {"color": GREY}
+        style |= {"ha": align, "va": "center", "fontsize": TEXT, "parse_math": False}
+        width = _width(ax.text(x, line * LINE, word, **style))
         ends.append(x - width if align == "right" else x + width)
     return min(ends) if align == "right" else max(ends)
 
 
+def _width(text: Text) -> float:
+    """The width of a text in inches."""
+    figure = text.get_figure(root=True)
+    assert figure is not None
+    return text.get_window_extent().width / figure.dpi
+
+
 def _draw_curves(ax: Axes, weights: np.ndarray, row: int, colours: Sequence[str]) -> None:
-    """From the word to every word, for each head: (heads, C)."""
+    """Draw the weights (heads, C) as curves from the word to every word."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Curve
 
-    start, end, middle = 0.15, CURVE_WIDTH - 0.15, CURVE_WIDTH / 2
+    start = 0.15
+    middle = CURVE_WIDTH / 2
+    end = CURVE_WIDTH - 0.15
     spread = np.linspace(-0.5, 0.5, len(weights)) * 0.15 if len(weights) > 1 else [0.0]
     for colour, shift, head in zip(colours, spread, weights, strict=True):
         for column, weight in enumerate(head):
-            y, target = row * LINE + shift, column * LINE + shift
-            curve = Curve([(start, y), (middle, y), (middle, target), (end, target)], [1, 4, 4, 4])
-            look = {
-                "linewidth": 0.5 + 13 * weight,
-                "alpha": min(1.0, 0.25 + weight),
-                "capstyle": "round",
-            }
-            ax.add_patch(PathPatch(curve, fill=False, edgecolor=colour, **look))
+            y = row * LINE + shift
+            target = column * LINE + shift
+            points = [(start, y), (middle, y), (middle, target), (end, target)]
+            curve = Curve(points, [Curve.MOVETO, *[Curve.CURVE4] * 3])
+            style: Style = {"linewidth": 0.5 + 13 * weight, "alpha": min(1.0, 0.25 + weight)}
+            patch = PathPatch(curve, fill=False, edgecolor=colour, capstyle="round", **style)
+            ax.add_patch(patch)
 
 
 def _draw_bars(ax: Axes, weights: np.ndarray, x: float, colours: Sequence[str]) -> None:
-    """Beside each word the mean of its weights (heads, C), each head's part in its colour, and the percentage."""
+    """Draw beside each word the mean of its weights (heads, C), a part for each head."""
     parts = weights / len(weights) * BAR_LENGTH
     lines = np.arange(weights.shape[1]) * LINE
-    for part, before, colour in zip(parts, np.cumsum(parts, axis=0) - parts, colours, strict=True):
+    starts = np.cumsum(parts, axis=0) - parts
+    for part, before, colour in zip(parts, starts, colours, strict=True):
         ax.barh(lines, part, height=0.24, left=x + before, color=colour)
     for line, share in zip(lines, weights.mean(axis=0), strict=True):
         if share >= BAR_WORTH_A_NUMBER:
@@ -236,25 +263,23 @@ def _draw_bars(ax: Axes, weights: np.ndarray, x: float, colours: Sequence[str]) 
 
 
 def _write_title(
-    ax: Axes, title: str, where: str, x: float, heads: Sequence[Head], colours: Sequence[str]
-) -> None:
-    """Two lines over the words: what is seen, and in which layer and heads, the heads in their colours."""
-    ax.text(
-        x,
-        -1.2,
-        title,
-        va="center",
-        fontsize=TEXT + 4,
-        fontweight="bold",
-        color=INK,
-        parse_math=False,
-    )
-    names = [_head_name(heads[0])] if len(heads) == 1 else map(str, heads)
-    looks = [{"color": colour, "fontweight": "bold"} for colour in colours]
-    start = (where if len(heads) == 1 else f"{where} heads", {"color": GREY})
-    for name, look in (start, *zip(names, looks, strict=True)):
-        text = ax.text(x, -0.75, name, va="center", fontsize=TEXT - 4, **look)
-        x += text.get_window_extent().width / ax.figure.dpi + 0.1
+    ax: Axes, title: str, where: str, x: float, heads: Sequence[int | str], colours: Sequence[str]
+) -> float:
+    """Write two lines over the words, the title and its place; return the end of the longer one.
+
+    The heads are named in their colours.
+    """
+    first = ax.text(x, -1.2, title, va="center", fontsize=TEXT + 4, color=INK, parse_math=False)
+    first.set_fontweight("bold")
+    ends = [x + _width(first)]
+    names = [_head_name(heads[0])] if len(heads) == 1 else list(map(str, heads))
+    where = where if len(heads) == 1 else f"{where} heads"
+    styles: list[Style] = [{"color": colour, "fontweight": "bold"} for colour in colours]
+    for name, style in zip([where, *names], [{"color": GREY}, *styles], strict=True):
+        x += _width(ax.text(x, -0.75, name, va="center", fontsize=TEXT - 4, **style))
+        ends.append(x)
+        x += 0.1
+    return max(ends)
 
 
 def _colours(heads: int) -> list[str]:
@@ -267,7 +292,7 @@ def _colours(heads: int) -> list[str]:
     return [colors.to_hex(colour) for colour in colormaps["viridis"](np.linspace(0, 0.95, heads))]
 
 
-# --- The page -------------------------------------------------------------------------------------------------------
+# --- The page -----------------------------------------------------------------------------------
 
 
 def draw_page(
@@ -279,53 +304,57 @@ def draw_page(
     head: Head = None,
     languages: Sequence[str] | None = None,
 ) -> None:
-    """One self-contained .html file to explore: every kind, layer and head, by words and by pieces.
+    """Write one self-contained page to explore: every kind, layer and head, by words and pieces.
 
-    Without a word it opens at the famous one, "it", if the sentence has it. Languages are codes, such as en and de, of
-    source and translation.
+    Args:
+        attention: The maps of one sentence, from `tfformer.attention`.
+        path: The .html file to write.
+        kind: The kind that the page opens at, and so on for `word`, `layer` and `head`; as those
+            of `draw`.
+        word: The famous one, "it", or the first word of the sentence if left out.
+        layer: The last layer if left out.
+        head: The mean of the heads if left out.
+        languages: Codes of the source's and the translation's language, such as en and de.
+
+    Raises:
+        ValueError: An argument does not exist in these maps; the message lists the choices.
     """
     path = _known_suffix(path, (PAGE,))
     maps = _word_maps(attention, kind)
-    layer, head = _layer(maps, layer), "mean" if head is None else head
-    _head_weights(maps, layer, head)
-    start = {
-        "kind": kind,
-        "layer": layer,
-        "head": head,
-        "row": _first_row(maps) if word is None else _row(maps, word),
-    }
+    layer = _layer(maps, layer)
+    head = "mean" if head is None else head
+    _head_weights(maps, layer, head)  # refuses a head that does not exist
+    row = _first_row(maps) if word is None else _row(maps, word)
     data = {
-        "start": start,
+        "start": {"kind": kind, "layer": layer, "head": head, "row": row},
         "languages": list(languages or []),
         "kinds": {kind: _page_data(getattr(attention, kind)) for kind in KINDS},
     }
-    text = json.dumps(data, ensure_ascii=False).replace(
-        "<", "\\u003c"
-    )  # no text can end the page's script element
+    text = json.dumps(data, ensure_ascii=False)
+    text = text.replace("<", "\\u003c")  # no text can end the page's script element
     write_text(path, TEMPLATE.read_text(encoding="utf-8").replace(DATA_PLACE, text, 1))
 
 
-def _page_data(maps: AttentionMaps) -> dict:
-    """A kind's maps for the page; weights are bytes, 255 for 1, in the order (layers, heads, rows, columns)."""
-    views = {"words": maps.words(), "pieces": maps}
+def _page_data(maps: AttentionMaps) -> dict[str, Any]:
+    """A kind's maps for the page, by words and by pieces."""
+    layers, heads, *_ = maps.weights.shape
     return {
         "title": KINDS[maps.kind],
-        "layers": maps.weights.shape[0],
-        "heads": maps.weights.shape[1],
-        **{
-            name: {
-                "rows": view.rows,
-                "columns": view.columns,
-                "weights": base64.b64encode(
-                    np.round(255 * view.weights).astype(np.uint8).tobytes()
-                ).decode("ascii"),
-            }
-            for name, view in views.items()
-        },
+        "layers": layers,
+        "heads": heads,
+        "words": _view(maps.words()),
+        "pieces": _view(maps),
     }
 
 
-# --- What the caller may choose -------------------------------------------------------------------------------------
+def _view(maps: AttentionMaps) -> dict[str, Any]:
+    """Names and weights: a byte each, 255 for 1, in the order (layers, heads, rows, columns)."""
+    content = np.round(255 * maps.weights).astype(np.uint8).tobytes()
+    weights = base64.b64encode(content).decode("ascii")
+    return {"rows": maps.rows, "columns": maps.columns, "weights": weights}
+
+
+# --- The caller's choices --------------------------------------------------------------------
 
 
 def _known_suffix(path: str | Path, known: tuple[str, ...]) -> Path:
@@ -347,26 +376,28 @@ def _layer(maps: AttentionMaps, layer: int | None) -> int:
     """The layer's number; the last one for None."""
     layers = len(maps.weights)
     if layer is not None and layer not in range(1, layers + 1):
-        raise ValueError(
-            f"layer={layer!r} does not exist; {KINDS[maps.kind].lower()} has the layers 1 to {layers}"
-        )
+        known = f"{KINDS[maps.kind].lower()} has the layers 1 to {layers}"
+        raise ValueError(f"layer={layer!r} does not exist; {known}")
     return layer or layers
 
 
-def _head_weights(maps: AttentionMaps, layer: int, head: Head) -> np.ndarray:
+def _heads(count: int, head: Head) -> list[int | str]:
+    """The heads to draw: the given one, or all for None."""
+    return list(range(1, count + 1)) if head is None else [head]
+
+
+def _head_weights(maps: AttentionMaps, layer: int, head: int | str) -> np.ndarray:
     """The map (R, C) of one head, or the mean of the layer's."""
-    heads = maps.weights.shape[1]
+    weights = maps.weights[layer - 1]  # (H, R, C)
     if head == "mean":
-        return maps.weights[layer - 1].mean(axis=0)
-    if head not in range(1, heads + 1):
-        known = f"1 to {heads} and 'mean'"
-        raise ValueError(
-            f"head={head!r} does not exist; {KINDS[maps.kind].lower()} has the heads {known}"
-        )
-    return maps.weights[layer - 1, head - 1]
+        return weights.mean(axis=0)
+    if not isinstance(head, int) or head not in range(1, len(weights) + 1):
+        known = f"{KINDS[maps.kind].lower()} has the heads 1 to {len(weights)} and 'mean'"
+        raise ValueError(f"head={head!r} does not exist; {known}")
+    return weights[head - 1]
 
 
-def _head_name(head: Head) -> str:
+def _head_name(head: int | str) -> str:
     return "mean of heads" if head == "mean" else f"head {head}"
 
 
@@ -377,11 +408,13 @@ def _first_row(maps: AttentionMaps) -> int:
 
 
 def _row(maps: AttentionMaps, word: str | int) -> int:
-    """The row of a word: the first of this spelling, else of this spelling without punctuation and capitals."""
+    """The row of a word: the first of this spelling, else without punctuation and capitals."""
     if isinstance(word, int) and word in range(len(maps.rows)):
         return word
-    for words in (maps.rows, [row.strip(PUNCTUATION).casefold() for row in maps.rows]):
-        for wanted in (word, str(word).casefold()):
+    text = str(word)
+    plain = tuple(row.strip(PUNCTUATION).casefold() for row in maps.rows)
+    for words in (maps.rows, plain):
+        for wanted in (text, text.casefold()):
             if wanted in words:
                 return words.index(wanted)
     raise ValueError(f"word={word!r} is not in the sentence; choose one of {' '.join(maps.rows)}")

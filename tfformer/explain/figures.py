@@ -1,9 +1,9 @@
-"""What every picture shares: colours, an empty figure, a file that appears whole. Knows nothing of what is drawn."""
+"""Shared by all pictures: colours, an empty figure, a file that appears whole."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfformer.files import whole_file
 
@@ -11,31 +11,45 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, GREY, PAPER, LINE_GREY = "#1b1f24", "#6e7781", "#ffffff", "#d8dee4"
-BLUE, ORANGE, GREEN, PINK = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-)  # Okabe and Ito: safe for every colour vision
+Style = dict[str, Any]  # arguments of matplotlib's functions
+
+INK = "#1b1f24"
+GREY = "#6e7781"
+LINE_GREY = "#d8dee4"
+PAPER = "#ffffff"
+
+# Okabe and Ito's colours, safe for every colour vision.
+BLUE = "#0072b2"
+ORANGE = "#d55e00"
+GREEN = "#009e73"
+PINK = "#cc79a7"
 
 
-def empty_figure(size: tuple[float, float], **settings) -> Figure:
-    """A figure of `size` inches on white; ValueError, with the remedy, where matplotlib is not installed."""
+def empty_figure(size: tuple[float, float], **settings: Any) -> Figure:
+    """Return an empty white figure.
+
+    Args:
+        size: Width and height in inches.
+        **settings: Further arguments of `matplotlib.figure.Figure`.
+
+    Raises:
+        ValueError: matplotlib is not installed; the message has the command that installs it.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise ValueError(
-            "pictures need matplotlib; pip install 'tfformer[plot]' (text and .html pages do without)"
+            "pictures need matplotlib; pip install 'tfformer[plot]' "
+            "(text and .html pages do without)"
         ) from error
     figure = Figure(size, dpi=150, facecolor=PAPER, **settings)
     FigureCanvasAgg(figure)
     return figure
 
 
-def open_axes(ax: Axes, **labels) -> Axes:
-    """Axes with a light grid and without a frame."""
+def open_axes(ax: Axes, **labels: Any) -> Axes:
+    """Give axes their labels and a light grid, take their frame, and return them."""
     ax.set(**labels)
     ax.grid(color=LINE_GREY, linewidth=0.8)
     ax.set_axisbelow(True)
@@ -46,6 +60,6 @@ def open_axes(ax: Axes, **labels) -> Axes:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure in the format that the suffix of `path` names."""
+    """Write the figure in the format that the suffix of `path` names, whole or not at all."""
     with whole_file(path) as temporary:
         figure.savefig(temporary, format=path.suffix[1:], bbox_inches="tight", pad_inches=0.2)

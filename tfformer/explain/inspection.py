@@ -1,4 +1,4 @@
-"""What a run is made of, as text: progress, recipe, vocabulary, layers, files. Knows no picture."""
+"""A run as text: progress, recipe, vocabulary, layers and files."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,20 +13,32 @@ from tfformer.training.validation import SELECTION_METRICS, best_epoch, is_valid
 
 
 class Part(NamedTuple):
-    """The weights of one place in the model; `copies` layers have such a place."""
+    """The weights of one place in the model."""
 
     name: str
-    shapes: tuple[tuple[int, ...], ...]
-    copies: int = 1
+    shapes: tuple[tuple[int, ...], ...]  # of each weight
+    copies: int = 1  # layers that have such a place
 
     @property
     def parameters(self) -> int:
-        """Of one copy."""
+        """The number of parameters in one copy.
+
+        Example:
+            >>> Part("encoder feed_forward inner", ((4, 8), (8,)), copies=2).parameters
+            40
+        """
         return sum(int(np.prod(shape)) for shape in self.shapes)
 
 
 def describe(run: Run) -> str:
-    """Everything that `tfformer inspect` prints; the run may be unfinished."""
+    """Return the text of `tfformer inspect`.
+
+    Args:
+        run: A run, which may be unfinished.
+
+    Returns:
+        Its progress, recipe, vocabulary, layers with their numbers of parameters, and files.
+    """
     tokenizers = run.tokenizers
     model = new_model(run.config.model, tokenizers)
     parts = (
@@ -40,33 +52,41 @@ def describe(run: Run) -> str:
 
 
 def model_parts(model: Model) -> list[Part]:
-    """Every weight of the model: embeddings, each stack's layers (all equal, so written once), normalisations."""
-    found = []
+    """Return every weight of the model by its place.
+
+    The layers of a stack are equal, so that their places are listed once.
+
+    Args:
+        model: A built `Transformer` or `LanguageModel`.
+
+    Returns:
+        Embeddings, the sub-layers of each stack, its normalisation, the output's bias.
+    """
+    parts = []
     for layer in model.layers:
+        names = _names(model, layer)
         if isinstance(layer, TokenEmbedding):
-            roles = [
-                place.removesuffix("embedding").rstrip("_") or "input"
-                for place in _places(model, layer)
-            ]
-            found.append(_part(f"{', '.join(roles)} embedding", layer.weights))
+            roles = [name.removesuffix("embedding").rstrip("_") or "input" for name in names]
+            parts.append(_part(f"{', '.join(roles)} embedding", layer.weights))
         else:
-            found += _stack_parts(*_places(model, layer), layer)
+            parts += _stack_parts(names[0], layer)
     if model.output_bias is not None:
-        found.append(_part("output bias", [model.output_bias]))
-    return found
+        parts.append(_part("output bias", [model.output_bias]))
+    return parts
 
 
-def _places(model: Model, layer: keras.layers.Layer) -> list[str]:
-    """What the model calls this layer: one with tied embeddings has several names for it."""
+def _names(model: Model, layer: keras.layers.Layer) -> list[str]:
+    """The model's attributes that are this layer; tied embeddings have several."""
     return [name for name, value in vars(model).items() if value is layer]
 
 
 def _stack_parts(side: str, stack: keras.layers.Layer) -> Iterator[Part]:
-    """Of each sub-layer of a stack, the weights that belong together."""
+    """The parts of a stack: for each sub-layer the weights that belong together."""
     for sublayer in stack.layers[0].sublayers():
-        places = {}
+        places: dict[str, list[keras.Variable]] = {}
         for weight in sublayer.weights:
-            places.setdefault(weight.path.split("/")[-2], []).append(weight)
+            place = weight.path.split("/")[-2]
+            places.setdefault(place, []).append(weight)
         for place, weights in places.items():
             yield _part(f"{side} {sublayer.name} {place}", weights, len(stack.layers))
     if stack.normalization:
@@ -82,8 +102,10 @@ def _progress(run: Run) -> str:
     state = "finished" if run.result.is_file() else "not finished"
     if not history:
         return f"{run.path}: {state}, before the end of its first epoch"
-    last, best = history[-1], best_epoch(history)
-    text = f"{run.path}: {state}; {last['epoch']} epochs, {last['step']:,} steps, {last['minutes']:.1f} minutes"
+    last = history[-1]
+    best = best_epoch(history)
+    steps = f"{last['epoch']} epochs, {last['step']:,} steps, {last['minutes']:.1f} minutes"
+    text = f"{run.path}: {state}; {steps}"
     if not is_validated(best):
         return f"{text}; not validated yet"
     figures = ", ".join(
@@ -104,12 +126,10 @@ def _recipe(run: Run) -> str:
 def _vocabulary(config: Config, tokenizers: Tokenizers) -> str:
     if config.model.architecture == "decoder":
         return f"Vocabulary\n  {tokenizers.target.vocab_size:,} pieces"
+    source = f"Vocabulary\n  {tokenizers.source.vocab_size:,} pieces"
     if tokenizers.shared:
-        return f"Vocabulary\n  {tokenizers.source.vocab_size:,} pieces, shared by source and target"
-    return (
-        f"Vocabulary\n  {tokenizers.source.vocab_size:,} pieces of the source, {tokenizers.target.vocab_size:,} of the "
-        "target"
-    )
+        return f"{source}, shared by source and target"
+    return f"{source} of the source, {tokenizers.target.vocab_size:,} of the target"
 
 
 def _layers(model: Model) -> str:
@@ -119,10 +139,9 @@ def _layers(model: Model) -> str:
     lines = [f"  {'Layers':<{width}}  {'shape':<22}{'parameters':>12}{'layers':>8}{'together':>14}"]
     for part in parts:
         shape = " + ".join(" x ".join(map(str, shape)) for shape in part.shapes)
-        together = f"{part.copies * part.parameters:,}"
-        lines.append(
-            f"  {part.name:<{width}}  {shape:<22}{part.parameters:>12,}{part.copies:>8}{together:>14}"
-        )
+        together = part.copies * part.parameters
+        numbers = f"{part.parameters:>12,}{part.copies:>8}{together:>14,}"
+        lines.append(f"  {part.name:<{width}}  {shape:<22}{numbers}")
     lines.append(f"  {'all':<{width}}  {'':<22}{'':>12}{'':>8}{total:>14,}")
     lines.append(f"  {_size(4 * total)} in float32, {_size(2 * total)} in bfloat16")
     return "\n".join([lines[0].strip(), *lines[1:]])
@@ -130,9 +149,8 @@ def _layers(model: Model) -> str:
 
 def _files(run: Run) -> str:
     files = sorted(path for path in run.path.iterdir() if path.is_file())
-    return "\n".join(
-        ["Files", *(f"  {path.name:<22}{_size(path.stat().st_size):>12}" for path in files)]
-    )
+    lines = [f"  {path.name:<22}{_size(path.stat().st_size):>12}" for path in files]
+    return "\n".join(["Files", *lines])
 
 
 def _size(count: int) -> str:
