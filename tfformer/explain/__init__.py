@@ -1,1 +1,1 @@
-"""A trained run seen from inside: attention, alignment, its layers and its training, as text and pictures."""
+"""A trained run seen from inside: attention, alignment, layers and training, as text and pictures."""

@@ -1,8 +1,9 @@
-"""What a trained translator's heads look at: attention weights with their tokens. Knows no picture and no file.
+"""The attention of a trained translator: the weights of its heads, with their tokens.
 
-The maps are computed by walking through the model's own layers and asking each attention for its weights, so that the
-model itself keeps nothing. Shape letters: B batch, S source, T target, L layers, H heads, R rows (the positions that
-attend), C columns (the positions attended to). Layers and heads are counted from 1, as in the literature.
+The maps are computed by walking through the model's own layers and asking each attention for its
+weights, so that the model itself keeps nothing. Shape letters: B batch, S source, T target,
+L layers, H heads, R rows (the positions that attend), C columns (the positions attended to). Layers
+and heads are counted from 1, as in the literature.
 """
 
 from __future__ import annotations
@@ -26,20 +27,29 @@ WORD_START = "▁"  # SentencePiece's mark for the space before a word
 
 
 class AttentionMaps(NamedTuple):
-    """The weights of every head of one kind, "encoder", "decoder" or "cross"; each row sums to 1."""
+    """The weights of every head of one kind of attention; each row sums to 1.
 
-    kind: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
+    Example:
+        >>> weights = np.array([[[[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]]])
+        >>> maps = AttentionMaps("cross", ("▁Ja", "</s>"), ("▁ye", "s", "</s>"), weights)
+        >>> maps.words().columns, maps.words().weights.tolist()
+        (('yes', '</s>'), [[[[0.75, 0.25], [0.5, 0.5]]]])
+    """
+
+    kind: str  # "encoder", "decoder" or "cross"
+    rows: tuple[str, ...]  # the R tokens that attend
+    columns: tuple[str, ...]  # the C tokens attended to
     weights: np.ndarray  # (L, H, R, C) float32
 
     def words(self) -> AttentionMaps:
-        """The same maps from word to word, where a word is what stands between two spaces.
+        """Return the same maps from word to word; words stand between spaces.
 
-        Attention to a word is the sum over its pieces, attention from a word the mean over its pieces, so that rows
-        still sum to 1 (Clark et al. 2019, "What Does BERT Look At?", section 4.1).
+        Attention to a word is the sum over its pieces, attention from a word the mean over its
+        pieces, so that rows still sum to 1 (Clark et al. 2019, "What Does BERT Look At?",
+        section 4.1).
         """
-        rows, columns = _words(self.rows), _words(self.columns)
+        rows = _words(self.rows)
+        columns = _words(self.columns)
         lengths = np.array([len(word) for word in rows])[:, np.newaxis]
         weights = np.add.reduceat(self.weights, _first_pieces(columns), axis=3)
         weights = np.add.reduceat(weights, _first_pieces(rows), axis=2) / lengths
@@ -49,8 +59,9 @@ class AttentionMaps(NamedTuple):
 class Attention(NamedTuple):
     """All attention in the translation of one sentence, from piece to piece.
 
-    The source ends in the end token. A decoder position reads one token and writes the next: `decoder` names its rows
-    by the token that they read, from the start token on, `cross` by the token that they write, up to the end token.
+    The source ends in the end token. A decoder position reads one token and writes the next:
+    `decoder` names its rows by the token that they read, from the start token on, `cross` by the
+    token that they write, up to the end token.
     """
 
     encoder: AttentionMaps  # source to source
@@ -59,15 +70,35 @@ class Attention(NamedTuple):
 
     @property
     def source_tokens(self) -> tuple[str, ...]:
+        """The pieces of the source, and the end token."""
         return self.cross.columns
 
     @property
     def target_tokens(self) -> tuple[str, ...]:
+        """The pieces of the translation, and the end token."""
         return self.cross.rows
 
 
 def attention(translator: Translator, sentence: str, target: str | None = None) -> Attention:
-    """The attention in translating `sentence` into the model's own translation, or into `target` where it is given."""
+    """Return the attention in the translation of one sentence.
+
+    Args:
+        translator: A trained run.
+        sentence: The source sentence.
+        target: Its translation; the model's own if left out.
+
+    Returns:
+        The maps of encoder, decoder and cross-attention. A sentence that is longer than the model
+        takes is truncated, with a warning.
+
+    Raises:
+        ValueError: `sentence` or the given `target` is blank.
+
+    Example:
+        >>> maps = attention(Translator.load("runs/phrasebook"), "It rains.")  # doctest: +SKIP
+        >>> maps.cross.words().columns  # doctest: +SKIP
+        ('It', 'rains.', '</s>')
+    """
     return attentions(translator, [sentence], None if target is None else [target])[0]
 
 
@@ -77,7 +108,7 @@ def attentions(
     targets: Sequence[str] | None = None,
     batch_size: int = 64,
 ) -> list[Attention]:
-    """`attention` of many sentences, as `each_attention` gives it."""
+    """Return `attention` of many sentences; the arguments are those of `each_attention`."""
     return list(each_attention(translator, sentences, targets, batch_size))
 
 
@@ -108,22 +139,43 @@ def each_attention(
 
 
 def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Source ids (B, S) -> the memory (B, S, D) of `model.encode` and self-attention weights (B, L, H, S, S)."""
-    mask, found = padding_mask(source), []
+    """Encode a batch and keep the weights.
+
+    Args:
+        model: A built model.
+        source: Source ids (B, S) int32, 0 for padding.
+
+    Returns:
+        The memory (B, S, D) of `model.encode`, and the self-attention weights (B, L, H, S, S).
+    """
+    mask = padding_mask(source)
+    self_weights = []
     x = model.encoder.enter(model.source_embedding(source))
     for layer in model.encoder.layers:
         h = layer.self_attention_residual.before(x)
-        found.append(layer.self_attention(h, h, mask, return_weights=True)[1])
+        self_weights.append(layer.self_attention(h, h, mask, return_weights=True)[1])
         x = layer(x, mask)
-    return model.encoder.leave(x), tf.stack(found, axis=1)
+    return model.encoder.leave(x), tf.stack(self_weights, axis=1)
 
 
 def decoder_weights(
     model: Transformer, target: tf.Tensor, memory: tf.Tensor, memory_mask: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Target ids (B, T) and a memory (B, S, D) -> the decoder's output (B, T, D), its self-attention weights
-    (B, L, H, T, T) and its cross-attention weights (B, L, H, T, S)."""
-    mask, self_weights, cross_weights = look_ahead_mask(tf.shape(target)[1]), [], []
+    """Decode a batch and keep the weights.
+
+    Args:
+        model: A built model.
+        target: Target ids (B, T) int32 from the start token on, 0 for padding.
+        memory: The encoder's output (B, S, D).
+        memory_mask: Where the source is real, broadcast to (B, H, T, S).
+
+    Returns:
+        The decoder's output (B, T, D), the self-attention weights (B, L, H, T, T) and the
+        cross-attention weights (B, L, H, T, S).
+    """
+    mask = look_ahead_mask(tf.shape(target)[1])
+    self_weights = []
+    cross_weights = []
     x = model.decoder.enter(model.target_embedding(target))
     for layer in model.decoder.layers:
         h = layer.self_attention_residual.before(x)
@@ -165,8 +217,10 @@ def _labelled(
     cross: np.ndarray,
 ) -> Attention:
     """One sentence's weights with their tokens, without the padding of its batch."""
-    read, written = (START, *target), (*target, END)
-    s, t = len(source), len(read)
+    read = (START, *target)
+    written = (*target, END)
+    s = len(source)
+    t = len(read)
     return Attention(
         AttentionMaps("encoder", source, source, encoder[:, :, :s, :s]),
         AttentionMaps("decoder", read, read, decoder[:, :, :t, :t]),
@@ -185,7 +239,7 @@ def _encode(tokenizer: Tokenizer, sentences: Sequence[str], max_length: int) -> 
 
 def _words(pieces: Sequence[str]) -> list[list[str]]:
     """The pieces of each word. Start and end token are words of their own."""
-    words = []
+    words: list[list[str]] = []
     for piece in pieces:
         if piece.startswith(WORD_START) or piece in (START, END) or not words:
             words.append([])
