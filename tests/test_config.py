@@ -134,6 +134,14 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             {"data": {"languages": [False, "en"]}},
             r"must be a list of texts \(put no, yes, on and off in quotes\)",
         ),
+        (
+            {"tokenizer": {"normalization": "none"}},
+            r"tokenizer.normalization='none' must be one of nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf, ide",
+        ),
+        (
+            {"tokenizer": {"target_normalization": "identity"}},
+            r"target_normalization='identity' needs a vocabulary of the target; set tokenizer.shared",
+        ),
         ({"model": {"norm": "mid"}}, r"model.norm='mid' must be one of post, pre"),
         (
             {"model": {"architecture": "encoder"}},

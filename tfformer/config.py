@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from tfformer.plain_values import parse_yaml, read_text, shown
 
 T = TypeVar("T")
+Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"]
 
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"num_layers": 4, "d_model": 128, "num_heads": 4, "d_ff": 256},
@@ -33,6 +34,7 @@ NAMES_OF_TYPES: dict[Any, str] = {
 
 RUN_CONFIG = "config.json"  # the file that makes a folder a run directory
 
+UNIONS = (types.UnionType, typing.Union)
 ALMOST_ONE = 1 - 1e-9
 BILLION = 10**9
 LARGEST_SEED = 2**31 - 1
@@ -95,6 +97,10 @@ class TokenizerConfig:
     )  # pieces, special ones too; as many for each language
     model_type: Literal["unigram", "bpe"] = "unigram"  # Kudo 2018, or merges
     shared: bool = True  # one vocabulary for both languages
+    normalization: Normalization = "nmt_nfkc"  # before anything else; no NBSP, "…" or full-width
+    # punctuation comes out of nmt_nfkc; nfkc keeps control characters, _cf is in lower case,
+    # identity leaves text as it is
+    target_normalization: Normalization | None = None  # of a target vocabulary; None: the same
     character_coverage: float = limited(1.0, 0.98, 1)  # share of characters; 0.9995 for Chinese
 
 
@@ -294,6 +300,11 @@ class Config:
             "needs two languages; with model.architecture=decoder there is one vocabulary",
         )
         yield (
+            tokenizer.target_normalization is None or not tokenizer.shared,
+            "tokenizer.target_normalization",
+            "needs a vocabulary of the target; set tokenizer.shared=false",
+        )
+        yield (
             not training.r_drop or model.dropout > 0,
             "training.r_drop",
             "compares two passes with different dropout; set model.dropout above 0",
@@ -372,11 +383,12 @@ def find_recipe(name: str) -> Path:
 
 
 def run_config_file(run: str | Path) -> Path:
-    """Return the recipe's file of a run directory; FileNotFoundError if there is no run."""
+    """Return a run directory's config.json; FileNotFoundError if there is none."""
     path = Path(run, RUN_CONFIG)
     if not path.is_file():
         raise FileNotFoundError(
-            f"{run} is not a run directory: it has no {RUN_CONFIG}; give the --run-dir of a training"
+            f"{run} is not a run directory: it has no {RUN_CONFIG}; give the --run-dir of a "
+            "training"
         )
     return path
 
@@ -433,12 +445,17 @@ def _typed(hint: Any, name: str, value: object) -> object:
 
     A whole number may stand for a float, and so may 1e-6, which is a text to YAML 1.1.
     """
-    if typing.get_origin(hint) is Literal:
-        choices = typing.get_args(hint)
-        _require(value in choices, name, value, f"must be one of {', '.join(choices)}")
-        return value
-    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
     for kind in kinds:
+        if typing.get_origin(kind) is Literal:
+            choices = typing.get_args(kind)
+            _require(
+                value in choices or (value is None and type(None) in kinds),
+                name,
+                value,
+                f"must be one of {', '.join(choices)}",
+            )
+            return value
         if kind is float and _is_number(value):
             return float(typing.cast(float, value))
         if kind == list[str] and _is_list_of_texts(value):

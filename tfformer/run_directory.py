@@ -1,10 +1,10 @@
-"""The run directory: written by a training, read by translating, scoring and exporting.
+"""The run directory, which a training writes and every other verb reads.
 
 config.json         the recipe in full; digests of the recipe, the tokenizers and the training text
 tokenizer.model     the vocabulary (or source.model and target.model)
 *.pieces.json       beside a vocabulary that was imported: its ids
 imported.json       of a run that was imported: its origin, its licence, and its own order of ids
-best.weights.h5     the weights with the best validation, with digests of theirs and of the model's settings
+best.weights.h5     the weights with the best validation; digests of them and the model's settings
 resume.npz          every variable and the epochs so far: where --resume goes on
 metrics.jsonl       one line an epoch
 result.json         written last: the training has finished
@@ -51,7 +51,7 @@ UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeE
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """Source and target tokenizer; one and the same object where the vocabulary is shared."""
+    """Source and target tokenizer: one object where the vocabulary is shared."""
 
     source: Tokenizer | PieceTokenizer
     target: Tokenizer | PieceTokenizer
@@ -134,7 +134,7 @@ def _count_language_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
 
 
 def _count_stack(config: ModelConfig, layers: int, inner: int, attentions: int) -> int:
-    """The parameters of a stack: Vaswani et al. 2017, section 3, with two vectors a normalisation."""
+    """The parameters of a stack (Vaswani et al. 2017, section 3)."""
     width = config.d_model
     attention = 4 * width * width + config.use_bias * 4 * width
     feed_forward = 2 * width * inner + inner + width
@@ -209,8 +209,8 @@ class Run:
             raise ValueError(f"{file}: {error}") from None
         if digests.get("settings", _digest_of_settings(values)) != _digest_of_settings(values):
             raise ValueError(
-                f"{file} was changed since it was written: its settings have another digest; restore "
-                f"it or train again (only data.{', data.'.join(MOVABLE)} may be edited)"
+                f"{file} was changed since it was written: its settings have another digest; "
+                f"restore it or train again (only data.{', data.'.join(MOVABLE)} may be edited)"
             )
         return cls(Path(path), config, digests, _digest_of_model(values, digests))
 
@@ -289,7 +289,7 @@ class Run:
 
     @functools.cached_property
     def tokenizers(self) -> Tokenizers:
-        """The vocabularies; ValueError if they are not those that the run was trained with."""
+        """The vocabularies; ValueError if they are not those of the training."""
         one_file = self.config.tokenizer.shared and not (self.path / "source.model").is_file()
         paths = _tokenizer_paths(self.path, one_file)
         loaded = [load_tokenizer(path) for path in paths]
@@ -313,8 +313,8 @@ class Run:
         """Raise ValueError if the training text is not the one that the run began with."""
         if self.digests.get("text") != text_digest:
             raise ValueError(
-                f"the training text is not the one that {self.path} began with; restore it or start "
-                "a new run"
+                f"the training text is not the one that {self.path} began with; restore it or "
+                "start a new run"
             )
 
     # --- Weights ------------------------------------------------------------------------------
@@ -384,7 +384,7 @@ class Run:
                 file.attrs[OF_SETTINGS] = self.model_digest
 
     def keep_weights(self, before: "Run") -> None:
-        """Let best.weights.h5 of the run `before` this one, which resumes it, be this run's too.
+        """Let best.weights.h5 be this run's, which resumes the run `before`.
 
         Another version of the package may write the same settings in another way. The file is of
         both, so that a kill between this and `write` does no harm.
@@ -490,9 +490,10 @@ class _WeightsError(ValueError):
 
 @contextmanager
 def new_run(path: str | Path) -> Iterator[None]:
-    """Hold a folder for a training that is to begin; see `files.locked` for the promise.
+    """Hold a folder for a training that is to begin.
 
-    Where no run has been written at the end, everything that was written goes again.
+    See `files.locked` for the promise. Where no run has been written at the end, everything that
+    was written goes again.
 
     Args:
         path: A folder that is absent, empty, or left by a training that was killed as it began.
@@ -522,7 +523,7 @@ def new_run(path: str | Path) -> Iterator[None]:
 
 @contextmanager
 def resumed_run(path: str | Path) -> Iterator[Run]:
-    """Hold an existing run, so that no other training goes on with it at the same time.
+    """Hold an existing run, so that no other training goes on with it.
 
     Args:
         path: The run's folder.
@@ -552,7 +553,7 @@ def _held(folder: Path) -> Iterator[None]:
 
 
 def check_free(path: str | Path) -> None:
-    """Raise FileExistsError unless a new run may begin at `path`, so that nothing is overwritten.
+    """Raise FileExistsError unless a new run may begin at `path`.
 
     Args:
         path: A folder that is absent, empty, or left by a training that was killed as it began.
@@ -583,9 +584,10 @@ def _damaged(file: Path, reason: str) -> ValueError:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn h5py's and zipfile's errors about a full disk into one OSError that names the file.
+    """Turn h5py's and zipfile's errors about a full disk into one OSError.
 
-    Each of h5py's objects tries to write once more when it goes, and prints that it cannot: not here.
+    Each of h5py's objects tries to write once more when it goes, and prints that it cannot: not
+    here.
     """
     hook = sys.unraisablehook
 
@@ -635,7 +637,7 @@ def _digest_of_settings(values: Mapping[str, Any]) -> str:
 
 
 def _digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> str:
-    """SHA-256 of the section `model` as config.json has it, and of the vocabularies' digests."""
+    """SHA-256 of the section `model` of config.json and the vocabularies' digests."""
     sides = {side: digests.get(side) for side in ("source", "target")}
     return _digest_of_values({"model": values.get("model"), **sides})
 

@@ -101,3 +101,19 @@ def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
         inputs = {"source": tf.constant(target), "target": tf.constant(target)}
         reports.append([float(model.train_on_batch(inputs, labels, weights)) for _ in range(3)])
     assert reports[1] == pytest.approx(reports[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_losses_are_means_over_tokens_whatever_the_size_of_the_batches(shards):
+    """Rows of two to seven tokens; a rate of 0 leaves the model as it is while it trains."""
+    keras.utils.set_random_seed(1)
+    model = language_model()
+    model.compile(keras.optimizers.SGD(0.0), tfformer.SmoothedCrossEntropy(0.1))
+    model.shards = shards
+    target, labels, weights = batch(12, seed=3)
+    expected = float(model.loss(labels, model(target), weights))
+    for size in (1, 5, 12):
+        settings = {"batch_size": size, "sample_weight": weights, "verbose": 0}
+        evaluated = model.evaluate(target, labels, **settings)
+        fitted = model.fit(target, labels, **settings).history["loss"]
+        assert [evaluated, *fitted] == pytest.approx([expected] * 2, rel=1e-5)

@@ -571,3 +571,41 @@ def test_a_recipe_without_text_is_told_what_to_give(corpus, tmp_path):
         ValueError, match=r"the recipe names no data.valid; give a file for each side, FILE.tsv"
     ):
         train(Config.from_dict(values), tmp_path / "run", report=silent)
+
+
+def test_the_recipes_normalization_reaches_each_vocabulary(corpus):
+    """Full-width letters stay where the rule is identity, and become narrow ones by NFKC."""
+    values = config_for(corpus).to_dict()
+    values["model"]["tie_embeddings"] = "output"
+    values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
+    values["tokenizer"]["target_normalization"] = "identity"
+    vocabularies = training._train_tokenizers(Config.from_dict(values))
+    unknown = 1
+    assert unknown not in vocabularies.source.encode(["\uff4f\uff4e\uff45"])[0]
+    assert unknown in vocabularies.target.encode(["\uff45\uff49\uff4e\uff53"])[0]
+
+
+def test_a_device_as_training_text_is_refused(corpus, tmp_path):
+    values = config_for(corpus).to_dict()
+    values["data"]["train"] = ["/dev/zero", "train.de"]
+    with pytest.raises(ValueError, match=r"/dev/zero is a device or a pipe, not a regular file"):
+        train(Config.from_dict(values), tmp_path / "run", report=silent)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_second_training_of_the_same_folder_is_refused(corpus, tmp_path):
+    from tfformer.run_directory import new_run
+
+    with new_run(tmp_path / "run"), pytest.raises(BlockingIOError, match="by another training"):
+        train(config_for(corpus), tmp_path / "run", report=silent)
+
+
+def test_equal_bleu_is_decided_by_chrf():
+    history = [{"val_bleu": 0.0, "val_chrf": chrf} for chrf in (20.0, 31.5, 25.0)]
+    assert validation.best_epoch(history) is history[1]
+    assert validation.validations_since_best(history) == 1
+
+
+def test_no_bleu_at_all_is_worth_a_warning():
+    with pytest.warns(UserWarning, match=r"BLEU 0, .*set data.languages or training.bleu_tok"):
+        training._warn_of_no_bleu({"val_bleu": 0.0})

@@ -29,8 +29,8 @@ def scores(
         tokenize: SacreBLEU's tokenizer, see `bleu_tokenizer`.
 
     Returns:
-        Corpus BLEU (cased; Post 2018) as "bleu" and chrF2 (Popović 2015) as "chrf", each 0 to 100, and
-        the "signature" of how BLEU was measured.
+        Corpus BLEU (cased; Post 2018) as "bleu" and chrF2 (Popović 2015) as "chrf", each 0 to 100,
+        and the "signature" of how BLEU was measured.
 
     Raises:
         ValueError: There are not as many translations as references, or a library is missing.
@@ -52,8 +52,8 @@ def scores(
     except (ImportError, RuntimeError) as error:
         extra = tokenize.partition("-")[0]
         raise ValueError(
-            f"BLEU's tokenizer {tokenize} needs a library; pip install 'sacrebleu[{extra}]', or set "
-            "training.bleu_tokenizer=char"
+            f"BLEU's tokenizer {tokenize} needs a library; pip install 'sacrebleu[{extra}]', or "
+            "set training.bleu_tokenizer=char"
         ) from error
     return {
         "bleu": score,

@@ -1,6 +1,7 @@
-"""The kinds of model put to use: a row for each says how a run is loaded and evaluated.
+"""Each kind of model put to use: how a run of it is loaded and evaluated.
 
-A third kind is a row here, one in `run_directory.MODEL_KINDS` and one in the exporters' table, under the same key.
+A third kind is a row here, one in `run_directory.MODEL_KINDS` and one in the exporters' table,
+under the same key.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +40,7 @@ class TranslationEvaluator:
         config: The run's recipe, whose search, length and tokenizer of BLEU count.
     """
 
-    def __init__(self, model: Model, tokenizers: Tokenizers, config: Config):
+    def __init__(self, model: Model, tokenizers: Tokenizers, config: Config) -> None:
         self.translator = Translator(model, tokenizers, config.decoding, config.data.max_length)
         self.bleu_tokenizer = evaluation.bleu_tokenizer(config)
 
@@ -58,7 +59,7 @@ class TranslationEvaluator:
 
 
 class LanguageModelEvaluator:
-    """Bits per byte of the validation text; the samples are drawn with always the same seed.
+    """Bits per byte of the validation text; samples of always the same seed.
 
     Args:
         model: A `LanguageModel`, measured in its own dtype.
@@ -66,11 +67,11 @@ class LanguageModelEvaluator:
         config: The run's recipe, whose length counts.
     """
 
-    def __init__(self, model: Model, tokenizers: Tokenizers, config: Config):
+    def __init__(self, model: Model, tokenizers: Tokenizers, config: Config) -> None:
         self.generator = Generator(model, tokenizers, config.data.max_length)
 
     def measure(self, rows: Sequence[Sides]) -> Measured:
-        """Measure the rows' sentences that are not blank, and draw some of the model's own."""
+        """Measure the sentences that are not blank, and draw some of the model's own."""
         sentences = [sentence for (sentence,) in rows if sentence.strip()]
         drawn = self.generator.sample([""] * SAMPLES, seed=1)
         figures = {"val_bits_per_byte": self.generator.bits_per_byte(sentences)}

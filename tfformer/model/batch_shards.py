@@ -31,20 +31,41 @@ class ShardedModel(keras.Model):
         Raises:
             ValueError: If there are several shards and no sample weights.
         """
-        if self.shards == 1:
+        batch = _, _, weights = keras.utils.unpack_x_y_sample_weight(data)
+        if self.shards == 1 and not self._loss_is_mean_by(weights):
             return super().train_step(data)
-        batch = _, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
         if weights is None:
             raise ValueError(
                 f"shards={self.shards} average their losses by sample weights; give one for each token"
             )
         total = tf.reduce_sum(weights)
-        learned = [self._learn(_shard(batch, n, self.shards), total) for n in range(self.shards)]
+        shards = [_shard(batch, n, self.shards) for n in range(self.shards)]
+        learned = [self._learn(shard, total) for shard in (shards if self.shards > 1 else [batch])]
         losses, gradients = zip(*learned, strict=True)
         sums = [tf.add_n(of_weight) for of_weight in zip(*gradients, strict=True)]
         self.optimizer.apply_gradients(zip(sums, self.trainable_weights, strict=True))
-        self._loss_tracker.update_state(tf.add_n(losses), sample_weight=tf.shape(labels)[0])
+        self._loss_tracker.update_state(tf.add_n(losses), sample_weight=total)
         return self.get_metrics_result()
+
+    def test_step(self, data: tuple) -> dict[str, tf.Tensor]:
+        """Keras' step, but a loss that is a mean by sample weights counts by their sum."""
+        x, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
+        if not self._loss_is_mean_by(weights):
+            return super().test_step(data)
+        predicted = self(x, training=False)
+        loss = self.compute_loss(x, labels, predicted, weights, training=False)
+        self._loss_tracker.update_state(loss, sample_weight=tf.reduce_sum(weights))
+        return self.compute_metrics(x, labels, predicted, weights)
+
+    def _loss_is_mean_by(self, weights: tf.Tensor | None) -> bool:
+        """Whether the batches' losses are to be averaged by the sums of their sample weights.
+
+        Keras averages by the numbers of rows: a mean over tokens would then change with the size of
+        the batches. Under a distribution strategy, whose replicas it counts, Keras' way stays.
+        """
+        reduction = getattr(self.loss, "reduction", None)
+        is_mean = weights is not None and reduction == "mean_with_sample_weight"
+        return is_mean and not tf.distribute.has_strategy()
 
     def _learn(self, shard: tuple, total: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """A shard's share of the loss of the batch, whose weights sum to `total`, and that share's gradients."""

@@ -6,52 +6,96 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable(package="tfformer")
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """scale * d_model^-0.5 * min(s^-0.5, s * warmup_steps^-1.5) (Vaswani et al. 2017, eq. 3).
+    """The paper's schedule: rising, then falling with the inverse square root.
 
-    Linear for `warmup_steps` steps, then falling with the inverse square root; the peak is 7.0e-4 at d_model=512,
-    warmup_steps=4000, scale=1. Keras counts steps from 0, the paper from 1: s = step + 1.
+    scale * d_model^-0.5 * min(s^-0.5, s * warmup_steps^-1.5) (Vaswani et al. 2017, equation 3).
+    Keras counts steps from 0, the paper from 1: s = step + 1. The peak, at s = warmup_steps, is
+    7.0e-4 for d_model=512, warmup_steps=4000, scale=1.
+
+    Args:
+        d_model: The model's width.
+        warmup_steps: Steps of linearly rising rate.
+        scale: Factor of all rates.
+
+    Example:
+        >>> schedule = WarmupSchedule(d_model=512)
+        >>> f"{float(schedule(0)):.2e} {float(schedule(3999)):.2e} {float(schedule(15999)):.2e}"
+        '1.75e-07 6.99e-04 3.49e-04'
     """
 
-    def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0):
+    def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0) -> None:
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.scale = scale
 
     @classmethod
     def with_peak(cls, peak: float, d_model: int, warmup_steps: int = 4000) -> "WarmupSchedule":
-        """The same curve with its highest learning rate given: the usual inverse-square-root schedule."""
+        """Return the same curve with its highest rate given: inverse square root.
+
+        Args:
+            peak: The rate at step `warmup_steps`.
+            d_model: The model's width, which cancels out.
+            warmup_steps: Steps of linearly rising rate.
+
+        Returns:
+            The schedule.
+
+        Example:
+            >>> schedule = WarmupSchedule.with_peak(0.003, d_model=128, warmup_steps=300)
+            >>> f"{float(schedule(299)):.4f}"
+            '0.0030'
+        """
         return cls(d_model, warmup_steps, scale=peak * (d_model * warmup_steps) ** 0.5)
 
-    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+    def __call__(self, step: tf.Tensor | int) -> tf.Tensor:
+        """Return the rate of a step, counted from 0, as a float32 scalar."""
         s = tf.cast(step, tf.float32) + 1.0
         return self.scale * self.d_model**-0.5 * tf.minimum(s**-0.5, s * self.warmup_steps**-1.5)
 
     def get_config(self) -> dict:
+        """Return the constructor's arguments."""
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
 
 
 @keras.saving.register_keras_serializable(package="tfformer")
 class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """peak * min(s / warmup_steps, (total_steps - s) / (total_steps - warmup_steps)), and 0 from `total_steps` on.
+    """Rising to a peak, then falling to 0: for a training whose length is known.
 
-    For a training whose length is known (Devlin et al. 2019, appendix A.2). s = step + 1, as in WarmupSchedule.
+    peak * min(s / warmup_steps, (total_steps - s) / (total_steps - warmup_steps)), and 0 from
+    `total_steps` on (Devlin et al. 2019, appendix A.2). s = step + 1, as in `WarmupSchedule`.
+
+    Args:
+        peak: The highest rate.
+        warmup_steps: Steps of rising rate.
+        total_steps: Steps to rate 0.
+
+    Raises:
+        ValueError: `warmup_steps` is not below `total_steps`.
+
+    Example:
+        >>> schedule = LinearSchedule(0.01, warmup_steps=100, total_steps=500)
+        >>> [round(float(schedule(step)), 4) for step in (0, 99, 299, 499)]
+        [0.0001, 0.01, 0.005, 0.0]
     """
 
-    def __init__(self, peak: float, warmup_steps: int, total_steps: int):
+    def __init__(self, peak: float, warmup_steps: int, total_steps: int) -> None:
         if not warmup_steps < total_steps:
             raise ValueError(
-                f"warmup_steps={warmup_steps} must be below total_steps={total_steps}; lower the one or raise the other"
+                f"warmup_steps={warmup_steps} must be below total_steps={total_steps}; lower the "
+                "one or raise the other"
             )
         self.peak = peak
         self.warmup_steps = warmup_steps
         self.total_steps = total_steps
 
-    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+    def __call__(self, step: tf.Tensor | int) -> tf.Tensor:
+        """Return the rate of a step, counted from 0, as a float32 scalar."""
         s = tf.cast(step, tf.float32) + 1.0
         falling = (self.total_steps - s) / (self.total_steps - self.warmup_steps)
         return self.peak * tf.minimum(s / self.warmup_steps, tf.maximum(falling, 0.0))
 
     def get_config(self) -> dict:
+        """Return the constructor's arguments."""
         return {
             "peak": self.peak,
             "warmup_steps": self.warmup_steps,

@@ -1,4 +1,4 @@
-"""From a recipe to a run directory: text, vocabulary, compile, `model.fit`, validation, resume."""
+"""From a recipe to a run directory: text, vocabulary, `model.fit`, resume."""
 
 import contextlib
 import dataclasses
@@ -17,7 +17,6 @@ import numpy as np
 import tensorflow as tf
 
 from tfformer.config import Config, TrainingConfig
-from tfformer.data import tokenizers
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import encode_text, sampled_texts
 from tfformer.data.sources import Sides
@@ -62,9 +61,9 @@ def train(
 ) -> dict[str, Any]:
     """Train a model and write its run directory.
 
-    A run that was killed at any moment goes on with `resume`, with the losses that it would have had
-    (`data.sampling_alpha` draws other segmentations in another process). Two trainings of one folder
-    at the same time are refused, see `files.locked` for the promise on shared file systems.
+    A run that was killed at any moment goes on with `resume`, with the losses that it would have
+    had (`data.sampling_alpha` draws other segmentations in another process). Two trainings of one
+    folder at the same time are refused, see `files.locked` for the promise on shared file systems.
 
     Args:
         config: The recipe.
@@ -75,10 +74,12 @@ def train(
         report: Takes each line about the text, the model and the validations.
 
     Returns:
-        The content of the run's result.json: epochs, steps, minutes, and the best validation's figures.
+        The content of the run's result.json: epochs, steps, minutes, and the best validation's
+        figures.
 
     Raises:
-        ValueError: The recipe does not fit the text, the other run or the run to be resumed. Nothing
+        ValueError: The recipe does not fit the text, the other run or the run to be resumed.
+        Nothing
             has been written then.
         FileNotFoundError: There is no such run, or no such text.
         FileExistsError: Something else lies at `run_dir`.
@@ -107,7 +108,7 @@ def train(
 
 
 def _train(config: Config, place: Run | Path, origin: Run | None, report: Report) -> dict[str, Any]:
-    """Train into `place`, the run to be resumed or a folder, from `origin`'s vocabulary if any."""
+    """Train into `place`, a folder or the run to resume, with `origin`'s vocabulary."""
     if origin and not _gives_encoder(origin, config):
         config = dataclasses.replace(config, tokenizer=origin.config.tokenizer)
     if config.training.shards > 1:
@@ -144,7 +145,8 @@ def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData
     history = run.load_resume_state(model)
     if _is_over(config, history) and not any(map(is_validated, history)):
         raise ValueError(
-            f"the recipe ends {run.path} before its first validation; give it more epochs or minutes"
+            f"the recipe ends {run.path} before its first validation; give it more epochs or "
+            "minutes"
         )
     return history
 
@@ -152,8 +154,8 @@ def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData
 def _warn_of_no_bleu(result: dict[str, Any]) -> None:
     if result.get("val_bleu") == 0:
         warnings.warn(
-            "the best validation has BLEU 0, so chrF alone has chosen the weights; if the target is "
-            "written without spaces, set data.languages or training.bleu_tokenizer=char",
+            "the best validation has BLEU 0, so chrF alone has chosen the weights; if the target "
+            "is written without spaces, set data.languages or training.bleu_tokenizer=char",
             stacklevel=4,
         )
 
@@ -173,18 +175,18 @@ def _check_fits(config: Config, origin: Run) -> None:
     own = {name: getattr(config.model, name) for name in may_differ}
     if dataclasses.replace(origin.config.model, **own) != config.model:
         raise ValueError(
-            f"the recipe's model is not that of {origin.path}; copy the section 'model' of its config.json "
-            f"(only {', '.join(may_differ)} may differ)"
+            f"the recipe's model is not that of {origin.path}; copy the section 'model' of its "
+            f"config.json (only {', '.join(may_differ)} may differ)"
         )
     if encoder_alone and config.tokenizer.shared:
         raise ValueError(
-            f"{origin.path} is a language model of the source, whose vocabulary is not the target's; set "
-            "tokenizer.shared=false and model.tie_embeddings=output"
+            f"{origin.path} is a language model of the source, whose vocabulary is not the "
+            "target's; set tokenizer.shared=false and model.tie_embeddings=output"
         )
 
 
 def _take_weights(model: Model, other: Model) -> None:
-    """All weights of the other run's model; those of a language model are an encoder and its embedding."""
+    """Take the other model's weights; a language model's are an encoder's."""
     if type(other) is type(model):
         model.set_weights(other.get_weights())
     else:
@@ -242,7 +244,8 @@ def _read(config: Config, role: str) -> Iterator[Sides]:
     source, split = {"train": (data.train, "train"), "valid": (data.valid, "validation")}[role]
     if not source:
         raise ValueError(
-            f"the recipe names no data.{role}; give a file for each side, FILE.tsv, tfds:NAME or phrasebook:SPLIT"
+            f"the recipe names no data.{role}; give a file for each side, FILE.tsv, "
+            "tfds:NAME or phrasebook:SPLIT"
         )
     for name in [source] if isinstance(source, str) else source:
         if ":" not in name:  # else no file
@@ -253,26 +256,29 @@ def _read(config: Config, role: str) -> Iterator[Sides]:
 
 
 def _train_tokenizers(config: Config, source: Tokenizer | None = None) -> Tokenizers:
-    """The vocabularies of the training text; that of the target alone, if there is a `source`."""
+    """Train the vocabularies; that of the target alone, if there is a `source`."""
     settings = config.tokenizer
 
-    def trained(sentences: Iterator[str]) -> Tokenizer:
-        return Tokenizer(
-            tokenizers.train(
-                sentences,
-                settings.vocab_size,
-                settings.model_type,
-                character_coverage=settings.character_coverage,
-            )
+    def trained(sentences: Iterator[str], normalization: str) -> Tokenizer:
+        return Tokenizer.train(
+            sentences,
+            settings.vocab_size,
+            settings.model_type,
+            normalization=normalization,
+            character_coverage=settings.character_coverage,
         )
 
     def side(number: int) -> Iterator[str]:
         return (row[number] for row in _read(config, "train"))
 
     if settings.shared:
-        every = trained(itertools.chain.from_iterable(_read(config, "train")))
+        sentences = itertools.chain.from_iterable(_read(config, "train"))
+        every = trained(sentences, settings.normalization)
         return Tokenizers(every, every)
-    return Tokenizers(source or trained(side(0)), trained(side(1)))
+    of_target = settings.target_normalization or settings.normalization
+    return Tokenizers(
+        source or trained(side(0), settings.normalization), trained(side(1), of_target)
+    )
 
 
 def _batches(
@@ -313,7 +319,7 @@ def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
 
 
 def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.data.Dataset:
-    """The batches from `first_step` on; for R-Drop's loss each with a second half that repeats the first."""
+    """The batches from `first_step` on; for R-Drop each row twice, in two halves."""
     dataset = batches.dataset(first_step)
     if not settings.r_drop:
         return dataset
@@ -325,7 +331,7 @@ def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.
 def _fit(
     model: Model, run: Run, config: Config, data: TrainingData, history: History, report: Report
 ) -> None:
-    """Drive `model.fit`; the callbacks' order counts, as each adds to the epoch's figures."""
+    """Drive `model.fit`; each callback adds to the epoch's figures, in this order."""
     first_step = history[-1]["step"] if history else 0
     steps = StopOnNaN(run, first_step)
     callbacks = [
@@ -356,7 +362,7 @@ class StopOnNaN(keras.callbacks.Callback):
         TrainingDiverged: At the end of a batch or an epoch.
     """
 
-    def __init__(self, run: Run, step: int):
+    def __init__(self, run: Run, step: int) -> None:
         super().__init__()
         self.run = run
         self.step = step  # the number of steps so far
@@ -390,7 +396,7 @@ class HistoryAndResume(keras.callbacks.Callback):
         steps: Counts the steps.
     """
 
-    def __init__(self, run: Run, config: Config, history: History, steps: StopOnNaN):
+    def __init__(self, run: Run, config: Config, history: History, steps: StopOnNaN) -> None:
         super().__init__()
         self.run = run
         self.config = config
@@ -441,7 +447,7 @@ def _is_over(config: Config, history: History) -> bool:
 
 
 def _result(history: History) -> dict[str, Any]:
-    """The content of result.json: how long it took, and the epoch whose weights were kept."""
+    """The content of result.json: how long it took, and the best epoch's figures."""
     best, last = best_epoch(history), history[-1]
     return {
         "epochs": last["epoch"],

@@ -43,12 +43,12 @@ def quality(epoch: Mapping[str, Any]) -> tuple[float, float]:
         epoch: An epoch of a history.
 
     Returns:
-        The selection metric, with a sign so that more is better, and its tie-breaker; -inf both without
-        a validation.
+        The selection metric, with a sign so that more is better, and its tie-breaker; -inf both
+        without a validation.
 
     Example:
-        >>> quality({"val_bleu": 0.0, "val_chrf": 31.5}) > quality({"val_bleu": 0.0, "val_chrf": 9.0})
-        True
+        >>> quality({"val_bleu": 0.0, "val_chrf": 31.5})
+        (0.0, 31.5)
         >>> quality({"loss": 1.0})
         (-inf, -inf)
     """
@@ -76,7 +76,7 @@ def validations_since_best(history: Sequence[dict[str, Any]]) -> int:
 
 
 class Validation(keras.callbacks.Callback):
-    """Loss and quality on the validation text; keeps the weights with the best quality.
+    """Measures loss and quality on the validation text; keeps the best weights.
 
     It measures in the dtype of the training. `val_loss` is in nats per token.
 
@@ -97,7 +97,7 @@ class Validation(keras.callbacks.Callback):
         valid: Batches,
         rows: Sequence[Sides],
         report: Callable[[str], None],
-    ):
+    ) -> None:
         super().__init__()
         self.run = run
         self.config = config
@@ -107,7 +107,7 @@ class Validation(keras.callbacks.Callback):
         self.report = report
 
     def on_train_begin(self, logs: dict | None = None) -> None:
-        """Build a second model, as the first one's weights must stay those of the training."""
+        """Build a second model, as the first one goes on learning."""
         settings = self.config.training
         self.averaged = type(self.model).from_config(self.model.get_config())
         self.averaged.compile(
