@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import keras
 import numpy as np
@@ -19,6 +19,7 @@ import tensorflow as tf
 from tfformer.config import Config, TrainingConfig
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import encode_text, sampled_texts
+from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.sources import Sides
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.files import check_regular
@@ -45,6 +46,7 @@ OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
 
 Report = Callable[[str], None]
+AnyTokenizer = Tokenizer | PieceTokenizer
 History = list[dict[str, Any]]  # an epoch each, as a line of metrics.jsonl
 
 
@@ -255,7 +257,7 @@ def _read(config: Config, role: str) -> Iterator[Sides]:
     return read(source, folder=data.folder, languages=languages, split=split)
 
 
-def _train_tokenizers(config: Config, source: Tokenizer | None = None) -> Tokenizers:
+def _train_tokenizers(config: Config, source: AnyTokenizer | None = None) -> Tokenizers:
     """Train the vocabularies; that of the target alone, if there is a `source`."""
     settings = config.tokenizer
 
@@ -289,7 +291,8 @@ def _batches(
             print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
 
     data, seed, sampled = config.data, config.training.seed, None
-    side_tokenizers = MODEL_KINDS[config.model.architecture].sides(vocabularies)
+    sides = MODEL_KINDS[config.model.architecture].sides(vocabularies)
+    side_tokenizers = cast(tuple[Tokenizer, ...], sides)  # an imported one has what is needed
     if role == "train" and data.sampling_alpha is not None:
         rows = list(rows)
         sampled = sampled_texts(rows, side_tokenizers, data.max_length, data.sampling_alpha, seed)
