@@ -148,7 +148,7 @@ def test_a_text_that_is_too_long_is_cut_with_a_warning(generator):
     long = " ".join(NUMBERS * 5)
     with pytest.warns(
         UserWarning,
-        match=r"1 of 2 sentences had more than 31 tokens, the model's most, and were cut",
+        match=r"1 of 2 sentences had more than 31 tokens, the model's most, and were truncated",
     ):
         _, cut = generator.complete(["one", long])
     assert long.startswith(cut.text.removesuffix(cut.text.split()[-1]))

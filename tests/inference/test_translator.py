@@ -128,7 +128,7 @@ def test_forced_scores_of_blank_and_overlong_sentences(translator, sentences):
     )
     with pytest.warns(
         UserWarning,
-        match=f"1 of 3 sentences had more than {limit} tokens, the model's most, and were",
+        match=f"1 of 6 sentences had more than {limit} tokens, the model's most, and were",
     ):
         nothing, empty, long = translator.score(
             ["  ", sentences[0], sentences[0]], ["x", "", " ".join(sentences)]

@@ -36,12 +36,14 @@ from tfformer.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from tfformer.data.encoding import EncodedSentences
     from tfformer.inference.translator import ForcedScore, Translation, Translator
     from tfformer.run_directory import Run
 
 CHUNK = 1_000  # sentences held in memory at a time, so that a text may be larger than memory
 
-NBest = Callable[[list[str]], list[list["Translation"]]]  # sentences -> translations, best first
+Sides = list["EncodedSentences"]  # the sources of a chunk, or sources and targets
+NBest = Callable[["EncodedSentences"], list[list["Translation"]]]  # translations, best first
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -136,8 +138,10 @@ def _translate(options: argparse.Namespace) -> None:
     translator = Translator.load(options.run)
     n_best = _n_best(translator, options)
 
-    def translated(sources: list[str]) -> list[str]:
-        return _translated_lines(translator, sources, n_best(sources), options)
+    def translated(sentences: list[str]) -> tuple[list[str], Sides]:
+        sources = translator.encode(sentences)
+        lines = _translated_lines(translator, sources, n_best(sources), options)
+        return lines, [sources]
 
     is_typed = options.input is None and sys.stdin.isatty()
     with output_file(options.output, options.overwrite) as output:
@@ -153,7 +157,7 @@ def _translate(options: argparse.Namespace) -> None:
 
 def _translated_lines(
     translator: Translator,
-    sources: list[str],
+    sources: EncodedSentences,
     n_best: list[list[Translation]],
     options: argparse.Namespace,
 ) -> list[str]:
@@ -166,18 +170,18 @@ def _translated_lines(
     if options.scores:
         columns.insert(0, [f"{score:.4f}" for _, score in hypotheses])
     if options.alignments:
-        repeated = [source for source in sources for _ in range(count)]
-        columns.append(_alignments(translator, repeated, texts))
+        repeated = [number for number in range(len(sources)) for _ in range(count)]
+        columns.append(_alignments(translator, sources.take(repeated), texts))
     return ["\t".join(line) for line in zip(*columns, strict=True)]
 
 
-def _alignments(translator: Translator, sources: list[str], translations: list[str]) -> list[str]:
+def _alignments(
+    translator: Translator, sources: EncodedSentences, translations: list[str]
+) -> list[str]:
     from tfformer.explain.alignment import alignments, pharaoh
-    from tfformer.inference.translator import CutSentences
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CutSentences)  # the translator has counted them
-        return [pharaoh(one) for one in alignments(translator, sources, translations)]
+    targets = translator.encode_targets(translations)
+    return [pharaoh(one) for one in alignments(translator, sources, targets)]
 
 
 def _generate(options: argparse.Namespace) -> None:
@@ -235,10 +239,15 @@ def _evaluate_translation(options: argparse.Namespace, run: Run) -> tuple[str, d
     sources = [source for source, _ in pairs]
     references = [reference for _, reference in pairs]
     translator = Translator.of(run)
+    n_best = _n_best(translator, options)
+
+    def translated(sentences: list[str]) -> tuple[list[str], Sides]:
+        encoded = translator.encode(sentences)
+        return [best[0].text for best in n_best(encoded)], [encoded]
+
     start = time.monotonic()
     with Progress() as progress:
-        n_best = list(_in_chunks(sources, _n_best(translator, options), progress))
-    hypotheses = [best[0].text for best in n_best]
+        hypotheses = list(_in_chunks(sources, translated, progress))
     seconds = round(time.monotonic() - start, 2)
     measured = scores(hypotheses, references, bleu_tokenizer(run.config))
     line = f"BLEU {measured['bleu']:.2f}, chrF {measured['chrf']:.2f} on {len(pairs)} sentences"
@@ -265,9 +274,10 @@ def _score(options: argparse.Namespace) -> None:
 
     translator = Translator.load(options.run)
 
-    def scored(pairs: list[tuple[str, str]]) -> list[ForcedScore]:
-        sources, targets = zip(*pairs, strict=True)
-        return translator.score(sources, targets)
+    def scored(pairs: list[tuple[str, str]]) -> tuple[list[ForcedScore], Sides]:
+        sources = translator.encode([source for source, _ in pairs])
+        targets = translator.encode_targets([target for _, target in pairs])
+        return translator.score(sources, targets), [sources, targets]
 
     pairs = 0
     tokens = 0
@@ -277,7 +287,7 @@ def _score(options: argparse.Namespace) -> None:
         Progress(output) as progress,
     ):
         texts = read_pairs([options.source, options.target])
-        for score in _in_chunks(texts, scored, progress, sides=2):
+        for score in _in_chunks(texts, scored, progress):
             print(_score_line(score, options.per_token), file=output)
             pairs += 1
             tokens += len(score.tokens)
@@ -392,30 +402,29 @@ def _n_best(translator: Translator, options: argparse.Namespace) -> NBest:
 
 def _in_chunks(
     items: Iterable,
-    work: Callable[[list], list],
+    work: Callable[[list], tuple[list, Sides]],
     progress: Progress | None = None,
-    sides: int = 1,
 ) -> Iterator:
-    """The results of `work` on items of `sides` sentences each, a chunk of the items at a time.
+    """The results of `work`, which encodes and computes, on a chunk of the items at a time.
 
     The sentences that were too long for the model are counted over all chunks, and warned of once.
     """
-    from tfformer.inference.translator import CutSentences
+    from tfformer.data.encoding import truncation_report
 
     items = iter(items)
-    done = 0
-    cut = []
+    sentences = 0
+    truncated = 0
+    max_tokens = 0
     while chunk := list(itertools.islice(items, CHUNK)):
-        with warnings.catch_warnings(record=True) as caught:
-            results = work(chunk)
-        done += len(chunk)
-        cut += [warning.message for warning in caught if isinstance(warning.message, CutSentences)]
+        results, sides = work(chunk)
+        sentences += sum(len(side) for side in sides)
+        truncated += sum(side.truncated for side in sides)
+        max_tokens = sides[0].max_tokens
         if progress is not None:
             progress.advance(len(chunk))
         yield from results
-    if cut:
-        total = sum(one.cut for one in cut)
-        warnings.warn(CutSentences(total, sides * done, cut[0].most), stacklevel=1)
+    if truncated:
+        warnings.warn(truncation_report(truncated, sentences, max_tokens), stacklevel=1)
 
 
 VERBS = {

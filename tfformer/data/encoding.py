@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -107,14 +108,17 @@ class EncodedSentences:
         return EncodedSentences(ids, is_truncated, self.max_tokens)
 
 
+Sentences = Sequence[str] | EncodedSentences  # texts, or what they have been encoded to
+
+
 def encode_truncated(
-    tokenizer: Tokenizer, sentences: Sequence[str], max_tokens: int
+    tokenizer: Tokenizer, sentences: Sentences, max_tokens: int
 ) -> EncodedSentences:
     """Encode sentences and truncate those that are too long for a model.
 
     Args:
         tokenizer: Encodes them.
-        sentences: B texts.
+        sentences: B texts; sentences that are encoded already stay as they are.
         max_tokens: Ids that a sentence keeps, without start and end.
 
     Returns:
@@ -129,6 +133,8 @@ def encode_truncated(
         >>> encoded.truncated, len(encoded.ids[1])
         (1, 4)
     """
+    if isinstance(sentences, EncodedSentences):
+        return sentences
     rows = tokenizer.encode(sentences)
     is_truncated = [len(ids) > max_tokens for ids in rows]
     return EncodedSentences([ids[:max_tokens] for ids in rows], is_truncated, max_tokens)
@@ -140,6 +146,28 @@ def truncation_report(truncated: int, sentences: int, max_tokens: int) -> str:
         f"{truncated} of {sentences} sentences had more than {max_tokens} tokens, the model's most, "
         "and were truncated"
     )
+
+
+def warn_of_truncation(
+    given: Sequence[Sentences], encoded: Sequence[EncodedSentences], stacklevel: int
+) -> None:
+    """Warn once of the sentences that were truncated, but not of those that the caller gave encoded.
+
+    Args:
+        given: One or more lists of sentences.
+        encoded: The same lists, encoded.
+        stacklevel: That of `warnings.warn`, seen from the caller of this function.
+    """
+    sides = [
+        side
+        for sentences, side in zip(given, encoded, strict=True)
+        if not isinstance(sentences, EncodedSentences)
+    ]
+    truncated = sum(side.truncated for side in sides)
+    if truncated:
+        total = sum(len(side) for side in sides)
+        report = truncation_report(truncated, total, sides[0].max_tokens)
+        warnings.warn(report, stacklevel=stacklevel + 1)
 
 
 # Text to train on

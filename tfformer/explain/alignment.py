@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tfformer.data.encoding import Sentences, warn_of_truncation
 from tfformer.explain.attention import AttentionMaps, each_attention
 from tfformer.inference.translator import Translator
 
@@ -14,7 +15,7 @@ Alignment = tuple[tuple[int, int], ...]  # (source word, target word), in order
 
 
 def alignments(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], layer: int | None = None
+    translator: Translator, sources: Sentences, targets: Sentences, layer: int | None = None
 ) -> list[Alignment]:
     """Align the words of each pair by the cross-attention of one decoder layer.
 
@@ -25,8 +26,8 @@ def alignments(
 
     Args:
         translator: A trained run.
-        sources: The source sentences.
-        targets: A translation of each source.
+        sources: The source sentences, or the result of `translator.encode`.
+        targets: A translation of each source, or the result of `translator.encode_targets`.
         layer: The decoder layer, from 1; by default the last but one.
 
     Returns:
@@ -37,12 +38,13 @@ def alignments(
         ValueError: The decoder has no such layer.
     """
     layer = checked_layer(translator, layer)
-    source_ids = translator.tokenizers.source.encode(sources)
-    target_ids = translator.tokenizers.target.encode(targets)
-    both = [n for n in range(len(sources)) if source_ids[n] and target_ids[n]]
-    order = sorted(both, key=lambda n: len(source_ids[n]))
-    found: list[Alignment] = [()] * len(sources)
-    maps = each_attention(translator, [sources[n] for n in order], [targets[n] for n in order])
+    read = translator.encode(sources)
+    written = translator.encode_targets(targets)
+    warn_of_truncation([sources, targets], [read, written], stacklevel=2)
+    both = [n for n in range(len(read)) if read.ids[n] and written.ids[n]]
+    order = sorted(both, key=lambda n: len(read.ids[n]))
+    found: list[Alignment] = [()] * len(read)
+    maps = each_attention(translator, read.take(order), written.take(order))
     for n, attention in zip(order, maps, strict=True):
         found[n] = strongest(attention.cross.words(), layer)
     return found

@@ -8,7 +8,6 @@ and heads are counted from 1, as in the literature.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -16,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfformer.data.tokenizers import Tokenizer
-from tfformer.inference.translator import CutSentences, Translator, encode_cut
+from tfformer.data.encoding import EncodedSentences, Sentences, warn_of_truncation
+from tfformer.inference.translator import Translator
 from tfformer.model.masks import look_ahead_mask, padding_mask
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
@@ -104,8 +103,8 @@ def attention(translator: Translator, sentence: str, target: str | None = None) 
 
 def attentions(
     translator: Translator,
-    sentences: Sequence[str],
-    targets: Sequence[str] | None = None,
+    sentences: Sentences,
+    targets: Sentences | None = None,
     batch_size: int = 64,
 ) -> list[Attention]:
     """Return `attention` of many sentences; the arguments are those of `each_attention`."""
@@ -114,28 +113,27 @@ def attentions(
 
 def each_attention(
     translator: Translator,
-    sentences: Sequence[str],
-    targets: Sequence[str] | None = None,
+    sentences: Sentences,
+    targets: Sentences | None = None,
     batch_size: int = 64,
 ) -> Iterator[Attention]:
     """`attention` of one sentence after the other, computed `batch_size` at a time.
 
-    The model's own translation is its text, tokenized again. A sentence that is longer than the model takes is cut,
-    with a warning; ValueError for a sentence or a given target that is blank.
+    The model's own translation is its text, tokenized again. A sentence that is longer than the model takes is
+    truncated, with a warning; ValueError for a sentence or a given target that is blank.
     """
-    sources = _encode(translator.tokenizers.source, sentences, translator.max_length)
+    sources = translator.encode(sentences)
+    _check_not_blank(sources)
     if targets is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CutSentences)  # they have just been counted
-            targets = translator.translate(sentences)
-        written = [
-            ids[: translator.max_length - 1] for ids in translator.tokenizers.target.encode(targets)
-        ]
+        targets = translator.encode_targets(translator.translate(sources))
+        written = targets
     else:
-        written = _encode(translator.tokenizers.target, targets, translator.max_length)
+        written = translator.encode_targets(targets)
+        _check_not_blank(written)
+    warn_of_truncation([sentences, targets], [sources, written], stacklevel=2)
     for first in range(0, len(sources), batch_size):
         batch = slice(first, first + batch_size)
-        yield from _attentions_of_batch(translator, sources[batch], written[batch])
+        yield from _attentions_of_batch(translator, sources.ids[batch], written.ids[batch])
 
 
 def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -228,13 +226,11 @@ def _labelled(
     )
 
 
-def _encode(tokenizer: Tokenizer, sentences: Sequence[str], max_length: int) -> list[list[int]]:
-    encoded = encode_cut(tokenizer, sentences, max_length - 1, stacklevel=4)
-    if not all(encoded):
+def _check_not_blank(sentences: EncodedSentences) -> None:
+    if not all(sentences.ids):
         raise ValueError(
             "a sentence is blank, and there is no attention in it; give one with words"
         )
-    return encoded
 
 
 def _words(pieces: Sequence[str]) -> list[list[str]]:

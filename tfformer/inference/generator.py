@@ -1,11 +1,12 @@
-"""A language model over strings: the probability of a text, and its continuation. Knows no file format of the exports.
+"""A language model over strings: the probability of a text, and its continuation. Knows no exported format.
 
-Shape letters: R prefixes, P the longest of them, L tokens, V vocabulary.
+Shape letters: R prefixes, P tokens of the longest of them, T tokens.
 """
 
+import functools
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,119 +14,245 @@ import numpy as np
 import tensorflow as tf
 
 from tfformer.data.batches import like_length_batches
-from tfformer.data.encoding import IdRows
+from tfformer.data.encoding import (
+    EncodedSentences,
+    IdRows,
+    Sentences,
+    encode_truncated,
+    warn_of_truncation,
+)
 from tfformer.inference.graphs import continue_prefixes
 from tfformer.inference.search import Hypotheses, check_sampling, greedy_search, sample
-from tfformer.inference.translator import encode_cut
 from tfformer.model.language_model import LanguageModel
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID, START_ID
 
 
+class Sampling(NamedTuple):
+    """Settings of `search.sample`."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+
+
 class Continuation(NamedTuple):
-    """A text from its prefix on, and the log-probability in nats of what follows the prefix."""
+    """A text from its prefix on.
+
+    Attributes:
+        text: The prefix and what follows.
+        score: log p(what follows, the end included | prefix) in nats.
+    """
 
     text: str
     score: float
 
 
 class Generator:
-    """A trained language model that scores and continues lists of texts."""
+    """A trained language model that scores and continues lists of texts.
+
+    Wherever it takes sentences it takes texts, or the result of `encode`. Texts that are too long for the model are
+    truncated, with one warning a call. With `encode` the caller gets the count instead, and no warning.
+
+    Args:
+        model: The model.
+        tokenizers: The one tokenizer, as source and target.
+        max_length: Tokens that the model takes and gives at most, the end token included.
+
+    Example:
+        A model that has learned nothing; `Generator.load("my_run")` gives one that has.
+
+        >>> from tfformer.data.tokenizers import Tokenizer
+        >>> tokenizer = Tokenizer.train(["a b c d"] * 20, vocab_size=9)
+        >>> model = LanguageModel(9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
+        >>> generator = Generator(model, Tokenizers(tokenizer, tokenizer), max_length=8)
+        >>> [log_prob] = generator.log_prob(["a b"])
+        >>> log_prob < 0
+        True
+        >>> [continuation] = generator.complete(["a b"])
+        >>> continuation.text.startswith("a b")
+        True
+    """
 
     def __init__(self, model: LanguageModel, tokenizers: Tokenizers, max_length: int):
         self.model = model
         self.tokenizers = tokenizers
         self.tokenizer = tokenizers.target
         self.max_length = max_length
-        self._graphs: dict[tuple | None, tf.types.experimental.PolymorphicFunction] = {}
-        self._log_prob = tf.function(
-            model.log_prob, input_signature=[tf.TensorSpec((None, None), tf.int32)]
-        )
+        self._graphs: dict[Sampling | None, tf.types.experimental.PolymorphicFunction] = {}
+        ids = tf.TensorSpec((None, None), tf.int32)
+        self._log_prob = tf.function(lambda rows: model.log_prob(rows), input_signature=[ids])
 
     @classmethod
     def load(cls, run: str | Path) -> "Generator":
-        """From the run directory of a language model, with the run's best weights."""
+        """Load the run directory of a language model, with the run's best weights.
+
+        Args:
+            run: The folder that a training of a language model wrote.
+
+        Returns:
+            The run's generator.
+
+        Raises:
+            FileNotFoundError: The folder, or a file in it, is missing.
+            ValueError: A file is damaged, or the run is that of a translation model.
+        """
         return cls.of(Run.open(run))
 
     @classmethod
     def of(cls, run: Run) -> "Generator":
-        """From an opened run."""
+        """Load an opened run; otherwise as `load`."""
         run.check_architecture("decoder")
         return cls(run.load_model(), run.tokenizers, run.config.data.max_length)
 
-    def log_prob(self, sentences: Sequence[str], batch_size: int = 64) -> list[float]:
-        """log p of each sentence in nats, its end included, in the pieces that the tokenizer cuts it into.
+    def encode(self, sentences: Sentences) -> EncodedSentences:
+        """Encode texts, truncated to the model's length.
 
-        A sentence with more tokens than the model was trained for is cut, with a warning.
+        Args:
+            sentences: B texts; sentences that are encoded already stay as they are.
+
+        Returns:
+            Ids without start and end, and which texts were truncated.
+
+        Raises:
+            ValueError: A sentence is not Unicode text.
         """
-        found = np.zeros(len(sentences))
-        for numbers, ids in like_length_batches(
-            [[*ids, END_ID] for ids in self._encode(sentences)], batch_size
-        ):
-            found[numbers] = self._log_prob(ids)
-        return found.tolist()
+        return encode_truncated(self.tokenizer, sentences, self.max_length - 1)
+
+    def log_prob(self, sentences: Sentences, batch_size: int = 64) -> list[float]:
+        """Compute the probability of each sentence, its end included.
+
+        It is that of the likeliest segmentation into tokens; others have a probability too, which is left out.
+
+        Args:
+            sentences: B texts, or the result of `encode`.
+            batch_size: Sentences of like length that are computed together.
+
+        Returns:
+            log p of each sentence in nats.
+
+        Raises:
+            ValueError: A sentence is not Unicode text.
+        """
+        encoded = self.encode(sentences)
+        warn_of_truncation([sentences], [encoded], stacklevel=2)
+        rows = [[*ids, END_ID] for ids in encoded.ids]
+        log_probs = np.zeros(len(rows))
+        for numbers, ids in like_length_batches(rows, batch_size):
+            log_probs[numbers] = self._log_prob(ids)
+        return log_probs.tolist()
 
     def bits_per_byte(self, sentences: Sequence[str]) -> float:
-        """-log2 p of a text of one sentence a line, over its size as a UTF-8 file: a line's end is its newline.
+        """Compute -log2 p of a text of one sentence a line, over its size as a UTF-8 file with newlines.
 
         It compares models whatever their vocabularies; one without a piece for a character gets that character as
-        cheaply as any other unknown one. Sentences longer than the model takes are left out, with a warning; ValueError
-        if none is left.
-        """
-        lengths, most = map(len, self.tokenizer.encode(sentences)), self.max_length - 1
-        kept = [
-            sentence for sentence, length in zip(sentences, lengths, strict=True) if length <= most
-        ]
-        if left_out := len(sentences) - len(kept):
-            what = f"{left_out} of {len(sentences)} sentences had more than {most} tokens, the model's most"
-            if not kept:
-                raise ValueError(f"{what}; give shorter lines")
-            warnings.warn(f"{what}, and were left out", stacklevel=2)
-        nats = -math.fsum(self.log_prob(kept))
-        return nats / math.log(2) / sum(len(sentence.encode()) + 1 for sentence in kept)
+        cheaply as any other unknown one. Sentences longer than the model takes are left out, with a warning.
 
-    def complete(self, prefixes: Sequence[str], batch_size: int = 64) -> list[Continuation]:
-        """Each prefix with the likeliest token at each step after it; an empty one begins a sentence."""
-        return self._continue(prefixes, batch_size)
+        Args:
+            sentences: B texts.
+
+        Returns:
+            Bits per byte; the lower, the better.
+
+        Raises:
+            ValueError: Every sentence is too long, or one is not Unicode text.
+        """
+        encoded = self.encode(sentences)
+        kept = [n for n, is_truncated in enumerate(encoded.is_truncated) if not is_truncated]
+        if encoded.truncated:
+            too_long = (
+                f"{encoded.truncated} of {len(sentences)} sentences had more than "
+                f"{encoded.max_tokens} tokens, the model's most"
+            )
+            if not kept:
+                raise ValueError(f"{too_long}; give shorter lines")
+            warnings.warn(f"{too_long}, and were left out", stacklevel=2)
+        nats = -math.fsum(self.log_prob(encoded.take(kept)))
+        size = sum(len(sentences[n].encode()) + 1 for n in kept)  # in bytes
+        return nats / math.log(2) / size
+
+    def complete(self, prefixes: Sentences, batch_size: int = 64) -> list[Continuation]:
+        """Continue each prefix with the likeliest token at each step.
+
+        Args:
+            prefixes: R texts, or the result of `encode`; an empty one begins a sentence.
+            batch_size: Prefixes that are continued together.
+
+        Returns:
+            The whole texts and the log-probabilities of what follows the prefixes.
+
+        Raises:
+            ValueError: A prefix is not Unicode text.
+        """
+        encoded = self.encode(prefixes)
+        warn_of_truncation([prefixes], [encoded], stacklevel=2)
+        return self._continue(encoded, batch_size)
 
     def sample(
         self,
-        prefixes: Sequence[str],
+        prefixes: Sentences,
         seed: int,
         temperature: float = 1.0,
         top_k: int = 0,
         top_p: float = 1.0,
         batch_size: int = 64,
     ) -> list[Continuation]:
-        """Each prefix with a random continuation (see `decoding.sample`); the same arguments give the same ones."""
+        """Continue each prefix at random; the same arguments give the same texts.
+
+        The batches of one seed, and all batches of different seeds, draw independently of each other.
+
+        Args:
+            prefixes: R texts, or the result of `encode`; an empty one begins a sentence.
+            seed: From 0 to 2^31 - 1.
+            temperature: Above 0; the closer to 0, the closer to `complete`.
+            top_k: If above 0, only the k likeliest tokens may be drawn.
+            top_p: If below 1, only the fewest tokens that together reach probability p.
+            batch_size: Prefixes that are continued together.
+
+        Returns:
+            The whole texts and the log-probabilities of what follows the prefixes, in the unchanged distribution.
+
+        Raises:
+            ValueError: A setting has no such value, or a prefix is not Unicode text.
+        """
         check_sampling(temperature, top_k, top_p)
-        return self._continue(prefixes, batch_size, seed, (temperature, top_k, top_p))
+        encoded = self.encode(prefixes)
+        warn_of_truncation([prefixes], [encoded], stacklevel=2)
+        return self._continue(encoded, batch_size, seed, Sampling(temperature, top_k, top_p))
 
     def _continue(
-        self, prefixes: Sequence[str], batch_size: int, seed: int = 0, sampling: tuple | None = None
+        self,
+        prefixes: EncodedSentences,
+        batch_size: int,
+        seed: int = 0,
+        sampling: Sampling | None = None,
     ) -> list[Continuation]:
-        rows = [[START_ID, *ids] for ids in self._encode(prefixes)]
-        found = []
-        for first in range(0, len(rows), batch_size):
-            batch = IdRows.of(rows[first : first + batch_size])
-            ids, lengths = batch.padded(range(len(batch))), batch.lengths.astype(np.int32)
-            sequences = self._graph(sampling)(ids, lengths, seed + first)
-            texts = self.tokenizer.decode(sequences.ids[:, 0].numpy())
-            found += map(Continuation, texts, sequences.scores[:, 0].numpy().tolist())
-        return found
+        rows = [[START_ID, *ids] for ids in prefixes.ids]
+        graph = self._graph(sampling)
+        continuations: list[Continuation] = []
+        for batch, start in enumerate(range(0, len(rows), batch_size)):
+            batch_rows = IdRows.of(rows[start : start + batch_size])
+            ids = batch_rows.padded(range(len(batch_rows)))  # (R, P)
+            lengths = batch_rows.lengths.astype(np.int32)
+            hypotheses = graph(ids, lengths, seed, batch)
+            texts = self.tokenizer.decode(hypotheses.ids[:, 0].numpy())
+            scores = hypotheses.scores[:, 0].numpy().tolist()
+            continuations += map(Continuation, texts, scores)
+        return continuations
 
-    def _graph(self, sampling: tuple | None) -> tf.types.experimental.PolymorphicFunction:
-        """Prefixes (R, P), lengths (R,), seed -> the likeliest or, with settings, sampled sequences; traced once."""
+    def _graph(self, sampling: Sampling | None) -> tf.types.experimental.PolymorphicFunction:
+        """Trace once: prefixes (R, P), lengths (R,), seed, batch -> the likeliest sequences, or sampled ones."""
 
-        def continued(prefixes: tf.Tensor, lengths: tf.Tensor, seed: tf.Tensor) -> Hypotheses:
-            search = (lambda *steps: sample(*steps, seed, *sampling)) if sampling else greedy_search
+        def continued(
+            prefixes: tf.Tensor, lengths: tf.Tensor, seed: tf.Tensor, batch: tf.Tensor
+        ) -> Hypotheses:
+            search: Callable[..., Hypotheses] = greedy_search
+            if sampling is not None:
+                search = functools.partial(sample, seed=seed, batch=batch, **sampling._asdict())
             return continue_prefixes(self.model, prefixes, lengths, self.max_length, search)
 
         if sampling not in self._graphs:
-            signature = [tf.TensorSpec(shape, tf.int32) for shape in ((None, None), (None,), ())]
+            shapes = ((None, None), (None,), (), ())
+            signature = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
             self._graphs[sampling] = tf.function(continued, input_signature=signature)
         return self._graphs[sampling]
-
-    def _encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids without start and end token, cut to what the model takes with its end token."""
-        return encode_cut(self.tokenizer, sentences, self.max_length - 1, stacklevel=4)

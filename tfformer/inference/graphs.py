@@ -81,13 +81,14 @@ def draw_sample(
     source: tf.Tensor,
     max_length: int,
     seed: tf.Tensor,
+    batch: tf.Tensor,
     temperature: float,
     top_k: int,
     top_p: float,
 ) -> Hypotheses:
     """Draw one random translation of each source (B, S); the settings are those of `search.sample`."""
     step_fn, cache, max_lengths, _ = start_decoding(model, source, max_length)
-    return sample(step_fn, cache, max_lengths, seed, temperature, top_k, top_p)
+    return sample(step_fn, cache, max_lengths, seed, temperature, top_k, top_p, batch)
 
 
 def start_decoding(
@@ -156,7 +157,8 @@ def with_end(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tenso
     width = pieces.shape[1]
     longest = tf.minimum(tf.shape(pieces)[1], max_length - 1)
     lengths = tf.clip_by_value(lengths, 0, longest)
-    positions = tf.range(width or tf.reduce_max(lengths) + 1)  # (W,)
+    needed = tf.maximum(tf.reduce_max(lengths), 0) + 1  # of no sentence the maximum is negative
+    positions = tf.range(width or needed)  # (W,)
     pieces = tf.pad(pieces, ((0, 0), (0, 1)))[:, : width or tf.size(positions)]
     pieces = tf.where(positions < lengths[:, tf.newaxis], pieces, PAD_ID)
     return tf.where(positions == lengths[:, tf.newaxis], END_ID, pieces)
@@ -211,7 +213,8 @@ def continue_prefixes(
     """
     to_logits = to_logits or model.logits
     rows, longest = tf.unstack(tf.shape(prefixes))
-    together = tf.reduce_min(lengths) - 1  # tokens of every prefix, but for its last
+    shortest = tf.minimum(tf.reduce_min(lengths), longest)  # of no prefix the minimum is huge
+    together = tf.maximum(shortest, 1) - 1  # tokens of every prefix, but for its last
     cache = model.stack.empty_cache(rows, together + 1)  # grows with what is found
     _, cache = model.hidden_step(prefixes[:, :together], 0, cache)
 

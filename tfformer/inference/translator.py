@@ -2,18 +2,22 @@
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfformer.config import DecodingConfig
 from tfformer.data.batches import like_length_batches
-from tfformer.data.encoding import IdRows
-from tfformer.data.tokenizers import Tokenizer
+from tfformer.data.encoding import (
+    EncodedSentences,
+    IdRows,
+    Sentences,
+    encode_truncated,
+    warn_of_truncation,
+)
 from tfformer.inference.graphs import draw_sample, search, token_log_probs
 from tfformer.inference.search import LOWEST, Hypotheses, check_sampling
 from tfformer.model.transformer import Transformer
@@ -24,24 +28,32 @@ DAMAGED = "the model gives a sentence no finite score: its weights are damaged; 
 
 
 class Translation(NamedTuple):
-    """A sentence and its score: log-probability in nats over the length penalty."""
+    """A translation of a sentence, and its score.
+
+    Attributes:
+        text: The translation.
+        score: Log-probability in nats. Of a beam search it is divided by `length_penalty(tokens, alpha)`; of a greedy
+            search (`beam_size` 1) it is not.
+    """
 
     text: str
     score: float
 
 
 class ForcedScore(NamedTuple):
-    """What the model thinks of a given translation: log P(token | source, tokens before it) of each of its tokens.
+    """The probability that the model gives to a given translation.
 
-    The last token is the end token; there are none at all where the source is blank, as nothing is predicted there.
+    Attributes:
+        tokens: The T pieces of the translation, the end token last; none where the source is blank.
+        log_probs: log P(token | source, tokens before it) in nats, (T,) float32.
     """
 
-    tokens: tuple[str, ...]  # pieces of words
-    log_probs: np.ndarray  # (T,) float32, nats
+    tokens: tuple[str, ...]
+    log_probs: np.ndarray
 
     @property
     def log_prob(self) -> float:
-        """log P(target | source) in nats."""
+        """log P(translation | source) in nats."""
         return float(self.log_probs.sum(dtype=np.float64))
 
     @property
@@ -50,29 +62,32 @@ class ForcedScore(NamedTuple):
         return math.exp(-self.log_prob / len(self.tokens)) if self.tokens else math.nan
 
 
-class CutSentences(UserWarning):
-    """Some sentences had more tokens than the model takes."""
-
-    def __init__(self, cut: int, sentences: int, most: int):
-        super().__init__(
-            f"{cut} of {sentences} sentences had more than {most} tokens, the model's most, and were cut"
-        )
-        self.cut = cut
-        self.most = most
-
-
-def encode_cut(
-    tokenizer: Tokenizer, sentences: Sequence[str], most: int, stacklevel: int
-) -> list[list[int]]:
-    """Ids of the sentences, each cut to `most` tokens, with a warning that says how many were."""
-    ids = tokenizer.encode(sentences)
-    if too_long := sum(len(sentence) > most for sentence in ids):
-        warnings.warn(CutSentences(too_long, len(ids), most), stacklevel=stacklevel)
-    return [sentence[:most] for sentence in ids]
-
-
 class Translator:
-    """A trained model that translates lists of sentences."""
+    """A trained model that translates lists of sentences.
+
+    Wherever it takes sentences it takes texts, or the result of `encode`. Texts that are too long for the model are
+    truncated, with one warning a call. With `encode` the caller gets the count instead, and no warning.
+
+    Args:
+        model: The model.
+        tokenizers: Of source and target.
+        decoding: The search used unless told otherwise.
+        max_length: Tokens that the model takes and gives at most, the end token included.
+
+    Example:
+        A model that has learned nothing; `Translator.load("my_run")` gives one that has.
+
+        >>> from tfformer.data.tokenizers import Tokenizer
+        >>> tokenizer = Tokenizer.train(["a b c d"] * 20, vocab_size=9)
+        >>> model = Transformer(9, 9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
+        >>> translator = Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(), max_length=8)
+        >>> [len(translations) for translations in translator.n_best(["a b", "c"], beam_size=3)]
+        [3, 3]
+        >>> translator.score(["a b"], ["c"])[0].tokens
+        ('▁', 'c', '</s>')
+        >>> translator.encode(["a b", "a b c d a b c d"]).truncated
+        1
+    """
 
     def __init__(
         self, model: Transformer, tokenizers: Tokenizers, decoding: DecodingConfig, max_length: int
@@ -85,164 +100,244 @@ class Translator:
 
     @classmethod
     def load(cls, run: str | Path) -> "Translator":
-        """From a run directory, with the run's best weights and its own decoding settings."""
+        """Load a run directory, with the run's best weights and its own decoding settings.
+
+        Args:
+            run: The folder that a training of a translation model wrote.
+
+        Returns:
+            The run's translator.
+
+        Raises:
+            FileNotFoundError: The folder, or a file in it, is missing.
+            ValueError: A file is damaged, or the run is that of a language model.
+        """
         return cls.of(Run.open(run))
 
     @classmethod
     def of(cls, run: Run) -> "Translator":
-        """From an opened run."""
+        """Load an opened run; otherwise as `load`."""
         run.check_architecture("encoder-decoder")
         config = run.config
         return cls(run.load_model(), run.tokenizers, config.decoding, config.data.max_length)
 
+    def encode(self, sentences: Sentences) -> EncodedSentences:
+        """Encode sources, truncated to the model's length.
+
+        Args:
+            sentences: B texts; sentences that are encoded already stay as they are.
+
+        Returns:
+            Ids without the end token, and which sentences were truncated.
+
+        Raises:
+            ValueError: A sentence is not Unicode text.
+        """
+        return encode_truncated(self.tokenizers.source, sentences, self.max_length - 1)
+
+    def encode_targets(self, sentences: Sentences) -> EncodedSentences:
+        """Encode translations; otherwise as `encode`."""
+        return encode_truncated(self.tokenizers.target, sentences, self.max_length - 1)
+
     def translate(
         self,
-        sentences: Sequence[str],
+        sentences: Sentences,
         beam_size: int | None = None,
         length_penalty: float | None = None,
     ) -> list[str]:
-        """The best translation of each sentence; a blank sentence gives an empty one."""
-        return [
-            translations[0].text
-            for translations in self.n_best(sentences, beam_size, length_penalty)
-        ]
+        """Translate sentences; the result does not depend on the order or on the other sentences.
+
+        Args:
+            sentences: B texts, or the result of `encode`.
+            beam_size: Hypotheses followed for each sentence; 1 is greedy search. By default the run's own.
+            length_penalty: alpha of Wu et al. 2016, equation 14, from 0 on. By default the run's own.
+
+        Returns:
+            The best translation of each sentence; an empty one of a blank sentence.
+
+        Raises:
+            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights are damaged.
+        """
+        encoded = self.encode(sentences)
+        warn_of_truncation([sentences], [encoded], stacklevel=2)
+        n_best = self.n_best(encoded, beam_size, length_penalty)
+        return [best.text for best, *_ in n_best]
 
     def n_best(
         self,
-        sentences: Sequence[str],
+        sentences: Sentences,
         beam_size: int | None = None,
         length_penalty: float | None = None,
         batch_size: int = 64,
     ) -> list[list[Translation]]:
-        """Up to `beam_size` translations of each sentence, best first.
+        """Find the best translations of each sentence.
 
-        Sentences of like length are decoded together, `batch_size` at a time. One that has more tokens than the model
-        was trained for is cut, with a warning that says how many were.
+        Args:
+            sentences: B texts, or the result of `encode`.
+            beam_size: As in `translate`.
+            length_penalty: As in `translate`.
+            batch_size: Sentences of like length that are decoded together.
+
+        Returns:
+            Of each sentence up to `beam_size` translations, best first; one empty one of a blank sentence.
+
+        Raises:
+            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights are damaged.
         """
         beam_size = self.decoding.beam_size if beam_size is None else beam_size
-        length_penalty = self.decoding.length_penalty if length_penalty is None else length_penalty
+        alpha = self.decoding.length_penalty if length_penalty is None else length_penalty
         if beam_size < 1:
             raise ValueError(f"beam_size={beam_size} must be at least 1")
-        if not 0 <= length_penalty < math.inf:
-            raise ValueError(f"length_penalty={length_penalty} must be a number from 0 on")
+        if not 0 <= alpha < math.inf:
+            raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
+        encoded = self.encode(sentences)
+        warn_of_truncation([sentences], [encoded], stacklevel=2)
         form = self.decoding.length_normalization
-        graph = self._graph(search, (beam_size, length_penalty, None, form))
-        return self._in_batches(self._sources(sentences), batch_size, lambda ids, first: graph(ids))
+        graph = self._graph(search, (beam_size, alpha, None, form))
+        return self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids))
 
     def sample(
         self,
-        sentences: Sequence[str],
+        sentences: Sentences,
         seed: int,
         temperature: float = 1.0,
         top_k: int = 0,
         top_p: float = 1.0,
         batch_size: int = 64,
     ) -> list[str]:
-        """A random translation of each sentence (see `decoding.sample`); the same arguments give the same ones.
+        """Draw a random translation of each sentence; the same arguments give the same translations.
 
-        The draws of a sentence depend on its place in its batch, and so on the other sentences.
+        The draws of a sentence depend on its batch and its place there, and so on the other sentences. The batches of
+        one seed, and all batches of different seeds, draw independently of each other.
+
+        Args:
+            sentences: B texts, or the result of `encode`.
+            seed: From 0 to 2^31 - 1.
+            temperature: Above 0; the closer to 0, the closer to greedy search.
+            top_k: If above 0, only the k likeliest tokens may be drawn.
+            top_p: If below 1, only the fewest tokens that together reach probability p.
+            batch_size: Sentences of like length that are decoded together.
+
+        Returns:
+            One translation of each sentence.
+
+        Raises:
+            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights are damaged.
         """
         check_sampling(temperature, top_k, top_p)
-        graph = self._graph(draw_sample, (temperature, top_k, top_p), tf.TensorSpec((), tf.int32))
-        found = self._in_batches(
-            self._sources(sentences), batch_size, lambda ids, first: graph(ids, seed + first)
-        )
-        return [translations[0].text for translations in found]
+        encoded = self.encode(sentences)
+        warn_of_truncation([sentences], [encoded], stacklevel=2)
+        number = tf.TensorSpec((), tf.int32)
+        graph = self._graph(draw_sample, (temperature, top_k, top_p), number, number)
+        drawn = self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids, seed, batch))
+        return [translation.text for (translation,) in drawn]
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 2048
+        self, sources: Sentences, targets: Sentences, batch_tokens: int = 2048
     ) -> list[ForcedScore]:
-        """How likely the model thinks each target is as the translation of its source, token by token.
+        """Score given translations, token by token.
 
-        Pairs of like length are computed together, up to `batch_tokens` target tokens at a time. A sentence that has
-        more tokens than the model was trained for is cut, with a warning; a blank source gives no tokens, a blank
-        target the end token alone. ValueError where there are not as many targets as sources.
+        Args:
+            sources: B texts, or the result of `encode`.
+            targets: A translation of each: B texts, or the result of `encode_targets`.
+            batch_tokens: Target tokens of pairs of like length that are computed together.
+
+        Returns:
+            The score of each pair. A blank source has no tokens, a blank target the end token alone.
+
+        Raises:
+            ValueError: There are not as many targets as sources, a sentence is not Unicode text, or the weights are
+                damaged.
         """
         if len(sources) != len(targets):
             raise ValueError(
                 f"{len(sources)} sources and {len(targets)} targets do not make pairs; give one for each"
             )
-        source_ids = self._sources(sources)
-        most = self.max_length - 1
-        target_ids = [
-            [*ids, END_ID]
-            for ids in encode_cut(self.tokenizers.target, targets, most, stacklevel=3)
-        ]
-        found = [ForcedScore((), np.zeros(0, np.float32)) for _ in sources]
-        order = [
-            n for n in sorted(range(len(found)), key=lambda n: len(target_ids[n])) if source_ids[n]
-        ]
-        for batch in _batches(order, [len(ids) for ids in target_ids], batch_tokens):
-            rows = [
-                IdRows.of([ids[n] for n in batch]).padded(range(len(batch)))
-                for ids in (source_ids, target_ids)
-            ]
-            for n, log_probs in zip(batch, self._token_log_probs(*rows).numpy(), strict=True):
-                tokens = self.tokenizers.target.pieces(target_ids[n])
-                found[n] = ForcedScore(tuple(tokens), _checked_finite(log_probs[: len(tokens)]))
-        return found
+        encoded_sources = self.encode(sources)
+        encoded_targets = self.encode_targets(targets)
+        warn_of_truncation([sources, targets], [encoded_sources, encoded_targets], stacklevel=2)
+        source_ids = _ended(encoded_sources)
+        target_ids = [[*ids, END_ID] for ids in encoded_targets.ids]
+
+        measured = [ForcedScore((), np.zeros(0, np.float32)) for _ in source_ids]
+        numbers_by_length = sorted(range(len(target_ids)), key=lambda n: len(target_ids[n]))
+        order = [number for number in numbers_by_length if source_ids[number]]
+        lengths = [len(ids) for ids in target_ids]
+        for numbers in _token_batches(order, lengths, batch_tokens):
+            source, target = (
+                IdRows.of([rows[number] for number in numbers]).padded(range(len(numbers)))
+                for rows in (source_ids, target_ids)
+            )
+            log_probs = self._token_log_probs(source, target).numpy()  # (B, T)
+            for number, row in zip(numbers, log_probs, strict=True):
+                tokens = self.tokenizers.target.pieces(target_ids[number])
+                measured[number] = ForcedScore(tuple(tokens), _checked_finite(row[: len(tokens)]))
+        return measured
 
     def _in_batches(
         self,
-        sources: list[list[int]],
+        sentences: EncodedSentences,
         batch_size: int,
-        find: Callable[[np.ndarray, int], Hypotheses],
+        decode: Callable[[np.ndarray, int], Hypotheses],
     ) -> list[list[Translation]]:
-        """`find(ids, number of the first)` over sentences of like length, back in their order."""
-        found = [[Translation("", 0.0)] for _ in sources]
-        for batch, (numbers, ids) in enumerate(like_length_batches(sources, batch_size)):
-            hypotheses = find(ids, batch * batch_size)
-            for number, translations in zip(numbers, self._decode(hypotheses), strict=True):
-                found[number] = translations
-        return found
+        """Decode sentences of like length together, by `decode(ids, number of the batch)`; give them in their order."""
+        translations = [[Translation("", 0.0)] for _ in sentences.ids]
+        batches = like_length_batches(_ended(sentences), batch_size)
+        for batch, (numbers, ids) in enumerate(batches):
+            hypotheses = decode(ids, batch)
+            for number, row in zip(numbers, self._texts(hypotheses), strict=True):
+                translations[number] = row
+        return translations
 
-    def _sources(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids with the end token, cut to the model's length; no ids for a blank sentence."""
-        encoded = encode_cut(self.tokenizers.source, sentences, self.max_length - 1, stacklevel=4)
-        return [[*ids, END_ID] if ids else [] for ids in encoded]
-
-    def _decode(self, hypotheses: Hypotheses) -> list[list[Translation]]:
+    def _texts(self, hypotheses: Hypotheses) -> list[list[Translation]]:
+        """Make of the hypotheses of each sentence its translations, without the empty places."""
         ids, _, scores = (tensor.numpy() for tensor in hypotheses)
         texts = iter(self.tokenizers.target.decode(ids.reshape(-1, ids.shape[-1])))
-        rows = [[Translation(next(texts), float(score)) for score in row] for row in scores]
-        found = [
-            [translation for translation in row if translation.score > LOWEST / 2] for row in rows
-        ]
-        if not all(found):
+        translations = []
+        for row in scores:
+            places = [Translation(next(texts), float(score)) for score in row]
+            translations.append([place for place in places if place.score > LOWEST / 2])
+        if not all(translations):
             raise ValueError(DAMAGED)
-        return found
+        return translations
 
     @functools.cached_property
     def _token_log_probs(self) -> tf.types.experimental.PolymorphicFunction:
         ids = tf.TensorSpec((None, None), tf.int32)
+        scored = functools.partial(token_log_probs, self.model)
         return tf.function(
-            functools.partial(token_log_probs, self.model), input_signature=[ids, ids]
+            lambda source, target: scored(source, target), input_signature=[ids, ids]
         )
 
     def _graph(
         self, find: Callable[..., Hypotheses], settings: tuple, *more: tf.TensorSpec
     ) -> tf.types.experimental.PolymorphicFunction:
-        """`find(model, source, max_length, *more, *settings)` as one graph for any batch, traced once."""
+        """Trace `find(model, source, max_length, *more, *settings)` once, as one graph for any batch."""
         if (find, settings) not in self._graphs:
-            self._graphs[find, settings] = tf.function(
-                lambda source, *inputs: find(
-                    self.model, source, self.max_length, *inputs, *settings
-                ),
-                input_signature=[tf.TensorSpec((None, None), tf.int32), *more],
-            )
+
+            def found(source: tf.Tensor, *inputs: Any) -> Hypotheses:
+                return find(self.model, source, self.max_length, *inputs, *settings)
+
+            ids = tf.TensorSpec((None, None), tf.int32)
+            self._graphs[find, settings] = tf.function(found, input_signature=[ids, *more])
         return self._graphs[find, settings]
 
 
-def _batches(
+def _ended(sentences: EncodedSentences) -> list[list[int]]:
+    """Put the end token behind every sentence; a blank one stays empty."""
+    return [[*ids, END_ID] if ids else [] for ids in sentences.ids]
+
+
+def _token_batches(
     order: Sequence[int], lengths: Sequence[int], batch_tokens: int
 ) -> Iterator[list[int]]:
-    """The numbers in `order`, shortest first, in groups of up to `batch_tokens` tokens with the padding."""
-    batch = []
-    for n in order:
-        if batch and (len(batch) + 1) * lengths[n] > batch_tokens:
+    """Divide the numbers in `order`, shortest first, into groups of up to `batch_tokens` tokens with the padding."""
+    batch: list[int] = []
+    for number in order:
+        if batch and (len(batch) + 1) * lengths[number] > batch_tokens:
             yield batch
             batch = []
-        batch.append(n)
+        batch.append(number)
     if batch:
         yield batch
 
