@@ -20,6 +20,7 @@ import pytest
 import tensorflow as tf
 import yaml
 from support.documentation import ALL_BLOCKS, ROOT, block_with, commands
+from support.marian_checkpoints import checkpoint
 from support.servers import served
 
 import tfformer
@@ -121,6 +122,7 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
     (folder / "runs").mkdir()
     for name, run in (("phrasebook", tiny_run), ("mine", tiny_run), ("lm", counting_run)):
         (folder / "runs" / name).symlink_to(run)
+    checkpoint("A", folder).rename(folder / "opus-mt-en-de")
     for link in ("export", "scripts", "examples", "pyproject.toml"):
         (folder / link).symlink_to(ROOT / link)
     return folder
@@ -157,7 +159,7 @@ def form_of_export(command: str) -> str:
 @pytest.fixture(scope="session")
 def server(workplace, exports):
     """`tfformer serve` of the exported model, which stands in for TensorFlow Serving."""
-    with served(workplace / "models" / "phrasebook") as addresses:
+    with served(workplace / "models" / "phrasebook", "--name", "phrasebook") as addresses:
         yield addresses
 
 
@@ -199,7 +201,9 @@ def run(command: str, place: Path, monkeypatch) -> None:
         check_requirements(words)
     else:
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True)
+        done = subprocess.run(
+            ["bash", "-c", command], env=environment, capture_output=True, timeout=300
+        )
         assert done.returncode == 0, f"{command}: {done.stderr.decode()[-2000:]}"
         assert b'"error"' not in done.stdout, f"{command}: {done.stdout.decode()}"
 
