@@ -81,8 +81,7 @@ def train(
 
     Raises:
         ValueError: The recipe does not fit the text, the other run or the run to be resumed.
-        Nothing
-            has been written then.
+            Nothing has been written then.
         FileNotFoundError: There is no such run, or no such text.
         FileExistsError: Something else lies at `run_dir`.
         BlockingIOError: Another training holds the folder.
