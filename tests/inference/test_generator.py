@@ -5,13 +5,9 @@ import math
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tfformer.inference.generator import Generator
-from tfformer.inference.graphs import continue_prefixes
-from tfformer.inference.search import greedy_search
 from tfformer.inference.translator import Translator
-from tfformer.model.language_model import LanguageModel
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, START_ID
 
@@ -110,27 +106,6 @@ def test_a_continuation_is_the_same_alone_and_beside_longer_and_shorter_prefixes
     ]
 
 
-def test_continuing_equals_recomputing_every_prefix():
-    """An untrained model, whose choices no training has made easy; the limit counts the whole sequence."""
-    model = LanguageModel(11, num_layers=2, d_model=16, num_heads=2, d_ff=24, dropout=0.0)
-    rng = np.random.default_rng(5)
-    model.set_weights([rng.normal(w, scale=0.5) for w in model.get_weights()])
-    prefixes = [[START_ID, 7, 5], [START_ID], [START_ID, 4, 4, 9, 10]]
-    padded = np.array([row + [0] * (5 - len(row)) for row in prefixes], np.int32)
-    found = continue_prefixes(model, tf.constant(padded), tf.constant([3, 1, 5]), 8, greedy_search)
-    for row, ids, length, score in zip(
-        prefixes, found.ids[:, 0], found.lengths[:, 0], found.scores[:, 0], strict=True
-    ):
-        expected, nats = list(row), 0.0
-        while len(expected) <= 8 and expected[-1] != END_ID:
-            logits = model(np.array([expected]))[0, -1].numpy().astype(np.float64)
-            expected.append(int(logits.argmax()))
-            nats += logits.max() - np.log(np.exp(logits).sum())
-        assert ids.numpy()[:length].tolist() == expected[1:]
-        assert not ids.numpy()[length:].any()
-        assert float(score) == pytest.approx(nats, abs=1e-4)
-
-
 def test_samples_follow_their_seed_and_the_distribution(generator, lines):
     drawn = [c.text for c in generator.sample([""] * 600, seed=1)]
     assert drawn == [c.text for c in generator.sample([""] * 600, seed=1)]
@@ -144,14 +119,14 @@ def test_samples_follow_their_seed_and_the_distribution(generator, lines):
         assert generator.sample(["two"], seed=3, **settings)[0].text == greedy
 
 
-def test_a_text_that_is_too_long_is_cut_with_a_warning(generator):
+def test_a_text_that_is_too_long_is_truncated_with_a_warning(generator):
     long = " ".join(NUMBERS * 5)
     with pytest.warns(
         UserWarning,
         match=r"1 of 2 sentences had more than 31 tokens, the model's most, and were truncated",
     ):
-        _, cut = generator.complete(["one", long])
-    assert long.startswith(cut.text.removesuffix(cut.text.split()[-1]))
+        _, continued = generator.complete(["one", long])
+    assert long.startswith(continued.text.removesuffix(continued.text.split()[-1]))
     with pytest.warns(UserWarning, match="1 of 1 sentences had more than 31 tokens"):
         generator.log_prob([long])
 

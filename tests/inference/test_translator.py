@@ -1,17 +1,14 @@
 """Strings in, strings out, on a small trained run."""
 
 import shutil
+import warnings
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
+from support.untrained import untrained_translator
 
 from tfformer import phrasebook
-from tfformer.inference.graphs import search
-from tfformer.inference.search import Hypotheses
 from tfformer.inference.translator import Translator
-from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, START_ID
 
 
@@ -36,23 +33,6 @@ def test_the_runs_own_search_is_used_unless_told_otherwise(translator, sentences
     assert translator.n_best(sentences) != translator.n_best(
         sentences, beam_size=3, length_penalty=0.0
     )
-
-
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_long_translation_is_the_same_by_a_cache_that_grows(beam_size):
-    """A source of no fixed width has a cache of 16 positions, then 32, then 64; one of fixed width has room for all."""
-    keras.utils.set_random_seed(3)
-    model = Transformer(13, 13, num_layers=2, d_model=16, num_heads=2, d_ff=24)
-    source = tf.constant([[5, 6, 7, END_ID], [8, END_ID, 0, 0]])
-
-    def found(source: tf.Tensor) -> Hypotheses:
-        return search(model, source, 100, beam_size, 1.0)
-
-    grown = tf.function(found, input_signature=[tf.TensorSpec((None, None), tf.int32)])(source)
-    fixed = tf.function(found)(source)
-    assert tf.reduce_max(fixed.lengths) > 32
-    np.testing.assert_array_equal(grown.ids, fixed.ids)
-    np.testing.assert_allclose(grown.scores, fixed.scores, rtol=1e-5)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -230,3 +210,61 @@ def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):
         match=r"has no best.weights.h5 yet: no validation has been reached; train on",
     ):
         Translator.load(run)
+
+
+# Truncation
+
+LONG = "a b c d e f g h a b c d"
+
+
+@pytest.fixture(scope="module")
+def untrained() -> Translator:
+    """Takes 7 tokens of a sentence."""
+    return untrained_translator(max_length=8)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda translator: translator.translate(["a", LONG], beam_size=1),
+        lambda translator: translator.n_best(["a", LONG], beam_size=1),
+        lambda translator: translator.sample(["a", LONG], seed=1),
+    ],
+)
+def test_truncated_sentences_are_one_warning_at_the_line_of_the_call(untrained, call):
+    message = "^1 of 2 sentences had more than 7 tokens, the model's most, and were truncated$"
+    with pytest.warns(UserWarning, match=message) as caught:
+        call(untrained)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_both_sides_of_a_score_are_one_warning(untrained):
+    with pytest.warns(UserWarning, match="^3 of 4 sentences had more than 7 tokens") as caught:
+        untrained.score(["a", LONG], [LONG, LONG])
+    assert len(caught) == 1
+
+
+def test_encoded_sentences_are_counted_by_the_caller_and_translated_alike(untrained):
+    with pytest.warns(UserWarning, match="1 of 2 sentences"):
+        expected = untrained.translate(["a", LONG], beam_size=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoded = untrained.encode(["a", LONG])
+        assert untrained.translate(encoded, beam_size=1) == expected
+        assert [best.text for [best] in untrained.n_best(encoded, beam_size=1)] == expected
+        scores = untrained.score(encoded, untrained.encode_targets(expected))
+    assert encoded.truncated == 1
+    assert len(scores) == 2
+
+
+# Seeds
+
+
+def test_no_batch_of_one_seed_draws_the_numbers_of_another_seed(untrained):
+    """64 equal sentences a batch: the second batch once drew as the first of seed + 64."""
+    drawn = untrained.sample(["a b c"] * 128, seed=1, temperature=2.0)
+    assert drawn[:64] == untrained.sample(["a b c"] * 64, seed=1, temperature=2.0)
+    for seed in (1, 2, 65):
+        other = untrained.sample(["a b c"] * 64, seed=seed, temperature=2.0)
+        equal = np.mean([one == two for one, two in zip(drawn[64:], other, strict=True)])
+        assert equal < 0.3

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -111,9 +112,14 @@ class EncodedSentences:
 Sentences = Sequence[str] | EncodedSentences  # texts, or what they have been encoded to
 
 
-def encode_truncated(
-    tokenizer: Tokenizer, sentences: Sentences, max_tokens: int
-) -> EncodedSentences:
+class Encoder(Protocol):
+    """Anything that encodes as `Tokenizer` does."""
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Encode B texts as B lists of ids."""
+
+
+def encode_truncated(tokenizer: Encoder, sentences: Sentences, max_tokens: int) -> EncodedSentences:
     """Encode sentences and truncate those that are too long for a model.
 
     Args:

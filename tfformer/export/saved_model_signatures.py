@@ -20,7 +20,7 @@ from tfformer.inference.graphs import (
 from tfformer.inference.search import Hypotheses, greedy_search
 from tfformer.inference.translator import Translator
 from tfformer.model.token_model import ToLogits
-from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.special_ids import PAD_ID, START_ID
 
 CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
 
@@ -186,10 +186,10 @@ class _Continuing:
     def score(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Text (B,) -> its log-probability in nats (B,), and its tokens (B,), the end token too."""
         pieces = self._pieces(text)
-        rows = tf.concat([pieces, tf.fill((pieces.nrows(), 1), END_ID)], axis=1)
-        num_tokens = tf.cast(rows.row_lengths(), tf.int32)
-        log_prob = self.model.log_prob(rows.to_tensor(PAD_ID), self.to_logits)
-        return {"log_prob": log_prob, "num_tokens": num_tokens}
+        lengths = tf.cast(pieces.row_lengths(), tf.int32)
+        rows = with_end(pieces.to_tensor(PAD_ID), lengths, self.max_length)
+        log_prob = self.model.log_prob(rows, self.to_logits)
+        return {"log_prob": log_prob, "num_tokens": lengths + 1}
 
     def _pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Text (B,) -> pieces (B, None), cut to the model's length."""

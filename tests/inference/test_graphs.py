@@ -1,0 +1,176 @@
+"""Ids in, ids out, on models that have learned nothing; recomputed in NumPy without a cache."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support.untrained import untrained_language_model, untrained_transformer
+
+from tfformer.inference import graphs
+from tfformer.inference.search import Hypotheses, greedy_search
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
+
+SOURCES = [[5, 6, 7, END_ID], [8, END_ID], [9, 9, 4, 12, 5, 6, END_ID], [10, 4, END_ID]]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return untrained_transformer(output_bias=True)
+
+
+@pytest.fixture(scope="module")
+def language_model():
+    return untrained_language_model(output_bias=True)
+
+
+def padded(rows, width=None):
+    width = width or max(map(len, rows))
+    return tf.constant([row + [PAD_ID] * (width - len(row)) for row in rows], tf.int32)
+
+
+def log_softmax(logits):
+    logits = np.asarray(logits, np.float64)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def found_rows(hypotheses):
+    """The best sequence of each sentence, without its padding, and its score."""
+    best = zip(
+        hypotheses.ids[:, 0].numpy(),
+        hypotheses.lengths[:, 0].numpy(),
+        hypotheses.scores[:, 0].numpy(),
+        strict=True,
+    )
+    return [(ids[:length].tolist(), float(score)) for ids, length, score in best]
+
+
+def uncached_greedy(model, source, most):
+    """The likeliest token at each step, with the whole target computed anew each time."""
+    target, score = [START_ID], 0.0
+    while len(target) <= most and target[-1] != END_ID:
+        inputs = {"source": np.array([source]), "target": np.array([target])}
+        log_probs = log_softmax(model(inputs)[0, -1])
+        target.append(int(log_probs.argmax()))
+        score += log_probs.max()
+    return target[1:], score
+
+
+def test_cached_decoding_equals_decoding_without_a_cache(model):
+    hypotheses = graphs.search(model, padded(SOURCES), max_length=20, beam_size=1, alpha=0.0)
+    for source, (ids, score) in zip(SOURCES, found_rows(hypotheses), strict=True):
+        expected_ids, expected_score = uncached_greedy(model, source, most=20)
+        assert ids == expected_ids
+        assert score == pytest.approx(expected_score, abs=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model, beam_size):
+    ids = tf.TensorSpec((None, None), tf.int32)
+    search = tf.function(
+        lambda source: graphs.search(model, source, 20, beam_size, alpha=0.6),
+        input_signature=[ids],
+    )
+    together = found_rows(search(padded(SOURCES)))
+    with_padding = found_rows(search(padded(SOURCES, width=15)))
+    alone = [found_rows(search(padded([source])))[0] for source in SOURCES]
+    for one, other, third in zip(together, with_padding, alone, strict=True):
+        assert one[0] == other[0] == third[0]
+        assert one[1] == pytest.approx(other[1], abs=1e-4)
+        assert one[1] == pytest.approx(third[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
+    """A source of no fixed width has a cache of 16 positions, then 32, then 64; one of fixed width has room for all."""
+    source = padded([[5, 6, 7, END_ID], [8, END_ID]])
+
+    def long(hidden: tf.Tensor) -> tf.Tensor:
+        return model.logits(hidden) - 1e4 * tf.one_hot(END_ID, 13)
+
+    def found(source: tf.Tensor) -> Hypotheses:
+        return graphs.search(model, source, 100, beam_size, 1.0, to_logits=long)
+
+    grown = tf.function(found, input_signature=[tf.TensorSpec((None, None), tf.int32)])(source)
+    fixed = tf.function(found)(source)
+    assert tf.reduce_max(fixed.lengths) > 32
+    np.testing.assert_array_equal(grown.ids, fixed.ids)
+    np.testing.assert_allclose(grown.scores, fixed.scores, rtol=1e-5)
+
+
+def test_continuing_equals_recomputing_every_prefix(language_model):
+    """The greatest length counts the whole sequence."""
+    prefixes = [[START_ID, 7, 5], [START_ID], [START_ID, 4, 4, 9, 10]]
+    lengths = tf.constant([3, 1, 5])
+    hypotheses = graphs.continue_prefixes(
+        language_model, padded(prefixes), lengths, 8, greedy_search
+    )
+    for prefix, (ids, score) in zip(prefixes, found_rows(hypotheses), strict=True):
+        expected, nats = list(prefix), 0.0
+        while len(expected) <= 8 and expected[-1] != END_ID:
+            log_probs = log_softmax(language_model(np.array([expected]))[0, -1])
+            expected.append(int(log_probs.argmax()))
+            nats += log_probs.max()
+        assert ids == expected[1:]
+        assert score == pytest.approx(nats, abs=1e-4)
+
+
+# The function that makes logits
+
+
+def test_the_logits_function_decides(model):
+    def end(hidden: tf.Tensor) -> tf.Tensor:
+        return 50.0 * tf.one_hot(tf.fill(tf.shape(hidden)[:-1], END_ID), 13)
+
+    hypotheses = graphs.search(model, padded(SOURCES), 20, 1, alpha=0.0, to_logits=end)
+    assert [ids for ids, _ in found_rows(hypotheses)] == [[END_ID]] * 4
+
+
+@pytest.mark.parametrize("tie_embeddings", ["output", "none"])
+def test_a_transposed_copy_of_the_output_matrix_gives_the_models_own(tie_embeddings):
+    model = untrained_transformer(output_bias=True, tie_embeddings=tie_embeddings)
+    kernel = tf.transpose(model.output_embedding.embeddings)
+    to_logits = partial(model.logits, kernel=kernel)
+    for compute in (
+        lambda *to_logits: graphs.search(model, padded(SOURCES), 20, 3, 0.6, *to_logits).scores,
+        lambda *to_logits: graphs.token_log_probs(model, *[padded(SOURCES)] * 2, *to_logits),
+    ):
+        np.testing.assert_allclose(compute(to_logits), compute(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_language_models_transposed_copy_gives_its_own(language_model):
+    kernel = tf.transpose(language_model.output_embedding.embeddings)
+    to_logits = partial(language_model.logits, kernel=kernel)
+    rows = padded(SOURCES)
+    own = language_model.log_prob(rows)
+    np.testing.assert_allclose(language_model.log_prob(rows, to_logits), own, rtol=1e-4)
+
+
+# Ids
+
+
+def test_sources_are_ended_truncated_and_padded_to_what_the_longest_needs():
+    pieces = tf.constant([[5, 6, 7, 8], [9, 9, 9, 9], [4, 5, 9, 9]])
+    dynamic = tf.function(
+        lambda pieces, lengths: graphs.source_ids(pieces, lengths, max_length=3),
+        input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)],
+    )
+    expected = [[5, 6, END_ID], [0, 0, 0], [4, 5, END_ID]]
+    assert dynamic(pieces, tf.constant([4, 0, 2])).numpy().tolist() == expected
+
+
+def test_sources_of_fixed_width_keep_it():
+    pieces = tf.constant([[5, 6, 7, 8], [9, 9, 9, 9]])
+    sources = graphs.source_ids(pieces, tf.constant([2, 0]), max_length=9)
+    assert sources.numpy().tolist() == [[5, 6, END_ID, 0], [0, 0, 0, 0]]
+
+
+def test_forced_log_probabilities_are_numpys(model):
+    targets = [[4, 5, END_ID], [7, END_ID], [9, 9, 9, END_ID], [END_ID]]
+    measured = graphs.token_log_probs(model, padded(SOURCES), padded(targets)).numpy()
+    for source, target, row in zip(SOURCES, targets, measured, strict=True):
+        inputs = {"source": np.array([source]), "target": np.array([[START_ID, *target[:-1]]])}
+        log_probs = log_softmax(model(inputs)[0])
+        expected = log_probs[range(len(target)), target]
+        np.testing.assert_allclose(row[: len(target)], expected, atol=1e-4)
+        assert not row[len(target) :].any()

@@ -1,0 +1,44 @@
+"""Small models that have learned nothing, whose choices no training has made easy."""
+
+import numpy as np
+
+from tfformer.config import DecodingConfig
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.inference.generator import Generator
+from tfformer.inference.translator import Translator
+from tfformer.model.language_model import LanguageModel
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Tokenizers
+
+SHAPE = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
+VOCAB_SIZE = 13
+
+
+def scrambled(model, seed=5):
+    """The model with weights that are far from those of its beginning."""
+    rng = np.random.default_rng(seed)
+    model.set_weights([rng.normal(w, scale=0.5) for w in model.get_weights()])
+    return model
+
+
+def untrained_transformer(**settings) -> Transformer:
+    return scrambled(Transformer(VOCAB_SIZE, VOCAB_SIZE, **SHAPE, **settings))
+
+
+def untrained_language_model(**settings) -> LanguageModel:
+    return scrambled(LanguageModel(VOCAB_SIZE, **SHAPE, **settings))
+
+
+def letters_tokenizer() -> Tokenizer:
+    return Tokenizer.train(["a b c d e f g h"] * 20, VOCAB_SIZE)
+
+
+def untrained_translator(max_length=12) -> Translator:
+    tokenizer = letters_tokenizer()
+    vocabularies = Tokenizers(tokenizer, tokenizer)
+    return Translator(untrained_transformer(), vocabularies, DecodingConfig(2), max_length)
+
+
+def untrained_generator(max_length=12) -> Generator:
+    tokenizer = letters_tokenizer()
+    return Generator(untrained_language_model(), Tokenizers(tokenizer, tokenizer), max_length)
