@@ -14,6 +14,7 @@ import pytest
 
 import tfformer
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* is a run of 0.1")
 STORED = Path(__file__).parents[1] / "support" / "runs_of_0.1"
 EXPECTED = json.loads((STORED / "expected.json").read_text(encoding="utf-8"))
 

@@ -606,6 +606,10 @@ def test_equal_bleu_is_decided_by_chrf():
     assert validation.validations_since_best(history) == 1
 
 
-def test_no_bleu_at_all_is_worth_a_warning():
-    with pytest.warns(UserWarning, match=r"BLEU 0, .*set data.languages or training.bleu_tok"):
-        training._warn_of_no_bleu({"val_bleu": 0.0})
+@pytest.mark.slow
+def test_no_bleu_at_all_is_worth_a_warning(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation, "scores", lambda *_: {"bleu": 0.0, "chrf": 1.0})
+    lines = []
+    train(config_for(corpus, epochs=1), tmp_path / "run", report=lines.append)
+    assert "warning: the best validation has BLEU 0" in lines[-1]
+    assert "set data.languages or training.bleu_tokenizer=char" in lines[-1]

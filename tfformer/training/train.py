@@ -6,7 +6,6 @@ import itertools
 import math
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +45,11 @@ OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
 
 Report = Callable[[str], None]
+NO_BLEU = (
+    "warning: the best validation has BLEU 0, so chrF alone has chosen the weights; if the target is "
+    "written without spaces, set data.languages or training.bleu_tokenizer=char"
+)
+
 AnyTokenizer = Tokenizer | PieceTokenizer
 History = list[dict[str, Any]]  # an epoch each, as a line of metrics.jsonl
 
@@ -133,7 +137,8 @@ def _train(config: Config, place: Run | Path, origin: Run | None, report: Report
         _fit(model, run, config, data, history, report)
     result = _result(history)
     run.finish(result)
-    _warn_of_no_bleu(result)
+    if result.get("val_bleu") == 0:
+        report(NO_BLEU)
     return result
 
 
@@ -150,15 +155,6 @@ def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData
             "minutes"
         )
     return history
-
-
-def _warn_of_no_bleu(result: dict[str, Any]) -> None:
-    if result.get("val_bleu") == 0:
-        warnings.warn(
-            "the best validation has BLEU 0, so chrF alone has chosen the weights; if the target "
-            "is written without spaces, set data.languages or training.bleu_tokenizer=char",
-            stacklevel=4,
-        )
 
 
 def _gives_encoder(origin: Run, config: Config) -> bool:
