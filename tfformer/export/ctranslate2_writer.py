@@ -1,10 +1,12 @@
 """Writes a Transformer and its vocabularies as a CTranslate2 model. Knows no run directory and no TensorFlow graph."""
 
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
 
+from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.model.layers import EncoderLayer, FeedForward, MultiHeadAttention, positional_encoding
 from tfformer.model.transformer import Decoder, Encoder, Transformer
@@ -37,11 +39,11 @@ def write(
     spec.save(str(folder))
 
 
-def _vocabulary(tokenizer: Tokenizer) -> list[str]:
+def _vocabulary(tokenizer: Tokenizer | PieceTokenizer) -> list[str]:
     return tokenizer.pieces(range(tokenizer.vocab_size))
 
 
-def _spec(model: Transformer, positions: int):
+def _spec(model: Transformer, positions: int) -> Any:
     """CTranslate2's description of the model, with all its weights."""
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.common_spec import Activation
@@ -77,14 +79,14 @@ def _spec(model: Transformer, positions: int):
     return spec
 
 
-def _set_stack(spec, stack: Encoder | Decoder) -> None:
+def _set_stack(spec: Any, stack: Encoder | Decoder) -> None:
     if stack.normalization:
         _set_normalization(spec.layer_norm, stack.normalization)
     for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
         _set_layer(layer_spec, layer)
 
 
-def _set_layer(spec, layer: EncoderLayer) -> None:
+def _set_layer(spec: Any, layer: EncoderLayer) -> None:
     attention = layer.self_attention
     _set_linear(spec.self_attention.linear[0], attention.query, attention.key_value)
     _set_attention(spec.self_attention, attention, layer.self_attention_residual)
@@ -96,25 +98,25 @@ def _set_layer(spec, layer: EncoderLayer) -> None:
     _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
 
 
-def _set_attention(spec, attention: MultiHeadAttention, residual) -> None:
+def _set_attention(spec: Any, attention: MultiHeadAttention, residual: Any) -> None:
     """What self-attention and attention to the source have in common; their inputs are joined differently."""
     _set_linear(spec.linear[-1], attention.output_projection)
     _set_normalization(spec.layer_norm, residual.normalization)
 
 
-def _set_feed_forward(spec, feed_forward: FeedForward, residual) -> None:
+def _set_feed_forward(spec: Any, feed_forward: FeedForward, residual: Any) -> None:
     _set_linear(spec.linear_0, feed_forward.inner)
     _set_linear(spec.linear_1, feed_forward.outer)
     _set_normalization(spec.layer_norm, residual.normalization)
 
 
-def _set_linear(spec, *layers: keras.layers.Dense) -> None:
+def _set_linear(spec: Any, *layers: keras.layers.Dense) -> None:
     """One product for several layers with the same input: their outputs side by side."""
     spec.weight = np.concatenate([np.asarray(layer.kernel) for layer in layers], axis=1).T
     if layers[0].use_bias:
         spec.bias = np.concatenate([np.asarray(layer.bias) for layer in layers])
 
 
-def _set_normalization(spec, layer: keras.layers.LayerNormalization) -> None:
+def _set_normalization(spec: Any, layer: keras.layers.LayerNormalization) -> None:
     spec.gamma = np.asarray(layer.gamma)
     spec.beta = np.asarray(layer.beta)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.sources import read_pairs
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import (
@@ -402,7 +403,7 @@ def _complete(
     write_manifest(folder, manifest)
 
 
-def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
+def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer | PieceTokenizer]:
     if tokenizers.shared:
         return {"tokenizer.model": tokenizers.source}
     return {"source.model": tokenizers.source, "target.model": tokenizers.target}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.generator import Generator
 from tfformer.inference.graphs import (
@@ -91,7 +92,7 @@ def beginning(text: tf.Tensor, max_length: int) -> tf.Tensor:
 class _Translating:
     """The computations of a translator's signatures."""
 
-    def __init__(self, translator: Translator, to_logits: ToLogits):
+    def __init__(self, translator: Translator, to_logits: ToLogits) -> None:
         self.to_logits = to_logits
         self.model = translator.model
         self.tokenizers = translator.tokenizers
@@ -146,7 +147,9 @@ class _Translating:
     def _source(self, text: tf.Tensor) -> tf.Tensor:
         return source_ids(*self._pieces(self.tokenizers.source, text), self.max_length)
 
-    def _pieces(self, tokenizer: Tokenizer, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _pieces(
+        self, tokenizer: Tokenizer | PieceTokenizer, text: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Text (B,) -> pieces (B, S), cut to the model's length, and their number (B,)."""
         pieces = tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
         return pieces.to_tensor(PAD_ID), tf.cast(pieces.row_lengths(), tf.int32)
@@ -155,7 +158,7 @@ class _Translating:
 class _Continuing:
     """The computations of a language model's signatures."""
 
-    def __init__(self, generator: Generator, to_logits: ToLogits):
+    def __init__(self, generator: Generator, to_logits: ToLogits) -> None:
         self.to_logits = to_logits
         self.model = generator.model
         self.tokenizer = generator.tokenizer

@@ -19,7 +19,7 @@ class Steps:
         writing ... 0.0 s
     """
 
-    def __init__(self, stream: TextIO | None = None):
+    def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
 
     @contextmanager

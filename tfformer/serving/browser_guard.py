@@ -32,7 +32,7 @@ class HostGuard:
         hosts: names, beside addresses and localhost, by which this server may be called.
     """
 
-    def __init__(self, hosts: Collection[str] = ()):
+    def __init__(self, hosts: Collection[str] = ()) -> None:
         self._allowed = {host.lower() for host in hosts}
         self._hosts = self._allowed | {"localhost", socket.gethostname().lower()}
 

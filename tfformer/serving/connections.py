@@ -23,7 +23,7 @@ class Connections:
         busy: the connections that have a request under way.
     """
 
-    def __init__(self, server: web.Server, busy: Collection[asyncio.BaseProtocol]):
+    def __init__(self, server: web.Server, busy: Collection[asyncio.BaseProtocol]) -> None:
         self._server = server
         self._busy = busy
         self._closing: set[asyncio.BaseProtocol] = set()

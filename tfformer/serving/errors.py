@@ -14,7 +14,7 @@ class RequestError(Exception):
         message: the reason and the remedy; shortened to `MAX_MESSAGE` characters.
     """
 
-    def __init__(self, code: str, message: str):
+    def __init__(self, code: str, message: str) -> None:
         kept = message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 3]}..."
         super().__init__(kept)
         self.code = code

@@ -39,7 +39,7 @@ class PredictionService:
         queue: the queue in which requests wait for each other.
     """
 
-    def __init__(self, model: ServedModel, queue: RequestQueue):
+    def __init__(self, model: ServedModel, queue: RequestQueue) -> None:
         self._model = model
         self._queue = queue
 

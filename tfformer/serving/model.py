@@ -32,7 +32,7 @@ class Version:
         ValueError: the folder holds no SavedModel, a damaged one, or other files than its manifest.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path) -> None:
         self.manifest = _checked_manifest(folder)
         self.signatures = _signatures(folder / SAVED_MODEL)
         self._model = _load(folder)
@@ -71,7 +71,7 @@ class ServedModel:
         folders: the folders of the versions.
     """
 
-    def __init__(self, name: str, folders: Sequence[Path]):
+    def __init__(self, name: str, folders: Sequence[Path]) -> None:
         self.name = name
         self.versions = {version_number(folder): Version(folder) for folder in folders}
         numbers = sorted(self.versions)

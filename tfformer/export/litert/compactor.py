@@ -20,11 +20,12 @@ Constant = tuple[int, tuple[int, ...]]  # its buffer and shape
 class Once:
     """A table that several others refer to, written once into each file."""
 
-    def __init__(self, table: Any):
+    def __init__(self, table: Any) -> None:
         self.table = table
         self.builder: flatbuffers.Builder | None = None
 
     def Pack(self, builder: flatbuffers.Builder) -> int:
+        """Write the table if the file does not have it yet; return its place."""
         if self.builder is not builder:
             self.builder, self.place = builder, self.table.Pack(builder)
         return self.place
@@ -106,7 +107,12 @@ def _insert_slice(
 
 
 def _insert(
-    model: schema.ModelT, graph: schema.SubGraphT, output: int, builtin: int, inputs: list, options
+    model: schema.ModelT,
+    graph: schema.SubGraphT,
+    output: int,
+    builtin: int,
+    inputs: list,
+    options: Any,
 ) -> None:
     """Let the graph begin with an operator that makes a tensor which was a constant."""
     graph.tensors[output].buffer = 0

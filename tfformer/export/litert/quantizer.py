@@ -21,12 +21,13 @@ class RowScales(schema.QuantizationParametersT):
     `zeros` is where: their place, by the file's builder and their number.
     """
 
-    def __init__(self, scales: np.ndarray, zeros: Zeros):
+    def __init__(self, scales: np.ndarray, zeros: Zeros) -> None:
         super().__init__()
         self.scale = scales
         self.zeros = zeros
 
     def Pack(self, builder: flatbuffers.Builder) -> int:
+        """Write the scales, and the zero points where the file lacks them; return their place."""
         scales, rows = builder.CreateNumpyVector(self.scale), len(self.scale)
         if (builder, rows) not in self.zeros:
             self.zeros[builder, rows] = builder.CreateNumpyVector(np.zeros(rows, np.int64))
@@ -60,7 +61,9 @@ def _matrices(model: schema.ModelT, subgraph: schema.SubGraphT) -> set[int]:
     return {tensor for tensor in good - bad if _is_matrix(model, subgraph.tensors[tensor])}
 
 
-def _takes_rows(model, subgraph, operator: schema.OperatorT, place: int) -> bool:
+def _takes_rows(
+    model: schema.ModelT, subgraph: schema.SubGraphT, operator: schema.OperatorT, place: int
+) -> bool:
     builtin = code(model, operator)
     if (
         builtin == BUILTINS.GATHER

@@ -6,7 +6,7 @@ not pay for a long one. Shape letters: B sentences, S source tokens, T target to
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from tfformer.export.litert import metadata as litert_metadata
 from tfformer.export.litert import operators as litert_operations
 from tfformer.export.litert import quantizer as litert_quantizer
 from tfformer.inference.graphs import search, source_ids
+from tfformer.inference.search import Hypotheses
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID
 from tfformer.version import __version__
@@ -64,7 +65,9 @@ def _add_metadata(model: schema.ModelT) -> None:
     signature = next(signature for signature in model.signatureDefs if signature.subgraphIndex == 0)
     subgraph = model.subgraphs[0]
 
-    def described(tensors, entries) -> list[tuple[str, str]]:
+    def described(
+        tensors: Iterable[int], entries: Iterable[schema.TensorMapT]
+    ) -> list[tuple[str, str]]:
         names = {entry.tensorIndex: entry.name.decode() for entry in entries}
         return [(names[number], TENSORS[names[number]]) for number in tensors]
 
@@ -196,7 +199,9 @@ def _leading(holds: tf.Tensor) -> tf.Tensor:
     )
 
 
-def _search(translator: Translator, pieces: tf.Tensor, lengths: tf.Tensor, beam_size: int):
+def _search(
+    translator: Translator, pieces: tf.Tensor, lengths: tf.Tensor, beam_size: int
+) -> Hypotheses:
     width = pieces.shape[1] or translator.max_length
     source = source_ids(pieces, lengths, min(width, translator.max_length))
     return search(

@@ -13,13 +13,15 @@ import ctranslate2
 
 
 def main(folder: str) -> None:
+    """Answer the requests of standard input with the model in a folder."""
     translator = ctranslate2.Translator(folder, device="cpu", compute_type="float32")
     print(json.dumps([answer(translator, *request) for request in json.load(sys.stdin)]))
 
 
 def answer(
     translator: ctranslate2.Translator, pieces: list[str], beam_size: int, max_length: int
-) -> tuple:
+) -> tuple[list[str], float]:
+    """Return the pieces of the best translation, and its log-probability."""
     (result,) = translator.translate_batch(
         [pieces],
         beam_size=beam_size,

@@ -10,11 +10,13 @@ such as tensorflow_text, is imported for the operations that it brings.
 import importlib
 import json
 import sys
+from typing import Any
 
 import tensorflow as tf
 
 
 def main(folder: str, *modules: str) -> None:
+    """Answer the requests of standard input with the SavedModel in a folder."""
     for module in modules:
         importlib.import_module(module)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
@@ -25,14 +27,17 @@ def main(folder: str, *modules: str) -> None:
     print(json.dumps(answers))
 
 
-def answer(session: tf.compat.v1.Session, signature, inputs: dict[str, list]) -> dict[str, list]:
+def answer(
+    session: tf.compat.v1.Session, signature: Any, inputs: dict[str, list]
+) -> dict[str, list]:
+    """Return the outputs of a signature as nested lists."""
     feed = {signature.inputs[name].name: values for name, values in inputs.items()}
     outputs = session.run({name: tensor.name for name, tensor in signature.outputs.items()}, feed)
     return {name: plain(values.tolist()) for name, values in outputs.items()}
 
 
-def plain(values):
-    """Nested lists with text in place of bytes."""
+def plain(values: Any) -> Any:
+    """Return nested lists with text in place of bytes."""
     if isinstance(values, list):
         return [plain(value) for value in values]
     return values.decode("utf-8", "replace") if isinstance(values, bytes) else values
