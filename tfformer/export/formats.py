@@ -44,12 +44,15 @@ DTYPES = ("float32", "bfloat16")
 SAMPLES = 32
 VALIDATION = 1_000  # sentence pairs that quantisation is measured on
 READING_BACK = "reading it back in another process"
-EXAMPLES = {  # sentences for a page to offer, by the source of the validation text
-    "phrasebook:valid": (
-        "Good morning.",
-        "How are you?",
-        "The animal did not cross the street because it was too tired.",
-    )
+EXAMPLES = {  # for a page to offer: sentences with their translations, by the validation text
+    "phrasebook:valid": {
+        "Good morning.": "Guten Morgen.",
+        "How are you?": "Wie geht es Ihnen?",
+        "Where is the station?": "Wo ist der Bahnhof?",
+        "The animal did not cross the street because it was too tired.": (
+            "Das Tier überquerte die Straße nicht, weil es zu müde war."
+        ),
+    }
 }
 
 
@@ -388,10 +391,10 @@ def _complete(
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     files = {path.relative_to(folder).as_posix(): path for path in paths}
     valid = run.config.data.valid
-    examples = EXAMPLES.get(valid, ()) if isinstance(valid, str) else ()
+    known = EXAMPLES.get(valid, {}) if isinstance(valid, str) else {}
     manifest = dict(described) | {
         "languages": run.config.data.languages,
-        "examples": list(examples),
+        "examples": task.examples(own, known),
         "decoding": task.decoding(own),
         "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},
         "parameters": own.model.count_params(),

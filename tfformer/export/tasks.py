@@ -36,6 +36,7 @@ class Task:
     texts: Callable[[Any, str, Sequence[str], int], Sequence[Scored]]  # the run's own
     signatures: Callable[..., saved_model_signatures.Signatures]  # of a SavedModel
     requests: Callable[[Any, Sequence[str]], saved_model_requests.Requests]
+    examples: Callable[[Any, Mapping[str, str]], list[str]]  # those that the model gets right
 
 
 def load(run: Run, options: SearchOptions) -> tuple[Task, Any]:
@@ -100,6 +101,14 @@ def _continuations(
         return generator.complete(samples)
 
 
+def right_examples(translator: Translator, known: Mapping[str, str]) -> list[str]:
+    """Return the sentences of `known` that the model translates as they are translated there."""
+    with _cut_samples():
+        found = translator.translate(list(known)) if known else []
+    pairs = zip(known.items(), found, strict=True)
+    return [source for (source, target), translation in pairs if translation == target]
+
+
 @contextmanager
 def _cut_samples() -> Iterator[None]:
     """No warnings that samples are cut: some are meant to be."""
@@ -128,6 +137,7 @@ TASKS: Mapping[str, Task] = {
         texts=_translations,
         signatures=saved_model_signatures.translating,
         requests=saved_model_requests.of_translator,
+        examples=right_examples,
     ),
     "decoder": Task(
         load=_load_generator,
@@ -136,5 +146,6 @@ TASKS: Mapping[str, Task] = {
         texts=_continuations,
         signatures=saved_model_signatures.continuing,
         requests=saved_model_requests.of_generator,
+        examples=lambda own, known: [],
     ),
 }
