@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 import sacrebleu
 
 from tfformer import phrasebook
-from tfformer.cli import arguments
+from tfformer.cli import arguments, terminal
 from tfformer.cli import verbs as cli
 from tfformer.cli.verbs import main
 from tfformer.data import tokenizers
@@ -91,6 +92,21 @@ def test_translate_reads_standard_input_in_chunks(tiny_run, sentences, monkeypat
     assert capsys.readouterr().out.splitlines() == Translator.load(tiny_run).translate(
         sentences[:5], beam_size=1
     )
+
+
+def test_progress_is_told_within_a_chunk(tiny_run, sentences, tmp_path, monkeypatch):
+    """In portions of like length, which come out in the order of the input."""
+    monkeypatch.setattr(cli, "PORTION", 2)
+    monkeypatch.setattr(terminal, "LINES_A_REPORT", 4)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    source = tmp_path / "in.en"
+    source.write_text("".join(f"{sentence}\n" for sentence in sentences), encoding="utf-8")
+    output = tmp_path / "out.de"
+    assert main(["translate", str(tiny_run), "--input", str(source), "--output", str(output)]) == 0
+    assert re.findall(r"\r(\d) lines done, ", sys.stderr.getvalue()) == ["4", "8", "9"]
+    expected = Translator.load(tiny_run).translate(sentences)
+    assert output.read_text(encoding="utf-8").splitlines() == expected
 
 
 def test_n_best_with_scores_prints_the_translators_own(tiny_run, sentences, tmp_path, capsys):

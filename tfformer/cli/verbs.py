@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from tfformer.run_directory import Run
 
 CHUNK = 1_000  # sentences held in memory at a time, so that a text may be larger than memory
+PORTION = 128  # sentences of like length between two reports of progress
 
 Sides = list["EncodedSentences"]  # the sources of a chunk, or sources and targets
-NBest = Callable[["EncodedSentences"], list[list["Translation"]]]  # translations, best first
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -136,22 +136,23 @@ def _translate(options: argparse.Namespace) -> None:
     from tfformer.inference.translator import Translator
 
     translator = Translator.load(options.run)
-    n_best = _n_best(translator, options)
 
     def translated(sentences: list[str]) -> tuple[list[str], Sides]:
         sources = translator.encode(sentences)
-        lines = _translated_lines(translator, sources, n_best(sources), options)
-        return lines, [sources]
+        n_best = _n_best(translator, sources, options, progress)
+        return _translated_lines(translator, sources, n_best, options), [sources]
 
     is_typed = options.input is None and sys.stdin.isatty()
-    with output_file(options.output, options.overwrite) as output:
+    with (
+        output_file(options.output, options.overwrite) as output,
+        Progress(output) as progress,
+    ):
         if is_typed:
             print("One sentence a line; an empty line or Ctrl-D ends.", file=sys.stderr)
             for line in typed_lines():
                 print(*_in_chunks([line], translated), sep="\n", file=output, flush=True)
-            return
-        with Progress(output) as progress:
-            for line in _in_chunks(input_lines(options.input), translated, progress):
+        else:
+            for line in _in_chunks(input_lines(options.input), translated):
                 print(line, file=output)
 
 
@@ -239,15 +240,15 @@ def _evaluate_translation(options: argparse.Namespace, run: Run) -> tuple[str, d
     sources = [source for source, _ in pairs]
     references = [reference for _, reference in pairs]
     translator = Translator.of(run)
-    n_best = _n_best(translator, options)
 
     def translated(sentences: list[str]) -> tuple[list[str], Sides]:
         encoded = translator.encode(sentences)
-        return [best[0].text for best in n_best(encoded)], [encoded]
+        n_best = _n_best(translator, encoded, options, progress)
+        return [best[0].text for best in n_best], [encoded]
 
     start = time.monotonic()
     with Progress() as progress:
-        hypotheses = list(_in_chunks(sources, translated, progress))
+        hypotheses = list(_in_chunks(sources, translated))
     seconds = round(time.monotonic() - start, 2)
     measured = scores(hypotheses, references, bleu_tokenizer(run.config))
     line = f"BLEU {measured['bleu']:.2f}, chrF {measured['chrf']:.2f} on {len(pairs)} sentences"
@@ -277,7 +278,9 @@ def _score(options: argparse.Namespace) -> None:
     def scored(pairs: list[tuple[str, str]]) -> tuple[list[ForcedScore], Sides]:
         sources = translator.encode([source for source, _ in pairs])
         targets = translator.encode_targets([target for _, target in pairs])
-        return translator.score(sources, targets), [sources, targets]
+        scores = translator.score(sources, targets)
+        progress.advance(len(pairs))
+        return scores, [sources, targets]
 
     pairs = 0
     tokens = 0
@@ -287,7 +290,7 @@ def _score(options: argparse.Namespace) -> None:
         Progress(output) as progress,
     ):
         texts = read_pairs([options.source, options.target])
-        for score in _in_chunks(texts, scored, progress):
+        for score in _in_chunks(texts, scored):
             print(_score_line(score, options.per_token), file=output)
             pairs += 1
             tokens += len(score.tokens)
@@ -392,19 +395,32 @@ def _serve(options: argparse.Namespace) -> None:
 # --- Shared by several verbs --------------------------------------------------------------------
 
 
-def _n_best(translator: Translator, options: argparse.Namespace) -> NBest:
-    """The translator's n-best lists with the search that the options ask for."""
+def _n_best(
+    translator: Translator,
+    sources: EncodedSentences,
+    options: argparse.Namespace,
+    progress: Progress,
+) -> list[list[Translation]]:
+    """The n-best lists of a chunk, with the search that the options ask for.
+
+    Sentences of like length are translated together, as `Translator.n_best` itself does it, in
+    portions that are small enough to tell the progress of.
+    """
     beam_size = translator.decoding.beam_size if options.beam_size is None else options.beam_size
     if options.n_best > 1:
         beam_size = max(beam_size, options.n_best)
-    return lambda sentences: translator.n_best(sentences, beam_size, options.length_penalty)
+    order = sorted(range(len(sources)), key=lambda number: len(sources.ids[number]))
+    n_best: list[list[Translation]] = [[] for _ in order]
+    for start in range(0, len(order), PORTION):
+        numbers = order[start : start + PORTION]
+        portion = translator.n_best(sources.take(numbers), beam_size, options.length_penalty)
+        for number, best in zip(numbers, portion, strict=True):
+            n_best[number] = best
+        progress.advance(len(numbers))
+    return n_best
 
 
-def _in_chunks(
-    items: Iterable,
-    work: Callable[[list], tuple[list, Sides]],
-    progress: Progress | None = None,
-) -> Iterator:
+def _in_chunks(items: Iterable, work: Callable[[list], tuple[list, Sides]]) -> Iterator:
     """The results of `work`, which encodes and computes, on a chunk of the items at a time.
 
     The sentences that were too long for the model are counted over all chunks, and warned of once.
@@ -420,8 +436,6 @@ def _in_chunks(
         sentences += sum(len(side) for side in sides)
         truncated += sum(side.truncated for side in sides)
         max_tokens = sides[0].max_tokens
-        if progress is not None:
-            progress.advance(len(chunk))
         yield from results
     if truncated:
         warnings.warn(truncation_report(truncated, sentences, max_tokens), stacklevel=1)
