@@ -173,6 +173,15 @@ def test_the_weights_know_their_models_settings(copy, section, changes):
         Run.open(copy).load_model()
 
 
+def test_a_recipe_that_has_lost_its_digest_is_refused(copy):
+    edit(copy, "decoding", length_penalty=0.0)
+    values = json.loads((copy / "config.json").read_text())
+    del values["digests"]["settings"]
+    (copy / "config.json").write_text(json.dumps(values))
+    with pytest.raises(ValueError, match="it has lost the digest of its settings"):
+        Run.open(copy).load_model()
+
+
 def test_the_place_of_the_text_may_be_edited(copy):
     edit(copy, "data", folder="/elsewhere", train=["c", "d"])
     assert Run.open(copy).config.data.folder == "/elsewhere"

@@ -368,8 +368,8 @@ class Run:
             raise self._bad_weights(first_line(error)) from None
         if digest is None or settings is None:
             self._check_digests_may_be_missing()
-        elif self.model_digest not in str(settings).split():
-            raise self._bad_weights("it was trained with other settings of the model")
+        else:
+            self._check_settings(str(settings).split())
 
     def save_weights(self, model: Model) -> None:
         """Replace best.weights.h5, with digests of its arrays and of the model's settings.
@@ -397,6 +397,16 @@ class Run:
             with h5py.File(temporary, "r+") as file:
                 file.attrs[OF_ARRAYS] = _digest_of_arrays(_arrays(file))
                 file.attrs[OF_SETTINGS] = f"{before.model_digest} {self.model_digest}"
+
+    def _check_settings(self, digests: list[str]) -> None:
+        """Compare the model's settings with those that the weights were trained with.
+
+        Only `keep_weights` leaves digests, and then two, beside a recipe of 0.1 without one.
+        """
+        if self.model_digest not in digests:
+            raise self._bad_weights("it was trained with other settings of the model")
+        if "settings" not in self.digests and len(digests) == 1:
+            raise _damaged(self.path / RUN_CONFIG, "it has lost the digest of its settings")
 
     def _check_digests_may_be_missing(self) -> None:
         if "settings" in self.digests:
@@ -602,8 +612,8 @@ def _explained(path: Path) -> Iterator[None]:
         traceback.clear_frames(error.__traceback__)
         gc.collect()
         raise OSError(
-            f"{path} cannot be written ({first_line(error)}); make room on the disk, then go on "
-            "with --resume"
+            f"{path} cannot be written ({first_line(error)}); if the disk is full make room, then "
+            "go on with --resume"
         ) from None
     finally:
         sys.unraisablehook = hook
