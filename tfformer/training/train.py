@@ -95,8 +95,10 @@ def train(
         >>> from tfformer.config import find_recipe, read_recipe
         >>> config = read_recipe(find_recipe("phrasebook"), ["training.epochs=1"])
         >>> result = train(config, "runs/phrasebook")  # doctest: +SKIP
-        >>> result["val_bleu"]  # doctest: +SKIP
-        41.3
+        >>> train(Config(), "runs/empty")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        ValueError: the recipe names no data.valid; give a file for each side, ...
     """
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
