@@ -12,7 +12,6 @@ import tensorflow as tf
 
 import tfformer
 from tfformer import phrasebook
-from tfformer.data import tokenizers
 from tfformer.data.encoding import IdRows
 
 
@@ -46,7 +45,7 @@ def main() -> float:
     """Train, and return the share of held-out sentences that are classified rightly."""
     keras.utils.set_random_seed(1)
     texts, labels = sentences("train", 3000)
-    tokenizer = tfformer.Tokenizer(tokenizers.train(texts, vocab_size=400))
+    tokenizer = tfformer.Tokenizer.train(texts, vocab_size=400)
 
     def ids_of(texts: list[str]) -> np.ndarray:
         rows = IdRows.of(tokenizer.encode(texts))

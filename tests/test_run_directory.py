@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from tfformer.config import Config
-from tfformer.data import tokenizers
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import (
     MODEL_KINDS,
@@ -38,7 +37,7 @@ RECIPE = {
 
 @pytest.fixture(scope="module")
 def vocabulary() -> Tokenizer:
-    return Tokenizer(tokenizers.train(LINES, 29))
+    return Tokenizer.train(LINES, 29)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +76,7 @@ def without_digests(run: Path) -> None:
 @pytest.mark.parametrize("architecture", MODEL_KINDS)
 @pytest.mark.parametrize("tie", ["none", "output", "all"])
 def test_the_formula_counts_the_parameters_that_keras_counts(vocabulary, architecture, tie):
-    other = Tokenizer(tokenizers.train(LINES, 28))
+    other = Tokenizer.train(LINES, 28)
     shared = tie == "all" or architecture == "decoder"
     sides = Tokenizers(vocabulary, vocabulary if shared else other)
     settings = Config.from_dict(RECIPE).model

@@ -4,16 +4,13 @@ import random
 
 import pytest
 
-from tfformer.data import tokenizers
 from tfformer.data.tokenizers import Tokenizer
 
 
 @pytest.fixture(scope="session")
 def letters() -> Tokenizer:
     dice = random.Random(5)
-    return Tokenizer(
-        tokenizers.train(["".join(dice.choices("ab cd", k=30)) for _ in range(500)], 40)
-    )
+    return Tokenizer.train(["".join(dice.choices("ab cd", k=30)) for _ in range(500)], 40)
 
 
 @pytest.fixture(scope="session")

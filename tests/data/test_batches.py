@@ -8,7 +8,7 @@ import pytest
 from support.word_ids import WordIds, encode_pairs
 
 from tfformer.data import batches as data
-from tfformer.data import encoding, tokenizers
+from tfformer.data import encoding
 from tfformer.data.batches import Batches
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
@@ -258,7 +258,7 @@ def test_training_dataset_gives_each_pass_anew(letters):
 
 
 def test_training_dataset_takes_a_tokenizer_for_each_side(letters):
-    other = Tokenizer(tokenizers.train(["x yz"] * 20, 8))
+    other = Tokenizer.train(["x yz"] * 20, 8)
     ((inputs, labels, _),) = data.training_dataset(
         [("ab", "xz")], letters, other
     ).as_numpy_iterator()

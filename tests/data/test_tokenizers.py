@@ -72,7 +72,7 @@ ODD = [
 
 @pytest.fixture(scope="module", params=["unigram", "bpe"])
 def tokenizer(request):
-    return Tokenizer(tokenizers.train(SENTENCES, 90, request.param))
+    return Tokenizer.train(SENTENCES, 90, request.param)
 
 
 def reference(tokenizer):
@@ -97,7 +97,7 @@ def test_training_does_not_depend_on_the_processors():
     process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, **one_core
     )
-    assert process.stdout.strip() == Tokenizer(tokenizers.train(SENTENCES, 60)).digest
+    assert process.stdout.strip() == Tokenizer.train(SENTENCES, 60).digest
 
 
 def test_a_sample_is_less_than_all_sentences():
@@ -125,7 +125,7 @@ def test_a_vocabulary_too_large_names_the_largest_that_works(model_type):
         tokenizers.train(SENTENCES, 9999, model_type)
     assert str(error.value).endswith("or less, or give more text")
     largest = int(re.search(r"at most (\d+);", str(error.value))[1])
-    assert Tokenizer(tokenizers.train(SENTENCES, largest, model_type)).vocab_size == largest
+    assert Tokenizer.train(SENTENCES, largest, model_type).vocab_size == largest
     with pytest.raises(ValueError, match=f"at most {largest}"):
         tokenizers.train(SENTENCES, largest + 1, model_type)
 
@@ -138,7 +138,7 @@ def test_a_vocabulary_too_small_names_the_smallest_that_works(model_type):
         tokenizers.train(SENTENCES, 5, model_type)
     assert str(error.value).endswith("or more, or lower character_coverage")
     smallest = int(re.search(r"at least (\d+);", str(error.value))[1])
-    assert Tokenizer(tokenizers.train(SENTENCES, smallest, model_type)).vocab_size == smallest
+    assert Tokenizer.train(SENTENCES, smallest, model_type).vocab_size == smallest
 
 
 @pytest.mark.parametrize("sentences", [[], ["", " "]])
@@ -268,7 +268,7 @@ def segmentations(text, pieces):
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0])
 def test_a_unigram_model_is_sampled_in_proportion_to_probability_to_the_power_of_alpha(alpha):
-    tokenizer = Tokenizer(tokenizers.train(SENTENCES, 90, "unigram"))
+    tokenizer = Tokenizer.train(SENTENCES, 90, "unigram")
     pieces = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model).pieces
     scores = {piece.piece: piece.score for piece in pieces if piece.type == piece.NORMAL}
     weights = {
@@ -286,7 +286,7 @@ def test_a_unigram_model_is_sampled_in_proportion_to_probability_to_the_power_of
 
 
 def test_bpe_without_any_merge_is_characters_and_with_all_is_encode():
-    tokenizer = Tokenizer(tokenizers.train(SENTENCES, 90, "bpe"))
+    tokenizer = Tokenizer.train(SENTENCES, 90, "bpe")
     (characters,) = tokenizer.sample(["the dog"], alpha=1.0, seed=1)
     assert tokenizer.pieces(characters) == list("▁the▁dog")
     assert tokenizer.sample(SENTENCES[:50], alpha=0.0, seed=1) == tokenizer.encode(SENTENCES[:50])
@@ -445,8 +445,8 @@ def test_setting_seeds_and_clearing_sessions_leaves_the_graph_alive(tokenizer):
 def test_two_tokenizers_in_one_saved_model_stay_two(tmp_path):
     import tensorflow as tf
 
-    source = Tokenizer(tokenizers.train(SENTENCES, 60, "unigram"))
-    target = Tokenizer(tokenizers.train(SENTENCES, 90, "bpe"))
+    source = Tokenizer.train(SENTENCES, 60, "unigram")
+    target = Tokenizer.train(SENTENCES, 90, "bpe")
 
     class Both(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])

@@ -7,7 +7,6 @@ from support.numpy_layers import numpy_attention, numpy_embedding, numpy_normali
 
 import tfformer
 from tfformer.config import DecodingConfig
-from tfformer.data import tokenizers
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.explain import attention as attention_maps
 from tfformer.explain.attention import (
@@ -44,7 +43,7 @@ def small_model(vocab_size=13, **changes) -> Transformer:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer(tokenizers.train(SENTENCES, 60, "bpe"))
+    return Tokenizer.train(SENTENCES, 60, "bpe")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tfformer.config import DecodingConfig
-from tfformer.data import tokenizers
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.explain.attention import Attention, AttentionMaps, attention
 from tfformer.explain.coreference import (
@@ -49,7 +48,7 @@ PAIRS = [cat_and_dog((0, 1), (3, 4), "sie"), cat_and_dog((3, 4), (0, 1), "er")]
 def translator() -> Translator:
     """A model of random weights that reads the two pairs."""
     texts = [text for pair in PAIRS for text in (pair.source, pair.target)]
-    tokenizer = Tokenizer(tokenizers.train(texts, 60, "bpe"))
+    tokenizer = Tokenizer.train(texts, 60, "bpe")
     sizes = {"num_layers": 2, "num_decoder_layers": 3, "d_model": 16, "num_heads": 2, "d_ff": 24}
     vocabulary = tokenizer.vocab_size
     model = Transformer(vocabulary, vocabulary, **sizes)

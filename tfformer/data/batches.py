@@ -1,4 +1,4 @@
-"""Ids to batches: rows of like lengths together, in an order that a seed decides. Knows no model."""
+"""Ids to batches: rows of like lengths together, in an order of a seed."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ def snake_order(
 ) -> np.ndarray:
     """Order pairs so that neighbours have like lengths, longest first.
 
-    Pairs are sorted by their longer side, which decides how many fit into a batch; of equal ones, by how much longer
-    the source is, upwards and downwards in turn, so that the shorter side does not jump.
+    Pairs are sorted by their longer side, which decides how many fit into a batch; of equal ones,
+    by how much longer the source is, upwards and downwards in turn, so that the shorter side does
+    not jump.
 
     Args:
         source_lengths: (pairs,) tokens.
@@ -98,7 +99,8 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
 def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> list[tuple[int, int]]:
     """Divide rows as `plan_batches` does, but into exactly `steps` batches.
 
-    No batch has more tokens than so many batches take; where there are too few, the largest are halved.
+    No batch has more tokens than so many batches take; where there are too few, the largest are
+    halved.
 
     Args:
         longer_lengths: (rows,) tokens of each row's longer side, downwards.
@@ -143,17 +145,18 @@ class Epoch(NamedTuple):
 
 
 class Batches:
-    """Batches of rows of like lengths; batch `step` follows from the text, `batch_tokens`, `seed` and `step` alone.
+    """Batches of rows of like lengths, without a state.
 
-    So a training run resumes at any step without a state. Every epoch holds each row once, in as many batches; which of
-    the equally long rows share a batch, and the order of batches, change with the epoch.
+    Batch `step` follows from the text, `batch_tokens`, `seed` and `step` alone. So a training run
+    resumes at any step without a state. Every epoch holds each row once, in as many batches; which
+    of the equally long rows share a batch, and the order of batches, change with the epoch.
 
     Args:
         text: The text.
         batch_tokens: Tokens of a side of a batch at most, padding included.
         seed: Decides company and order.
-        sampled: Gives the text of an epoch, where it is segmented anew each time. Then a batch may need a few tokens
-            more than `batch_tokens`, and another process has other segmentations.
+        sampled: Gives the text of an epoch, where it is segmented anew each time. Then a batch may
+            need a few tokens more than `batch_tokens`, and another process has other segmentations.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -187,7 +190,7 @@ class Batches:
 
     @functools.cached_property
     def padding_share(self) -> float:
-        """Share of padding among all positions of all sides in the first epoch; in the others about the same."""
+        """Share of padding among all positions of the first epoch; about that of any."""
         text, order, plan = self._epoch(0)
         starts, stops = np.sort(plan, axis=0).T
         longest = [np.maximum.reduceat(rows.lengths[order], starts) for rows in text.sides]
@@ -206,9 +209,10 @@ class Batches:
             step: Counted from the first epoch's first batch on.
 
         Returns:
-            Inputs `{"source": (B, S), "target": (B, T)}` int32, labels (B, T) int32 and weights (B, T) float32. Labels
-            end in END_ID; `target` is the same one position later, behind START_ID; weights are 1 at real labels. Text
-            with one side has no source: `target` takes the place of the dictionary.
+            Inputs `{"source": (B, S), "target": (B, T)}` int32, labels (B, T) int32 and weights (B,
+            T) float32. Labels end in END_ID; `target` is the same one position later, behind
+            START_ID; weights are 1 at real labels. Text with one side has no source: `target` takes
+            the place of the dictionary.
         """
         epoch, place = divmod(step, self.steps_per_epoch)
         text, order, plan = self._epoch(epoch)
@@ -245,7 +249,7 @@ class Batches:
         weights = tf.TensorSpec([None, None], tf.float32)
         inputs = {"source": ids, "target": ids} if len(self.text.sides) == 2 else ids
         options = tf.data.Options()
-        # There is nothing to tune, and the tuner's thread may sleep on for a minute when training ends.
+        # There is nothing to tune, and the tuner's thread may sleep on when training ends.
         options.autotune.enabled = False
         dataset = tf.data.Dataset.from_generator(generator, output_signature=(inputs, ids, weights))
         return dataset.prefetch(2).with_options(options)
@@ -273,10 +277,11 @@ def training_dataset(
     seed: int = 0,
     sampling_alpha: float | None = None,
 ) -> tf.data.Dataset:
-    """Make of sentence pairs a dataset for `model.fit(dataset, epochs=...)`; each pass is shuffled anew.
+    """Make of sentence pairs a dataset for `model.fit(dataset, epochs=...)`.
 
-    Rows of like lengths share a batch (Vaswani et al. 2017, section 5.1). Pairs with an empty side or a side that is
-    too long are dropped, with a warning that says how many.
+    Each pass is shuffled anew. Rows of like lengths share a batch (Vaswani et al. 2017, section
+    5.1). Pairs with an empty side or a side that is too long are dropped, with a warning that says
+    how many.
 
     Args:
         pairs: (source, target) texts, read once.
@@ -285,13 +290,16 @@ def training_dataset(
         batch_tokens: Tokens of a side of a batch at most, padding included.
         max_length: Tokens that a side may have, the end token included.
         seed: Decides company and order.
-        sampling_alpha: If given, each pass segments the sentences anew at random, by `Tokenizer.sample`.
+        sampling_alpha: If given, each pass segments the sentences anew at random, by
+            `Tokenizer.sample`.
 
     Returns:
-        Elements `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`, as `Batches.batch` gives them.
+        Elements `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`, as
+        `Batches.batch` gives them.
 
     Raises:
-        ValueError: No pair is left, a sentence is not Unicode text, or the longest pair does not fit into a batch.
+        ValueError: No pair is left, a sentence is not Unicode text, or the longest pair does not
+            fit into a batch.
 
     Example:
         >>> from tfformer.data.tokenizers import Tokenizer

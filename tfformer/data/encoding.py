@@ -1,4 +1,4 @@
-"""Text to ids: sentences and pairs of them as flat arrays of ids. Knows no files and no batches."""
+"""Text to ids: sentences and their pairs as flat arrays of ids."""
 
 from __future__ import annotations
 
@@ -157,7 +157,9 @@ def truncation_report(truncated: int, sentences: int, max_tokens: int) -> str:
 def warn_of_truncation(
     given: Sequence[Sentences], encoded: Sequence[EncodedSentences], stacklevel: int
 ) -> None:
-    """Warn once of the sentences that were truncated, but not of those that the caller gave encoded.
+    """Warn once of the sentences that were truncated.
+
+    Those that the caller gave encoded are left out: the caller has their count.
 
     Args:
         given: One or more lists of sentences.
@@ -181,7 +183,9 @@ def warn_of_truncation(
 
 @dataclasses.dataclass(frozen=True)
 class EncodedText:
-    """Sentence pairs, or sentences, as ids with END_ID at the end of every row, and the counts of rows left out.
+    """Sentence pairs, or sentences, as ids, and the counts of rows left out.
+
+    END_ID stands at the end of every row.
 
     Attributes:
         sides: The rows of source and target, or of the one side.
@@ -212,7 +216,10 @@ class EncodedText:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the ids, in hexadecimal: the same for the same text, vocabulary and `max_length`."""
+        """SHA-256 of the ids, in hexadecimal.
+
+        It is the same for the same text, vocabulary and `max_length`.
+        """
         digest = hashlib.sha256()
         for rows in self.sides:
             digest.update(rows.ids.data)
@@ -245,7 +252,9 @@ def encode_text(
     on_progress: Callable[[int], None] = lambda rows_done: None,
     segmentation: Segmentation = likeliest_segmentation,
 ) -> EncodedText:
-    """Encode text to train on, and drop the rows with an empty side or with a side that is too long.
+    """Encode text to train on.
+
+    Rows with an empty side, or with a side that is too long, are dropped.
 
     Args:
         rows: (source, target) or (sentence,), read once.
@@ -309,12 +318,14 @@ def _encode_chunk(
 
 
 def random_segmentation(alpha: float, max_length: int, seed: Sequence[int]) -> Segmentation:
-    """Segment sentences at random, by `Tokenizer.sample`, so that the same rows are dropped as otherwise.
+    """Segment sentences at random, by `Tokenizer.sample`.
+
+    The rows that are dropped are the same as without it.
 
     Args:
         alpha: That of `Tokenizer.sample`.
-        max_length: A sentence whose random segmentation or likeliest one does not fit into so many ids, END_ID
-            included, is segmented as usual.
+        max_length: A sentence whose random segmentation or likeliest one does not fit into so many
+            ids, END_ID included, is segmented as usual.
         seed: Of all the sentences to come, in their order.
     """
     random = np.random.default_rng(seed)
@@ -331,9 +342,10 @@ def random_segmentation(alpha: float, max_length: int, seed: Sequence[int]) -> S
 def sampled_texts(
     rows: Sequence[Sides], tokenizers: Sequence[Tokenizer], max_length: int, alpha: float, seed: int
 ) -> Callable[[int], EncodedText]:
-    """Encode the text of pass 0, 1, ..., each with other segmentations (subword regularisation, Kudo 2018).
+    """Encode the text of pass 0, 1, ..., each with other segmentations.
 
-    Each pass takes the time of encoding the text twice, by one processor. In another process the segmentations differ.
+    This is subword regularisation (Kudo 2018). Each pass takes the time of encoding the text twice,
+    by one processor. In another process the segmentations differ.
 
     Args:
         rows: (source, target) or (sentence,).

@@ -1,4 +1,4 @@
-"""Sentences and pairs of them from text files, TSV, TFDS or the phrasebook. Knows no ids."""
+"""Sentences and their pairs from text files, TSV, TFDS or the phrasebook."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def read_pairs(
     Args:
         source: The data source.
         folder: File paths are relative to it.
-        languages: The keys of source and target in TensorFlow Datasets; by default the data set's order.
+        languages: The keys of source and target in TensorFlow Datasets; by default the data set's
+            order.
         split: The split of a `tfds:NAME` without one.
 
     Yields:
@@ -40,7 +41,8 @@ def read_pairs(
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The form is another, the sides do not match, or the text is not UTF-8 or holds NUL.
+        ValueError: The form is another, the sides do not match, or the text is not UTF-8 or holds
+            NUL.
 
     Example:
         >>> next(read_pairs("phrasebook:test"))[0].endswith((".", "?", "!"))
@@ -70,7 +72,9 @@ def read_sentences(
     languages: tuple[str] | None = None,
     split: str = "train",
 ) -> Iterator[tuple[str]]:
-    """Read the sentences of a data source for a language model, which has one of three forms.
+    """Read the sentences of a data source, for a language model.
+
+    It has one of three forms.
 
     - `train.txt`: a text file, line by line; `.gz` too.
     - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets.
@@ -133,7 +137,9 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """Read the lines of a UTF-8 stream; a newline alone ends a line, never U+2028 and the like.
+    """Read the lines of a UTF-8 stream.
+
+    A newline alone ends a line, never U+2028 and the like.
 
     Args:
         stream: A binary file, or its lines; a byte order mark at their beginning is no text.
@@ -236,7 +242,7 @@ def _tfds_builder(name: str) -> tuple[ModuleType, Any]:
 
 
 def _prepare(name: str, builder: Any) -> None:
-    """Fetch the data set, if it is not here already; TFDS has errors of its own for what can go wrong."""
+    """Fetch the data set, if it is not here already; TFDS has errors of its own."""
     try:
         builder.download_and_prepare()
     except Exception as error:

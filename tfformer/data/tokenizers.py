@@ -1,4 +1,4 @@
-"""Subword tokenizers: trains, stores and applies SentencePiece, in Python and in a TensorFlow graph. Knows no model.
+"""Subword tokenizers by SentencePiece, in Python and in a TensorFlow graph.
 
 Shape letters: B sentences, T tokens.
 """
@@ -42,7 +42,7 @@ def train(
     character_coverage: float = 1.0,
     max_sentences: int = 2_000_000,
 ) -> bytes:
-    """Train a SentencePiece model and return its bytes: the engine of `Tokenizer.train`, whose arguments it takes."""
+    """Train a SentencePiece model and return its bytes; `Tokenizer.train` explains."""
     _check_training_settings(vocab_size, model_type, character_coverage, max_sentences)
     _check_normalization(normalization)
     model = io.BytesIO()
@@ -74,9 +74,9 @@ def train(
 class Tokenizer:
     """Sentences to ids and back, by SentencePiece (Kudo and Richardson 2018).
 
-    Encoded ids hold no padding, start or end. Text is normalised before it is encoded, by default to NFKC and single
-    spaces, and decoding gives the normalised text: "½" comes back as "1⁄2". In a TensorFlow graph the ids are those of
-    Python; `tokenize` says how nearly.
+    Encoded ids hold no padding, start or end. Text is normalised before it is encoded, by default
+    to NFKC and single spaces, and decoding gives the normalised text: "½" comes back as "1⁄2". In a
+    TensorFlow graph the ids are those of Python; `tokenize` says how nearly.
 
     Args:
         model: A whole SentencePiece model with the ids of `tfformer.special_ids`.
@@ -88,7 +88,8 @@ class Tokenizer:
         ValueError: `model` is not a whole SentencePiece model, or has other special ids.
 
     Example:
-        >>> tokenizer = Tokenizer.train(["the dog sees the cat", "the cat sleeps"] * 50, vocab_size=20)
+        >>> texts = ["the dog sees the cat", "the cat sleeps"] * 50
+        >>> tokenizer = Tokenizer.train(texts, vocab_size=20)
         >>> ids = tokenizer.encode(["the cat sees"])
         >>> tokenizer.decode(ids)
         ['the cat sees']
@@ -109,16 +110,21 @@ class Tokenizer:
         character_coverage: float = 1.0,
         max_sentences: int = 2_000_000,
     ) -> Tokenizer:
-        """Learn a vocabulary from sentences; the same sentences and arguments give the same bytes.
+        """Learn a vocabulary from sentences.
+
+        The same sentences and arguments give the same bytes.
 
         Args:
             texts: Sentences, read once. SentencePiece leaves out those of more than 4,192 bytes.
             vocab_size: Pieces, the four special ones included; exactly as many are made.
             model_type: "unigram" (Kudo 2018) or "bpe" (Sennrich et al. 2016).
-            normalization: The rule by which text is normalised before anything else: "nmt_nfkc" (NFKC, and control
-                characters become spaces), "nfkc", each with "_cf" in lower case too, or "identity" (nothing).
-            character_coverage: Share of the characters, 0.98 to 1.0, that get a piece; the rest are unknown.
-            max_sentences: Of more sentences a sample of that size is learned from, always the same; above 100.
+            normalization: The rule by which text is normalised before anything else: "nmt_nfkc"
+                (NFKC, and control characters become spaces), "nfkc", each with "_cf" in lower case
+                too, or "identity" (nothing).
+            character_coverage: Share of the characters, 0.98 to 1.0, that get a piece; the rest are
+                unknown.
+            max_sentences: Of more sentences a sample of that size is learned from, always the same;
+                above 100.
 
         Returns:
             The trained tokenizer.
@@ -127,7 +133,8 @@ class Tokenizer:
             ValueError: The sentences cannot satisfy the settings, or a setting has no such value.
 
         Example:
-            >>> tokenizer = Tokenizer.train(["low lower lowest"] * 20, vocab_size=14, model_type="bpe")
+            >>> texts = ["low lower lowest"] * 20
+            >>> tokenizer = Tokenizer.train(texts, vocab_size=14, model_type="bpe")
             >>> tokenizer.vocab_size
             14
         """
@@ -172,7 +179,9 @@ class Tokenizer:
             raise ValueError(f"{path}: {error}") from error
 
     def save(self, path: str | Path) -> None:
-        """Write the model in one atomic step: a kill leaves the old file or the new one, never a part.
+        """Write the model in one atomic step.
+
+        A kill leaves the old file or the new one, never a part.
 
         Args:
             path: The file to write; an older one is replaced.
@@ -189,7 +198,7 @@ class Tokenizer:
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 of the model's bytes, in hexadecimal: a run's configuration remembers its tokenizer by it."""
+        """SHA-256 of the model's bytes, in hexadecimal, which a run's config.json keeps."""
         return hashlib.sha256(self.model).hexdigest()
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
@@ -207,15 +216,16 @@ class Tokenizer:
         return self._processor.encode(_all_utf8(sentences))
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Encode each sentence by a random segmentation, to train on (subword regularisation).
+        """Encode each sentence by a random segmentation.
 
-        SentencePiece 0.2.3 mixes in something of the process: in another process the ids of a seed differ.
+        Training on them is subword regularisation. SentencePiece 0.2.3 mixes in something of the
+        process: in another process the ids of a seed differ.
 
         Args:
             sentences: B texts.
-            alpha: Of a unigram model, a segmentation is drawn in proportion to probability ** alpha (Kudo 2018,
-                section 3.3): the smaller, the more random. Of BPE, each merge is left out with probability alpha
-                (BPE-dropout, Provilkov et al. 2020).
+            alpha: Of a unigram model, a segmentation is drawn in proportion to probability ** alpha
+                (Kudo 2018, section 3.3): the smaller, the more random. Of BPE, each merge is left
+                out with probability alpha (BPE-dropout, Provilkov et al. 2020).
             seed: From 0 to 2^32 - 2. In one process the same seed gives the same ids.
 
         Returns:
@@ -236,7 +246,8 @@ class Tokenizer:
         """Decode rows of ids.
 
         Args:
-            ids: B rows, lists or an array (B, T). A row ends at its first end id; padding and start have no text.
+            ids: B rows, lists or an array (B, T). A row ends at its first end id; padding and start
+                have no text.
 
         Returns:
             B sentences.
@@ -264,11 +275,12 @@ class Tokenizer:
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Encode in the graph, as `encode` does.
 
-        Where two segmentations are equally likely ("ppp" is `p pp` and `pp p`), the result is that of `encode` for a
-        unigram vocabulary of `Tokenizer.train` with an "nmt_" normalization: of 12,000 sentences with stretched words
-        none differed, of 20,000 strings of random characters 3, all in runs of periods or ellipses, whose segmentations
-        differ by a rounding error. For other unigram vocabularies ("nfkc", "identity", byte fallback) such a tie may
-        end otherwise than in Python. BPE has no ties.
+        Where two segmentations are equally likely ("ppp" is `p pp` and `pp p`), the result is that
+        of `encode` for a unigram vocabulary of `Tokenizer.train` with an "nmt_" normalization: of
+        12,000 sentences with stretched words none differed, of 20,000 strings of random characters
+        3, all in runs of periods or ellipses, whose segmentations differ by a rounding error. For
+        other unigram vocabularies ("nfkc", "identity", byte fallback) such a tie may end otherwise
+        than in Python. BPE has no ties.
 
         Args:
             text: (B,) string.
@@ -295,9 +307,10 @@ class Tokenizer:
     def _tokenize(self) -> tf.types.experimental.PolymorphicFunction:
         """A graph that carries the model within it.
 
-        TF Text has two operations. `FastSentencepieceTokenizer` decides ties as Python does, but knows only some kinds
-        of models. `SentencepieceTokenizer` knows all, but holds SentencePiece 0.1.96, which decides ties otherwise;
-        made outside a graph it is gone after the next `tf.random.set_seed`, made inside it stays.
+        TF Text has two operations. `FastSentencepieceTokenizer` decides ties as Python does, but
+        knows only some kinds of models. `SentencepieceTokenizer` knows all, but holds SentencePiece
+        0.1.96, which decides ties otherwise; made outside a graph it is gone after the next
+        `tf.random.set_seed`, made inside it stays.
         """
         import tensorflow as tf
         import tensorflow_text
@@ -365,7 +378,7 @@ def _check_normalization(normalization: str) -> None:
 
 
 def _is_fast_tokenizer_exact(model: bytes) -> bool:
-    """Tell whether TF Text's fast operation gives the ids of SentencePiece: not for all models that it takes."""
+    """Tell whether TF Text's fast operation gives the ids of SentencePiece."""
     proto = _proto(model)
     trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
     return (
@@ -378,7 +391,10 @@ def _is_fast_tokenizer_exact(model: bytes) -> bool:
 
 
 def _watched(sentences: Iterable[str], failures: list[BaseException]) -> Iterator[bytes]:
-    """Yield the sentences in UTF-8, and keep their exception, as SentencePiece passes only its text on."""
+    """Yield the sentences in UTF-8, and keep their exception.
+
+    SentencePiece passes only its text on.
+    """
     try:
         for number, sentence in enumerate(sentences, start=1):
             yield _utf8(number, sentence)
@@ -409,7 +425,7 @@ def _utf8(number: int, sentence: str) -> bytes:
 
 
 def _explain_training_error(message: str, vocab_size: int) -> str:
-    """Say in the caller's words what SentencePiece says with its own source lines and flags."""
+    """Put in the caller's words an error of SentencePiece, which names its flags."""
     if too_high := re.search(r"Vocabulary size too high .* <= (\d+)", message):
         return (
             f"vocab_size {vocab_size} is larger than these sentences support, at most {too_high[1]}; "
@@ -442,9 +458,12 @@ def _checked_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
 
 
 def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor | None:
-    """Parse a model by the pip package, whose checks TF Text's older SentencePiece lacks; None if it is not whole."""
+    """Parse a model; None if it is not whole.
+
+    The pip package checks what TF Text's older SentencePiece does not.
+    """
     try:
-        # A file has the pieces first and the normalizer last: without a normalizer it ends between two pieces.
+        # The normalizer stands last: without it a file ends between two pieces.
         is_whole = _proto(model).HasField("normalizer_spec")
         return sentencepiece.SentencePieceProcessor(model_proto=model) if is_whole else None
     except (DecodeError, RuntimeError):

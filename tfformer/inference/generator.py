@@ -1,4 +1,4 @@
-"""A language model over strings: the probability of a text, and its continuation. Knows no exported format.
+"""A language model over strings: the probability of a text, its continuation.
 
 Shape letters: R prefixes, P tokens of the longest of them, T tokens.
 """
@@ -51,8 +51,9 @@ class Continuation(NamedTuple):
 class Generator:
     """A trained language model that scores and continues lists of texts.
 
-    Wherever it takes sentences it takes texts, or the result of `encode`. Texts that are too long for the model are
-    truncated, with one warning a call. With `encode` the caller gets the count instead, and no warning.
+    Wherever it takes sentences it takes texts, or the result of `encode`. Texts that are too long
+    for the model are truncated, with one warning a call. With `encode` the caller gets the count
+    instead, and no warning.
 
     Args:
         model: The model.
@@ -122,7 +123,8 @@ class Generator:
     def log_prob(self, sentences: Sentences, batch_size: int = 64) -> list[float]:
         """Compute the probability of each sentence, its end included.
 
-        It is that of the likeliest segmentation into tokens; others have a probability too, which is left out.
+        It is that of the likeliest segmentation into tokens; others have a probability too, which
+        is left out.
 
         Args:
             sentences: B texts, or the result of `encode`.
@@ -143,10 +145,12 @@ class Generator:
         return log_probs.tolist()
 
     def bits_per_byte(self, sentences: Sequence[str]) -> float:
-        """Compute -log2 p of a text of one sentence a line, over its size as a UTF-8 file with newlines.
+        """Compute the bits per byte of a text of one sentence a line.
 
-        It compares models whatever their vocabularies; one without a piece for a character gets that character as
-        cheaply as any other unknown one. Sentences longer than the model takes are left out, with a warning.
+        They are -log2 p over the size of the text as a UTF-8 file with newlines. The figure
+        compares models whatever their vocabularies; one without a piece for a character gets that
+        character as cheaply as any other unknown one. Sentences longer than the model takes are
+        left out, with a warning.
 
         Args:
             sentences: B texts.
@@ -199,7 +203,8 @@ class Generator:
     ) -> list[Continuation]:
         """Continue each prefix at random; the same arguments give the same texts.
 
-        The batches of one seed, and all batches of different seeds, draw independently of each other.
+        The batches of one seed, and all batches of different seeds, draw independently of each
+        other.
 
         Args:
             prefixes: R texts, or the result of `encode`; an empty one begins a sentence.
@@ -210,7 +215,8 @@ class Generator:
             batch_size: Prefixes that are continued together.
 
         Returns:
-            The whole texts and the log-probabilities of what follows the prefixes, in the unchanged distribution.
+            The whole texts and the log-probabilities of what follows the prefixes, in the unchanged
+            distribution.
 
         Raises:
             ValueError: A setting has no such value, or a prefix is not Unicode text.
@@ -241,7 +247,7 @@ class Generator:
         return continuations
 
     def _graph(self, sampling: Sampling | None) -> tf.types.experimental.PolymorphicFunction:
-        """Trace once: prefixes (R, P), lengths (R,), seed, batch -> the likeliest sequences, or sampled ones."""
+        """Trace once: prefixes (R, P), lengths (R,), seed, batch -> sequences."""
 
         def continued(
             prefixes: tf.Tensor, lengths: tf.Tensor, seed: tf.Tensor, batch: tf.Tensor

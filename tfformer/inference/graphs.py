@@ -1,7 +1,7 @@
-"""Ids in, ids out, inside a TensorFlow graph: all that exporters need. Knows no text and no files.
+"""Ids in, ids out, inside a TensorFlow graph: all that exporters need.
 
-Shape letters: B sentences, S source tokens, T target tokens, N beams, R rows (B, or B * N), P tokens of a prefix,
-D d_model, V vocabulary, L the longest limit.
+Shape letters: B sentences, S source tokens, T target tokens, N beams, R rows (B, or B * N), P
+tokens of a prefix, D d_model, V vocabulary, L the longest limit.
 """
 
 from collections.abc import Callable
@@ -57,8 +57,8 @@ def search(
 
     Args:
         model: The translation model.
-        source: Ids (B, S) int32, each row ending in the end token. A row of nothing but padding is a blank sentence
-            and gets one empty hypothesis of score 0.
+        source: Ids (B, S) int32, each row ending in the end token. A row of nothing but padding is
+            a blank sentence and gets one empty hypothesis of score 0.
         max_length: Tokens that the model takes and gives at most.
         beam_size: N; 1 is greedy search.
         alpha: Exponent of the length penalty. Greedy search has none.
@@ -86,7 +86,7 @@ def draw_sample(
     top_k: int,
     top_p: float,
 ) -> Hypotheses:
-    """Draw one random translation of each source (B, S); the settings are those of `search.sample`."""
+    """Draw one random translation of each source (B, S), as `search.sample` does."""
     step_fn, cache, max_lengths, _ = start_decoding(model, source, max_length)
     return sample(step_fn, cache, max_lengths, seed, temperature, top_k, top_p, batch)
 
@@ -100,8 +100,8 @@ def start_decoding(
 ) -> Decoding:
     """Encode the sources (B, S) and prepare what every search needs.
 
-    Where S is a plain number so is the capacity: every shape in the graph is then fixed. Otherwise the cache begins
-    short and grows, as few translations come near their limit.
+    Where S is a plain number so is the capacity: every shape in the graph is then fixed. Otherwise
+    the cache begins short and grows, as few translations come near their limit.
     """
     to_logits = to_logits or model.logits
     memory = model.memory(source)
@@ -125,7 +125,7 @@ def start_decoding(
 
 
 def _empty_where(is_blank: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
-    """Put one empty hypothesis of score 0 in place of those of each sentence (B,) that is blank."""
+    """Give each blank sentence (B,) one empty hypothesis of score 0."""
     is_blank = is_blank[:, tf.newaxis]
     is_first = tf.range(tf.shape(hypotheses.scores)[1]) == 0
     one_of_score_0 = tf.where(is_first, 0.0, LOWEST)  # (N,)
@@ -142,11 +142,12 @@ def source_ids(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Ten
     Args:
         pieces: Ids (B, S) int32 without an end token.
         lengths: How many of each row count, (B,) int32.
-        max_length: Tokens that the model takes at most, the end token included; longer rows are truncated.
+        max_length: Tokens that the model takes at most, the end token included; longer rows are
+            truncated.
 
     Returns:
-        Ids (B, W) int32, each row ended by the end token and padded with 0; nothing but padding for a blank sentence.
-        W is S where that is a plain number, otherwise what the longest row needs.
+        Ids (B, W) int32, each row ended by the end token and padded with 0; nothing but padding for
+        a blank sentence. W is S where that is a plain number, otherwise what the longest row needs.
     """
     ended = with_end(pieces, lengths, max_length)
     return tf.where((lengths > 0)[:, tf.newaxis], ended, PAD_ID)
@@ -171,12 +172,14 @@ def token_log_probs(
 
     Args:
         model: The translation model.
-        source: Ids (B, S) int32, each row ending in the end token; nothing but padding for a blank sentence.
+        source: Ids (B, S) int32, each row ending in the end token; nothing but padding for a blank
+            sentence.
         target: Ids (B, T) int32, each row ending in the end token.
         to_logits: As in `search`.
 
     Returns:
-        log P(token | source, target tokens before it) (B, T) float32 in nats; 0 on padding and for a blank source.
+        log P(token | source, target tokens before it) (B, T) float32 in nats; 0 on padding and for
+        a blank source.
     """
     to_logits = to_logits or model.logits
     starts = tf.fill((tf.shape(target)[0], 1), START_ID)
@@ -197,19 +200,21 @@ def continue_prefixes(
 ) -> Hypotheses:
     """Continue the beginnings of sequences with a language model.
 
-    The tokens that all prefixes have are written to the cache at once. Where a prefix is longer, its own tokens are
-    the only ones possible, and so cost nothing.
+    The tokens that all prefixes have are written to the cache at once. Where a prefix is longer,
+    its own tokens are the only ones possible, and so cost nothing.
 
     Args:
         model: The language model.
         prefixes: Ids (R, P) int32, each row beginning with the start token.
         lengths: How many of each row count, (R,) int32, at least 1.
         max_length: Tokens that a sequence may have, without the start token.
-        search: `search(step_fn, state, max_lengths)` finds one sequence a row, such as `greedy_search`.
+        search: `search(step_fn, state, max_lengths)` finds one sequence a row, such as
+            `greedy_search`.
         to_logits: As in `search`.
 
     Returns:
-        One whole sequence a row, without the start token; scores are log p(continuation | prefix) in nats.
+        One whole sequence a row, without the start token; scores are log p(continuation | prefix)
+        in nats.
     """
     to_logits = to_logits or model.logits
     rows, longest = tf.unstack(tf.shape(prefixes))

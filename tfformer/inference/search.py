@@ -1,10 +1,12 @@
-"""Search over token ids in the graph: greedy, sampling and beam. Knows no model and no text.
+"""Search over token ids in the graph: greedy, sampling and beam.
 
-A search takes a step function, `step_fn(ids, step, state) -> (logits, state)`. It gets the last token of each row (R,)
-int32, the token's position and whatever the model keeps, and gives the logits of the next token (R, V) and what the
-model keeps from then on. State is a nest of tensors whose first axis is the rows.
+A search takes a step function, `step_fn(ids, step, state) -> (logits, state)`. It gets the last
+token of each row (R,) int32, the token's position and whatever the model keeps, and gives the
+logits of the next token (R, V) and what the model keeps from then on. State is a nest of tensors
+whose first axis is the rows.
 
-Shape letters: B sentences, N beams, R rows (B, or B * N), V vocabulary, K continuations looked at, L positions.
+Shape letters: B sentences, N beams, R rows (B, or B * N), V vocabulary, K continuations looked at,
+L positions.
 """
 
 from collections.abc import Callable
@@ -22,9 +24,9 @@ StepFn = Callable[[tf.Tensor, tf.Tensor, Any], tuple[tf.Tensor, Any]]
 class Hypotheses(NamedTuple):
     """The sequences that a search found for each sentence, best first.
 
-    A score is a log-probability in nats. `beam_search` divides it by `length_penalty(length, alpha)`; `greedy_search`
-    and `sample` compare nothing and leave it as it is. So scores of the two kinds compare only where alpha is 0, as
-    the penalty is then 1.
+    A score is a log-probability in nats. `beam_search` divides it by `length_penalty(length,
+    alpha)`; `greedy_search` and `sample` compare nothing and leave it as it is. So scores of the
+    two kinds compare only where alpha is 0, as the penalty is then 1.
 
     Attributes:
         ids: (B, N, L) int32, padded with 0 behind the end.
@@ -38,7 +40,9 @@ class Hypotheses(NamedTuple):
 
 
 def length_penalty(length: tf.Tensor, alpha: float, normalization: str = "wu") -> tf.Tensor:
-    """Give the number by which beam search divides a log-probability (Wu et al. 2016, equation 14).
+    """Give the number by which beam search divides a log-probability.
+
+    It is that of Wu et al. 2016, equation 14.
 
     Args:
         length: Tokens of a hypothesis, the end token included; of any shape.
@@ -67,11 +71,14 @@ def greedy_search(
     Args:
         step_fn: Gives the logits of the next token; see the module's first lines.
         state: What the model keeps, of B rows.
-        max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours may.
-        capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a fixed shape.
+        max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours
+            may.
+        capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a
+            fixed shape.
 
     Returns:
-        One hypothesis for each sentence. Its score is the bare log-probability, without a length penalty.
+        One hypothesis for each sentence. Its score is the bare log-probability, without a length
+        penalty.
 
     Example:
         >>> table = tf.constant([[0, 0, 0, 1, 3.0], [0, 0, 0, 2, 1.0]])  # logits at step 0 and 1
@@ -98,7 +105,9 @@ def sample(
     top_p: float = 1.0,
     batch: int | tf.Tensor = 0,
 ) -> Hypotheses:
-    """Draw a token at each step from softmax(logits / temperature), by the Gumbel-max trick.
+    """Draw a token at each step from softmax(logits / temperature).
+
+    The draws are by the Gumbel-max trick.
 
     Args:
         step_fn: Gives the logits of the next token; see the module's first lines.
@@ -107,12 +116,14 @@ def sample(
         seed: From 0 to 2^31 - 1; the same one gives the same tokens.
         temperature: Above 0; the closer to 0, the closer to greedy search.
         top_k: If above 0, only the k likeliest tokens may be drawn (Fan et al. 2018).
-        top_p: If below 1, only the fewest tokens that together reach probability p (Holtzman et al. 2020).
-        batch: Number of this batch. Under one seed the batches draw independently of each other, and no batch of one
-            seed draws the numbers of any batch of another.
+        top_p: If below 1, only the fewest tokens that together reach probability p (Holtzman et al.
+            2020).
+        batch: Number of this batch. Under one seed the batches draw independently of each other,
+            and no batch of one seed draws the numbers of any batch of another.
 
     Returns:
-        One hypothesis for each sentence. Its score is the log-probability in the unchanged distribution.
+        One hypothesis for each sentence. Its score is the log-probability in the unchanged
+        distribution.
 
     Example:
         >>> def step_fn(ids, step, state):
@@ -147,7 +158,10 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
 
 
 def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
-    """Put the lowest float in place of all but the k largest logits of each row (R, V); k = 0 keeps all."""
+    """Keep the k largest logits of each row (R, V), 0 for all.
+
+    The lowest float takes the place of the others.
+    """
     if not k:
         return logits
     count = tf.minimum(k, tf.shape(logits)[-1])
@@ -156,7 +170,10 @@ def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
 
 
 def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
-    """Put the lowest float in place of all but the fewest logits (R, V) that reach probability p; p = 1 keeps all."""
+    """Keep the fewest logits of each row (R, V) that reach probability p, 1 for all.
+
+    The lowest float takes the place of the others.
+    """
     if p >= 1.0:
         return logits
     ordered = tf.sort(logits, direction="DESCENDING")
@@ -173,7 +190,10 @@ def _one_by_one(
     choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     capacity: int | tf.Tensor | None = None,
 ) -> Hypotheses:
-    """Append `choose(logits, step)` to every row until each has its end token or its greatest length."""
+    """Append `choose(logits, step)` to every row until each ends.
+
+    A row ends with its end token, or at its greatest length.
+    """
     rows = tf.shape(max_lengths)[0]
     longest = _longest(max_lengths, capacity)
 
@@ -215,34 +235,39 @@ def beam_search(
     capacity: int | tf.Tensor | None = None,
     normalization: str = "wu",
 ) -> Hypotheses:
-    """Keep the `beam_size` likeliest beginnings of each sentence, and the best hypotheses that they end in.
+    """Follow the `beam_size` likeliest beginnings of each sentence to their ends.
 
-    At each step the 2N likeliest continuations are looked at. Those of the first N that end become hypotheses, which
-    never change again; the N likeliest that do not end live on. A sentence with N hypotheses is done and frozen. At
-    its greatest length, what lives becomes a hypothesis as it is. So a sentence's result never depends on its
-    neighbours in the batch.
+    At each step the 2N likeliest continuations are looked at. Those of the first N that end become
+    hypotheses, which never change again; the N likeliest that do not end live on. A sentence with N
+    hypotheses is done and frozen. At its greatest length, what lives becomes a hypothesis as it is.
+    So a sentence's result never depends on its neighbours in the batch.
 
-    The search is that of Graves 2012 ("Sequence Transduction with Recurrent Neural Networks"), section 2.5, over
-    tokens; the ranking is that of Wu et al. 2016 ("Google's Neural Machine Translation System"), equation 14.
+    The search is that of Graves 2012 ("Sequence Transduction with Recurrent Neural Networks"),
+    section 2.5, over tokens; the ranking is that of Wu et al. 2016 ("Google's Neural Machine
+    Translation System"), equation 14.
 
     Args:
         step_fn: Gives the logits of the next token; see the module's first lines.
         state: What the model keeps, of B * N rows: the beams of a sentence side by side.
-        max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours may.
+        max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours
+            may.
         beam_size: N, at least 1.
         alpha: Exponent of the length penalty.
-        capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a fixed shape.
+        capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a
+            fixed shape.
         normalization: The form of the length penalty, "wu" or "power".
 
     Returns:
-        N hypotheses for each sentence. A score is the log-probability over `length_penalty(length, alpha)`.
+        N hypotheses for each sentence. A score is the log-probability over `length_penalty(length,
+        alpha)`.
 
     Example:
         The likeliest first token is 4, but the likeliest pair begins with 5.
 
-        >>> table = tf.math.log([[0, 0, 0, 0.1, 0.5, 0.4], [0, 0, 0, 0.3, 0.4, 0.3], [0, 0, 0, 0.9, 0, 0.1]])
+        >>> after_start, after_4, after_5 = [0.1, 0.5, 0.4], [0.3, 0.4, 0.3], [0.9, 0, 0.1]
+        >>> table = tf.math.log([[0, 0, 0, *row] for row in (after_start, after_4, after_5)])
         >>> def step_fn(ids, step, state):
-        ...     return tf.gather(table, tf.maximum(ids - 3, 0)), state  # after START_ID, after 4, after 5
+        ...     return tf.gather(table, tf.maximum(ids - 3, 0)), state  # START_ID is 2
         >>> hypotheses = beam_search(step_fn, tf.zeros(2), tf.constant([2]), beam_size=2, alpha=0.0)
         >>> hypotheses.ids[0, 0].numpy().tolist(), round(float(tf.exp(hypotheses.scores[0, 0])), 2)
         ([5, 3], 0.36)
@@ -256,7 +281,7 @@ def beam_search(
         return tf.reduce_any(may_go_on)
 
     def append_token(step, last, ids, scores, hypotheses, state):
-        # Ask for the next token of every beam, and look at the 2N likeliest continuations of each sentence.
+        # Look at the 2N likeliest continuations of each sentence.
         logits, state = step_fn(tf.reshape(last, [-1]), step, state)  # (R, V)
         scores, beams, tokens = _continuations(logits, scores, 2 * beam_size)  # (B, K) each
         ids = tf.gather(ids, beams, batch_dims=1)  # (B, K, L)
@@ -315,7 +340,8 @@ def _continuations(
         count: K, or fewer where the vocabulary is that small.
 
     Returns:
-        The continuations' scores, the beams that they continue and their tokens, each (B, K), likeliest first.
+        The continuations' scores, the beams that they continue and their tokens, each (B, K),
+        likeliest first.
     """
     logits = tf.cast(logits, tf.float32)
     sentences = tf.shape(scores)[0]
@@ -345,7 +371,9 @@ def _add_ended(
     length: tf.Tensor,
     penalty: tf.Tensor,
 ) -> Hypotheses:
-    """Keep the best N of the hypotheses and of the N likeliest continuations that end; a done sentence stays.
+    """Keep the best N of the hypotheses and of the continuations that end.
+
+    A sentence that is done stays as it is.
 
     Args:
         hypotheses: Those so far, (B, N).

@@ -1,4 +1,4 @@
-"""Strings in, strings out: tokenizers, model and search put together. Knows no exported format."""
+"""Strings in, strings out: tokenizers, model and search put together."""
 
 import functools
 import math
@@ -32,8 +32,8 @@ class Translation(NamedTuple):
 
     Attributes:
         text: The translation.
-        score: Log-probability in nats. Of a beam search it is divided by `length_penalty(tokens, alpha)`; of a greedy
-            search (`beam_size` 1) it is not.
+        score: Log-probability in nats. Of a beam search it is divided by `length_penalty(tokens,
+            alpha)`; of a greedy search (`beam_size` 1) it is not.
     """
 
     text: str
@@ -58,15 +58,16 @@ class ForcedScore(NamedTuple):
 
     @property
     def perplexity(self) -> float:
-        """e to the mean negative log-probability of a token; nan where there are no tokens."""
+        """e to the mean negative log-probability of a token; nan without tokens."""
         return math.exp(-self.log_prob / len(self.tokens)) if self.tokens else math.nan
 
 
 class Translator:
     """A trained model that translates lists of sentences.
 
-    Wherever it takes sentences it takes texts, or the result of `encode`. Texts that are too long for the model are
-    truncated, with one warning a call. With `encode` the caller gets the count instead, and no warning.
+    Wherever it takes sentences it takes texts, or the result of `encode`. Texts that are too long
+    for the model are truncated, with one warning a call. With `encode` the caller gets the count
+    instead, and no warning.
 
     Args:
         model: The model.
@@ -80,7 +81,8 @@ class Translator:
         >>> from tfformer.data.tokenizers import Tokenizer
         >>> tokenizer = Tokenizer.train(["a b c d"] * 20, vocab_size=9)
         >>> model = Transformer(9, 9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
-        >>> translator = Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(), max_length=8)
+        >>> vocabularies = Tokenizers(tokenizer, tokenizer)
+        >>> translator = Translator(model, vocabularies, DecodingConfig(), max_length=8)
         >>> [len(translations) for translations in translator.n_best(["a b", "c"], beam_size=3)]
         [3, 3]
         >>> translator.score(["a b"], ["c"])[0].tokens
@@ -145,18 +147,23 @@ class Translator:
         beam_size: int | None = None,
         length_penalty: float | None = None,
     ) -> list[str]:
-        """Translate sentences; the result does not depend on the order or on the other sentences.
+        """Translate sentences.
+
+        The result does not depend on their order, nor on the other sentences.
 
         Args:
             sentences: B texts, or the result of `encode`.
-            beam_size: Hypotheses followed for each sentence; 1 is greedy search. By default the run's own.
-            length_penalty: alpha of Wu et al. 2016, equation 14, from 0 on. By default the run's own.
+            beam_size: Hypotheses followed for each sentence; 1 is greedy search. By default the
+                run's own.
+            length_penalty: alpha of Wu et al. 2016, equation 14, from 0 on. By default the run's
+                own.
 
         Returns:
             The best translation of each sentence; an empty one of a blank sentence.
 
         Raises:
-            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights are damaged.
+            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights
+                are damaged.
         """
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
@@ -179,10 +186,12 @@ class Translator:
             batch_size: Sentences of like length that are decoded together.
 
         Returns:
-            Of each sentence up to `beam_size` translations, best first; one empty one of a blank sentence.
+            Of each sentence up to `beam_size` translations, best first; one empty one of a blank
+            sentence.
 
         Raises:
-            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights are damaged.
+            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights
+                are damaged.
         """
         beam_size = self.decoding.beam_size if beam_size is None else beam_size
         alpha = self.decoding.length_penalty if length_penalty is None else length_penalty
@@ -205,10 +214,11 @@ class Translator:
         top_p: float = 1.0,
         batch_size: int = 64,
     ) -> list[str]:
-        """Draw a random translation of each sentence; the same arguments give the same translations.
+        """Draw a random translation of each sentence.
 
-        The draws of a sentence depend on its batch and its place there, and so on the other sentences. The batches of
-        one seed, and all batches of different seeds, draw independently of each other.
+        The same arguments give the same translations. The draws of a sentence depend on its batch
+        and its place there, and so on the other sentences. The batches of one seed, and all batches
+        of different seeds, draw independently of each other.
 
         Args:
             sentences: B texts, or the result of `encode`.
@@ -222,7 +232,8 @@ class Translator:
             One translation of each sentence.
 
         Raises:
-            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights are damaged.
+            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights
+                are damaged.
         """
         check_sampling(temperature, top_k, top_p)
         encoded = self.encode(sentences)
@@ -243,11 +254,12 @@ class Translator:
             batch_tokens: Target tokens of pairs of like length that are computed together.
 
         Returns:
-            The score of each pair. A blank source has no tokens, a blank target the end token alone.
+            The score of each pair. A blank source has no tokens, a blank target the end token
+            alone.
 
         Raises:
-            ValueError: There are not as many targets as sources, a sentence is not Unicode text, or the weights are
-                damaged.
+            ValueError: There are not as many targets as sources, a sentence is not Unicode text, or
+                the weights are damaged.
         """
         if len(sources) != len(targets):
             raise ValueError(
@@ -280,7 +292,7 @@ class Translator:
         batch_size: int,
         decode: Callable[[np.ndarray, int], Hypotheses],
     ) -> list[list[Translation]]:
-        """Decode sentences of like length together, by `decode(ids, number of the batch)`; give them in their order."""
+        """Decode sentences of like length together, by `decode(ids, batch's number)`."""
         translations = [[Translation("", 0.0)] for _ in sentences.ids]
         batches = like_length_batches(_ended(sentences), batch_size)
         for batch, (numbers, ids) in enumerate(batches):
@@ -290,7 +302,7 @@ class Translator:
         return translations
 
     def _texts(self, hypotheses: Hypotheses) -> list[list[Translation]]:
-        """Make of the hypotheses of each sentence its translations, without the empty places."""
+        """Make translations of each sentence's hypotheses, but not of empty places."""
         ids, _, scores = (tensor.numpy() for tensor in hypotheses)
         texts = iter(self.tokenizers.target.decode(ids.reshape(-1, ids.shape[-1])))
         translations = []
@@ -312,7 +324,7 @@ class Translator:
     def _graph(
         self, find: Callable[..., Hypotheses], settings: tuple, *more: tf.TensorSpec
     ) -> tf.types.experimental.PolymorphicFunction:
-        """Trace `find(model, source, max_length, *more, *settings)` once, as one graph for any batch."""
+        """Trace `find(model, source, max_length, *more, *settings)` once."""
         if (find, settings) not in self._graphs:
 
             def found(source: tf.Tensor, *inputs: Any) -> Hypotheses:
@@ -331,7 +343,10 @@ def _ended(sentences: EncodedSentences) -> list[list[int]]:
 def _token_batches(
     order: Sequence[int], lengths: Sequence[int], batch_tokens: int
 ) -> Iterator[list[int]]:
-    """Divide the numbers in `order`, shortest first, into groups of up to `batch_tokens` tokens with the padding."""
+    """Divide the numbers in `order`, shortest first, into groups.
+
+    A group has up to `batch_tokens` tokens, padding included.
+    """
     batch: list[int] = []
     for number in order:
         if batch and (len(batch) + 1) * lengths[number] > batch_tokens:
