@@ -2,7 +2,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from support.marian_checkpoints import checkpoint
+from support.marian_checkpoints import checkpoint, write_marian_model
 
 from tfformer.importing.importer import import_model
 
@@ -21,3 +21,9 @@ def imported(tmp_path_factory):
         return runs[name]
 
     return run_of
+
+
+@pytest.fixture
+def marian_model(tmp_path):
+    """Name -> the folder of a random model of Marian; see `support.marian_checkpoints`."""
+    return lambda name: write_marian_model(name, tmp_path)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import yaml
 
 FIXTURES = Path(__file__).parent / "marian"
 NAMES = "ABCDEFGHI"
@@ -39,3 +40,89 @@ def edit_json(path: Path, **changes) -> None:
     values = json.loads(path.read_text(encoding="utf-8")) | changes
     kept = {key: value for key, value in values.items() if value is not None}
     path.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
+
+
+OPTIONS = {  # as Marian 1.12 writes them, beside some that do not matter here
+    "type": "transformer",
+    "dim-emb": 16,
+    "enc-depth": 2,
+    "dec-depth": 1,
+    "transformer-heads": 4,
+    "transformer-dim-ffn": 24,
+    "transformer-ffn-activation": "swish",
+    "transformer-preprocess": "",
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-top": "",
+    "tied-embeddings": False,
+    "tied-embeddings-all": True,
+    "version": "v1.12.42 b7be0e964 2025-05-24 22:34:42 -0700",
+}
+PRE = {
+    "transformer-preprocess": "n",
+    "transformer-postprocess": "da",
+    "transformer-postprocess-top": "n",
+}
+SEPARATE = {"tied-embeddings-all": False, "transformer-ffn-activation": "relu"}
+VARIANTS = {  # name -> options that are other ones, and the SentencePiece model of each side
+    "shared": ({}, ("source", "source")),
+    "separate": (SEPARATE, ("source", "target")),
+    "target": ({**SEPARATE, "tied-embeddings": True}, ("source", "target")),
+    "pre": (PRE, ("source", "source")),
+}
+
+
+def write_marian_model(name: str, folder: Path, **changed) -> Path:
+    """Write a random model as Marian does: `.npz` with NULs behind its options, `.spm`, decoder.yml."""
+    path = folder / f"marian-{name}"
+    path.mkdir()
+    options, sides = VARIANTS[name]
+    options = OPTIONS | {"dim-vocabs": [72, 72]} | options | changed
+    random = np.random.default_rng(sum(map(ord, name)))
+    tensors = {}
+    for tensor, shape in marian_shapes(options).items():
+        scale = 1 if "_ln_scale" in tensor else 0
+        tensors[tensor] = (scale + random.standard_normal(shape) * 0.4).astype(np.float32)
+    text = yaml.safe_dump(options).encode() + bytes(9)
+    tensors["special:model.yml"] = np.frombuffer(text, np.int8)
+    np.savez(path / "model.npz", **tensors)
+    for side in set(sides):
+        shutil.copy(FIXTURES / f"{side}.spm", path)
+    decoder = {
+        "models": ["/elsewhere/model.npz"],
+        "vocabs": [f"/elsewhere/{side}.spm" for side in sides],
+        "beam-size": 6,
+        "normalize": 1,
+        "word-penalty": 0,
+    }
+    (path / "decoder.yml").write_text(yaml.safe_dump(decoder))
+    return path
+
+
+def marian_shapes(options: dict) -> dict[str, tuple[int, ...]]:
+    """Marian's tensors and their shapes, by the names of its models/transformer.h."""
+    d, ff = options["dim-emb"], options["transformer-dim-ffn"]
+    source, target = options["dim-vocabs"]
+    end = "_pre" if "n" in options["transformer-preprocess"] else ""
+    if options["tied-embeddings-all"]:
+        found = {"Wemb": (source, d)}
+    else:
+        found = {"encoder_Wemb": (source, d), "decoder_Wemb": (target, d)}
+        if not options["tied-embeddings"]:
+            found["decoder_ff_logit_out_W"] = (d, target)
+    found["decoder_ff_logit_out_b"] = (1, target)
+    for side, depth in (("encoder", options["enc-depth"]), ("decoder", options["dec-depth"])):
+        for layer in range(1, depth + 1):
+            begin = f"{side}_l{layer}"
+            for block in ("self", "context")[: 1 + (side == "decoder")]:
+                for letter in "qkvo":
+                    found[f"{begin}_{block}_W{letter}"] = (d, d)
+                    found[f"{begin}_{block}_b{letter}"] = (1, d)
+                for kind in ("scale", "bias"):
+                    found[f"{begin}_{block}_Wo_ln_{kind}{end}"] = (1, d)
+            found |= {f"{begin}_ffn_W1": (d, ff), f"{begin}_ffn_b1": (1, ff)}
+            found |= {f"{begin}_ffn_W2": (ff, d), f"{begin}_ffn_b2": (1, d)}
+            for kind in ("scale", "bias"):
+                found[f"{begin}_ffn_ffn_ln_{kind}{end}"] = (1, d)
+        if end:
+            found |= {f"{side}_top_ln_{kind}": (1, d) for kind in ("scale", "bias")}
+    return found

@@ -19,6 +19,8 @@ EXPORT_OPTIONS = {
         *("with_text", "samples"),
     ),
     "web": ("max_length", "quantize", "samples"),
+    "hugging_face": (),
+    "marian": (),
 }
 
 

@@ -27,6 +27,7 @@ from tfformer.export import (
     saved_model_writer,
     web_page,
 )
+from tfformer.export.checkpoints import write_hugging_face, write_marian
 from tfformer.export.litert import requests as litert_requests
 from tfformer.export.litert import writer as litert_writer
 from tfformer.export.manifest import file_digest, write_manifest
@@ -226,6 +227,8 @@ def tflite(
 
 
 litert = tflite  # the format's name of today
+hugging_face = write_hugging_face
+marian = write_marian
 
 
 def web(

@@ -84,7 +84,7 @@ class RowOrder:
             The table (foreign_size,) or (foreign_size, D).
         """
         found = np.zeros((self.foreign_size, *table.shape[1:]), table.dtype)
-        for here in [PAD_ID, *range(SPECIAL, len(self.rows)), UNKNOWN_ID, END_ID]:
+        for here in [START_ID, PAD_ID, *range(SPECIAL, len(self.rows)), UNKNOWN_ID, END_ID]:
             if self.rows[here] is not None:
                 found[self.rows[here]] = table[here]
         if self.rows[START_ID] is not None and self.rows[START_ID] == self.rows[PAD_ID]:

@@ -1,0 +1,124 @@
+"""A run goes back into the file it came from, bit by bit."""
+
+import json
+
+import numpy as np
+import pytest
+from support.marian_checkpoints import FIXTURES, NAMES, checkpoint
+
+from tfformer.export import hugging_face, marian
+from tfformer.importing import marian_files, safetensors_files
+from tfformer.importing.giving_back import in_halves
+from tfformer.importing.importer import import_model
+from tfformer.importing.weights import put, take
+from tfformer.model.transformer import Transformer
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hugging_face_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
+    version = hugging_face(imported(name), tmp_path)
+    first = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    found = safetensors_files.read(version / "model.safetensors")
+    first.pop("model.shared.weight" if name == "D" else "", None)  # transformers 5 ignores it
+    assert found.keys() == first.keys()
+    for tensor, stored in first.items():
+        np.testing.assert_array_equal(found[tensor], stored)
+
+
+@pytest.mark.parametrize("name", "ACHI")
+def test_vocabularies_and_settings_come_back(imported, tmp_path, name):
+    version = hugging_face(imported(name), tmp_path)
+    for file in ("vocab.json", "target_vocab.json", "generation_config.json"):
+        if (FIXTURES / name / file).is_file():
+            assert json.loads((version / file).read_text()) == json.loads(
+                (FIXTURES / name / file).read_text()
+            )
+    first = json.loads((FIXTURES / name / "config.json").read_text())
+    found = json.loads((version / "config.json").read_text())
+    assert {key: found[key] for key in first} == first
+    for side in ("source", "target"):
+        wanted = (FIXTURES / f"{side}.spm").read_bytes()
+        assert (version / f"{side}.spm").read_bytes() == wanted
+
+
+def test_a_half_precision_checkpoint_comes_back_in_half_precision(tmp_path):
+    folder = checkpoint("A", tmp_path)
+    tensors = safetensors_files.read(folder / "model.safetensors")
+    half = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
+    safetensors_files.write(folder / "model.safetensors", half)
+    version = hugging_face(import_model(folder, tmp_path / "run"), tmp_path / "out")
+    found = safetensors_files.read(version / "model.safetensors")
+    for name, tensor in half.items():
+        assert found[name].dtype == np.float16
+        np.testing.assert_array_equal(found[name], tensor)
+
+
+@pytest.mark.parametrize("name", ["shared", "separate", "pre"])
+def test_a_marian_model_comes_back_bit_equal(marian_model, tmp_path, name):
+    folder = marian_model(name)
+    version = marian(import_model(folder, tmp_path / "run"), tmp_path / "out")
+    options, first = marian_files.read(folder / "model.npz")
+    for file in ("model.npz", "model.bin"):
+        found_options, found = marian_files.read(version / file)
+        assert {key: found_options[key] for key in options} == options
+        assert found.keys() == first.keys()
+        for tensor, stored in first.items():
+            np.testing.assert_array_equal(found[tensor], stored)
+
+
+def test_a_marian_model_becomes_one_of_hugging_face_with_a_padding_row(marian_model, tmp_path):
+    version = hugging_face(import_model(marian_model("shared"), tmp_path / "run"), tmp_path / "out")
+    vocabulary = json.loads((version / "vocab.json").read_text())
+    assert vocabulary["<pad>"] == len(vocabulary) - 1
+    found = safetensors_files.read(version / "model.safetensors")
+    np.testing.assert_array_equal(found["model.shared.weight"][-1], 0)
+    assert "model.encoder.embed_positions.weight" in found  # Marian's own
+    again = import_model(version, tmp_path / "again")
+    assert (again / "imported.json").is_file()
+
+
+def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path):
+    with pytest.warns(UserWarning, match="position_timescale=paper, but Marian has t2t"):
+        version = marian(imported("A"), tmp_path)
+    options, found = marian_files.read(version / "model.npz")
+    stored = safetensors_files.read(FIXTURES / "A" / "model.safetensors")["model.shared.weight"]
+    np.testing.assert_array_equal(found["Wemb"], stored[:-1])
+    assert options["dim-vocabs"] == [len(stored) - 1] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("B", "4 heads in the encoder and 2 in the decoder, but Marian has one number"),
+        ("F", "model.scale_embedding=False, but Marian has both"),
+        ("H", "begins a translation with a learned vector"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*position_timescale")
+def test_a_model_that_marian_cannot_hold_is_refused(imported, tmp_path, name, message):
+    with pytest.raises(ValueError, match=message):
+        marian(imported(name), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pre_norm_model_is_no_checkpoint_of_transformers(marian_model, tmp_path):
+    run = import_model(marian_model("pre"), tmp_path / "run")
+    with pytest.raises(ValueError, match=r"model\.norm=pre, which Marian models in Transformers"):
+        hugging_face(run, tmp_path / "out")
+
+
+def test_a_model_whose_sines_and_cosines_take_turns_is_the_same_in_halves():
+    settings = {"num_layers": 2, "d_model": 8, "num_heads": 2, "d_ff": 12, "dropout": 0.0}
+    model = Transformer(20, 20, **settings, output_bias=True, tie_embeddings="none")
+    random = np.random.default_rng(1)
+    model.set_weights([random.standard_normal(w.shape) * 0.3 for w in model.get_weights()])
+    other = Transformer(
+        *(20, 20),
+        **settings,
+        output_bias=True,
+        tie_embeddings="none",
+        position_layout="halves",
+    )
+    put(other, in_halves(take(model)))
+    inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[2, 9, 8, 4]])}
+    np.testing.assert_allclose(other(inputs), model(inputs), atol=1e-5)

@@ -1,0 +1,181 @@
+"""A run in the order of another toolkit, for the writers of that toolkit's files."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.importing.importer import RECORD
+from tfformer.importing.json_files import read_object
+from tfformer.importing.vocabulary import RowOrder
+from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table, take
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Run
+from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side's vocabulary in the foreign order.
+
+    Attributes:
+        pieces: the token of each foreign id.
+        order: the foreign id of each row here.
+        model: the SentencePiece model that cuts this side's text.
+    """
+
+    pieces: list[str]
+    order: RowOrder
+    model: bytes
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A run's tensors and vocabularies as they were before it was imported.
+
+    Attributes:
+        tensors: place -> array; kernels as (inputs, outputs), tables in the foreign order.
+        source: the source's vocabulary.
+        target: the target's.
+        shares_vocabulary: whether both sides have the same tokens with the same ids.
+        record: imported.json; empty for a run that was trained here.
+    """
+
+    tensors: dict[Place, np.ndarray]
+    source: Side
+    target: Side
+    shares_vocabulary: bool
+    record: dict
+
+
+def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
+    """Return a run in the order that it was imported with.
+
+    Args:
+        run: imported, or trained here.
+        model: its model.
+        with_pad: whether the foreign vocabulary has padding: it is added to one that has none,
+            as the last row, and taken out of one that has it.
+
+    Returns:
+        The run's tensors and vocabularies.
+
+    Raises:
+        ValueError: the record of the import is damaged.
+    """
+    file = run.path / RECORD
+    record = read_object(file) if file.is_file() else {}
+    sides = [_side(run, record, name, with_pad) for name in ("source", "target")]
+    tensors = take(model)
+    if run.config.model.position_layout == "interleaved":
+        tensors = in_halves(tensors)
+    if OUTPUT_BIAS not in tensors:
+        tensors[OUTPUT_BIAS] = np.zeros(len(sides[1].order.rows), np.float32)
+    _set_bias_of_added_rows(tensors[OUTPUT_BIAS], record, with_pad)
+    for place, tensor in tensors.items():
+        if isinstance(place, Table):
+            side = sides[0] if place == SOURCE else sides[1]
+            tensors[place] = side.order.give_back(tensor)
+    shared = sides[0].pieces == sides[1].pieces
+    return Foreign(tensors, sides[0], sides[1], shared, record)
+
+
+def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
+    """Return the numbers of the same model with all sines before all cosines.
+
+    The positions decide the order of the d_model dimensions and nothing else does, so every
+    matrix gets its rows or columns in another order, and the model computes the same.
+
+    Args:
+        tensors: place -> array of a model whose sines and cosines take turns.
+
+    Returns:
+        Place -> array.
+    """
+    found: dict[Place, np.ndarray] = {}
+    for place, tensor in tensors.items():
+        found[place] = tensor
+        if place == OUTPUT_BIAS:
+            continue
+        if isinstance(place, Table) or place.part in ("output", "outer", "norm"):
+            found[place] = np.concatenate([tensor[..., 0::2], tensor[..., 1::2]], axis=-1)
+        elif place.kind == "kernel":
+            found[place] = np.concatenate([tensor[0::2], tensor[1::2]])
+    return found
+
+
+def _side(run: Run, record: dict, name: str, with_pad: bool) -> Side:
+    tokenizer = getattr(run.tokenizers, name)
+    if not record:
+        pieces = tokenizer.pieces(range(tokenizer.vocab_size))
+        return Side(pieces, RowOrder(tuple(range(len(pieces))), len(pieces)), tokenizer.model)
+    try:
+        pieces = list(record[name]["pieces"])
+        rows = list(record[name]["rows"])
+        if len(rows) != tokenizer.vocab_size or record[name]["size"] != len(pieces):
+            raise ValueError
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{run.path / RECORD} is damaged; import the model again") from None
+    if with_pad and rows[PAD_ID] is None:
+        rows[PAD_ID] = rows[START_ID] = len(pieces)
+        pieces.append("<pad>")
+    if not with_pad and rows[PAD_ID] is not None:
+        pad = rows[PAD_ID]
+        del pieces[pad]
+        if rows[START_ID] == pad:
+            rows[START_ID] = None
+        rows[PAD_ID] = None
+        rows = [row - (row > pad) if row is not None else None for row in rows]
+    return Side(pieces, RowOrder(tuple(rows), len(pieces)), tokenizer.model)
+
+
+def _set_bias_of_added_rows(bias: np.ndarray, record: dict, with_pad: bool) -> None:
+    """The bias that keeps padding and start from being generated is this package's own."""
+    if record:
+        own = record.get("pad_bias")
+        bias[[PAD_ID, START_ID]] = own if with_pad and own is not None else 0.0
+
+
+def in_first_dtype(tensors: dict, record: dict) -> dict:
+    """Return tensors in the dtype that they were imported in, if they have not changed since.
+
+    Args:
+        tensors: name -> array of float32.
+        record: imported.json.
+    """
+    dtype = record.get("dtype", "float32")
+    if dtype != "float16":
+        return tensors
+    narrow = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
+    unchanged = all(np.array_equal(narrow[name], tensors[name]) for name in tensors)
+    return narrow if unchanged else tensors
+
+
+def special_ids(side: Side) -> dict[str, int | None]:
+    """Return the foreign ids of the special tokens.
+
+    Args:
+        side: a vocabulary.
+
+    Returns:
+        "pad", "unknown", "start" and "end" -> foreign id; None where there is none.
+    """
+    rows = side.order.rows
+    return {
+        "pad": rows[PAD_ID],
+        "unknown": rows[UNKNOWN_ID],
+        "start": rows[START_ID],
+        "end": rows[END_ID],
+    }
+
+
+def write_json(path: Path, values: object) -> None:
+    """Write a value as JSON.
+
+    Args:
+        path: the new file.
+        values: plain values.
+    """
+    text = json.dumps(values, indent=2, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")

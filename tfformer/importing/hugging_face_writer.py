@@ -1,0 +1,171 @@
+"""Write a run as a Marian checkpoint of Hugging Face, which `MarianMTModel.from_pretrained` loads."""
+
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.config import Config, ModelConfig
+from tfformer.importing import safetensors_files
+from tfformer.importing.giving_back import (
+    Foreign,
+    as_foreign,
+    in_first_dtype,
+    special_ids,
+    write_json,
+)
+from tfformer.importing.hugging_face import (
+    BIAS,
+    DECODER_EMBEDDING,
+    ENCODER_EMBEDDING,
+    HEAD,
+    POSITIONS,
+    SAFETENSORS,
+    SHARED,
+    slot_name,
+)
+from tfformer.importing.weights import OUTPUT, OUTPUT_BIAS, SOURCE, TARGET, Slot
+from tfformer.model.layers import positional_encoding
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Run
+
+TABLES = {  # tie -> name -> table; transformers 5 ties nothing where the output is not tied
+    "all": {SHARED: SOURCE},
+    "input": {ENCODER_EMBEDDING: SOURCE, DECODER_EMBEDDING: SOURCE, HEAD: OUTPUT},
+    "output": {ENCODER_EMBEDDING: SOURCE, DECODER_EMBEDDING: TARGET},
+    "none": {ENCODER_EMBEDDING: SOURCE, DECODER_EMBEDDING: TARGET, HEAD: OUTPUT},
+}
+
+
+def write(folder: Path, run: Run, model: Transformer) -> None:
+    """Fill a folder with a checkpoint.
+
+    Args:
+        folder: an empty one.
+        run: imported or trained here.
+        model: its model.
+
+    Raises:
+        ValueError: the model has what Marian models in Transformers do not have.
+    """
+    settings = run.config.model
+    _check(run.path, settings)
+    foreign = as_foreign(run, model, with_pad=True)
+    tensors = _tensors(foreign, settings)
+    if settings.position_timescale != "paper":
+        tensors |= _position_tables(settings, run.config.data.max_length)
+    safetensors_files.write(folder / SAFETENSORS, in_first_dtype(tensors, foreign.record))
+    write_json(folder / "config.json", _config(foreign, run.config, tensors))
+    write_json(folder / "generation_config.json", _generation(foreign, run.config))
+    write_json(folder / "tokenizer_config.json", _tokenizer(foreign, run.config))
+    _write_vocabularies(folder, foreign)
+
+
+def _check(path: Path, settings: ModelConfig) -> None:
+    if settings.norm != "post":
+        raise ValueError(
+            f"{path} has model.norm=pre, which Marian models in Transformers do not have; "
+            "use --format marian or ctranslate2"
+        )
+    if not settings.use_bias:
+        raise ValueError(
+            f"{path} has model.use_bias=false, but Marian models in Transformers have biases; "
+            "use --format ctranslate2"
+        )
+
+
+def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    for place, tensor in foreign.tensors.items():
+        if isinstance(place, Slot):
+            stored = tensor.T if tensor.ndim == 2 else tensor
+            found[slot_name(place)] = np.ascontiguousarray(stored)
+    for name, table in TABLES[settings.tie_embeddings].items():
+        found[name] = foreign.tensors[table]
+    found[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
+    return found
+
+
+def _position_tables(settings: ModelConfig, length: int) -> dict[str, np.ndarray]:
+    """Transformers computes one kind of positions, and loads a table where there is one."""
+    places = np.arange(length)
+    timescale = settings.position_timescale
+    table = positional_encoding(places, settings.d_model, "halves", timescale).numpy()
+    return dict.fromkeys(POSITIONS, table)
+
+
+def _config(foreign: Foreign, config: Config, tensors: dict[str, np.ndarray]) -> dict:
+    settings = config.model
+    ids = special_ids(foreign.target)
+    dtype = "float16" if in_first_dtype(tensors, foreign.record) is not tensors else "float32"
+    first = foreign.record.get("details", {}).get("config", {})
+    own = {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "vocab_size": len(foreign.source.pieces),
+        "decoder_vocab_size": len(foreign.target.pieces),
+        "d_model": settings.d_model,
+        "encoder_layers": settings.num_layers,
+        "decoder_layers": settings.num_decoder_layers or settings.num_layers,
+        "encoder_attention_heads": settings.num_heads,
+        "decoder_attention_heads": settings.num_decoder_heads or settings.num_heads,
+        "encoder_ffn_dim": settings.d_ff,
+        "decoder_ffn_dim": settings.decoder_d_ff or settings.d_ff,
+        "activation_function": settings.activation,
+        "dropout": settings.dropout,
+        "scale_embedding": settings.scale_embedding,
+        "share_encoder_decoder_embeddings": settings.tie_embeddings == "all",
+        "tie_word_embeddings": settings.tie_embeddings in ("all", "output"),
+        "max_position_embeddings": config.data.max_length,
+        "pad_token_id": ids["pad"],
+        "eos_token_id": ids["end"],
+        "forced_eos_token_id": ids["end"],
+        "decoder_start_token_id": ids["start"],
+        "is_encoder_decoder": True,
+        "dtype": dtype,
+    }
+    if first:
+        own["max_position_embeddings"] = first.get("max_position_embeddings", 1024)
+    return first | own
+
+
+def _generation(foreign: Foreign, config: Config) -> dict:
+    ids = special_ids(foreign.target)
+    never = sorted({number for number in (ids["pad"], ids["start"]) if number is not None})
+    own = {
+        "num_beams": config.decoding.beam_size,
+        "length_penalty": config.decoding.length_penalty,
+        "max_length": config.data.max_length,
+        "bad_words_ids": [[number] for number in never if number != ids["end"]],
+        "forced_eos_token_id": ids["end"],
+        "eos_token_id": ids["end"],
+        "pad_token_id": ids["pad"],
+        "decoder_start_token_id": ids["start"],
+        "renormalize_logits": True,
+    }
+    return foreign.record.get("details", {}).get("generation") or own
+
+
+def _tokenizer(foreign: Foreign, config: Config) -> dict:
+    languages = config.data.languages or ["source", "target"]
+    own = {
+        "tokenizer_class": "MarianTokenizer",
+        "separate_vocabs": not foreign.shares_vocabulary,
+        "source_lang": languages[0],
+        "target_lang": languages[1],
+        "model_max_length": config.data.max_length,
+        "unk_token": "<unk>",
+        "eos_token": "</s>",
+        "pad_token": "<pad>",
+    }
+    return foreign.record.get("details", {}).get("tokenizer") or own
+
+
+def _write_vocabularies(folder: Path, foreign: Foreign) -> None:
+    sides = {"source": foreign.source, "target": foreign.target}
+    for name, side in sides.items():
+        (folder / f"{name}.spm").write_bytes(side.model)
+    names = {"vocab.json": foreign.source}
+    if not foreign.shares_vocabulary:
+        names["target_vocab.json"] = foreign.target
+    for file, side in names.items():
+        write_json(folder / file, {piece: number for number, piece in enumerate(side.pieces)})

@@ -1,0 +1,165 @@
+"""Write a run as a model of Marian itself, which marian-decoder and pymarian load."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from tfformer.config import Config, ModelConfig
+from tfformer.importing import marian_files
+from tfformer.importing.giving_back import Foreign, Side, as_foreign, in_first_dtype
+from tfformer.importing.marian import BIAS, TABLES, TRANSPOSED, slot_name
+from tfformer.importing.vocabulary import read_vocabulary
+from tfformer.importing.weights import OUTPUT_BIAS, Slot
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Run
+from tfformer.special_ids import START_ID
+
+VERSION = "v1.12.0 of tfformer"
+CHAINS = {"post": ("", "dan", ""), "pre": ("n", "da", "n")}
+
+
+def write(folder: Path, run: Run, model: Transformer) -> None:
+    """Fill a folder with model.npz, model.bin, decoder.yml and the vocabularies.
+
+    Args:
+        folder: an empty one.
+        run: imported, as Marian begins a translation with zeros where runs trained here learn it.
+        model: its model.
+
+    Raises:
+        ValueError: the model has what Marian does not have.
+    """
+    settings = run.config.model
+    _check(run.path, settings, model)
+    foreign = as_foreign(run, model, with_pad=False)
+    tensors = in_first_dtype(_tensors(foreign, settings), foreign.record)
+    options = _options(foreign, settings)
+    marian_files.write_npz(folder / "model.npz", options, tensors)
+    marian_files.write_bin(folder / "model.bin", options, tensors)
+    _write_decoder(folder, foreign, run.config)
+
+
+def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
+    if settings.position_timescale != "t2t":
+        warnings.warn(
+            f"{path} has model.position_timescale=paper, but Marian has t2t and will translate with "
+            "it: right for weights that Marian trained, wrong for others",
+            stacklevel=3,
+        )
+    if not (settings.use_bias and settings.scale_embedding):
+        raise ValueError(
+            f"{path} has model.use_bias={settings.use_bias} and model.scale_embedding="
+            f"{settings.scale_embedding}, but Marian has both"
+        )
+    if (settings.num_decoder_heads or settings.num_heads) != settings.num_heads:
+        raise ValueError(
+            f"{path} has {settings.num_heads} heads in the encoder and "
+            f"{settings.num_decoder_heads} in the decoder, but Marian has one number"
+        )
+    start = np.asarray(model.target_embedding.embeddings)[START_ID]
+    if np.any(start):
+        raise ValueError(
+            f"{path} begins a translation with a learned vector (up to {np.abs(start).max():.3g}), "
+            "but Marian begins with zeros; use --format hugging_face"
+        )
+
+
+def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    for place, tensor in foreign.tensors.items():
+        if isinstance(place, Slot):
+            name = slot_name(place, settings.norm)
+            found[name] = tensor if tensor.ndim == 2 else tensor[np.newaxis]
+    for table, name in TABLES[settings.tie_embeddings].items():
+        matrix = foreign.tensors[table]
+        found[name] = np.ascontiguousarray(matrix.T) if name == TRANSPOSED else matrix
+    found[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
+    return found
+
+
+def _options(foreign: Foreign, settings: ModelConfig) -> dict:
+    before, after, top = CHAINS[settings.norm]
+    tie = settings.tie_embeddings
+    own = {
+        "type": "transformer",
+        "dim-vocabs": [len(foreign.source.pieces), len(foreign.target.pieces)],
+        "dim-emb": settings.d_model,
+        "enc-depth": settings.num_layers,
+        "dec-depth": settings.num_decoder_layers or settings.num_layers,
+        "transformer-heads": settings.num_heads,
+        "transformer-dim-ffn": settings.d_ff,
+        "transformer-decoder-dim-ffn": settings.decoder_d_ff or settings.d_ff,
+        "transformer-ffn-depth": 2,
+        "transformer-decoder-ffn-depth": 2,
+        "transformer-ffn-activation": settings.activation,
+        "transformer-preprocess": before,
+        "transformer-postprocess": after,
+        "transformer-postprocess-top": top,
+        "transformer-postprocess-emb": "d",
+        "transformer-decoder-autoreg": "self-attention",
+        "transformer-guided-alignment-layer": "last",
+        "transformer-tied-layers": [],
+        "transformer-train-position-embeddings": False,
+        "transformer-no-projection": False,
+        "transformer-no-bias": False,
+        "transformer-no-affine": False,
+        "transformer-dim-aan": 2048,
+        "transformer-aan-depth": 2,
+        "transformer-aan-activation": "swish",
+        "transformer-aan-nogate": False,
+        "tied-embeddings": tie == "output",
+        "tied-embeddings-src": tie == "input",
+        "tied-embeddings-all": tie == "all",
+        "output-omit-bias": False,
+        "right-left": False,
+        "input-types": [],
+        "skip": False,
+        "layer-normalization": False,
+        "lemma-dim-emb": 0,
+        "ulr": False,
+        "version": VERSION,
+    }
+    return own | foreign.record.get("details", {}).get("options", {})
+
+
+def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
+    """decoder.yml and the vocabularies: SentencePiece's own where it has the model's ids."""
+    for name, side in (("source", foreign.source), ("target", foreign.target)):
+        (folder / f"{name}.spm").write_bytes(side.model)
+    sides = {"source": foreign.source, "target": foreign.target}
+    own_ids = all(
+        read_vocabulary(folder / f"{name}.spm") == side.pieces for name, side in sides.items()
+    )
+    if own_ids:
+        vocabularies = ["source.spm", "target.spm"]
+    elif foreign.shares_vocabulary:
+        vocabularies = ["vocab.yml", "vocab.yml"]
+        _write_yaml_vocabulary(folder / "vocab.yml", foreign.source)
+    else:
+        vocabularies = ["source.vocab.yml", "target.vocab.yml"]
+        for name, side in sides.items():
+            _write_yaml_vocabulary(folder / f"{name}.vocab.yml", side)
+    decoder = {
+        "relative-paths": True,
+        "models": ["model.npz"],
+        "vocabs": vocabularies,
+        "beam-size": config.decoding.beam_size,
+        "normalize": config.decoding.length_penalty,
+        "word-penalty": 0,
+        "mini-batch": 32,
+        "maxi-batch": 100,
+        "maxi-batch-sort": "src",
+    }
+    text = yaml.safe_dump(decoder, sort_keys=False)
+    (folder / "decoder.yml").write_text(text, encoding="utf-8")
+
+
+def _write_yaml_vocabulary(path: Path, side: Side) -> None:
+    lines = [
+        f"{json.dumps(piece, ensure_ascii=False)}: {number}\n"
+        for number, piece in enumerate(side.pieces)
+    ]
+    path.write_text("".join(lines), encoding="utf-8")
