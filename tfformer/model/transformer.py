@@ -452,7 +452,9 @@ class Transformer(TokenModel):
                 self.target_vocab_size, name="output_embedding", **settings
             )
 
-    def build(self, inputs_shape: dict[str, Shape] | None = None) -> None:
+    def build(
+        self, inputs_shape: dict[str, Shape] | None = None, target_shape: Shape | None = None
+    ) -> None:
         """Make the weights, whose sizes are the constructor's."""
         if self.built:
             return

@@ -1,0 +1,191 @@
+"""The properties that Keras and keras-hub ask of every layer, by their own test suites: constructor and config, build,
+symbolic and eager call, shapes and types, a step of training, saving and loading, half precision."""
+
+import importlib
+import sys
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfformer
+from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization
+from tfformer.model.layers import Residual
+
+D, HEADS, D_FF = 8, 2, 12
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2, 4, D)).astype(np.float32)
+MEMORY = RNG.normal(size=(2, 5, D)).astype(np.float32)
+IDS = RNG.integers(1, 11, size=(2, 4)).astype(np.int32)
+LAYER = {"d_model": D, "num_heads": HEADS, "d_ff": D_FF, "norm": "pre", "activation": "gelu"}
+STACK = LAYER | {"num_layers": 2, "position_layout": "halves", "epsilon": 1e-5}
+MODEL = STACK | {"tie_embeddings": "none", "output_bias": True, "dropout": 0.0}
+LAYERS = {  # class, arguments, inputs, output shape
+    "PositionalEncoding": (tfformer.PositionalEncoding, {"d_model": D}, X, (2, 4, D)),
+    "TokenEmbedding": (tfformer.TokenEmbedding, {"vocab_size": 11, "d_model": D}, IDS, (2, 4, D)),
+    "MultiHeadAttention": (
+        tfformer.MultiHeadAttention,
+        {"d_model": D, "num_heads": HEADS, "use_bias": False},
+        {"query": X, "memory": MEMORY},
+        (2, 4, D),
+    ),
+    "FeedForward": (tfformer.FeedForward, {"d_model": D, "d_ff": D_FF}, X, (2, 4, D)),
+    "Residual": (Residual, {"d_model": D}, {"x": X, "sublayer_output": 2 * X}, (2, 4, D)),
+    "EncoderLayer": (tfformer.EncoderLayer, LAYER, X, (2, 4, D)),
+    "DecoderLayer": (tfformer.DecoderLayer, LAYER, {"x": X, "memory": MEMORY}, (2, 4, D)),
+    "Encoder": (tfformer.Encoder, STACK, X, (2, 4, D)),
+    "Decoder": (tfformer.Decoder, STACK, {"embeddings": X, "memory": MEMORY}, (2, 4, D)),
+    "Transformer": (
+        tfformer.Transformer,
+        MODEL | {"source_vocab_size": 11, "target_vocab_size": 13},
+        {"inputs": IDS, "target": IDS[:, :3]},
+        (2, 3, 13),
+    ),
+    "LanguageModel": (tfformer.LanguageModel, MODEL | {"vocab_size": 11}, IDS, (2, 4, 11)),
+    "Dense": (Dense, {"units": 6}, X, (2, 4, 6)),
+    "LayerNormalization": (LayerNormalization, {}, X, (2, 4, D)),
+    "Dropout": (Dropout, {"rate": 0.5}, X, (2, 4, D)),
+}
+MODELS = {"Transformer", "LanguageModel"}
+WITHOUT_WEIGHTS = {"PositionalEncoding", "Dropout"}
+each_layer = pytest.mark.parametrize("name", LAYERS)
+
+
+def made(name: str, **arguments) -> keras.layers.Layer:
+    layer_class, settings, _, _ = LAYERS[name]
+    return layer_class(**settings | arguments)
+
+
+def called(layer: keras.layers.Layer, inputs, **arguments) -> tf.Tensor:
+    if isinstance(inputs, dict):
+        return layer(**inputs, **arguments)
+    return layer(inputs, **arguments)
+
+
+def symbolic(inputs):
+    return keras.tree.map_structure(lambda x: keras.Input(x.shape[1:], dtype=x.dtype.name), inputs)
+
+
+@pytest.fixture
+def keras_hub_test_case(monkeypatch):
+    """The suite of keras-hub, whose tests of data pipelines alone need grain."""
+    pytest.importorskip("keras_hub")
+    if importlib.util.find_spec("grain") is None:
+        monkeypatch.setitem(sys.modules, "grain", types.ModuleType("grain"))
+    return importlib.import_module("keras_hub.src.tests.test_case").TestCase()
+
+
+@pytest.mark.slow
+@each_layer
+def test_layer_passes_the_test_of_keras_hub(name, keras_hub_test_case):
+    layer_class, settings, inputs, shape = LAYERS[name]
+    layer = made(name)
+    called(layer, inputs)
+    keras_hub_test_case.run_layer_test(
+        layer_class,
+        settings,
+        keras.tree.map_structure(tf.constant, inputs),
+        tf.TensorShape(shape),
+        expected_num_trainable_weights=len(layer.trainable_weights),
+        expected_num_non_trainable_variables=len(layer.non_trainable_variables),
+        run_training_check=bool(layer.trainable_weights),
+        run_precision_checks=name != "Transformer",  # that test calls a model with one argument
+    )
+
+
+@pytest.mark.slow
+@each_layer
+def test_layer_passes_the_test_of_keras(name):
+    testing = pytest.importorskip("keras.src.testing")
+    layer_class, settings, inputs, shape = LAYERS[name]
+    has_one_input = not isinstance(inputs, dict)  # its training check knows no others
+    if isinstance(inputs, dict) and name not in MODELS:
+        inputs = {"input_shape": {f"{key}_shape": value.shape for key, value in inputs.items()}}
+    elif isinstance(inputs, dict):
+        inputs = {"input_data": [tf.constant(value) for value in inputs.values()]}
+    else:
+        inputs = {"input_data": tf.constant(inputs)}
+    testing.TestCase().run_layer_test(
+        layer_class,
+        settings,
+        **inputs,
+        expected_output_shape=shape,
+        run_training_check=has_one_input and name not in WITHOUT_WEIGHTS,
+    )
+
+
+@each_layer
+def test_every_argument_is_an_attribute_and_in_the_config(name):
+    _, settings, _, _ = LAYERS[name]
+    layer = made(name)
+    config = layer.get_config()
+    assert settings.items() <= config.items()
+    for argument, value in settings.items():
+        if argument != "output_bias":  # the attribute is the weight
+            assert getattr(layer, argument) == value, argument
+    twin = type(layer).from_config(config)
+    assert twin.get_config() == config
+
+
+@each_layer
+def test_the_symbolic_output_is_the_real_ones_shape_and_type(name):
+    _, _, inputs, shape = LAYERS[name]
+    for policy in ("float32", "mixed_bfloat16", "mixed_float16"):
+        layer = made(name, dtype=policy)
+        expected = called(layer, inputs)
+        output = called(layer, symbolic(inputs))
+        assert output.shape == (None, *shape[1:])
+        assert output.dtype == expected.dtype.name == layer.compute_dtype
+        assert tuple(expected.shape) == shape
+
+
+@each_layer
+def test_the_computed_shape_is_the_real_ones(name):
+    _, _, inputs, shape = LAYERS[name]
+    shapes = (
+        {f"{argument}_shape": value.shape for argument, value in inputs.items()}
+        if isinstance(inputs, dict)
+        else inputs.shape
+    )
+    layer = made(name)
+    computed = (
+        layer.compute_output_shape(**shapes)
+        if isinstance(shapes, dict)
+        else layer.compute_output_shape(shapes)
+    )
+    assert tuple(computed) == shape
+
+
+def test_symbolic_attention_weights_have_the_real_ones_shape():
+    layer = tfformer.MultiHeadAttention(D, HEADS)
+    query, memory = keras.Input((4, D)), keras.Input((None, D))
+    output, weights = layer(query, memory, return_weights=True)
+    assert (output.shape, weights.shape) == ((None, 4, D), (None, HEADS, 4, None))
+    model = keras.Model([query, memory], [output, weights])
+    expected = layer(X, MEMORY, return_weights=True)
+    for found, value in zip(model([X, MEMORY]), expected, strict=True):
+        np.testing.assert_array_equal(found, value)
+
+
+SERIALISED = {
+    "SmoothedCrossEntropy": tfformer.SmoothedCrossEntropy(0.1),
+    "RDropCrossEntropy": tfformer.RDropCrossEntropy(2.0, 0.1),
+    "WarmupSchedule": tfformer.WarmupSchedule(64, 100, 2.0),
+    "LinearSchedule": tfformer.LinearSchedule(0.1, 10, 100),
+}
+
+
+@pytest.mark.parametrize("name", SERIALISED)
+def test_losses_and_schedules_pass_the_test_of_keras(name):
+    testing = pytest.importorskip("keras.src.testing")
+    testing.TestCase().run_class_serialization_test(SERIALISED[name])
+
+
+@pytest.mark.parametrize("name", SERIALISED)
+def test_every_argument_of_a_loss_or_schedule_is_an_attribute(name):
+    instance = SERIALISED[name]
+    for argument, value in instance.get_config().items():
+        if argument != "dtype":  # Keras keeps the policy
+            assert getattr(instance, argument) == value, argument
