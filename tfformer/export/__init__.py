@@ -1,4 +1,4 @@
-"""A run as an artefact that other software runs: written, loaded back, compared, then moved into place."""
+"""A run as an artefact that other software runs: written, read back, compared, published."""
 
 from tfformer.export.formats import ctranslate2, hugging_face, marian, saved_model, tflite, web
 

@@ -1,4 +1,4 @@
-"""Writes a Transformer and its vocabularies as a CTranslate2 model. Knows no run directory and no TensorFlow graph."""
+"""Writes a Transformer and its vocabularies as a CTranslate2 model. Knows no run directory."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,15 @@ def write(
     max_length: int,
     quantization: str | None = None,
 ) -> None:
-    """Fill the empty `folder`. The reader gives pieces without an end token, and gets them without one."""
+    """Write a CTranslate2 model, which takes and gives pieces without an end token.
+
+    Args:
+        folder: an empty folder.
+        model: the translation model.
+        tokenizers: its vocabularies.
+        max_length: tokens of its longest sentence.
+        quantization: one of CTranslate2's own types, such as `int8`; None is float32.
+    """
     spec = _spec(model, max(POSITIONS, max_length))
     source, target = _vocabulary(tokenizers.source), _vocabulary(tokenizers.target)
     spec.register_source_vocabulary(source)
@@ -99,7 +107,7 @@ def _set_layer(spec: Any, layer: EncoderLayer) -> None:
 
 
 def _set_attention(spec: Any, attention: MultiHeadAttention, residual: Any) -> None:
-    """What self-attention and attention to the source have in common; their inputs are joined differently."""
+    """The common part of self- and cross-attention; their inputs are joined differently."""
     _set_linear(spec.linear[-1], attention.output_projection)
     _set_normalization(spec.layer_norm, residual.normalization)
 

@@ -49,7 +49,7 @@ def write(folder: Path, subject: Subject, task: Task, with_text: bool) -> None:
 
 
 def _first_requests(signatures: dict[str, dict[str, Any]]) -> dict[str, dict[str, np.ndarray]]:
-    """A small request for each signature: the first is slow, as TensorFlow then prepares the graph."""
+    """A small request for each signature: the first is slow, as it prepares the graph."""
     text, ids = np.array([FIRST_TEXT], object), np.array([[END_ID + 1]], np.int32)
     values = {"ids": ids, "lengths": np.array([1], np.int32)} | dict.fromkeys(
         ("text", "source", "target"), text

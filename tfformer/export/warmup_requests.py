@@ -1,7 +1,7 @@
-"""Writes the requests with which TensorFlow Serving warms a model up before it answers anybody. Knows no model.
+"""Writes the requests with which TensorFlow Serving warms a model up. Knows no model.
 
-Each record is a PredictionLog of tensorflow-serving-api. Its few nested messages are put together here by their field
-numbers, so that an export does not need that package.
+Each record is a PredictionLog of tensorflow-serving-api. Its few nested messages are put together
+here by their field numbers, so that an export does not need that package.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,12 @@ WARMUP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 
 
 def write(folder: Path, requests: Mapping[str, Mapping[str, np.ndarray]]) -> None:
-    """Write signature -> inputs into the SavedModel in `folder`, for the server to run once each."""
+    """Write requests that the server runs once each before it answers anybody.
+
+    Args:
+        folder: the SavedModel's.
+        requests: signature -> input -> its values, with the batch first.
+    """
     path = folder / WARMUP_FILE
     path.parent.mkdir()
     with tf.io.TFRecordWriter(str(path)) as file:
@@ -36,7 +41,7 @@ def _prediction_log(signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A length-delimited field of a protocol buffer: its number and type, its length, its content."""
+    """A length-delimited field of a protocol buffer: number and type, length, content."""
     return _varint(number << 3 | 2) + _varint(len(content)) + content
 
 

@@ -1,4 +1,4 @@
-"""The page that translates in the browser: finds its bundle, or has it built, and lays it out. Knows no model."""
+"""The page that translates in the browser: found or built, and laid out. Knows no model."""
 
 import hashlib
 import shutil
@@ -11,7 +11,14 @@ SERVICE_WORKER, VERSION = "service_worker.js", 'VERSION = "VERSION"'
 
 
 def built(sources: Path = SOURCES) -> Path:
-    """The folder of the built page. Builds it, with npm, where it is missing or old; ValueError if it cannot."""
+    """Return the folder of the built page, after it was built with npm if it was missing or old.
+
+    Args:
+        sources: the folder of the page's sources.
+
+    Raises:
+        ValueError: the sources or npm are missing, or the build fails.
+    """
     page = sources / "dist"
     if _is_newest(page / SERVICE_WORKER, sources):
         return page
@@ -38,7 +45,7 @@ def built(sources: Path = SOURCES) -> Path:
 
 
 def _is_newest(built: Path, sources: Path) -> bool:
-    """Whether the file that a build writes last is there, and newer than all that it is built from."""
+    """Whether the file that a build writes last is newer than all sources."""
     made_from = [
         sources / "build.mjs",
         sources / "package-lock.json",
@@ -49,14 +56,17 @@ def _is_newest(built: Path, sources: Path) -> bool:
 
 
 def write(page: Path, folder: Path) -> Path:
-    """Copy the page into the empty `folder` and return the empty folder where it looks for its model."""
+    """Copy the page into the empty `folder`; return the empty folder for its model."""
     shutil.copytree(page, folder, dirs_exist_ok=True)
     (folder / "model").mkdir()
     return folder / "model"
 
 
 def set_version(folder: Path) -> None:
-    """A browser that has kept the page takes the new files when the version has changed: it is their digest."""
+    """Write the digest of all files as the page's version.
+
+    A browser that has kept the page takes the new files when the version has changed.
+    """
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(

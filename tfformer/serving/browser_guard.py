@@ -80,7 +80,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
 
 
 def content_security_policy(page: str) -> str:
-    """Return the policy of a page: its own inline scripts and styles, requests to its own server."""
+    """Return the policy of a page: its own scripts and styles, requests to its own server."""
     scripts = " ".join(_hashes(page, "script"))
     styles = " ".join(_hashes(page, "style"))
     return (

@@ -187,7 +187,7 @@ def check_names(signature: meta_graph_pb2.SignatureDef, names: Collection[str]) 
 
 
 def _checked_manifest(folder: Path) -> dict[str, Any]:
-    """The export's manifest, after each file was compared with it; empty for a foreign SavedModel."""
+    """The manifest, after each file was compared with it; empty for a foreign SavedModel."""
     if not (folder / MANIFEST).exists():
         return {}
     manifest = read_manifest(folder)
@@ -204,7 +204,7 @@ def _signatures(path: Path) -> dict[str, meta_graph_pb2.SignatureDef]:
 
 
 def _load(folder: Path) -> Any:
-    """The model that TensorFlow restores; its loader raises errors of every kind on damaged files."""
+    """The restored model; TensorFlow's loader raises errors of every kind on damaged files."""
     try:
         if (folder / FINGERPRINT).exists():  # the loader would print a traceback and go on
             tf.saved_model.experimental.read_fingerprint(str(folder))

@@ -1,4 +1,4 @@
-"""TensorFlow Serving's JSON: requests as arrays, arrays as answers. Knows no network and runs no model."""
+"""TensorFlow Serving's JSON: requests as arrays, arrays as answers. Knows no network."""
 
 import base64
 import json

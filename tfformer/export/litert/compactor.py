@@ -1,7 +1,7 @@
-"""Makes a LiteRT model smaller without changing what it computes. Knows no translation.
+"""Makes a LiteRT model smaller without changing its results. Knows no translation.
 
-Signatures that differ in their widths alone repeat each other: what is equal in them is written once, and a large
-constant that one operator can make is made when the model runs.
+Signatures that differ in their widths alone repeat each other: their equal parts are written once,
+and a large constant that one operator can make is made when the model runs.
 """
 
 import hashlib
@@ -32,7 +32,13 @@ class Once:
 
 
 def compact(model: schema.ModelT) -> None:
-    """Change the model in place. The last thing before it is written, as one table may then stand in many places."""
+    """Make the model smaller, in place.
+
+    It is the last step before the model is written: one table may then stand in many places.
+
+    Args:
+        model: the LiteRT model.
+    """
     _make_constants(model)
     _forget_inner_details(model)
     _share_buffers(model)
@@ -40,9 +46,9 @@ def compact(model: schema.ModelT) -> None:
 
 
 def _make_constants(model: schema.ModelT) -> None:
-    """Large float32 constants: zeros are filled in, and what begins a larger constant is cut from that.
+    """Make large float32 constants by operators: zeros by a fill, beginnings of others by a slice.
 
-    Only of the signatures: a loop would make its own anew in each step.
+    Only those of the signatures: a loop would make its own anew in each step.
     """
     graphs = [model.subgraphs[signature.subgraphIndex] for signature in model.signatureDefs]
     constants = {
@@ -78,7 +84,7 @@ def _values(model: schema.ModelT, tensor: schema.TensorT) -> np.ndarray:
 
 
 def _beginning_with(values: np.ndarray, constants: dict[Constant, np.ndarray]) -> Constant | None:
-    """The largest constant that has `values` as its first rows, columns, ...; None if none is larger."""
+    """The largest constant whose first rows, columns, ... are `values`; None if none is larger."""
 
     def begins(constant: np.ndarray) -> bool:
         if constant.ndim != values.ndim or constant.size <= values.size:
@@ -147,7 +153,7 @@ def _add_tensor(graph: schema.SubGraphT, dtype: int, shape: tuple[int, ...], buf
 
 
 def _forget_inner_details(model: schema.ModelT) -> None:
-    """Names are for inputs and outputs of signatures, quantisation for what has it."""
+    """Keep names of the signatures' inputs and outputs, and quantisation of int8 tensors, alone."""
     signatures = {signature.subgraphIndex for signature in model.signatureDefs}
     for place, subgraph in enumerate(model.subgraphs):
         named = (
@@ -163,7 +169,7 @@ def _forget_inner_details(model: schema.ModelT) -> None:
 
 
 def _share_buffers(model: schema.ModelT) -> None:
-    """Keep what something uses, once; what holds nothing is all the first buffer, as the format has it."""
+    """Keep each used buffer once; all empty ones are the first, as the format has it."""
     kept, places = [model.buffers[0]], {_digest(b""): 0}
     for user in (
         *(tensor for subgraph in model.subgraphs for tensor in subgraph.tensors),

@@ -1,7 +1,7 @@
-"""What a LiteRT file says of itself, in TensorFlow Lite's own metadata format, which Netron and others show.
+"""A LiteRT file's description of itself, which Netron and others show. Knows no translation.
 
-The tables and the places of their fields are those of TensorFlow Lite's `metadata_schema.fbs` (ModelMetadata,
-SubGraphMetadata, TensorMetadata), file identifier M001. Knows no translation.
+The tables and the places of their fields are those of TensorFlow Lite's `metadata_schema.fbs`
+(ModelMetadata, SubGraphMetadata, TensorMetadata), file identifier M001.
 """
 
 from collections.abc import Sequence

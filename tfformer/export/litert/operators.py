@@ -1,4 +1,4 @@
-"""The operators of a LiteRT model, and a builtin one in place of a function of that name. Knows no translation."""
+"""The operators of a LiteRT model; builtin ones in place of functions of the same name."""
 
 from tensorflow.lite.python import schema_py_generated as schema
 
@@ -9,13 +9,13 @@ NAMED = {
 
 
 def code(model: schema.ModelT, operator: schema.OperatorT) -> int:
-    """Which builtin it is."""
+    """Return the number of the builtin that an operator is."""
     found = model.operatorCodes[operator.opcodeIndex]
     return max(found.builtinCode, found.deprecatedBuiltinCode)
 
 
 def number(model: schema.ModelT, builtin: int, version: int) -> int:
-    """Where the model's list has that operator; it is added if it is not there."""
+    """Return the place of an operator in the model's list, to which it is added if need be."""
     for place, found in enumerate(model.operatorCodes):
         if (found.builtinCode, found.version) == (builtin, version):
             return place

@@ -1,8 +1,8 @@
-"""Dynamic-range int8 for a LiteRT model: each row of a weight matrix as whole numbers with a scale of its own.
+"""Dynamic-range int8 for a LiteRT model: a scale for each row of a weight matrix.
 
-Knows no translation. Activations stay float32; LiteRT's products round each row of them as they go. TensorFlow's own
-quantiser stores an embedding twice where it is also the output's weight, once for each scheme; here a matrix is stored
-once, whatever uses it.
+Knows no translation. Activations stay float32; LiteRT's products round each row of them as they go.
+TensorFlow's own quantiser stores an embedding twice where it is also the output's weight, once for
+each scheme; here a matrix is stored once, whatever uses it.
 """
 
 import flatbuffers
@@ -16,9 +16,11 @@ Zeros = dict[tuple[flatbuffers.Builder, int], int]
 
 
 class RowScales(schema.QuantizationParametersT):
-    """A scale for each row. LiteRT wants as many zero points: a file has them once for each number of rows.
+    """A scale for each row, and as many zero points, which a file has once for each number of rows.
 
-    `zeros` is where: their place, by the file's builder and their number.
+    Args:
+        scales: (R,) float32.
+        zeros: the places of zero points already written, by the file's builder and their number.
     """
 
     def __init__(self, scales: np.ndarray, zeros: Zeros) -> None:
@@ -38,7 +40,11 @@ class RowScales(schema.QuantizationParametersT):
 
 
 def quantize(model: schema.ModelT) -> None:
-    """Change, in place, the float32 matrices that are only multiplied with (as weights) or looked up in by rows."""
+    """Quantise weights, in place: float32 matrices of which every use is a product or a look-up.
+
+    Args:
+        model: the LiteRT model.
+    """
     quantized: dict[int, tuple[int, RowScales]] = {}  # buffer -> its int8 buffer, its scales
     zeros: Zeros = {}
     for subgraph in model.subgraphs:

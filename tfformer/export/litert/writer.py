@@ -1,8 +1,9 @@
-"""Writes a translator as one LiteRT file: encoder, cached search and weights, of LiteRT's own operations alone.
+"""Writes a translator as one LiteRT file, of LiteRT's own operations alone. Knows no run directory.
 
-Knows no run directory. A dynamic file takes any batch and length; a static one takes one sentence and has a signature
-for each of a few widths over the same weights, so that every shape in it is a plain number and a short sentence does
-not pay for a long one. Shape letters: B sentences, S source tokens, T target tokens, N beams.
+The file holds the encoder, the search with its cache, and the weights. A dynamic file takes any
+batch and length. A static one takes one sentence and has a signature for each of a few widths over
+the same weights, so that every shape in it is a plain number and a short sentence does not pay for
+a long one. Shape letters: B sentences, S source tokens, T target tokens, N beams.
 """
 
 import tempfile
@@ -27,7 +28,7 @@ from tfformer.version import __version__
 QUANTIZATIONS = ("none", "int8", "float16")
 FIRST_WIDTH = 16
 BLANK = "\u2581"  # the piece of a blank alone
-TENSORS = {  # what the file says of its own inputs and outputs
+TENSORS = {  # descriptions of inputs and outputs within the file
     "ids": "SentencePiece ids of a sentence; a translation ends with the end token, 3, if it ends in time",
     "lengths": "how many ids of each row count",
     "score": "log-probability of the translation in nats",
@@ -38,7 +39,15 @@ TENSORS = {  # what the file says of its own inputs and outputs
 
 
 def write(path: Path, translator: Translator, quantize: str, static: bool, with_text: bool) -> None:
-    """Write the new file `path`; it has a beam search if the translator's own search has several beams."""
+    """Write a new LiteRT file.
+
+    Args:
+        path: the file.
+        translator: the model with its tokenizers; with several beams the file has a beam search.
+        quantize: one of `QUANTIZATIONS`.
+        static: whether all shapes are fixed.
+        with_text: whether to write a signature over text (dynamic files only).
+    """
     holder = tf.Module()
     holder.weights = [weight.value for weight in translator.model.weights]
     functions = _functions(translator, static, with_text)
@@ -88,7 +97,12 @@ def _add_metadata(model: schema.ModelT) -> None:
 
 
 def widths(max_length: int) -> list[int]:
-    """The source lengths of a static file's signatures, shortest first: 16, 32, 64, ... and the longest of all."""
+    """Return the source lengths of a static file's signatures: 16, 32, 64, ..., `max_length`.
+
+    Example:
+        >>> widths(40)
+        [16, 32, 40]
+    """
     doubled = [FIRST_WIDTH]
     while 2 * doubled[-1] < max_length:
         doubled.append(2 * doubled[-1])
@@ -96,12 +110,21 @@ def widths(max_length: int) -> list[int]:
 
 
 def name(signature: str, width: int, max_length: int) -> str:
-    """What a static file calls that signature for sources of `width`; the longest has the plain name."""
+    """Return a static file's name of a signature for sources of `width`; the longest is plain.
+
+    Example:
+        >>> name("translate", 16, 40), name("translate", 40, 40)
+        ('translate_16', 'translate')
+    """
     return signature if width == max_length else f"{signature}_{width}"
 
 
 def signatures(path: Path) -> dict[str, dict]:
-    """What a written file answers to: signature -> inputs and outputs -> name -> dtype and shape, null where free."""
+    """Return the signatures of a written file.
+
+    Returns:
+        Signature -> `inputs` and `outputs` -> name -> `dtype` and `shape`, None where free.
+    """
     model = flatbuffer_utils.convert_bytearray_to_object(path.read_bytes())
     return {
         signature.signatureKey.decode(): {
@@ -146,7 +169,7 @@ def _functions(translator: Translator, static: bool, with_text: bool) -> dict[st
 
 
 def _over_ids(translator: Translator, width: int | None, beam_size: int) -> Callable:
-    """Pieces (B, S), of which the first `lengths` (B,) count -> the best translation, or the N best, best first."""
+    """Pieces (B, S), the first `lengths` (B,) of each -> the best translation, or the N best."""
     batch = 1 if width else None
     specs = [
         tf.TensorSpec((batch, width), tf.int32, "ids"),
@@ -165,7 +188,7 @@ def _over_ids(translator: Translator, width: int | None, beam_size: int) -> Call
 
 
 def _over_text(translator: Translator) -> Callable:
-    """One sentence (1,) string -> its greedy translation (1,) string and score (1,), by TF Text's LiteRT operations."""
+    """One sentence (1,) -> its greedy translation (1,) and score (1,), by TF Text's operations."""
     import tensorflow_text
 
     source, target = (

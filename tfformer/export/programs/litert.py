@@ -1,9 +1,9 @@
-"""A program that runs a LiteRT file's signatures. Knows nothing of tfformer or TensorFlow, and must not.
+"""A program that runs a LiteRT file's signatures without tfformer or TensorFlow.
 
     python -P litert.py FILE [MODULE...] < requests.json > answers.json
 
-Requests are [[signature, {input: values}], ...], answers [{output: values}, ...]. A MODULE, such as tensorflow_text, is
-imported for the operations that it brings, and then TensorFlow comes along.
+Requests are [[signature, {input: values}], ...], answers [{output: values}, ...]. A MODULE, such as
+tensorflow_text, is imported for the operations that it brings, and then TensorFlow comes along.
 """
 
 import importlib

@@ -1,10 +1,11 @@
-"""A program that runs a SavedModel's signatures in a TensorFlow 1 Session. Knows nothing of tfformer, and must not.
+"""A program that runs a SavedModel's signatures in a TensorFlow 1 Session, without tfformer.
 
     python -P saved_model.py FOLDER [MODULE...] < requests.json > answers.json
 
-A Session restores variables as the C++ loader of TensorFlow Serving does, and fails where that fails; the loader of
-TensorFlow 2 forgives more. Requests are [[signature, {input: values}], ...], answers [{output: values}, ...]. A MODULE,
-such as tensorflow_text, is imported for the operations that it brings.
+A Session restores variables as the C++ loader of TensorFlow Serving does, and fails where that
+fails; the loader of TensorFlow 2 forgives more. Requests are [[signature, {input: values}], ...],
+answers [{output: values}, ...]. A MODULE, such as tensorflow_text, is imported for the operations
+that it brings.
 """
 
 import importlib
