@@ -1,1 +1,1 @@
-"""A trained run seen from inside: attention, alignment, layers and training, as text and pictures."""
+"""A trained run seen from inside: attention, alignment, layers, training; text and pictures."""

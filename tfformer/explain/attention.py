@@ -94,9 +94,20 @@ def attention(translator: Translator, sentence: str, target: str | None = None) 
         ValueError: `sentence` or the given `target` is blank.
 
     Example:
-        >>> maps = attention(Translator.load("runs/phrasebook"), "It rains.")  # doctest: +SKIP
-        >>> maps.cross.words().columns  # doctest: +SKIP
-        ('It', 'rains.', '</s>')
+        A model that has learned nothing; `Translator.load("my_run")` gives one that has.
+
+        >>> from tfformer import Tokenizer, Transformer
+        >>> from tfformer.config import DecodingConfig
+        >>> from tfformer.run_directory import Tokenizers
+        >>> tokenizer = Tokenizer.train(["a b c d"] * 20, vocab_size=9)
+        >>> model = Transformer(9, 9, num_layers=3, d_model=8, num_heads=2, d_ff=8)
+        >>> tokenizers = Tokenizers(tokenizer, tokenizer)
+        >>> translator = Translator(model, tokenizers, DecodingConfig(), max_length=8)
+        >>> maps = attention(translator, "a b", "c").cross.words()
+        >>> maps.rows, maps.columns
+        (('c', '</s>'), ('a', 'b', '</s>'))
+        >>> maps.weights.shape  # layers, heads, rows, columns
+        (3, 2, 2, 3)
     """
     return attentions(translator, [sentence], None if target is None else [target])[0]
 
@@ -117,10 +128,23 @@ def each_attention(
     targets: Sentences | None = None,
     batch_size: int = 64,
 ) -> Iterator[Attention]:
-    """`attention` of one sentence after the other, computed `batch_size` at a time.
+    """Yield the attention of one sentence after the other.
 
-    The model's own translation is its text, tokenized again. A sentence that is longer than the model takes is
-    truncated, with a warning; ValueError for a sentence or a given target that is blank.
+    The model's own translation is its text, tokenized again.
+
+    Args:
+        translator: A trained run.
+        sentences: The source sentences, or the result of `translator.encode`.
+        targets: Their translations, or the result of `translator.encode_targets`; the model's own
+            if left out.
+        batch_size: The number of sentences that are computed together.
+
+    Yields:
+        The maps of each sentence. A sentence that is longer than the model takes is truncated, with
+        a warning.
+
+    Raises:
+        ValueError: A sentence or a given target is blank.
     """
     sources = translator.encode(sentences)
     _check_not_blank(sources)
