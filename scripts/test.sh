@@ -8,4 +8,5 @@ export TF_CPP_MIN_LOG_LEVEL=3
 export TF_NUM_INTRAOP_THREADS=1 # two trainings side by side on two cores are a quarter faster so
 ruff check .
 ruff format --check .
+mypy
 python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder "$@"

@@ -315,7 +315,8 @@ def parse_sentencepiece(model: bytes, place: str) -> sentencepiece.SentencePiece
     """
     try:
         # A file has the pieces first and the normalizer last: without one it was cut off.
-        if sentencepiece_model_pb2.ModelProto.FromString(model).HasField("normalizer_spec"):
+        parsed = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
+        if parsed.HasField("normalizer_spec"):
             return sentencepiece.SentencePieceProcessor(model_proto=model)
     except (DecodeError, RuntimeError):
         pass

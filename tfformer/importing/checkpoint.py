@@ -63,8 +63,8 @@ def check_tensors(checkpoint: Checkpoint, names: Mapping[Place, str]) -> None:
         checkpoint: as it was read.
         names: place -> the foreign name, for messages.
     """
-    wanted: dict[Place, tuple[int, ...]] = dict(shapes(checkpoint.model))
-    wanted |= table_shapes(checkpoint)
+    wanted: dict[Place, tuple[int, ...]] = dict(shapes(checkpoint.model).items())
+    wanted.update(table_shapes(checkpoint).items())
     for place, shape in wanted.items():
         tensor = checkpoint.tensors.get(place)
         if tensor is None:

@@ -55,7 +55,10 @@ NORMS = {
     "cross_attention": "encoder_attn_layer_norm",
     "feed_forward": "final_layer_norm",
 }
-GROUPS = {  # (shared, tied) -> table -> names of the same numbers, the one to trust first
+Groups = dict[Table, tuple[str, ...]]
+GROUPS: dict[
+    tuple[bool, bool], Groups
+] = {  # (shared, tied) -> table -> names of the same numbers, the one to trust first
     (True, True): {SOURCE: (SHARED, DECODER_EMBEDDING, ENCODER_EMBEDDING, HEAD)},
     (False, True): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING, HEAD)},
     (False, False): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING,), OUTPUT: (HEAD,)},
@@ -65,7 +68,7 @@ GROUPS = {  # (shared, tied) -> table -> names of the same numbers, the one to t
         OUTPUT: (HEAD,),
     },
 }
-UNTIED = {
+UNTIED: Groups = {
     SOURCE: (ENCODER_EMBEDDING, SHARED),
     TARGET: (DECODER_EMBEDDING, SHARED),
     OUTPUT: (HEAD, DECODER_EMBEDDING, SHARED),
@@ -118,7 +121,7 @@ def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpo
     tensors = _read_tensors(folder)
     tables, names, tie = _tables(config, tensors, untied)
     model = _model_config(path, config, tie, _position_table(positions, tensors), positions)
-    places: dict[Place, np.ndarray] = dict(tables)
+    places: dict[Place, np.ndarray] = dict(tables.items())
     for slot, shape in shapes(model).items():
         names[slot] = slot_name(slot)
         if names[slot] in tensors:

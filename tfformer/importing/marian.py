@@ -121,7 +121,8 @@ def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpo
     check_options(path, options)
     tie = _tie(options)
     model = _model_config(path, options, tie, positions)
-    names: dict[Place, str] = dict(TABLES[tie]) | {OUTPUT_BIAS: BIAS}
+    names: dict[Place, str] = dict(TABLES[tie].items())
+    names[OUTPUT_BIAS] = BIAS
     names |= {slot: slot_name(slot, model.norm) for slot in shapes(model)}
     places = _places(names, tensors)
     if tensors:

@@ -8,6 +8,7 @@ import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -90,7 +91,7 @@ def write_npz(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> N
         options: for `special:model.yml`.
         tensors: name -> array.
     """
-    every = dict(tensors) | {OPTIONS: _option_bytes(options)}
+    every: dict[str, Any] = dict(tensors) | {OPTIONS: _option_bytes(options)}
     with whole_file(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **every)
 

@@ -10,6 +10,7 @@ import math
 import struct
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 
@@ -115,7 +116,7 @@ def _place(path: Path, name: str, described: object) -> tuple[str, tuple[int, ..
     return dtype, tuple(shape), begin, end
 
 
-def _are_sizes(values: object) -> bool:
+def _are_sizes(values: object) -> TypeGuard[list[int]]:
     return isinstance(values, list) and all(type(size) is int and size >= 0 for size in values)
 
 

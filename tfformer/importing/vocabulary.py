@@ -67,8 +67,8 @@ class RowOrder:
             A float32 table (V,) or (V, D); rows that the foreign table lacks are zero.
         """
         found = np.zeros((len(self.rows), *table.shape[1:]), np.float32)
-        known = [here for here, row in enumerate(self.rows) if row is not None]
-        found[known] = table[[self.rows[here] for here in known]]
+        known = {here: row for here, row in enumerate(self.rows) if row is not None}
+        found[list(known)] = table[list(known.values())]
         return found
 
     def give_back(self, table: np.ndarray) -> np.ndarray:

@@ -126,7 +126,7 @@ def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Place,
 
 
 def _layer_variables(side: str, number: int, layer: keras.layers.Layer) -> Iterator[tuple]:
-    blocks = {
+    blocks: dict[str, dict[tuple[str, ...], keras.layers.Layer]] = {
         "self_attention": {
             ("query",): layer.self_attention.query,
             ("key", "value"): layer.self_attention.key_value,
