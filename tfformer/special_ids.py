@@ -1,3 +1,6 @@
-"""The four ids that every vocabulary begins with: what text, masks and search have to agree on."""
+"""The four ids that every vocabulary begins with: text, masks and search agree on them."""
 
-PAD_ID, UNKNOWN_ID, START_ID, END_ID = 0, 1, 2, 3
+PAD_ID = 0  # fills a batch behind the ends of its rows
+UNKNOWN_ID = 1  # stands for a character that has no piece
+START_ID = 2  # is read first by a decoder
+END_ID = 3  # is the last token of a sentence

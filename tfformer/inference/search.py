@@ -242,9 +242,9 @@ def beam_search(
     hypotheses is done and frozen. At its greatest length, what lives becomes a hypothesis as it is.
     So a sentence's result never depends on its neighbours in the batch.
 
-    The search is that of Graves 2012 ("Sequence Transduction with Recurrent Neural Networks"),
-    section 2.5, over tokens; the ranking is that of Wu et al. 2016 ("Google's Neural Machine
-    Translation System"), equation 14.
+    Following N beginnings, and setting aside those that end, is the search of Sutskever et al. 2014
+    ("Sequence to Sequence Learning with Neural Networks"), section 3.2; the ranking is that of Wu et
+    al. 2016 ("Google's Neural Machine Translation System"), equation 14.
 
     Args:
         step_fn: Gives the logits of the next token; see the module's first lines.
