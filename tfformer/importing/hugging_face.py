@@ -56,9 +56,8 @@ NORMS = {
     "feed_forward": "final_layer_norm",
 }
 Groups = dict[Table, tuple[str, ...]]
-GROUPS: dict[
-    tuple[bool, bool], Groups
-] = {  # (shared, tied) -> table -> names of the same numbers, the one to trust first
+# (shared, tied) -> table -> names of the same numbers, the one to trust first
+GROUPS: dict[tuple[bool, bool], Groups] = {
     (True, True): {SOURCE: (SHARED, DECODER_EMBEDDING, ENCODER_EMBEDDING, HEAD)},
     (False, True): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING, HEAD)},
     (False, False): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING,), OUTPUT: (HEAD,)},
