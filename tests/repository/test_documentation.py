@@ -28,6 +28,7 @@ from tfformer import phrasebook
 from tfformer.cli import arguments
 from tfformer.cli import verbs as cli
 from tfformer.config import Config
+from tfformer.importing.importer import import_model
 
 NOT_RUN = {
     # the beginning of a command: why it is not run here
@@ -123,6 +124,7 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
     for name, run in (("phrasebook", tiny_run), ("mine", tiny_run), ("lm", counting_run)):
         (folder / "runs" / name).symlink_to(run)
     checkpoint("A", folder).rename(folder / "opus-mt-en-de")
+    import_model(folder / "opus-mt-en-de", folder / "runs" / "opus")
     for link in ("export", "scripts", "examples", "pyproject.toml"):
         (folder / link).symlink_to(ROOT / link)
     return folder
@@ -137,8 +139,8 @@ def exports(workplace) -> set[str]:
             if command.startswith("tfformer export") and not not_run(command):
                 done.setdefault(form_of_export(command), command)
     models = workplace / "models"
-    for number, form in enumerate(done):
-        words = ["export", str(workplace / "runs/mine"), *shlex.split(form)]
+    for number, (form, command) in enumerate(done.items()):
+        words = ["export", str(workplace / command.split()[2]), *shlex.split(form)]
         assert cli.main([*words, "--output", str(models / str(number))]) == 0, form
     written = {form: models / str(number) for number, form in enumerate(done)}
     (models / "mine").symlink_to(written["--format tflite --quantize int8"])
@@ -210,12 +212,12 @@ def run(command: str, place: Path, monkeypatch) -> None:
 
 def prepared(words: list[str], place: Path) -> list[str]:
     """Return the arguments of a command, made short if it trains; clear the way for what it writes."""
-    if words[0] == "train":
+    if "--run-dir" in words and "--resume" not in words:
         folder = place / words[words.index("--run-dir") + 1]
-        if "--resume" not in words and folder.is_symlink():
+        if folder.is_symlink():
             folder.unlink()
-        elif "--resume" not in words:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+    if words[0] == "train":
         words = [*words, "--set", *SMALLER]
         if words[1].startswith("phrasebook"):
             words += ["data.train=phrasebook:valid"]
