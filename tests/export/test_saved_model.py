@@ -264,11 +264,12 @@ def test_cpp_loader_translates_the_same(version, translator, tmp_path):
         ["g++", *flags, str(source), "-o", str(program), *map(str, libraries)], check=True
     )
     text_folder = Path(importlib.util.find_spec("tensorflow_text").origin).parent
-    operations = text_folder / "python" / "ops" / "_sentencepiece_tokenizer.so"
+    names = ("_sentencepiece_tokenizer.so", "_fast_sentencepiece_tokenizer.so")
+    operations = [str(text_folder / "python" / "ops" / name) for name in names]
     sentences = [sentence for sentence in SENTENCES if "\0" not in sentence]
 
     def translated(signature):
-        command = [str(program), str(version), signature, str(operations)]
+        command = [str(program), str(version), signature, *operations]
         lines = "".join(sentence + "\n" for sentence in sentences)
         done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stderr
