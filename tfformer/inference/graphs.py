@@ -22,9 +22,8 @@ from tfformer.model.token_model import ToLogits
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
-EXTRA_LENGTH = (
-    50  # tokens that a translation may have more than its source (Vaswani et al. 2017, section 6.1)
-)
+# Tokens that a translation may have more than its source (Vaswani et al. 2017, section 6.1).
+EXTRA_LENGTH = 50
 FIRST_CAPACITY = 16  # positions in a cache that may grow, at the beginning
 
 
