@@ -13,7 +13,7 @@ from tfformer.config import Config
 from tfformer.inference import evaluation, tasks
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
-from tfformer.model.batch_shards import ShardedModel
+from tfformer.model import batch_shards
 from tfformer.model.losses import RDropCrossEntropy
 from tfformer.run_directory import Run
 from tfformer.training import train as training
@@ -142,15 +142,15 @@ def test_the_seed_decides_the_run(corpus, whole, tmp_path):
 def test_a_recipes_shards_are_learned_and_give_the_losses_of_whole_batches(
     corpus, tmp_path, monkeypatch
 ):
-    learned, learn = [], ShardedModel._learn
+    cut, shard = [], batch_shards._shard
     monkeypatch.setattr(
-        ShardedModel, "_learn", lambda *arguments: learned.append(1) or learn(*arguments)
+        batch_shards, "_shard", lambda *given: cut.append(given[1]) or shard(*given)
     )
     for shards in (1, 2):
         config = config_for(corpus, epochs=1, shards=shards)
         config = dataclasses.replace(config, model=dataclasses.replace(config.model, dropout=0.0))
         train(config, tmp_path / str(shards), report=silent)
-        assert bool(learned) == (shards > 1)
+        assert set(cut) == ({0, 1} if shards > 1 else set())
     np.testing.assert_allclose(losses(tmp_path / "2"), losses(tmp_path / "1"), rtol=1e-4)
 
 

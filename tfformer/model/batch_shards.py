@@ -39,8 +39,10 @@ class ShardedModel(keras.Model):
                 f"shards={self.shards} average their losses by sample weights; give one for each token"
             )
         total = tf.reduce_sum(weights)
-        shards = [_shard(batch, n, self.shards) for n in range(self.shards)]
-        learned = [self._learn(shard, total) for shard in (shards if self.shards > 1 else [batch])]
+        shards = [batch]
+        if self.shards > 1:
+            shards = [_shard(batch, n, self.shards) for n in range(self.shards)]
+        learned = [self._learn(shard, total) for shard in shards]
         losses, gradients = zip(*learned, strict=True)
         sums = [tf.add_n(of_weight) for of_weight in zip(*gradients, strict=True)]
         self.optimizer.apply_gradients(zip(sums, self.trainable_weights, strict=True))
