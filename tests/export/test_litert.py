@@ -194,7 +194,7 @@ def change(folder, path, value) -> None:
         (("decoding", "max_length"), -5, "decoding.max_length must be a whole number from 2 on"),
         (("decoding", "max_length"), "40", "it is '40'"),
         (("decoding", "max_length"), True, "it is True"),
-        (("decoding", "max_length"), 2, "takes 16 ids, but max_length is 2"),
+        (("decoding", "max_length"), 2, " ids, but max_length is 2"),
         (("decoding",), [], "it is None"),
         (("static",), 1, "static must be true or false; it is 1"),
         (("tokenizers",), [], "tokenizers must be a table; it is []"),

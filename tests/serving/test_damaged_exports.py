@@ -27,9 +27,10 @@ def export(sound, tmp_path):
 
 
 def refused(capsys, export) -> str:
-    """The one line with which `tfformer serve` ends."""
+    """The one line with which `tfformer serve` ends; before it stands its step, "loading ..."."""
     assert main(["serve", str(export), "--port", "0"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    lines = capsys.readouterr().err.splitlines()
+    (line,) = (line for line in lines if not line.startswith("loading "))
     return line
 
 

@@ -8,13 +8,14 @@ import json
 import re
 import resource
 import socket
+from contextlib import suppress
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestClient, TestServer
-from support.servers import ask, save_scripted_model, served
+from support.servers import ask, run_client, save_scripted_model, served
 
 from tfformer.serving import connections as limits
 from tfformer.serving import server as serving
@@ -24,20 +25,29 @@ from tfformer.serving.connections import Connections
 ONE = {"instances": ["a"]}
 
 
+def address_of(place: str) -> tuple[str, int]:
+    host, _, port = place.rpartition(":")
+    return host, int(port)
+
+
 def test_1200_silent_connections_do_not_stop_a_process_of_1024_files(tmp_path):
-    """Nor do as many that have sent half a request."""
+    """Nor do as many that have sent half a request, nor as many to gRPC."""
     save_scripted_model(tmp_path / "echo" / "1", "v1")
     with served(tmp_path / "echo") as server:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1024, hard))
         address = urlsplit(server.rest)
-        for beginning in (b"", b"POST /v1/models/echo:predict HTTP/1.1\r\nHost: x"):
+        rest, grpc = (address.hostname, address.port), address_of(server.grpc)
+        half = b"POST /v1/models/echo:predict HTTP/1.1\r\nHost: x"
+        for place, beginning in ((rest, b""), (rest, half), (grpc, b"")):
             silent = []
             for _ in range(1200):
-                connection = socket.create_connection((address.hostname, address.port), timeout=30)
-                connection.sendall(beginning)
+                connection = socket.create_connection(place, timeout=30)
+                with suppress(OSError):  # gRPC may have closed it
+                    connection.sendall(beginning)
                 silent.append(connection)
             assert ask(server, "echo:predict", ONE)[0] == 200
+            assert run_client("grpc", server.grpc).stdout == b"v1: one\nv1: two\n"
             for connection in silent:
                 connection.close()
         assert ask(server, "echo:predict", ONE)[0] == 200
