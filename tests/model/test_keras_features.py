@@ -1,0 +1,179 @@
+"""What a Keras user may do with a model, feature by feature, on a model of a few hundred weights."""
+
+import copy
+import pickle
+
+import keras
+import numpy as np
+import pytest
+
+import tfformer
+
+SIZES = {"num_layers": 1, "d_model": 8, "num_heads": 2, "d_ff": 8, "dropout": 0.1}
+RNG = np.random.default_rng(0)
+SOURCE = RNG.integers(4, 11, size=(8, 5)).astype(np.int32)
+TARGET = RNG.integers(4, 13, size=(8, 4)).astype(np.int32)
+INPUTS = {"source": SOURCE, "target": TARGET}
+LABELS = np.roll(TARGET, -1, axis=1)
+WEIGHTS = np.ones(TARGET.shape, np.float32)
+
+
+def model(**changes) -> tfformer.Transformer:
+    keras.utils.set_random_seed(1)
+    return tfformer.Transformer(11, 13, **SIZES | changes)
+
+
+def compiled(made: keras.Model | None = None, **options) -> keras.Model:
+    made = made or model()
+    options = {"optimizer": keras.optimizers.Adam(1e-2), "jit_compile": False} | options
+    made.compile(loss=tfformer.SmoothedCrossEntropy(0.1), **options)
+    return made
+
+
+def fitted(made: keras.Model, *data, **options) -> list[float]:
+    data = data or (INPUTS, LABELS, WEIGHTS)
+    names = ("x", "y", "sample_weight")[: len(data)]
+    options = {"batch_size": 4, "epochs": 2, "verbose": 0, "shuffle": False} | options
+    return made.fit(**dict(zip(names, data, strict=True)), **options).history["loss"]
+
+
+# Data
+
+
+def test_source_and_target_in_any_form_give_the_same_logits():
+    made = model()
+    expected = made(INPUTS)
+    for found in (made([SOURCE, TARGET]), made((SOURCE, TARGET)), made(SOURCE, TARGET)):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(made(SOURCE, target=TARGET), expected)
+
+
+@pytest.mark.parametrize("inputs", [SOURCE, {"src": SOURCE, "target": TARGET}, [SOURCE]])
+def test_inputs_without_a_target_are_refused(inputs):
+    message = r"a Transformer takes \{'source': ids \(B, S\), 'target': ids \(B, T\)\}, \[source"
+    with pytest.raises(ValueError, match=message):
+        model()(inputs)
+
+
+def test_ids_in_floating_point_are_ids_in_any_precision():
+    made = tfformer.Transformer(1000, 1000, dtype="mixed_bfloat16", **SIZES)
+    ids = np.array([[999, 257, 501]])
+    expected = made(ids, ids)
+    np.testing.assert_array_equal(made(ids.astype(np.float32), ids.astype(np.float32)), expected)
+
+
+def test_evaluate_predict_and_validation_split_agree_with_the_call():
+    made = compiled(weighted_metrics=["accuracy"])
+    history = made.fit(
+        INPUTS, LABELS, sample_weight=WEIGHTS, validation_split=0.5, batch_size=4, verbose=0
+    ).history
+    logits = np.asarray(made(INPUTS), np.float64)
+    second = {name: ids[4:] for name, ids in INPUTS.items()}
+    measured = made.evaluate(second, LABELS[4:], sample_weight=WEIGHTS[4:], verbose=0)
+    accuracy = (logits[4:].argmax(-1) == LABELS[4:]).mean()
+    np.testing.assert_allclose(measured[1], accuracy, rtol=1e-6)
+    np.testing.assert_allclose(history["val_loss"][0], measured[0], rtol=1e-5)
+    np.testing.assert_allclose(made.predict(INPUTS, verbose=0), logits, rtol=1e-4, atol=1e-5)
+
+
+# Callbacks
+
+
+def test_callbacks_save_stop_and_restore(tmp_path):
+    made = compiled(keras.models.clone_model(model()))
+    callbacks = [
+        keras.callbacks.ModelCheckpoint(tmp_path / "best.keras", "loss", save_best_only=True),
+        keras.callbacks.EarlyStopping("loss", patience=1, min_delta=100.0),
+        keras.callbacks.BackupAndRestore(tmp_path / "backup"),
+    ]
+    losses = fitted(made, callbacks=callbacks, epochs=9)
+    assert len(losses) == 2
+    best = keras.models.load_model(tmp_path / "best.keras")
+    np.testing.assert_array_equal(best(INPUTS), made(INPUTS))
+
+
+def test_swapped_moving_averages_come_back():
+    made = compiled(optimizer=keras.optimizers.Adam(1e-2, use_ema=True, ema_momentum=0.5))
+    callback = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
+    assert np.isfinite(fitted(made, callbacks=[callback])).all()
+
+
+# Weights
+
+
+def test_a_frozen_encoder_keeps_its_weights_and_the_decoder_learns():
+    made = model()
+    made.encoder.trainable = False
+    before = [layer.get_weights() for layer in (made.encoder, made.decoder)]
+    fitted(compiled(made))
+    for old, new in zip(before[0], made.encoder.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert any(np.any(o != n) for o, n in zip(before[1], made.decoder.get_weights(), strict=True))
+
+
+@pytest.mark.parametrize("mode", ["int8", "float8"])
+def test_quantisation_is_refused_with_the_way_to_eight_bits(mode):
+    message = rf"^quantize\('{mode}'\) would leave .* export RUN --format litert --quantize int8$"
+    with pytest.raises(NotImplementedError, match=message):
+        model().quantize(mode)
+
+
+# Copies and files
+
+
+def test_copies_give_the_same_logits():
+    made = model()
+    expected = made(INPUTS)
+    for twin in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        np.testing.assert_array_equal(twin(INPUTS), expected)
+    for twin in (keras.models.clone_model(made), keras.models.model_from_json(made.to_json())):
+        twin.set_weights(made.get_weights())
+        np.testing.assert_array_equal(twin(INPUTS), expected)
+
+
+def test_the_summary_names_the_parts_and_their_shapes():
+    lines = []
+    model(tie_embeddings="none").summary(print_fn=lines.append, line_length=100)
+    text = "\n".join(lines)
+    for name in ("source_embedding", "target_embedding", "output_embedding", "encoder", "decoder"):
+        assert name in text
+    assert text.count("(None, None, 8)") == 5
+    assert "?" not in text
+
+
+@pytest.mark.parametrize(
+    ("ties", "names"),
+    [
+        ("all", ["shared_embedding"]),
+        ("output", ["source_embedding", "target_embedding"]),
+        ("none", ["source_embedding", "target_embedding", "output_embedding"]),
+    ],
+)
+def test_embeddings_are_named_after_their_places(ties, names):
+    made = tfformer.Transformer(9, 9, tie_embeddings=ties, **SIZES)
+    assert [layer.name for layer in made.layers] == [*names, "encoder", "decoder"]
+
+
+def test_a_model_can_be_drawn():
+    pytest.importorskip("pydot")
+    source, target = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
+    functional = keras.Model([source, target], model(name="translates")([source, target]))
+    assert "translates" in keras.utils.model_to_dot(functional, show_shapes=True).to_string()
+    assert "Transformer" in keras.utils.model_to_dot(model()).to_string()
+
+
+@pytest.mark.parametrize("preset", ["tiny", "small"])
+def test_a_preset_gives_its_sizes_and_overrides_win(preset):
+    d_model = {"tiny": 128, "small": 256}[preset]
+    made = tfformer.Transformer.from_preset(
+        preset, source_vocab_size=9, target_vocab_size=11, num_layers=1, d_ff=8
+    )
+    assert (made.d_model, made.num_heads, made.num_layers, made.d_ff) == (d_model, 4, 1, 8)
+    made = tfformer.LanguageModel.from_preset(preset, vocab_size=9, num_layers=1)
+    assert (made.d_model, made.vocab_size) == (d_model, 9)
+
+
+def test_an_unknown_preset_is_refused():
+    message = "^preset='huge' is not known; choose one of 'tiny', 'small', 'base', 'big'$"
+    with pytest.raises(ValueError, match=message):
+        tfformer.LanguageModel.from_preset("huge", vocab_size=9)
