@@ -86,7 +86,12 @@ def test_the_quickstarts_verbs_work_in_another_folder(python, tmp_path):
     assert Path(where.strip()).is_relative_to(python.parents[1])
     assert "phrasebook" in run(*verbs, "recipes", folder=tmp_path)
     run(*verbs, "corpus", "phrasebook", "--output", "corpus", folder=tmp_path)
-    smaller = ["model.num_layers=1", "model.num_decoder_layers=1", "model.d_model=32"]
+    smaller = [
+        "tokenizer.vocab_size=500",
+        "model.num_layers=1",
+        "model.num_decoder_layers=1",
+        "model.d_model=32",
+    ]
     smaller += ["training.epochs=1", "training.epoch_steps=2", "data.train=phrasebook:valid"]
     run(*verbs, "train", "phrasebook", "--run-dir", "run", "--set", *smaller, folder=tmp_path)
     text = ["--source", "short.en", "--reference", "short.de"]
