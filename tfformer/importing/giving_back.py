@@ -56,7 +56,7 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
         run: imported, or trained here.
         model: its model.
         with_pad: whether the foreign vocabulary has padding: it is added to one that has none,
-            as the last row, and taken out of one that has it.
+            as the last row of the smaller one, and taken out of one that has it.
 
     Returns:
         The run's tensors and vocabularies.
@@ -66,7 +66,9 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     """
     file = run.path / RECORD
     record = read_object(file) if file.is_file() else {}
-    sides = [_side(run, record, name, with_pad) for name in ("source", "target")]
+    sizes = [len(record.get(name, {}).get("pieces", ())) for name in ("source", "target")]
+    places = with_pad, min(sizes)  # transformers has one id for both sides' padding
+    sides = [_side(run, record, name, *places) for name in ("source", "target")]
     tensors = take(model)
     if run.config.model.position_layout == "interleaved":
         tensors = in_halves(tensors)
@@ -105,7 +107,7 @@ def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
     return found
 
 
-def _side(run: Run, record: dict, name: str, with_pad: bool) -> Side:
+def _side(run: Run, record: dict, name: str, with_pad: bool, place: int) -> Side:
     tokenizer = getattr(run.tokenizers, name)
     if not record:
         pieces = tokenizer.pieces(range(tokenizer.vocab_size))
@@ -118,8 +120,8 @@ def _side(run: Run, record: dict, name: str, with_pad: bool) -> Side:
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"{run.path / RECORD} is damaged; import the model again") from None
     if with_pad and rows[PAD_ID] is None:
-        rows[PAD_ID] = rows[START_ID] = len(pieces)
-        pieces.append("<pad>")
+        rows = [row + (row >= place) if row is not None else place for row in rows]
+        pieces.insert(place, "<pad>")
     if not with_pad and rows[PAD_ID] is not None:
         pad = rows[PAD_ID]
         del pieces[pad]

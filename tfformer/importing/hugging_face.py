@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tfformer.config import Config, DecodingConfig, ModelConfig
+from tfformer.data.piece_tokenizer import parse_sentencepiece
 from tfformer.importing import pytorch_files, safetensors_files
 from tfformer.importing.checkpoint import Checkpoint, Vocabulary, check_tensors
 from tfformer.importing.json_files import read_object
@@ -39,6 +40,11 @@ MAX_LENGTH = 512  # of MarianTokenizer
 LONGEST = 4096
 TABLE_TOLERANCE = 1e-3  # of half precision; the two tables are 0.04 apart within 30 positions
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+NEEDED = (  # keys that every version of transformers writes
+    *("d_model", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim"),
+    *("encoder_attention_heads", "decoder_attention_heads"),
+    *("activation_function", "scale_embedding"),
+)
 MUST_BE = {  # keys that transformers 5 ignores, but older checkpoints of other models set
     "normalize_before": False,
     "add_final_layer_norm": False,
@@ -175,13 +181,16 @@ def _check_config(path: Path, config: Mapping) -> None:
     kind = config.get("model_type")
     if kind != "marian":
         raise ValueError(f"{path}: model_type is {kind!r}; only 'marian' can be imported")
+    for name in NEEDED:
+        if name not in config:
+            raise ValueError(f"{path} has no {name}; copy the file again")
     for name, value in MUST_BE.items():
         if config.get(name, value) != value:
             raise ValueError(
                 f"{path}: {name} is {config[name]!r}, which Marian models in Transformers do not "
                 "have; correct config.json"
             )
-    if config.get("activation_function", "gelu") not in tuple(ACTIVATIONS):
+    if config["activation_function"] not in tuple(ACTIVATIONS):
         raise ValueError(
             f"{path}: activation_function is {config['activation_function']!r}; known are "
             f"{', '.join(ACTIVATIONS)}"
@@ -191,17 +200,16 @@ def _check_config(path: Path, config: Mapping) -> None:
 def _model_config(
     path: Path, config: Mapping, tie: str, timescale: str, positions: str
 ) -> ModelConfig:
-    """The architecture, by transformers' own defaults where a key is left out."""
     values = {
-        "num_layers": config.get("encoder_layers", 12),
-        "num_decoder_layers": config.get("decoder_layers", 12),
-        "d_model": config.get("d_model", 1024),
-        "num_heads": config.get("encoder_attention_heads", 16),
-        "num_decoder_heads": config.get("decoder_attention_heads", 16),
-        "d_ff": config.get("encoder_ffn_dim", 4096),
-        "decoder_d_ff": config.get("decoder_ffn_dim", 4096),
+        "num_layers": config["encoder_layers"],
+        "num_decoder_layers": config["decoder_layers"],
+        "d_model": config["d_model"],
+        "num_heads": config["encoder_attention_heads"],
+        "num_decoder_heads": config["decoder_attention_heads"],
+        "d_ff": config["encoder_ffn_dim"],
+        "decoder_d_ff": config["decoder_ffn_dim"],
         "dropout": config.get("dropout", 0.1),
-        "activation": ACTIVATIONS[config.get("activation_function", "gelu")],
+        "activation": ACTIVATIONS[config["activation_function"]],
         "norm": "post",
         "tie_embeddings": tie,
         "output_bias": True,
@@ -209,7 +217,7 @@ def _model_config(
         "epsilon": MARIAN_EPSILON if positions == "marian" else EPSILON,
         "position_layout": "halves",
         "position_timescale": timescale,
-        "scale_embedding": config.get("scale_embedding", False),
+        "scale_embedding": config["scale_embedding"],
     }
     shared = tie in ("all", "input")
     try:
@@ -270,6 +278,11 @@ def _warn_of_differences(tensors: Mapping[str, np.ndarray], names: list[str]) ->
                 f"{other.shape}; correct config.json"
             )
         difference = float(np.abs(other.astype(np.float64) - first).max())
+        if difference > 0 and names[0] != SHARED:
+            raise ValueError(
+                f"{names[0]} and {name}, which config.json shares, differ, and {SHARED} is missing; "
+                "copy the checkpoint again"
+            )
         if difference > 0:
             warnings.warn(
                 f"{names[0]} and {name} are tied, but differ by up to {difference:.3g}; "
@@ -396,4 +409,6 @@ def _sentencepiece(path: Path) -> bytes:
             f"{path} is missing; copy the whole folder (models with source.bpe have no "
             "SentencePiece and cannot be imported)"
         )
-    return path.read_bytes()
+    content = path.read_bytes()
+    parse_sentencepiece(content, str(path))
+    return content

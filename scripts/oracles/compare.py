@@ -1,0 +1,24 @@
+"""Count the equal translations in two JSON files: lists of texts, or of [text, score].
+
+python scripts/oracles/compare.py ours.json theirs.json
+"""
+
+import json
+import sys
+from pathlib import Path
+
+
+def texts(path: str) -> list[str]:
+    """Read the texts of a file."""
+    values = json.loads(Path(path).read_text(encoding="utf-8"))
+    return [value[0] if isinstance(value, list) else value for value in values]
+
+
+if __name__ == "__main__":
+    ours, theirs = texts(sys.argv[1]), texts(sys.argv[2])
+    pairs = [(one.strip(), other.strip()) for one, other in zip(ours, theirs, strict=True)]
+    other = [pair for pair in pairs if pair[0] != pair[1]]
+    cut = sum(one.startswith(rest) or rest.startswith(one) for one, rest in other)
+    print(f"{len(pairs) - len(other)} of {len(pairs)} equal, {cut} cut at another length")
+    for one, rest in other[:5]:
+        print(f"  {one!r}\n  {rest!r}")

@@ -1,0 +1,293 @@
+"""A damaged or contradictory checkpoint gets one clear line, and nothing is written."""
+
+import json
+import shutil
+import struct
+
+import numpy as np
+import pytest
+from support.marian_checkpoints import checkpoint, edit_json
+
+from tfformer.cli.verbs import main
+from tfformer.importing import safetensors_files
+from tfformer.importing.importer import import_model
+from tfformer.run_directory import Run
+
+SHARED, HEAD = "model.shared.weight", "lm_head.weight"
+LAYER = "model.encoder.layers.0.fc1.weight"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return checkpoint("A", tmp_path)
+
+
+def change_tensors(folder, **changed):
+    """Write other tensors; None takes one away."""
+    path = folder / "model.safetensors"
+    tensors = {name: np.array(t) for name, t in safetensors_files.read(path).items()}
+    for name, change in changed.items():
+        tensors[name] = change(tensors)
+    safetensors_files.write(path, {n: t for n, t in tensors.items() if t is not None})
+
+
+def refused(folder, message, **options):
+    run = folder.parent / "run"
+    with pytest.raises(ValueError, match=message):
+        import_model(folder, run, **options)
+    assert not run.exists()
+    assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({LAYER: lambda t: None}, f"the tensor {LAYER} is missing"),
+        ({SHARED: lambda t: None}, f"the tensor {SHARED} is missing"),
+        ({"model.extra": lambda t: t[SHARED]}, "the tensor model.extra has no place"),
+        ({LAYER: lambda t: t[LAYER].T}, r"fc1.weight has the shape \(32, 16\)"),
+        ({SHARED: lambda t: t[SHARED][1:]}, "model.shared.weight has the shape"),
+        ({LAYER: lambda t: t[LAYER] * np.inf}, "fc1.weight holds a number that is not finite"),
+        ({HEAD: lambda t: t[SHARED][1:]}, "are tied, but have the shapes"),
+        (
+            {"model.encoder.embed_positions.weight": lambda t: t[SHARED]},
+            "learned positions, which this package does not have",
+        ),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(folder, changed, message):
+    change_tensors(folder, **changed)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"model_type": "m2m_100"}, "model_type is 'm2m_100'; only 'marian'"),
+        ({"scale_embedding": None}, "has no scale_embedding; copy the file again"),
+        ({"d_model": None}, "has no d_model"),
+        ({"activation_function": "gelu_new"}, "activation_function is 'gelu_new'; known are"),
+        ({"normalize_before": True}, "normalize_before is True, which Marian models"),
+        ({"add_final_layer_norm": True}, "add_final_layer_norm is True"),
+        ({"static_position_embeddings": False}, "static_position_embeddings is False"),
+        ({"encoder_layers": 3}, "model.encoder.layers.2.self_attn.q_proj.weight is missing"),
+        ({"encoder_layers": 1}, "has no place in a model of this configuration"),
+        ({"encoder_layers": "2"}, "model.num_layers='2' must be a whole number"),
+        ({"encoder_attention_heads": 3}, "must be divisible by model.num_heads=3"),
+        ({"decoder_attention_heads": 3}, "model.num_decoder_heads=3 must divide"),
+        ({"d_model": 32}, "has the shape"),
+        ({"d_model": 10**6, "encoder_attention_heads": 1}, "has the shape|must divide"),
+        ({"vocab_size": 9}, "but vocab_size in config.json is 9"),
+        ({"eos_token_id": 3}, "eos_token_id in config.json is 3, but </s> has the id 0"),
+        ({"pad_token_id": 3}, "pad_token_id in config.json is 3, but <pad> has the id"),
+        ({"share_encoder_decoder_embeddings": False}, "embed_tokens.weight is missing"),
+        ({"tie_word_embeddings": False}, "lm_head.weight is missing"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_named(folder, changed, message):
+    edit_json(folder / "config.json", **changed)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"num_beams": 0}, "decoding.beam_size=0 must be from 1"),
+        ({"length_penalty": "x"}, "decoding.length_penalty='x' must be a number"),
+        ({"forced_bos_token_id": 3}, "forced_bos_token_id is set"),
+        ({"decoder_start_token_id": 999}, "decoder_start_token_id 999 is no id"),
+    ],
+)
+def test_a_generation_that_is_not_known_is_named(folder, changed, message):
+    edit_json(folder / "generation_config.json", **changed)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"</s>": None}, "no token has the id 0"),
+        ({"extra": 7}, "have the same id 7"),
+        ({"</s>": 10**6}, "no token has the id 0"),
+    ],
+)
+def test_a_vocabulary_with_holes_or_doubles_is_refused(folder, changed, message):
+    edit_json(folder / "vocab.json", **changed)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize("name", ["</s>", "<unk>", "<pad>"])
+def test_a_vocabulary_needs_its_special_tokens(folder, name):
+    path = folder / "vocab.json"
+    values = json.loads(path.read_text())
+    values[f"{name}?"] = values.pop(name)
+    path.write_text(json.dumps(values))
+    refused(folder, f"has no {name}")
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "vocab.json", "source.spm", "target.spm", "config.json"]
+)
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    what = "no model that can be imported" if name == "config.json" else name
+    refused(folder, what)
+
+
+def test_tied_tensors_that_differ_give_the_shared_one_and_a_warning(folder):
+    change_tensors(
+        folder,
+        **{
+            HEAD: lambda t: t[SHARED] + 0.25,
+            "model.decoder.embed_tokens.weight": lambda t: t[SHARED],
+        },
+    )
+    message = r"model\.shared\.weight and lm_head\.weight are tied, but differ by up to 0\.25"
+    with pytest.warns(UserWarning, match=message):
+        run = import_model(folder, folder.parent / "run")
+    model = Run.open(run).load_model()
+    assert model.output_embedding is model.source_embedding
+
+
+def test_embeddings_that_differ_are_not_shared_without_the_shared_one(folder):
+    change_tensors(
+        folder,
+        **{
+            "model.encoder.embed_tokens.weight": lambda t: t[SHARED] + 1,
+            "model.decoder.embed_tokens.weight": lambda t: t[SHARED],
+            SHARED: lambda t: None,
+        },
+    )
+    refused(folder, "which config.json shares, differ, and model.shared.weight is missing")
+
+
+@pytest.mark.parametrize("name", ["source.spm", "target.spm"])
+def test_a_damaged_sentencepiece_model_is_named(folder, name):
+    (folder / name).write_bytes((folder / name).read_bytes()[:-40])
+    refused(folder, f"{name} is no whole SentencePiece model")
+
+
+def test_untied_keeps_both(folder):
+    change_tensors(folder, **{HEAD: lambda t: t[SHARED] + 0.25})
+    model = Run.open(import_model(folder, folder.parent / "run", untied=True)).load_model()
+    difference = np.asarray(model.output_embedding.embeddings) - model.target_embedding.embeddings
+    np.testing.assert_allclose(difference, 0.25, atol=1e-6)
+
+
+def test_tied_tensors_that_are_equal_give_no_warning(folder, recwarn):
+    change_tensors(folder, **{HEAD: lambda t: t[SHARED]})
+    import_model(folder, folder.parent / "run")
+    assert [w for w in recwarn if issubclass(w.category, UserWarning)] == []
+
+
+def test_without_a_generation_config_the_keys_of_config_json_count(folder):
+    (folder / "generation_config.json").unlink()
+    edit_json(folder / "config.json", num_beams=3, length_penalty=0.5)
+    decoding = Run.open(import_model(folder, folder.parent / "run")).config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (3, 0.5)
+
+
+@pytest.mark.parametrize(("positions", "timescale"), [("hf", "paper"), ("marian", "t2t")])
+def test_the_table_of_positions_may_be_chosen(folder, positions, timescale):
+    model = Run.open(import_model(folder, folder.parent / "run", positions)).config.model
+    assert model.position_timescale == timescale
+    assert model.epsilon == {"hf": 1e-5, "marian": 1e-6}[positions]
+
+
+def test_a_table_in_the_file_decides(folder):
+    from support.numpy_marian import positions
+
+    table = positions(40, 16).astype(np.float32)
+    name = "model.encoder.embed_positions.weight"
+    change_tensors(folder, **{name: lambda t: table})
+    model = Run.open(import_model(folder, folder.parent / "run")).config.model
+    assert model.position_timescale == "t2t"
+
+
+def test_shards_and_a_torch_file_give_the_same_run(folder, tmp_path):
+    whole = Run.open(import_model(folder, tmp_path / "whole")).load_model().get_weights()
+    tensors = safetensors_files.read(folder / "model.safetensors")
+    weight_map = {}
+    for number, names in enumerate((sorted(tensors)[::2], sorted(tensors)[1::2])):
+        shard = f"model-{number}.safetensors"
+        safetensors_files.write(folder / shard, {name: np.array(tensors[name]) for name in names})
+        weight_map |= dict.fromkeys(names, shard)
+    (folder / "model.safetensors").unlink()
+    index = folder / safetensors_files.INDEX
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    again = Run.open(import_model(folder, tmp_path / "shards")).load_model().get_weights()
+    for one, other in zip(whole, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_run_is_never_overwritten(folder, tmp_path):
+    run = import_model(folder, tmp_path / "run")
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        import_model(folder, run)
+
+
+def test_an_unknown_table_of_positions_is_refused(folder, tmp_path):
+    with pytest.raises(ValueError, match="positions='both' is not known; choose auto, marian, hf"):
+        import_model(folder, tmp_path / "run", positions="both")
+
+
+def test_the_command_line_answers_a_mistake_in_one_line(folder, tmp_path, capsys):
+    (folder / "vocab.json").write_text("{")
+    assert main(["import", str(folder), "--run-dir", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "vocab.json is not JSON" in error
+
+
+def test_the_command_line_imports(folder, tmp_path, capsys):
+    run = tmp_path / "new" / "run"
+    assert main(["import", str(folder), "--run-dir", str(run)]) == 0
+    assert capsys.readouterr().out == f"{run}\n"
+    record = json.loads((run / "imported.json").read_text())
+    assert record["origin"] == "A"
+    assert record["licence"].startswith("not stated")
+    assert record["files"].keys() == {path.name for path in folder.iterdir()}
+
+
+MUTATED = ("model.safetensors", "config.json", "generation_config.json", "vocab.json", "source.spm")
+
+
+def mutate(random, path):
+    """Flip a bit, cut the file, or repeat a part; returns whether only numbers of tensors changed."""
+    content = bytearray(path.read_bytes())
+    place = int(random.integers(len(content)))
+    kind = random.integers(3)
+    if kind == 0:
+        content[place] ^= 1 << int(random.integers(8))
+    elif kind == 1:
+        del content[place:]
+    else:
+        content[place:place] = content[place : place + int(random.integers(1, 20))]
+    path.write_bytes(content)
+    if path.name != "model.safetensors" or kind != 0:
+        return False
+    return place >= 8 + struct.unpack("<Q", content[:8])[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MUTATED)
+def test_a_mutated_checkpoint_is_read_or_refused_in_one_line(tmp_path, name):
+    """100 seeded mutations: never another exception, never anything left behind by a refusal."""
+    from tfformer.importing import hugging_face
+
+    whole = checkpoint("A", tmp_path)
+    first = hugging_face.read(whole)
+    random = np.random.default_rng(7)
+    for number in range(100):
+        folder = tmp_path / f"copy{number}"
+        shutil.copytree(whole, folder)
+        only_numbers = mutate(random, folder / name)
+        try:
+            found = hugging_face.read(folder)
+        except ValueError:
+            pass
+        else:
+            if name == "model.safetensors" and not only_numbers:
+                for place, tensor in first.tensors.items():
+                    np.testing.assert_array_equal(found.tensors[place], tensor)
+        shutil.rmtree(folder)
