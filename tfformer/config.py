@@ -199,6 +199,13 @@ class DecodingConfig:
 class Config:
     """One run, whole: everything that decides its result.
 
+    Args:
+        model: The sizes and the form of the model.
+        tokenizer: The vocabulary.
+        data: The text, and how it becomes batches.
+        training: Optimizer, schedule, precision, validation.
+        decoding: The search, unless told otherwise.
+
     Example:
         >>> config = Config.from_dict({"training": {"epochs": 3}})
         >>> config.training.epochs, config.decoding.beam_size
