@@ -392,6 +392,8 @@ class Run:
         if not self.weights.is_file():
             return
         before.check_weights()
+        if "settings" in before.digests and before.model_digest == self.model_digest:
+            return
         with _explained(self.weights), whole_file(self.weights) as temporary:
             shutil.copyfile(self.weights, temporary)
             with h5py.File(temporary, "r+") as file:
