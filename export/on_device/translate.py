@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 import reprlib
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-END_ID = 3
+UNKNOWN_ID, END_ID = 1, 3
 FILE = "model.tflite"
 MANIFEST = "manifest.json"
 TEXT, WHOLE = ("a text", str), ("a whole number", int)
@@ -153,7 +154,11 @@ class Translator:
     def _tokenizer(self, name: str) -> Any:
         import sentencepiece
 
-        return sentencepiece.SentencePieceProcessor(model_proto=self._checked(name))
+        cutter = sentencepiece.SentencePieceProcessor(model_proto=self._checked(name))
+        table = f"{Path(name).stem}.pieces.json"
+        if table not in self._manifest["digests"]:
+            return cutter
+        return ListedPieces(cutter, json.loads(self._checked(table)))
 
     def _load(self, threads: int, weight_cache: str | Path | None) -> Callable[[str], Runner]:
         """The name of a signature -> what runs it."""
@@ -174,6 +179,42 @@ class Translator:
             raise ValueError(f"--weight-cache {weight_cache} {reason}") from None
         name = f"{self._manifest['digests'][FILE]}-{version('ai-edge-litert')}.xnnpack"
         return compiled(file, threads, Path(weight_cache) / name)
+
+
+class ListedPieces:
+    """SentencePiece with ids of a list: each piece is looked up as a string.
+
+    Models that were imported into tfformer have such a list beside their SentencePiece model.
+
+    Args:
+        cutter: cuts a sentence into pieces, and joins pieces.
+        pieces: the piece of each id; the first four are padding, unknown, start and end.
+    """
+
+    def __init__(self, cutter: Any, pieces: list[str]) -> None:
+        self._cutter = cutter
+        self._pieces = pieces
+        self._ids = {piece: number for number, piece in enumerate(pieces)}
+        self._codes = [piece for piece in pieces if re.fullmatch(">>.+<<", piece)]
+
+    def encode(self, sentence: str) -> list[int]:
+        """Return the ids of a sentence, which may begin with a code such as >>fra<<."""
+        code = re.match(">>.*?<<", sentence, re.DOTALL) if self._codes else None
+        begin = [code[0]] if code else []
+        if code and code[0] not in self._ids:
+            known = ", ".join(self._codes[:20])
+            raise ValueError(f"the model has no target language {code[0][:40]}; known are {known}")
+        rest = sentence[code.end() :] if code else sentence
+        pieces = [*begin, *self._cutter.encode(rest, out_type=str)]
+        return [self._ids.get(piece, UNKNOWN_ID) for piece in pieces]
+
+    def decode(self, rows: list[list[int]]) -> list[str]:
+        """Return the texts of rows of ids; special pieces have none."""
+        return [self._text(row) for row in rows]
+
+    def _text(self, row: list[int]) -> str:
+        pieces = [self._pieces[number] for number in row if number > END_ID]
+        return self._cutter.decode(pieces).replace("\u2581", " ").strip(" ") if pieces else ""
 
 
 def problem_of(manifest: dict[str, Any]) -> str | None:

@@ -10,6 +10,7 @@ import importlib.util
 import itertools
 import random
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from tfformer.export.model_card import model_card
 from tfformer.export.steps import Steps
 from tfformer.export.tasks import SearchOptions, Subject, Task, load
 from tfformer.files import publish, temporary_folder, write_text
+from tfformer.importing.giving_back import imported_from
 from tfformer.inference.evaluation import scores
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Model, Run, Tokenizers
@@ -261,6 +263,11 @@ def web(
     """
     opened = Run.open(run)
     _check_litert(opened, quantize, static=True, with_text=False)
+    if isinstance(opened.tokenizers.source, PieceTokenizer):
+        raise ValueError(
+            f"{opened.path} was imported with a list of pieces, which the page does not have; "
+            "use --format tflite"
+        )
     step = Steps(progress)
     with step("building the page"):
         page = web_page.built()
@@ -307,9 +314,15 @@ def _write_litert(
     described = {"format": "tflite", "quantize": quantize, "static": static, "parity": measured}
     if quantize == "none":
         parity.check(measured)
-    else:
+    elif run.config.data.valid:
         with step("measuring BLEU on the validation text"):
             described["bleu"] = _bleu(run, translator, file, static)
+    else:
+        warnings.warn(
+            f"{run.path} names no validation text, so the cost of --quantize {quantize} in BLEU is "
+            "not measured",
+            stacklevel=4,
+        )
     described["signatures"] = litert_writer.signatures(file)
     _complete(folder, run, task, translator, described)
 
@@ -325,7 +338,12 @@ def _check_litert(run: Run, quantize: str, static: bool, with_text: bool) -> Non
             "this format needs LiteRT; install it with: pip install 'tfformer[litert]'"
         )
     run.check_architecture("encoder-decoder")
-    if quantize != "none":
+    if with_text and isinstance(run.tokenizers.source, PieceTokenizer):
+        raise ValueError(
+            f"{run.path} was imported with a list of pieces, which LiteRT's operators on text do not "
+            "have; leave out --text and use the files *.pieces.json beside the model"
+        )
+    if quantize != "none" and run.config.data.valid:
         _validation_text(run)
 
 
@@ -395,16 +413,20 @@ def _complete(
     files = {path.relative_to(folder).as_posix(): path for path in paths}
     valid = run.config.data.valid
     known = EXAMPLES.get(valid, {}) if isinstance(valid, str) else {}
-    manifest = dict(described) | {
-        "languages": run.config.data.languages,
-        "examples": task.examples(own, known),
-        "decoding": task.decoding(own),
-        "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},
-        "parameters": own.model.count_params(),
-        "files": {name: path.stat().st_size for name, path in files.items()},
-        "digests": {name: file_digest(path) for name, path in files.items()},
-        "versions": _versions(),
-    }
+    manifest = (
+        dict(described)
+        | {
+            "languages": run.config.data.languages,
+            "examples": task.examples(own, known),
+            "decoding": task.decoding(own),
+            "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},
+            "parameters": own.model.count_params(),
+            "files": {name: path.stat().st_size for name, path in files.items()},
+            "digests": {name: file_digest(path) for name, path in files.items()},
+            "versions": _versions(),
+        }
+        | imported_from(run)
+    )
     write_text(folder / "README.md", model_card(manifest))
     write_manifest(folder, manifest)
 

@@ -83,6 +83,22 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     return Foreign(tensors, sides[0], sides[1], shared, record)
 
 
+def imported_from(run: Run) -> dict[str, dict[str, str]]:
+    """Return where an imported run is from and under which licence, for a manifest.
+
+    Args:
+        run: any.
+
+    Returns:
+        {"imported": {"family", "origin", "licence"}}; nothing for a run that was trained here.
+    """
+    file = run.path / RECORD
+    if not file.is_file():
+        return {}
+    record = read_object(file)
+    return {"imported": {key: str(record.get(key)) for key in ("family", "origin", "licence")}}
+
+
 def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
     """Return the numbers of the same model with all sines before all cosines.
 
