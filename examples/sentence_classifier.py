@@ -57,7 +57,7 @@ def main() -> float:
         keras.losses.BinaryCrossentropy(from_logits=True),
         metrics=["accuracy"],
     )
-    model.fit(ids_of(texts), labels, batch_size=64, epochs=2, verbose=2)
+    model.fit(ids_of(texts), labels, batch_size=64, epochs=4, verbose=2)
     held_out, expected = sentences("test", 500)
     right = (model.predict(ids_of(held_out), verbose=0) > 0) == (expected > 0)
     share = f"{right.mean():.1%} of {len(right)} held-out sentences right"
