@@ -9,8 +9,11 @@ import pytest
 import tensorflow as tf
 from support.marian_checkpoints import answers
 
+from tfformer.config import Config
 from tfformer.export import ctranslate2, saved_model, tflite, web
 from tfformer.inference.translator import Translator
+from tfformer.run_directory import Run
+from tfformer.training.train import train
 
 TEXTS = [">>deu<< we see the dog.", ">>fra<< thank you.", "the girl is 猫 big.", ""]
 
@@ -85,3 +88,37 @@ def test_forced_scores_are_those_of_transformers_without_padding(imported):
         if len(found.log_probs) == len(ids):  # the text is cut as the model wrote it
             steps = log_probs[number, np.arange(len(ids)), ids]
             np.testing.assert_allclose(found.log_probs, steps, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
+    """A few steps on its own sentences: the loss of forced scores falls, and the run goes back."""
+    run = imported("A")
+    opened = Run.open(run)
+    sources = [f"we see the dog {n}." for n in range(40)]
+    targets = [f"wir sehen den hund {n}." for n in range(40)]
+    for name, lines in (("train.en", sources), ("train.de", targets)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    text = ["train.en", "train.de"]
+    config = opened.config.to_dict()
+    config["data"] |= {"train": text, "valid": text, "folder": str(tmp_path), "max_length": 64}
+    config["training"] |= {
+        "epochs": 2,
+        "schedule": "inverse_sqrt",
+        "learning_rate": 0.01,
+        "warmup_steps": 1,
+        "epoch_steps": 10,
+    }
+    config["decoding"]["beam_size"] = 1
+    train(Config.from_dict(config), tmp_path / "tuned", init_from=run)
+
+    def nats(of_run):
+        return sum(-score.log_prob for score in Translator.load(of_run).score(sources, targets))
+
+    assert nats(tmp_path / "tuned") < 0.8 * nats(run)
+    tuned = Run.open(tmp_path / "tuned")
+    assert tuned.tokenizers.digests == opened.tokenizers.digests
+    bias = np.asarray(tuned.load_model().output_bias)
+    assert (
+        bias[[0, 2]].max() < -9_000
+    )  # padding and start are never generated after training either
