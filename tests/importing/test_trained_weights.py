@@ -130,7 +130,7 @@ def test_real_weights_give_the_log_probabilities_of_ctranslate2(source, target):
         position_layout="halves",
         position_timescale="t2t",
     )
-    put(model, tensors)
+    put(model, tensors.__getitem__)
     assert len(list(variables(model))) == len(model.weights)
     model.encoder.positions = Shifted(model.encoder.positions)
     model.decoder.positions = Shifted(model.decoder.positions)

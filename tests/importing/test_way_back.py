@@ -119,6 +119,6 @@ def test_a_model_whose_sines_and_cosines_take_turns_is_the_same_in_halves():
         tie_embeddings="none",
         position_layout="halves",
     )
-    put(other, in_halves(take(model)))
+    put(other, in_halves(take(model)).__getitem__)
     inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[2, 9, 8, 4]])}
     np.testing.assert_allclose(other(inputs), model(inputs), atol=1e-5)

@@ -5,6 +5,7 @@ ids that they have in every run (`tfformer/importing/vocabulary.py`), and the bi
 start is so low that they are never generated. So search, masks and exports know of no import.
 """
 
+import functools
 import hashlib
 import json
 import shutil
@@ -99,7 +100,7 @@ def _write(run_path: Path, folder: Path, checkpoint: Checkpoint) -> None:
         decoding=checkpoint.decoding,
     ).checked()
     model = new_model(config.model, tokenizers)
-    weights.put(model, _in_our_order(checkpoint))
+    weights.put(model, functools.partial(_in_our_order, checkpoint))
     run = Run.create(run_path, config, tokenizers)
     run.save_weights(model)
     write_text(run_path / RECORD, json.dumps(_record(folder, checkpoint), indent=1) + "\n")
@@ -110,15 +111,14 @@ def _tokenizer(vocabulary: Vocabulary) -> PieceTokenizer:
     return PieceTokenizer(vocabulary.model, vocabulary.order.pieces(vocabulary.pieces))
 
 
-def _in_our_order(checkpoint: Checkpoint) -> dict[Place, np.ndarray]:
-    """The tensors in float32, tables in this package's order; padding and start never chosen."""
-    found: dict[Place, np.ndarray] = {}
-    for place, tensor in checkpoint.tensors.items():
-        if isinstance(place, Table):
-            found[place] = _order(checkpoint, place).bring_in(tensor)
-        else:
-            found[place] = tensor.astype(np.float32)
-    found[OUTPUT_BIAS][[PAD_ID, START_ID]] = NEVER
+def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
+    """One tensor in float32, a table in this package's order; padding and start never chosen."""
+    tensor = checkpoint.tensors[place]
+    if not isinstance(place, Table):
+        return tensor.astype(np.float32)
+    found = _order(checkpoint, place).bring_in(tensor)
+    if place == OUTPUT_BIAS:
+        found[[PAD_ID, START_ID]] = NEVER
     return found
 
 

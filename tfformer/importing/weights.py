@@ -4,7 +4,7 @@ Other toolkits keep a matrix for the keys and one for the values; here both lie 
 variable. A `Slot` is the finer of the two views, and `variables` joins the views.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import keras
@@ -163,15 +163,15 @@ def _norm_variables(norm: keras.layers.Layer, slot: Slot) -> Iterator[tuple]:
     yield norm.beta, (slot._replace(kind="bias"),)
 
 
-def put(model: Transformer, tensors: Mapping[Place, np.ndarray]) -> None:
-    """Give a model its numbers.
+def put(model: Transformer, tensor_of: Callable[[Place], np.ndarray]) -> None:
+    """Give a model its numbers, one variable at a time.
 
     Args:
         model: whose variables are set.
-        tensors: place -> array of that place's shape.
+        tensor_of: gives the array of a place, of that place's shape.
     """
     for variable, places in variables(model):
-        variable.assign(np.concatenate([tensors[place] for place in places], axis=-1))
+        variable.assign(np.concatenate([tensor_of(place) for place in places], axis=-1))
 
 
 def take(model: Transformer) -> dict[Place, np.ndarray]:
