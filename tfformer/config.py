@@ -61,27 +61,18 @@ class ModelConfig:
     architecture: Literal["encoder-decoder", "decoder"] = "encoder-decoder"  # or a language model
     num_layers: int = limited(6, 1, 1000)  # of the encoder; of the decoder too unless said below
     num_decoder_layers: int | None = limited(None, 1, 1000)  # None: as many as num_layers
-    d_model: int = limited(
-        512, 2, 10**6
-    )  # width of embeddings and layers; even, for sine and cosine
+    d_model: int = limited(512, 2, 10**6)  # width of embeddings and layers; even
     num_heads: int = limited(8, 1, 10**6)  # of each attention; divides d_model
-    d_ff: int = limited(
-        2048, 1, 10**6
-    )  # width of the feed-forward's inner layer; 4 d_model is usual
+    d_ff: int = limited(2048, 1, 10**6)  # width inside the feed-forward; often 4 d_model
     dropout: float = limited(0.1, 0, ALMOST_ONE)  # share of values dropped; 0.3 for small corpora
     activation: Literal["relu", "gelu", "swish"] = "relu"  # in the feed-forward
-    norm: Literal["post", "pre"] = (
-        "post"  # after each residual sum, or before; pre trains more safely
-    )
-    tie_embeddings: Literal["none", "output", "input", "all"] = (
-        "all"  # output: the output's is the target's; input: the source's is; all: both
-    )
+    norm: Literal["post", "pre"] = "post"  # after each residual sum, or before
+    # output: the output's matrix is the target's; input: the source's is the target's; all: both
+    tie_embeddings: Literal["none", "output", "input", "all"] = "all"
     output_bias: bool = False  # a bias for each piece of the vocabulary, on the logits
     use_bias: bool = True  # in the attention's projections; the feed-forward has biases in any case
     epsilon: float = limited(1e-6, 0, 1)  # added to the variance in layer normalisation
-    position_layout: Literal["interleaved", "halves"] = (
-        "interleaved"  # sine, cosine in turn or apart
-    )
+    position_layout: Literal["interleaved", "halves"] = "interleaved"  # or sines first
     position_timescale: Literal["paper", "t2t"] = "paper"  # t2t: Tensor2Tensor's, and so Marian's
     scale_embedding: bool = True  # embeddings times sqrt(d_model)
     num_decoder_heads: int | None = limited(None, 1, 10**6)  # None: as many as num_heads
@@ -92,9 +83,7 @@ class ModelConfig:
 class TokenizerConfig:
     """The SentencePiece vocabulary, trained on the training text."""
 
-    vocab_size: int = limited(
-        8000, 5, BILLION
-    )  # pieces, special ones too; as many for each language
+    vocab_size: int = limited(8000, 5, BILLION)  # pieces, special ones too; for each language
     model_type: Literal["unigram", "bpe"] = "unigram"  # Kudo 2018, or merges
     shared: bool = True  # one vocabulary for both languages
     normalization: Normalization = "nmt_nfkc"  # before anything else; no NBSP, "…" or full-width
@@ -116,18 +105,10 @@ class DataConfig:
     train: str | list[str] = ""  # the training text
     valid: str | list[str] = ""  # the validation text, which decides the weights that are kept
     folder: str = "."  # which the paths of both are relative to
-    languages: list[str] | None = (
-        None  # [en, de]: sides of a TFDS data set; BLEU's tokenizer follows
-    )
-    max_length: int = limited(
-        128, 2, BILLION
-    )  # tokens a sentence, its end included; longer are dropped
-    batch_tokens: int = limited(
-        4096, 2, BILLION
-    )  # a side of a batch, padding included; paper: 25,000
-    sampling_alpha: float | None = limited(
-        None, 0, 1
-    )  # segments anew each pass; 0.1 to 0.3 is usual
+    languages: list[str] | None = None  # [en, de]: sides of TFDS; BLEU's tokenizer
+    max_length: int = limited(128, 2, BILLION)  # tokens, the end's too; longer are dropped
+    batch_tokens: int = limited(4096, 2, BILLION)  # of a side, with padding; paper: 25,000
+    sampling_alpha: float | None = limited(None, 0, 1)  # segments anew each pass; 0.1 to 0.3
 
 
 @dataclass(frozen=True)
@@ -146,26 +127,18 @@ class TrainingConfig:
     max_minutes: float | None = limited(None, 1e-6, BILLION)  # wall clock, kept through a resume
     seed: int = limited(1, 0, LARGEST_SEED)  # of weights, dropout, order of batches and sampling
     optimizer: Literal["adam", "adamw", "muon"] = "adam"  # adam: section 5.3; muon is often quicker
-    weight_decay: float = limited(
-        0.0, 0, 1
-    )  # times the rate is taken off the matrices at each step
-    schedule: Literal["warmup", "inverse_sqrt", "linear", "plateau"] = (
-        "warmup"  # warmup: equation 3
-    )
+    weight_decay: float = limited(0.0, 0, 1)  # times the rate, off the matrices each step
+    schedule: Literal["warmup", "inverse_sqrt", "linear", "plateau"] = "warmup"  # equation 3
     learning_rate: float | None = limited(None, 0, 1000)  # the peak; the first one with plateau
     learning_rate_scale: float = limited(1.0, 0, 1000)  # times the paper's rates, with warmup alone
     warmup_steps: int = limited(4000, 1, BILLION)  # updates of rising rate; 4,000 in section 5.3
     total_steps: int | None = limited(None, 2, BILLION)  # updates to rate 0, with linear alone
     label_smoothing: float = limited(0.1, 0, ALMOST_ONE)  # 0.1 in section 5.4
-    r_drop: float = limited(
-        0.0, 0, 1000
-    )  # alpha of RDropCrossEntropy; above 0 doubles time and memory
+    r_drop: float = limited(0.0, 0, 1000)  # alpha of R-Drop; doubles time and memory
     clip_norm: float | None = limited(None, 1e-9, BILLION)  # most that the gradient's norm may be
     accumulate_steps: int = limited(1, 1, BILLION)  # batches an update
     shards: int = limited(1, 1, 1000)  # parts of a batch learned at once, a thread each; one a core
-    ema_momentum: float | None = limited(
-        None, 0, ALMOST_ONE
-    )  # validate averaged weights; 0.99 usual
+    ema_momentum: float | None = limited(None, 0, ALMOST_ONE)  # of averaged weights; 0.99 usual
     validate_every: int = limited(1, 1, BILLION)  # epochs; the last one is validated in any case
     bleu_tokenizer: Literal[
         "auto",

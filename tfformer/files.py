@@ -19,9 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-KEPT_OF_NAME = (
-    40  # characters of the final name in the temporary one, which so fits where the final one does
-)
+KEPT_OF_NAME = 40  # characters of the final name in the temporary one, so that it fits too
 TEMPORARY = re.compile(r"\.tfformer-(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,10})-[0-9a-f]{16}-.*")
 
 

@@ -9,9 +9,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-MAX_BYTES = (
-    65_536  # thirty times the largest recipe of the package; PyYAML reads that much in a second
-)
+MAX_BYTES = 65_536  # thirty times the package's largest recipe; PyYAML reads it in a second
 MAX_DEPTH = 20  # collections within collections; a recipe has three
 MAX_NODES = 10_000  # values, an alias counted as all that it stands for
 MAX_SHOWN = 120  # characters of a value, or of a parser's complaint, in a message
