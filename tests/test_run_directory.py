@@ -220,8 +220,12 @@ def test_arrays_of_the_models_sizes_but_not_its_shapes_are_refused(copy):
         del file[name]
         file[name] = table[:-1]
         file["surplus"] = table[-1:]
-    with pytest.raises(ValueError, match=r"is damaged or not of this model"):
-        Run.open(copy).load_model()
+    run = Run.open(copy)
+    with (
+        pytest.warns(UserWarning, match="is a run of 0.1"),
+        pytest.raises(ValueError, match=r"is damaged or not of this model"),
+    ):
+        run.load_model()
 
 
 def test_a_resumed_run_of_another_version_keeps_its_weights(copy):

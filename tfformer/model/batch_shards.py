@@ -31,14 +31,16 @@ class ShardedModel(keras.Model):
         Raises:
             ValueError: If there are several shards and no sample weights.
         """
-        batch = _, _, weights = keras.utils.unpack_x_y_sample_weight(data)
+        x, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
         if self.shards == 1 and not self._loss_is_mean_by(weights):
             return super().train_step(data)
         if weights is None:
             raise ValueError(
                 f"shards={self.shards} average their losses by sample weights; give one for each token"
             )
+        weights = tf.cast(weights, tf.float32)  # they may be boolean
         total = tf.reduce_sum(weights)
+        batch = x, labels, weights
         shards = [batch]
         if self.shards > 1:
             shards = [_shard(batch, n, self.shards) for n in range(self.shards)]
@@ -56,7 +58,8 @@ class ShardedModel(keras.Model):
             return super().test_step(data)
         predicted = self(x, training=False)
         loss = self.compute_loss(x, labels, predicted, weights, training=False)
-        self._loss_tracker.update_state(loss, sample_weight=tf.reduce_sum(weights))
+        total = tf.reduce_sum(tf.cast(weights, tf.float32))
+        self._loss_tracker.update_state(loss, sample_weight=total)
         return self.compute_metrics(x, labels, predicted, weights)
 
     def _loss_is_mean_by(self, weights: tf.Tensor | None) -> bool:
