@@ -532,7 +532,8 @@ def test_what_is_dropped_and_padded_is_reported(corpus, tmp_path):
     lines = []
     values = config_for(corpus, epochs=1).to_dict()
     values["data"]["max_length"] = 8
-    train(Config.from_dict(values), tmp_path / "run", report=lines.append)
+    with pytest.warns(UserWarning, match="had more than 7 tokens"):
+        train(Config.from_dict(values), tmp_path / "run", report=lines.append)
     text = "\n".join(lines)
     assert "for a side of more than 8 tokens" in text
     assert "% padding" in text
