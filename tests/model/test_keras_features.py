@@ -1,11 +1,16 @@
-"""What a Keras user may do with a model, feature by feature, on a model of a few hundred weights."""
+"""What a Keras user may do with a model: every feature, once, on a model of a few hundred weights."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfformer
 
@@ -62,6 +67,37 @@ def test_ids_in_floating_point_are_ids_in_any_precision():
     np.testing.assert_array_equal(made(ids.astype(np.float32), ids.astype(np.float32)), expected)
 
 
+class Batches(keras.utils.PyDataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        rows = slice(4 * index, 4 * index + 4)
+        inputs = {name: ids[rows] for name, ids in INPUTS.items()}
+        return inputs, LABELS[rows], WEIGHTS[rows]
+
+
+def generator():
+    while True:
+        yield from (Batches()[index] for index in range(2))
+
+
+def test_fit_learns_the_same_from_every_kind_of_data():
+    expected = fitted(compiled(model(dropout=0.0)))
+    assert expected[1] < expected[0]
+    dataset = tf.data.Dataset.from_tensor_slices((INPUTS, LABELS, WEIGHTS)).batch(4)
+    kinds = {
+        "pair": {"x": [SOURCE, TARGET], "y": LABELS, "sample_weight": WEIGHTS, "batch_size": 4},
+        "dataset": {"x": dataset},
+        "py_dataset": {"x": Batches()},
+        "generator": {"x": generator(), "steps_per_epoch": 2},
+    }
+    for name, data in kinds.items():
+        made = compiled(model(dropout=0.0))
+        history = made.fit(**data, epochs=2, shuffle=False, verbose=0).history
+        np.testing.assert_allclose(history["loss"], expected, rtol=1e-5, err_msg=name)
+
+
 def test_evaluate_predict_and_validation_split_agree_with_the_call():
     made = compiled(weighted_metrics=["accuracy"])
     history = made.fit(
@@ -98,6 +134,40 @@ def test_swapped_moving_averages_come_back():
     assert np.isfinite(fitted(made, callbacks=[callback])).all()
 
 
+# How it computes
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"run_eagerly": True},
+        {"steps_per_execution": 2},
+        pytest.param({"jit_compile": True}, marks=pytest.mark.slow),
+    ],
+)
+def test_ways_to_run_learn_the_same(options):
+    expected = fitted(compiled(model(dropout=0.0)))
+    losses = fitted(compiled(model(dropout=0.0), **options))
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+def test_accumulated_gradients_are_those_of_the_whole_batch():
+    rate, weights = 0.1, []
+    for batch, steps in ((8, None), (4, 2)):
+        made = model(dropout=0.0)
+        optimizer = keras.optimizers.SGD(rate, gradient_accumulation_steps=steps)
+        fitted(compiled(made, optimizer=optimizer), batch_size=batch, epochs=1)
+        weights.append(made.get_weights())
+    for whole, accumulated in zip(*weights, strict=True):
+        np.testing.assert_allclose(accumulated, whole, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_half_precision_learns(policy):
+    losses = fitted(compiled(model(dtype=policy)), epochs=4)
+    assert losses[-1] < losses[0]
+
+
 # Weights
 
 
@@ -109,6 +179,32 @@ def test_a_frozen_encoder_keeps_its_weights_and_the_decoder_learns():
     for old, new in zip(before[0], made.encoder.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
     assert any(np.any(o != n) for o, n in zip(before[1], made.decoder.get_weights(), strict=True))
+
+
+def test_lora_of_a_projection_learns_beside_its_frozen_matrix():
+    made = model()
+    inner = made.encoder.layers[0].feed_forward.inner
+    inner.enable_lora(2)
+    frozen = inner._kernel.numpy()
+    merged = inner.kernel.numpy()
+    fitted(compiled(made))
+    np.testing.assert_array_equal(inner._kernel.numpy(), frozen)
+    assert np.any(inner.kernel.numpy() != merged)
+
+
+def test_lora_of_an_embedding_learns_at_both_ends_and_is_merged_when_saved(tmp_path):
+    made = model()
+    made.target_embedding.enable_lora(2)
+    frozen = made.target_embedding._embeddings.numpy()
+    fitted(compiled(made))
+    np.testing.assert_array_equal(made.target_embedding._embeddings.numpy(), frozen)
+    low_rank = made.target_embedding.lora_embeddings_a @ made.target_embedding.lora_embeddings_b
+    assert np.abs(low_rank).max() > 0
+    np.testing.assert_allclose(made.target_embedding.embeddings, frozen + low_rank, rtol=1e-5)
+    made.save_weights(tmp_path / "merged.weights.h5")
+    plain = model()
+    plain.load_weights(tmp_path / "merged.weights.h5")
+    np.testing.assert_allclose(plain(INPUTS), made(INPUTS), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["int8", "float8"])
@@ -177,3 +273,84 @@ def test_an_unknown_preset_is_refused():
     message = "^preset='huge' is not known; choose one of 'tiny', 'small', 'base', 'big'$"
     with pytest.raises(ValueError, match=message):
         tfformer.LanguageModel.from_preset("huge", vocab_size=9)
+
+
+class Doubled(tfformer.Transformer):
+    """A model with a step of its own: the loss counts twice."""
+
+    def train_step(self, data):
+        inputs, labels, weights = data
+        with tf.GradientTape() as tape:
+            loss = 2 * self.compute_loss(y=labels, y_pred=self(inputs), sample_weight=weights)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"doubled_loss": loss}
+
+
+def test_a_subclass_may_have_its_own_step():
+    keras.utils.set_random_seed(1)
+    made = compiled(Doubled(11, 13, **SIZES | {"dropout": 0.0}))
+    expected = compiled(model(dropout=0.0)).evaluate(
+        INPUTS, LABELS, sample_weight=WEIGHTS, verbose=0
+    )
+    history = made.fit(
+        INPUTS, LABELS, sample_weight=WEIGHTS, batch_size=8, epochs=2, verbose=0
+    ).history
+    losses = history["doubled_loss"]
+    assert losses[0] == pytest.approx(2 * expected, rel=1e-5)
+    assert losses[1] < losses[0]
+
+
+# In processes of their own
+
+
+def run(code: str, folder: Path) -> str:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_fitted", [False, True])
+def test_export_is_read_by_tensorflow_alone(tmp_path, is_fitted):
+    made = model()
+    if is_fitted:
+        fitted(compiled(made))
+    made.export(tmp_path / "exported", verbose=False)
+    np.savez(tmp_path / "inputs.npz", **INPUTS)
+    code = """
+import numpy, sys, tensorflow as tf
+exported = tf.saved_model.load("exported")
+numpy.save("logits.npy", exported.serve(dict(numpy.load("inputs.npz"))))
+assert "tfformer" not in sys.modules
+"""
+    run(code, tmp_path)
+    np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), made(INPUTS), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_two_devices_learn_as_one(tmp_path):
+    code = """
+import keras, numpy as np, tensorflow as tf, tfformer
+[cpu] = tf.config.list_physical_devices("CPU")
+halves = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, halves)
+ids = np.random.default_rng(0).integers(4, 11, size=(16, 5)).astype("int32")
+data = ({"source": ids, "target": ids}, ids, np.ones(ids.shape, "float32"))
+losses = []
+for strategy in (tf.distribute.OneDeviceStrategy("CPU:0"), tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])):
+    keras.utils.set_random_seed(1)
+    with strategy.scope():
+        model = tfformer.Transformer(11, 11, num_layers=1, d_model=8, num_heads=2, d_ff=8, dropout=0.0)
+        loss = tfformer.SmoothedCrossEntropy(0.1, reduction="sum_over_batch_size")
+        model.compile(keras.optimizers.SGD(0.5), loss, jit_compile=False)
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(8)
+    losses.append(model.fit(dataset, epochs=3, verbose=0).history["loss"])
+np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+assert losses[0][-1] < losses[0][0]
+print("same")
+"""
+    assert run(code, tmp_path) == "same\n"
