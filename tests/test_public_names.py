@@ -73,6 +73,21 @@ def test_another_backend_in_the_environment_is_refused_in_one_line(tmp_path, bac
     )
 
 
+@pytest.mark.parametrize(
+    "command", [["-m", "tfformer"], [Path(sys.executable).parent / "tfformer"]]
+)
+def test_the_command_line_refuses_another_backend_in_one_line(command):
+    done = subprocess.run(
+        [sys.executable, *command, "--help"],
+        env=os.environ | {"KERAS_BACKEND": "jax"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tfformer: KERAS_BACKEND is 'jax', but tfformer runs on")
+
+
 def test_another_backend_in_keras_json_is_refused_unless_the_environment_says_tensorflow(tmp_path):
     file = tmp_path / ".keras" / "keras.json"
     file.parent.mkdir()

@@ -28,13 +28,24 @@ def check_backend() -> None:
 
     Raises:
         ImportError: If Keras runs on another backend, or would when it is imported.
+        SystemExit: Instead of it, if this process is the command line, which prints one line.
     """
     backend, place = _backend()
-    if backend != "tensorflow":
-        raise ImportError(
-            f"{place} is {backend!r}, but tfformer runs on TensorFlow alone; "
-            "set KERAS_BACKEND=tensorflow before Keras is imported"
-        )
+    if backend == "tensorflow":
+        return
+    message = (
+        f"{place} is {backend!r}, but tfformer runs on TensorFlow alone; "
+        "set KERAS_BACKEND=tensorflow before Keras is imported"
+    )
+    if not _is_command_line():
+        raise ImportError(message)
+    print(f"tfformer: {message}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _is_command_line() -> bool:
+    """Whether this process began as `tfformer ...` or `python -m tfformer ...`."""
+    return Path(sys.argv[0]).name == "tfformer" or sys.orig_argv[1:3] == ["-m", "tfformer"]
 
 
 def _backend() -> tuple[str, str]:
