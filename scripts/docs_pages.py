@@ -102,6 +102,7 @@ class Examples(griffe.Extension):
     """Read the section `Example:` of a docstring as griffe reads `Examples:`, with its prompts as code."""
 
     def on_object(self, *, obj: griffe.Object, **_: object) -> None:
+        """Rename the section of one object, as griffe reads it."""
         if obj.docstring:
             text = obj.docstring.value
             obj.docstring.value = re.sub("^Example:$", "Examples:", text, flags=re.MULTILINE)

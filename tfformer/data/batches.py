@@ -180,7 +180,7 @@ class Batches:
         batch_tokens: int,
         seed: int = 0,
         sampled: Callable[[int], EncodedText] | None = None,
-    ):
+    ) -> None:
         self.text = text
         self.batch_tokens = batch_tokens
         self.seed = seed

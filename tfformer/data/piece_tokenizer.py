@@ -48,7 +48,7 @@ class PieceTokenizer:
         ValueError: `model` is no SentencePiece model, or `pieces` names one twice.
     """
 
-    def __init__(self, model: bytes, pieces: Sequence[str]):
+    def __init__(self, model: bytes, pieces: Sequence[str]) -> None:
         self.model = model
         self._processor = parse_sentencepiece(model, "the tokenizer")
         self._pieces = list(pieces)

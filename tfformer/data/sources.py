@@ -137,7 +137,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """Read the lines of a UTF-8 stream.
+    r"""Read the lines of a UTF-8 stream.
 
     A newline alone ends a line, never U+2028 and the like.
 
@@ -146,7 +146,7 @@ def lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
         name: Names the stream in errors.
 
     Yields:
-        Lines without "\\r\\n" or "\\n".
+        Lines without "\r\n" or "\n".
 
     Raises:
         ValueError: A line is not UTF-8 or holds NUL; the message names it.

@@ -95,7 +95,7 @@ class Tokenizer:
         ['the cat sees']
     """
 
-    def __init__(self, model: bytes):
+    def __init__(self, model: bytes) -> None:
         self.model = model
         self._processor = _checked_processor(model)
 

@@ -75,7 +75,7 @@ class Generator:
         True
     """
 
-    def __init__(self, model: LanguageModel, tokenizers: Tokenizers, max_length: int):
+    def __init__(self, model: LanguageModel, tokenizers: Tokenizers, max_length: int) -> None:
         self.model = model
         self.tokenizers = tokenizers
         self.tokenizer = tokenizers.target

@@ -197,10 +197,18 @@ def _one_by_one(
     rows = tf.shape(max_lengths)[0]
     longest = _longest(max_lengths, capacity)
 
-    def is_unfinished(step, last, finished, *rest):
+    def is_unfinished(step: tf.Tensor, last: tf.Tensor, finished: tf.Tensor, *_: Any) -> tf.Tensor:
         return tf.logical_not(tf.reduce_all(finished))
 
-    def append_token(step, last, finished, ids, lengths, scores, state):
+    def append_token(
+        step: tf.Tensor,
+        last: tf.Tensor,  # (R,), the tokens before this step
+        finished: tf.Tensor,  # (R,)
+        ids: tf.Tensor,  # (R, L)
+        lengths: tf.Tensor,  # (R,)
+        scores: tf.Tensor,  # (R,)
+        state: Any,
+    ) -> tuple[Any, ...]:
         logits, state = step_fn(last, step, state)
         logits = tf.cast(logits, tf.float32)  # (R, V)
         chosen = choose(logits, step)  # (R,)
@@ -276,11 +284,25 @@ def beam_search(
     longest = _longest(max_lengths, capacity)  # L
     first_rows = tf.range(sentences)[:, tf.newaxis] * beam_size  # (B, 1): each sentence's first row
 
-    def is_unfinished(step, last, ids, scores, hypotheses, state):
+    def is_unfinished(
+        step: tf.Tensor,
+        last: tf.Tensor,
+        ids: tf.Tensor,
+        scores: tf.Tensor,
+        hypotheses: Hypotheses,
+        state: Any,
+    ) -> tf.Tensor:
         may_go_on = tf.logical_not(_is_done(hypotheses)) & (step < max_lengths)  # (B,)
         return tf.reduce_any(may_go_on)
 
-    def append_token(step, last, ids, scores, hypotheses, state):
+    def append_token(
+        step: tf.Tensor,
+        last: tf.Tensor,  # (B, N), the tokens before this step
+        ids: tf.Tensor,  # (B, N, L)
+        scores: tf.Tensor,  # (B, N)
+        hypotheses: Hypotheses,
+        state: Any,
+    ) -> tuple[Any, ...]:
         # Look at the 2N likeliest continuations of each sentence.
         logits, state = step_fn(tf.reshape(last, [-1]), step, state)  # (R, V)
         scores, beams, tokens = _continuations(logits, scores, 2 * beam_size)  # (B, K) each

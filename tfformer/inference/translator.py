@@ -53,12 +53,12 @@ class ForcedScore(NamedTuple):
 
     @property
     def log_prob(self) -> float:
-        """log P(translation | source) in nats."""
+        """The log-probability log P(translation | source) in nats."""
         return float(self.log_probs.sum(dtype=np.float64))
 
     @property
     def perplexity(self) -> float:
-        """e to the mean negative log-probability of a token; nan without tokens."""
+        """exp(mean negative log-probability of a token); nan without tokens."""
         return math.exp(-self.log_prob / len(self.tokens)) if self.tokens else math.nan
 
 
@@ -93,7 +93,7 @@ class Translator:
 
     def __init__(
         self, model: Transformer, tokenizers: Tokenizers, decoding: DecodingConfig, max_length: int
-    ):
+    ) -> None:
         self.model = model
         self.tokenizers = tokenizers
         self.decoding = decoding

@@ -3,6 +3,8 @@
 Shape letters: B batch, T positions, D d_model, H heads, V vocabulary, L cache capacity, R rows being continued.
 """
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -77,8 +79,8 @@ class LanguageModel(TokenModel):
         position_layout: str = "interleaved",
         position_timescale: str = "paper",
         scale_embedding: bool = True,
-        **kwargs,
-    ):
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.num_layers = num_layers

@@ -3,6 +3,8 @@
 Shape letters: B batch, T query positions, S key positions, D d_model, H heads, L cache capacity, V vocabulary.
 """
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -80,8 +82,8 @@ class PositionalEncoding(keras.layers.Layer):
     """
 
     def __init__(
-        self, d_model: int, layout: str = "interleaved", timescale: str = "paper", **kwargs
-    ):
+        self, d_model: int, layout: str = "interleaved", timescale: str = "paper", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if d_model % 2:
             raise ValueError(
@@ -135,7 +137,7 @@ class TokenEmbedding(keras.layers.Embedding):
         (TensorShape([1, 3, 8]), TensorShape([1, 3, 100]))
     """
 
-    def __init__(self, vocab_size: int, d_model: int, scale: bool = True, **kwargs):
+    def __init__(self, vocab_size: int, d_model: int, scale: bool = True, **kwargs: Any) -> None:
         super().__init__(vocab_size, d_model, embeddings_initializer="zeros", **kwargs)
         self.vocab_size = vocab_size
         self.d_model = d_model
@@ -173,7 +175,7 @@ class TokenEmbedding(keras.layers.Embedding):
 class MaskedLayer(keras.layers.Layer):
     """A layer that honours the mask (B, S) that Keras carries along with its first input, and hands it on."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
 
@@ -208,7 +210,7 @@ class MultiHeadAttention(MaskedLayer):
         (TensorShape([1, 3, 8]), TensorShape([1, 2, 3, 5]))
     """
 
-    def __init__(self, d_model: int, num_heads: int, use_bias: bool = True, **kwargs):
+    def __init__(self, d_model: int, num_heads: int, use_bias: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if d_model % num_heads:
             raise ValueError(
@@ -340,7 +342,7 @@ class FeedForward(keras.layers.Layer):
         TensorShape([1, 3, 8])
     """
 
-    def __init__(self, d_model: int, d_ff: int, activation: str = "relu", **kwargs):
+    def __init__(self, d_model: int, d_ff: int, activation: str = "relu", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.d_model = d_model
         self.d_ff = d_ff
@@ -399,8 +401,8 @@ class Residual(keras.layers.Layer):
         dropout: float = 0.0,
         norm: str = "post",
         epsilon: float = 1e-6,
-        **kwargs,
-    ):
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.d_model = d_model
         self.dropout = dropout
@@ -460,8 +462,8 @@ class _TransformerLayer(MaskedLayer):
         norm: str = "post",
         use_bias: bool = True,
         epsilon: float = 1e-6,
-        **kwargs,
-    ):
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.d_model = d_model
         self.num_heads = num_heads

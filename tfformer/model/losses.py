@@ -3,6 +3,8 @@
 Shape letters: B batch, T positions, V vocabulary.
 """
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -38,8 +40,8 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         label_smoothing: float = 0.0,
         reduction: str = "mean_with_sample_weight",
         name: str = "loss",
-        **kwargs,
-    ):
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, reduction=reduction, **kwargs)
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"label_smoothing={label_smoothing} must be at least 0 and below 1")
@@ -86,8 +88,8 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         label_smoothing: float = 0.0,
         reduction: str = "mean_with_sample_weight",
         name: str = "loss",
-        **kwargs,
-    ):
+        **kwargs: Any,
+    ) -> None:
         super().__init__(label_smoothing, reduction, name, **kwargs)
         if alpha < 0.0:
             raise ValueError(f"alpha={alpha} must be at least 0")

@@ -4,7 +4,7 @@ Shape letters: D d_model, V vocabulary.
 """
 
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import keras
 import tensorflow as tf
@@ -32,12 +32,12 @@ class TokenModel(ShardedModel):
     output_embedding: TokenEmbedding
     output_bias: keras.Variable | None
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.autocast = False  # ids in floating point would lose digits in half precision
 
     @classmethod
-    def from_preset(cls, preset: str, **arguments) -> Self:
+    def from_preset(cls, preset: str, **arguments: Any) -> Self:
         """Build a model of a known size, with fresh weights.
 
         Args:
@@ -89,7 +89,7 @@ class TokenModel(ShardedModel):
         format: str = "tf_saved_model",
         verbose: bool | None = None,
         input_signature: list | None = None,
-        **kwargs,
+        **kwargs: Any,
     ) -> None:
         """Write the call of the model as Keras' `export` does; by default for int32 ids of any shape.
 
@@ -105,7 +105,7 @@ class TokenModel(ShardedModel):
         signature = input_signature or self.input_signature()
         super().export(filepath, format, verbose, signature, **kwargs)
 
-    def quantize(self, mode: str | None = None, **kwargs) -> None:
+    def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
         """Refuse Keras' quantisation, which leaves these layers as they are.
 
         Raises:

@@ -4,7 +4,7 @@ Shape letters: B batch, S source, T target, D d_model, H heads, V vocabulary, L 
 (B, or B times the beam size).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -56,8 +56,8 @@ class _Stack(MaskedLayer):
         epsilon: float = 1e-6,
         position_layout: str = "interleaved",
         position_timescale: str = "paper",
-        **kwargs,
-    ):
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.num_layers = num_layers
         self.d_model = d_model
@@ -119,7 +119,7 @@ class _Stack(MaskedLayer):
         return empty_cache(len(self.layers), shape, self.compute_dtype)
 
     def step(
-        self, embeddings: tf.Tensor, position: tf.Tensor | int, cache: Cache, *memories
+        self, embeddings: tf.Tensor, position: tf.Tensor | int, cache: Cache, *memories: Any
     ) -> tuple[tf.Tensor, Cache]:
         """Transform some positions of a sequence, which see themselves and the cache before them.
 
@@ -389,8 +389,8 @@ class Transformer(TokenModel):
         scale_embedding: bool = True,
         num_decoder_heads: int | None = None,
         decoder_d_ff: int | None = None,
-        **kwargs,
-    ):
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         require("tie_embeddings", tie_embeddings, TIES)
         if tie_embeddings in ("all", "input") and source_vocab_size != target_vocab_size:
