@@ -84,8 +84,8 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
     """
     if longer_lengths[0] > batch_tokens:
         raise ValueError(
-            f"batch_tokens is {batch_tokens:,}, but one sentence has {longer_lengths[0]:,} tokens and must fit; "
-            f"raise batch_tokens, or encode with max_length={batch_tokens}"
+            f"batch_tokens is {batch_tokens:,}, but one sentence has {longer_lengths[0]:,} tokens "
+            f"and must fit; raise batch_tokens, or encode with max_length={batch_tokens}"
         )
     bounds = [0]
     pairs = len(longer_lengths)

@@ -149,8 +149,8 @@ def encode_truncated(tokenizer: Encoder, sentences: Sentences, max_tokens: int) 
 def truncation_report(truncated: int, sentences: int, max_tokens: int) -> str:
     """Say in one line how many of so many sentences were truncated."""
     return (
-        f"{truncated} of {sentences} sentences had more than {max_tokens} tokens, the model's most, "
-        "and were truncated"
+        f"{truncated} of {sentences} sentences had more than {max_tokens} tokens, the model's "
+        "most, and were truncated"
     )
 
 
@@ -230,13 +230,14 @@ class EncodedText:
         """Say in one line how many rows were kept and dropped."""
         if len(self.sides) == 1:
             return (
-                f"{self.kept:,} sentences kept ({len(self.target.ids):,} tokens), {self.dropped_empty:,} dropped as "
-                f"empty, {self.dropped_long:,} as longer than {self.max_length:,} tokens"
+                f"{self.kept:,} sentences kept ({len(self.target.ids):,} tokens), "
+                f"{self.dropped_empty:,} dropped as empty, {self.dropped_long:,} as longer than "
+                f"{self.max_length:,} tokens"
             )
         return (
-            f"{self.kept:,} sentence pairs kept ({len(self.source.ids):,} source and {len(self.target.ids):,} target "
-            f"tokens), {self.dropped_empty:,} dropped for an empty side, {self.dropped_long:,} for a side of more than "
-            f"{self.max_length:,} tokens"
+            f"{self.kept:,} sentence pairs kept ({len(self.source.ids):,} source and "
+            f"{len(self.target.ids):,} target tokens), {self.dropped_empty:,} dropped for an empty "
+            f"side, {self.dropped_long:,} for a side of more than {self.max_length:,} tokens"
         )
 
 

@@ -1,8 +1,9 @@
-"""A tokenizer whose ids are a list of their own: SentencePiece cuts, a table numbers.
+"""A tokenizer whose ids are a list of their own.
 
-Marian's vocabularies work so. A piece is looked up as a string, and not by SentencePiece's own
-id: a character that SentencePiece does not know keeps its letters, and may still be in the list,
-for it may be a piece of the other language; a piece that the list lacks becomes the unknown token.
+SentencePiece cuts the text, and a table numbers the pieces. Marian's vocabularies work so. A piece
+is looked up as a string, and not by SentencePiece's own id: a character that SentencePiece does not
+know keeps its letters, and may still be in the list, for it may be a piece of the other language; a
+piece that the list lacks becomes the unknown token.
 """
 
 from __future__ import annotations
@@ -154,7 +155,10 @@ class PieceTokenizer:
         return [self._text(row) for row in ids]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the piece of each id, special ones too; ValueError for one not in the list."""
+        """Return the piece of each id, special ones too.
+
+        An id that is not in the list raises ValueError.
+        """
         return [self._pieces[number] for number in self._checked(ids)]
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
@@ -165,7 +169,10 @@ class PieceTokenizer:
         return self._graph_functions[0](text)
 
     def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
-        """In the graph: (B, T) int32, dense or ragged -> (B,) string, the texts of `decode`."""
+        """In the graph: int32 ids (B, T) -> texts (B,), those of `decode`.
+
+        The ids may be dense or ragged.
+        """
         import tensorflow as tf
 
         dense = ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else ids
@@ -173,10 +180,11 @@ class PieceTokenizer:
 
     @functools.cached_property
     def _graph_functions(self) -> tuple[Callable, Callable]:
-        """The pair (tokenize, detokenize), each a `tf.function` with all it needs in its graph.
+        """The pair (tokenize, detokenize) as functions of the graph.
 
-        The look-up is a search among sorted hashes, then a comparison: unlike a table of
-        TensorFlow it needs no initialisation and nothing to track, so every loader can run it.
+        Each is a `tf.function` with all it needs in its graph. The look-up is a search among sorted
+        hashes, then a comparison: unlike a table of TensorFlow it needs no initialisation and
+        nothing to track, so every loader can run it.
         """
         import tensorflow as tf
         import tensorflow_text

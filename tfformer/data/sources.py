@@ -60,8 +60,8 @@ def read_pairs(
         pairs = _tsv_pairs(Path(folder, name))
     else:
         raise ValueError(
-            f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], FILE.tsv, "
-            "tfds:NAME@SPLIT or phrasebook:SPLIT"
+            f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], "
+            "FILE.tsv, tfds:NAME@SPLIT or phrasebook:SPLIT"
         )
     return _at_least_one(pairs, source, "sentence pair")
 
@@ -96,8 +96,8 @@ def read_sentences(
     name = str(source)
     if not isinstance(source, str | Path) or name.endswith((".tsv", ".tsv.gz")):
         raise ValueError(
-            f"data source {source!r} has two sides, but a language model reads one text; give FILE, tfds:NAME@SPLIT or "
-            "phrasebook:SPLIT"
+            f"data source {source!r} has two sides, but a language model reads one text; give "
+            "FILE, tfds:NAME@SPLIT or phrasebook:SPLIT"
         )
     if name.startswith("tfds:"):
         texts = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=1)
@@ -171,7 +171,8 @@ def _text(line: bytes, place: str) -> str:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{place}: byte {error.start + 1}, {line[error.start]:#04x}, is not UTF-8; convert the text to UTF-8"
+            f"{place}: byte {error.start + 1}, {line[error.start]:#04x}, is not UTF-8; convert the "
+            "text to UTF-8"
         ) from error
 
 
@@ -192,8 +193,8 @@ def _aligned_pairs(source_path: Path, target_path: Path) -> Iterator[SentencePai
             yield source, target
     if source_count != target_count:
         raise ValueError(
-            f"{source_path} has {source_count:,} lines and {target_path} {target_count:,}, but line n of one must "
-            "translate line n of the other; give two files of the same length"
+            f"{source_path} has {source_count:,} lines and {target_path} {target_count:,}, but "
+            "line n of one must translate line n of the other; give two files of the same length"
         )
 
 
@@ -202,8 +203,8 @@ def _tsv_pairs(path: Path) -> Iterator[SentencePair]:
         columns = line.split("\t")
         if len(columns) != 2:
             raise ValueError(
-                f"{path}, line {number}: {len(columns)} columns, but a line must have 2, source and target; "
-                "put exactly one tab between them"
+                f"{path}, line {number}: {len(columns)} columns, but a line must have 2, source "
+                "and target; put exactly one tab between them"
             )
         yield columns[0], columns[1]
 
@@ -219,7 +220,8 @@ def _tfds_rows(
         dataset = builder.as_dataset(split=own_split or split)
     except ValueError as error:
         raise ValueError(
-            f"TFDS dataset {name!r} has no split {own_split or split!r}; give one of {', '.join(builder.info.splits)}"
+            f"TFDS dataset {name!r} has no split {own_split or split!r}; give one of "
+            f"{', '.join(builder.info.splits)}"
         ) from error
     for number, row in enumerate(tfds.as_numpy(dataset), start=1):
         place = f"tfds:{name}, row {number}"
@@ -237,7 +239,8 @@ def _tfds_builder(name: str) -> tuple[ModuleType, Any]:
         return tfds, tfds.builder(name)
     except ValueError as error:
         raise ValueError(
-            f"TensorFlow Datasets knows no {name!r}; choose one from https://www.tensorflow.org/datasets/catalog"
+            f"TensorFlow Datasets knows no {name!r}; choose one from "
+            "https://www.tensorflow.org/datasets/catalog"
         ) from error
 
 
@@ -260,11 +263,13 @@ def _tfds_languages(info: Any, languages: tuple[str, ...] | None, sides: int) ->
     )
     if chosen is None:
         raise ValueError(
-            f"TFDS dataset {info.name!r} names no source and target; give languages, {count} of {known}"
+            f"TFDS dataset {info.name!r} names no source and target; give languages, {count} of "
+            f"{known}"
         )
     if len(chosen) != sides or not set(chosen) <= set(known):
         raise ValueError(
-            f"languages {list(chosen)} do not fit TFDS dataset {info.name!r}; give {count} of {known}"
+            f"languages {list(chosen)} do not fit TFDS dataset {info.name!r}; give {count} of "
+            f"{known}"
         )
     return tuple(chosen)
 

@@ -170,8 +170,8 @@ class Tokenizer:
             )
         if path.stat().st_size > MAX_MODEL_BYTES:
             raise ValueError(
-                f"{path}: {path.stat().st_size:,} bytes, but a SentencePiece model has at most {MAX_MODEL_BYTES:,}; "
-                "give the tokenizer's file, not another one"
+                f"{path}: {path.stat().st_size:,} bytes, but a SentencePiece model has at most "
+                f"{MAX_MODEL_BYTES:,}; give the tokenizer's file, not another one"
             )
         try:
             return cls(path.read_bytes())
@@ -342,8 +342,8 @@ class Tokenizer:
         ids = [int(i) for i in ids]
         if outside := [i for i in ids if not 0 <= i < self.vocab_size]:
             raise ValueError(
-                f"id {outside[0]} is not in this vocabulary of {self.vocab_size} pieces (0 to {self.vocab_size - 1}); "
-                "decode with the tokenizer that made the ids"
+                f"id {outside[0]} is not in this vocabulary of {self.vocab_size} pieces (0 to "
+                f"{self.vocab_size - 1}); decode with the tokenizer that made the ids"
             )
         return ids
 
@@ -357,12 +357,13 @@ def _check_training_settings(
         )
     if vocab_size <= END_ID + 1:
         raise ValueError(
-            f"vocab_size is {vocab_size}, but padding, unknown, start and end alone take {END_ID + 1}; "
-            "give a larger one, such as 8000"
+            f"vocab_size is {vocab_size}, but padding, unknown, start and end alone take "
+            f"{END_ID + 1}; give a larger one, such as 8000"
         )
     if not 0.98 <= character_coverage <= 1.0:
         raise ValueError(
-            f"character_coverage is {character_coverage}, but must lie within 0.98 and 1.0; 1.0 keeps all"
+            f"character_coverage is {character_coverage}, but must lie within 0.98 and 1.0; 1.0 "
+            "keeps all"
         )
     if max_sentences <= 100:
         raise ValueError(
@@ -420,7 +421,8 @@ def _utf8(number: int, sentence: str) -> bytes:
         return sentence.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"sentence {number} holds {sentence[error.start]!a}, which is no Unicode character; read the text as UTF-8"
+            f"sentence {number} holds {sentence[error.start]!a}, which is no Unicode character; "
+            "read the text as UTF-8"
         ) from error
 
 
@@ -428,13 +430,13 @@ def _explain_training_error(message: str, vocab_size: int) -> str:
     """Put in the caller's words an error of SentencePiece, which names its flags."""
     if too_high := re.search(r"Vocabulary size too high .* <= (\d+)", message):
         return (
-            f"vocab_size {vocab_size} is larger than these sentences support, at most {too_high[1]}; "
-            f"set it to {too_high[1]} or less, or give more text"
+            f"vocab_size {vocab_size} is larger than these sentences support, at most "
+            f"{too_high[1]}; set it to {too_high[1]} or less, or give more text"
         )
     if too_low := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return (
-            f"vocab_size {vocab_size} does not hold every character of these sentences, at least {too_low[1]}; "
-            f"set it to {too_low[1]} or more, or lower character_coverage"
+            f"vocab_size {vocab_size} does not hold every character of these sentences, at least "
+            f"{too_low[1]}; set it to {too_low[1]} or more, or lower character_coverage"
         )
     if "sentences_.empty()" in message or "all_chars_count" in message:
         return "there is no text to train a tokenizer on; give sentences that are not all empty"
@@ -451,8 +453,8 @@ def _checked_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if ids != (PAD_ID, UNKNOWN_ID, START_ID, END_ID):
         raise ValueError(
-            f"a SentencePiece model whose padding, unknown, start and end ids are {ids}, but must be "
-            f"{(PAD_ID, UNKNOWN_ID, START_ID, END_ID)}; train a tokenizer with these"
+            f"a SentencePiece model whose padding, unknown, start and end ids are {ids}, but must "
+            f"be {(PAD_ID, UNKNOWN_ID, START_ID, END_ID)}; train a tokenizer with these"
         )
     return processor
 

@@ -149,7 +149,8 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
     """Raise ValueError for settings of `sample` that make no sense."""
     if temperature <= 0:
         raise ValueError(
-            f"temperature={temperature} must be above 0; the likeliest token is the limit of low ones"
+            f"temperature={temperature} must be above 0; the likeliest token is the limit of low "
+            "ones"
         )
     if top_k < 0 or not 0 < top_p <= 1:
         raise ValueError(
@@ -251,8 +252,8 @@ def beam_search(
     So a sentence's result never depends on its neighbours in the batch.
 
     Following N beginnings, and setting aside those that end, is the search of Sutskever et al. 2014
-    ("Sequence to Sequence Learning with Neural Networks"), section 3.2; the ranking is that of Wu et
-    al. 2016 ("Google's Neural Machine Translation System"), equation 14.
+    ("Sequence to Sequence Learning with Neural Networks"), section 3.2; the ranking is that of Wu
+    et al. 2016 ("Google's Neural Machine Translation System"), equation 14.
 
     Args:
         step_fn: Gives the logits of the next token; see the module's first lines.

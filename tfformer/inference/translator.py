@@ -263,7 +263,8 @@ class Translator:
         """
         if len(sources) != len(targets):
             raise ValueError(
-                f"{len(sources)} sources and {len(targets)} targets do not make pairs; give one for each"
+                f"{len(sources)} sources and {len(targets)} targets do not make pairs; give one "
+                "for each"
             )
         encoded_sources = self.encode(sources)
         encoded_targets = self.encode_targets(targets)

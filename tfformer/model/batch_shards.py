@@ -5,12 +5,14 @@ import tensorflow as tf
 
 
 class ShardedModel(keras.Model):
-    """A `keras.Model` whose training step may cut a batch into `shards` of equally many rows, and learn them at once.
+    """A `keras.Model` whose training step may cut a batch into equal `shards`.
 
-    TensorFlow runs independent operations side by side. So two shards keep two cores busy, each with a chain of
-    operations of its own, where a single chain splits every small operation between the cores and waits for both
-    halves. It pays with one thread for each operation: `tf.config.threading.set_intra_op_parallelism_threads(1)`.
-    The update is that of the whole batch, for a loss that is a mean by sample weights: `SmoothedCrossEntropy`, but not
+    The shards have equally many rows, and the model learns them at once. TensorFlow runs
+    independent operations side by side. So two shards keep two cores busy, each with a chain of
+    operations of its own, where a single chain splits every small operation between the cores and
+    waits for both halves. It pays with one thread for each operation:
+    `tf.config.threading.set_intra_op_parallelism_threads(1)`. The update is that of the whole
+    batch, for a loss that is a mean by sample weights: `SmoothedCrossEntropy`, but not
     `RDropCrossEntropy`, which compares rows.
 
     Attributes:
@@ -36,7 +38,8 @@ class ShardedModel(keras.Model):
             return super().train_step(data)
         if weights is None:
             raise ValueError(
-                f"shards={self.shards} average their losses by sample weights; give one for each token"
+                f"shards={self.shards} average their losses by sample weights; give one for each "
+                "token"
             )
         weights = tf.cast(weights, tf.float32)  # they may be boolean
         total = tf.reduce_sum(weights)
@@ -63,7 +66,7 @@ class ShardedModel(keras.Model):
         return self.compute_metrics(x, labels, predicted, weights)
 
     def _loss_is_mean_by(self, weights: tf.Tensor | None) -> bool:
-        """Whether the batches' losses are to be averaged by the sums of their sample weights.
+        """Whether to average the batches' losses by the sums of their sample weights.
 
         Keras averages by the numbers of rows: a mean over tokens would then change with the size of
         the batches. Under a distribution strategy, whose replicas it counts, Keras' way stays.
@@ -73,7 +76,10 @@ class ShardedModel(keras.Model):
         return is_mean and not tf.distribute.has_strategy()
 
     def _learn(self, shard: tuple, total: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """A shard's share of the loss of the batch, whose weights sum to `total`, and that share's gradients."""
+        """Return a shard's share of the batch's loss, and that share's gradients.
+
+        `total` is the sum of the batch's sample weights.
+        """
         x, labels, weights = shard
         with tf.GradientTape() as tape:
             predicted = self(x, training=True)
@@ -85,7 +91,10 @@ class ShardedModel(keras.Model):
 
 
 def _shard(batch: tuple, number: int, shards: int) -> tuple:
-    """The rows of a batch that are its shard `number`; none, where there are fewer rows than shards."""
+    """The rows of a batch that are its shard `number`.
+
+    There are none where the batch has fewer rows than shards.
+    """
 
     def cut(rows: tf.Tensor) -> tf.Tensor:
         count = tf.shape(rows)[0]

@@ -1,4 +1,6 @@
-"""The key/value cache of a decoder: one pair of tensors for each layer, written position by position.
+"""The key/value cache of a decoder, written position by position.
+
+It holds one pair of tensors for each layer.
 
 Shape letters: R rows being decoded, H heads, L the cache's capacity, T new positions, D d_model.
 """
@@ -11,7 +13,9 @@ UPDATE_SLICE = 'name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value 
 
 
 class KeyValue(NamedTuple):
-    """Projected keys and values, each (R, H, L, D // H): attention looks them up, a decoder caches them.
+    """Projected keys and values, each (R, H, L, D // H).
+
+    Attention looks them up, and a decoder caches them.
 
     Attributes:
         key: The keys.
@@ -28,10 +32,10 @@ class KeyValue(NamedTuple):
     value: tf.Tensor
 
     def write(self, new: "KeyValue", position: tf.Tensor | int) -> "KeyValue":
-        """Return this cache with new positions (R, H, T, D // H) at position, position + 1, ...
+        """Return this cache with new positions written to it.
 
         Args:
-            new: Keys and values of T positions.
+            new: Keys and values of T positions, each (R, H, T, D // H).
             position: The place of the first of them; position + T is at most L.
 
         Returns:
@@ -50,15 +54,19 @@ Cache = tuple[KeyValue, ...]  # one for each layer
 
 
 def empty_cache(layers: int, shape: tuple, dtype: str) -> Cache:
-    """Return a cache of zeros: for each layer keys and values of one shape (R, H, L, D // H)."""
+    """Return a cache of zeros for each layer.
+
+    All keys and values have one `shape`, (R, H, L, D // H).
+    """
     empty = tf.zeros(shape, dtype)
     return tuple(KeyValue(empty, empty) for _ in range(layers))
 
 
 def with_capacity(cache: Cache, length: tf.Tensor | int) -> Cache:
-    """Return a cache with room for `length` positions, at least doubling its capacity if needed.
+    """Return a cache with room for `length` positions.
 
-    A cache of static shape inside a graph cannot grow and is returned unchanged.
+    The capacity is at least doubled if it must grow. A cache of static shape inside a graph cannot
+    grow and is returned unchanged.
 
     Args:
         cache: Keys and values of each layer, each (R, H, L, D // H).
@@ -80,7 +88,10 @@ def with_capacity(cache: Cache, length: tf.Tensor | int) -> Cache:
 
 
 def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
-    """`cache` with `new` from `begin` (4,) on. Named, so that LiteRT can put its own operation here."""
+    """`cache` with `new` from `begin` (4,) on.
+
+    The function has a name, so that LiteRT can put its own operation here.
+    """
     end = begin + tf.shape(new)
     return tf.raw_ops.TensorStridedSliceUpdate(
         input=cache, begin=begin, end=end, strides=tf.ones_like(begin), value=new

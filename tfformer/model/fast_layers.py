@@ -1,4 +1,7 @@
-"""Dense, layer normalisation, dropout and look-up: Keras' mathematics, faster on a CPU and readable by LiteRT."""
+"""Dense, layer normalisation, dropout and look-up, faster on a CPU than Keras'.
+
+The mathematics is Keras' own, and LiteRT reads the layers.
+"""
 
 import keras
 import tensorflow as tf
@@ -10,8 +13,8 @@ from tfformer.model.registry import register
 class Dense(keras.layers.Dense):
     """Keras' layer as one product of two matrices: (..., I) -> (..., units).
 
-    Keras multiplies tensors of more axes by `tensordot`, which works out its shapes in a dozen operations at every
-    step.
+    Keras multiplies tensors of more axes by `tensordot`, which works out its shapes in a dozen
+    operations at every step.
 
     Example:
         >>> Dense(3)(tf.ones((2, 5, 4))).shape
@@ -26,7 +29,9 @@ class Dense(keras.layers.Dense):
 
 @register
 class LayerNormalization(keras.layers.LayerNormalization):
-    """Keras' layer over the last axis (Ba et al. 2016), in float32, with a short gradient where it is trained.
+    """Keras' layer normalisation over the last axis (Ba et al. 2016).
+
+    It computes in float32, with a short gradient in training.
 
     Example:
         >>> LayerNormalization()(tf.constant([[-1.0, 1.0]])).numpy().round(2).tolist()
@@ -46,14 +51,20 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
 
 def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
-    """Vectors (..., D) of mean 0 and variance 1 (Ba et al. 2016, eq. 3), and their factors (..., 1)."""
+    """Vectors (..., D) of mean 0 and variance 1, and their factors (..., 1).
+
+    Source: Ba et al. 2016, eq. 3.
+    """
     centred = x - tf.reduce_mean(x, -1, keepdims=True)
     scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
     return centred * scale, scale
 
 
 def _normalize_with_short_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
-    """The same vectors; the gradient loses its mean and its share along the normalised vector."""
+    """The vectors of `_normalize`, with a short gradient.
+
+    The gradient loses its mean and its share along the normalised vector.
+    """
 
     @tf.custom_gradient
     def normalize(x: tf.Tensor) -> tuple:
@@ -71,9 +82,10 @@ def _normalize_with_short_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
 
 @register
 class Dropout(keras.layers.Dropout):
-    """Keras' layer at half the random numbers: 16 bits, half of a random word, decide for each input.
+    """Keras' dropout at half the random numbers.
 
-    So the rate is a multiple of 2^-16, and the kept inputs are scaled by just that.
+    16 bits, half of a random word, decide for each input. So the rate is a multiple of 2^-16, and
+    the kept inputs are scaled by just that.
 
     Example:
         >>> Dropout(0.5)(tf.ones((2, 3))).numpy().tolist()  # outside training
@@ -81,7 +93,10 @@ class Dropout(keras.layers.Dropout):
     """
 
     def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """In training zero a share `rate` of the inputs, and scale the others to the same mean."""
+        """In training zero a share `rate` of the inputs.
+
+        The other inputs are scaled, so that the mean stays the same.
+        """
         if not (training and self.rate):
             return x
         size = tf.size(x)

@@ -1,6 +1,9 @@
-"""The decoder alone: an autoregressive model of sequences, of the Transformer's layers.
+"""The decoder alone: an autoregressive model of sequences.
 
-Shape letters: B batch, T positions, D d_model, H heads, V vocabulary, L cache capacity, R rows being continued.
+It is made of the Transformer's layers.
+
+Shape letters: B batch, T positions, D d_model, H heads, V vocabulary, L cache capacity, R rows
+being continued.
 """
 
 from typing import Any
@@ -19,12 +22,15 @@ from tfformer.special_ids import END_ID, START_ID
 
 @register
 class LanguageModel(TokenModel):
-    """p(x_1 ... x_T) = p(x_1) p(x_2 | x_1) ... p(x_T | x_1 ... x_{T-1}), where x_T is the end token.
+    """An autoregressive language model: a decoder without a source.
 
-    Each factor is p(x_t | x_1 ... x_{t-1}) = Cat(softmax(f_t(x_1 ... x_{t-1}))): a neural autoregressive distribution
-    estimator (NADE, Larochelle and Murray 2011) whose f_t are one Transformer. Its layers are the encoder's under a
-    look-ahead mask, which is the decoder without cross-attention (Liu et al. 2018, section 4.2.3). So a sequence has an
-    exact probability, and those of all sequences sum to 1. A row ends at its end token; padding follows.
+    p(x_1 ... x_T) = p(x_1) p(x_2 | x_1) ... p(x_T | x_1 ... x_{T-1}), where x_T is the end token.
+
+    Each factor is p(x_t | x_1 ... x_{t-1}) = Cat(softmax(f_t(x_1 ... x_{t-1}))): a neural
+    autoregressive distribution estimator (NADE, Larochelle and Murray 2011) whose f_t are one
+    Transformer. Its layers are the encoder's under a look-ahead mask, which is the decoder without
+    cross-attention (Liu et al. 2018, section 4.2.3). So a sequence has an exact probability, and
+    those of all sequences sum to 1. A row ends at its end token; padding follows.
 
     Args:
         vocab_size: Token ids V.
@@ -32,8 +38,10 @@ class LanguageModel(TokenModel):
         d_model: Numbers for each position, even.
         num_heads: Heads of each attention, a divisor of `d_model`.
         d_ff: Numbers for each position inside the feed-forward sub-layers.
-        dropout: The share of the embeddings and of each sub-layer's output that is dropped in training.
-        tie_embeddings: With "none" or "input" the output projection is a matrix of its own, otherwise the embedding.
+        dropout: The share of the embeddings and of each sub-layer's output that is dropped in
+            training.
+        tie_embeddings: With "none" or "input" the output projection is a matrix of its own,
+            otherwise the embedding.
         output_bias: Add a bias to the logits.
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre".
@@ -129,7 +137,10 @@ class LanguageModel(TokenModel):
         return self.logits(self.hidden(ids, training=training))
 
     def hidden(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Compute the hidden states (B, T, D) of ids (B, T), of which `logits` makes logits."""
+        """Compute the hidden states (B, T, D) of ids (B, T).
+
+        `logits` makes logits of them.
+        """
         mask = look_ahead_mask(tf.shape(ids)[1])  # (1, 1, T, T)
         embeddings = self.embedding(ids, training=training)  # (B, T, D)
         return self.stack(embeddings, mask, training=training)
@@ -153,7 +164,10 @@ class LanguageModel(TokenModel):
     def hidden_step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache
     ) -> tuple[tf.Tensor, Cache]:
-        """Read some positions as `step` does, but give hidden states (R, T, D), of which `logits` makes logits."""
+        """Read some positions as `step` does, but return hidden states (R, T, D).
+
+        `logits` makes logits of them.
+        """
         return self.stack.step(self.embedding(ids), position, cache)
 
     def token_log_probs(self, ids: tf.Tensor, to_logits: ToLogits | None = None) -> tf.Tensor:

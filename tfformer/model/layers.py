@@ -1,6 +1,7 @@
 """The Transformer's layers (Vaswani et al. 2017, section 3).
 
-Shape letters: B batch, T query positions, S key positions, D d_model, H heads, L cache capacity, V vocabulary.
+Shape letters: B batch, T query positions, S key positions, D d_model, H heads, L cache capacity, V
+vocabulary.
 """
 
 from typing import Any
@@ -39,9 +40,11 @@ def positional_encoding(
     Args:
         positions: Positions (T,), from 0 on.
         d_model: Numbers for each position, even.
-        layout: "interleaved" is the paper's order (sin, cos, sin, cos, ...); "halves" has all sines before all cosines.
-        timescale: "paper": the i-th wavelength is 2 pi 10000^(2i / d_model). "t2t", as in Tensor2Tensor and Marian:
-            2 pi 10000^(i / (d_model / 2 - 1)), so that the last one is 2 pi 10000.
+        layout: "interleaved" is the paper's order (sin, cos, sin, cos, ...); "halves" has all sines
+            before all cosines.
+        timescale: "paper": the i-th wavelength is 2 pi 10000^(2i / d_model). "t2t", as in
+            Tensor2Tensor and Marian: 2 pi 10000^(i / (d_model / 2 - 1)), so that the last one is
+            2 pi 10000.
 
     Returns:
         Encodings (T, D) float32.
@@ -63,7 +66,9 @@ def positional_encoding(
 
 @register
 class PositionalEncoding(keras.layers.Layer):
-    """Adds the encoding of their positions to embeddings (section 3.5). No weights, no length limit.
+    """Adds the encoding of their positions to embeddings (section 3.5).
+
+    It has no weights and no length limit.
 
     Args:
         d_model: Numbers for each position, even.
@@ -87,7 +92,8 @@ class PositionalEncoding(keras.layers.Layer):
         super().__init__(**kwargs)
         if d_model % 2:
             raise ValueError(
-                f"d_model={d_model} is odd; sines and cosines come in pairs, so choose an even d_model"
+                f"d_model={d_model} is odd; sines and cosines come in pairs, so choose an even "
+                "d_model"
             )
         self.d_model = d_model
         self.layout = require("layout", layout, POSITION_LAYOUTS)
@@ -115,10 +121,11 @@ class PositionalEncoding(keras.layers.Layer):
 
 @register
 class TokenEmbedding(keras.layers.Embedding):
-    """Token ids to vectors, scaled by sqrt(d_model); transposed it makes logits (section 3.4).
+    """Turns token ids into vectors, scaled by sqrt(d_model) (section 3.4).
 
-    Initialised with standard deviation d_model^-0.5, so that both ends have unit variance. It is Keras' layer, with its
-    `enable_lora`, and a gradient in which a repeated id counts once.
+    Transposed, its matrix makes logits. Initialised with standard deviation d_model^-0.5, so that
+    both ends have unit variance. It is Keras' layer, with its `enable_lora`, and a gradient in
+    which a repeated id counts once.
 
     Args:
         vocab_size: The number V of token ids.
@@ -149,7 +156,10 @@ class TokenEmbedding(keras.layers.Embedding):
         super().build(input_shape)
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Look up token ids (B, T) as vectors (B, T, D). Ids in floating point are cast to int32."""
+        """Look up token ids (B, T) as vectors (B, T, D).
+
+        Ids in floating point are cast to int32.
+        """
         if not ids.dtype.is_integer:
             ids = tf.cast(ids, tf.int32)
         table = tf.convert_to_tensor(self.embeddings)  # (V, D)
@@ -160,7 +170,8 @@ class TokenEmbedding(keras.layers.Embedding):
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """Multiply vectors (..., D) by the transposed matrix: (..., V).
 
-        All positions make one product. One for each sentence would have a gradient (B, V, D), to be summed.
+        All positions make one product. One for each sentence would have a gradient (B, V, D), to be
+        summed.
         """
         flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one is faster for few rows
         logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
@@ -173,7 +184,10 @@ class TokenEmbedding(keras.layers.Embedding):
 
 
 class MaskedLayer(keras.layers.Layer):
-    """A layer that honours the mask (B, S) that Keras carries along with its first input, and hands it on."""
+    """A layer that honours the mask (B, S) of its first input and hands it on.
+
+    Keras carries that mask along with the input.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -187,10 +201,11 @@ class MaskedLayer(keras.layers.Layer):
 
 @register
 class MultiHeadAttention(MaskedLayer):
-    """softmax(Q K^T / sqrt(d_k)) V in several heads, each of d_k = d_model / num_heads (section 3.2, eq. 1).
+    """softmax(Q K^T / sqrt(d_k)) V in several heads (section 3.2, eq. 1).
 
-    A call attends from a sequence to a memory. A decoder with a cache uses its two halves: `project` the memory once,
-    then `attend` to it at each step.
+    Each head has d_k = d_model / num_heads dimensions. A call attends from a sequence to a
+    memory. A decoder with a cache uses its two halves: `project` the memory once, then `attend` to
+    it at each step.
 
     Args:
         d_model: Numbers for each position.
@@ -214,7 +229,8 @@ class MultiHeadAttention(MaskedLayer):
         super().__init__(**kwargs)
         if d_model % num_heads:
             raise ValueError(
-                f"d_model={d_model} cannot be split into num_heads={num_heads} equal heads; choose a divisor"
+                f"d_model={d_model} cannot be split into num_heads={num_heads} equal heads; choose "
+                "a divisor"
             )
         self.d_model = d_model
         self.num_heads = num_heads
@@ -242,12 +258,14 @@ class MultiHeadAttention(MaskedLayer):
         Args:
             query: Vectors (B, T, D).
             memory: Vectors (B, S, D). A mask that Keras carries along with them is honoured.
-            attention_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may be attended to.
+            attention_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may
+                be attended to.
             return_weights: Give the attention weights too.
             mask: An older name of `attention_mask`; both count.
 
         Returns:
-            Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S), exactly 0 where masked.
+            Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S), exactly 0 where
+            masked.
         """
         allowed = join_masks(attention_mask, mask, carried_mask(memory))
         output, weights = self.attend(query, self.project(memory), allowed)
@@ -325,7 +343,9 @@ class MultiHeadAttention(MaskedLayer):
 
 @register
 class FeedForward(keras.layers.Layer):
-    """Position-wise max(0, x W1 + b1) W2 + b2 (section 3.3, eq. 2), or with gelu or swish in place of relu.
+    """Position-wise max(0, x W1 + b1) W2 + b2 (section 3.3, eq. 2).
+
+    Gelu or swish may take the place of relu.
 
     Args:
         d_model: Numbers for each position, before and after.
@@ -371,10 +391,12 @@ class FeedForward(keras.layers.Layer):
 
 @register
 class Residual(keras.layers.Layer):
-    """A sub-layer's surroundings: residual connection, dropout, layer normalisation (sections 3.1 and 5.4).
+    """A sub-layer's residual connection, dropout and layer normalisation.
 
-    post: LayerNorm(x + Dropout(Sublayer(x))), as in the paper; pre: x + Dropout(Sublayer(LayerNorm(x))).
-    A layer calls `before`, then its sub-layer, then `after`.
+    Source: sections 3.1 and 5.4.
+
+    "post" is LayerNorm(x + Dropout(Sublayer(x))), as in the paper; "pre" is
+    x + Dropout(Sublayer(LayerNorm(x))). A layer calls `before`, then its sub-layer, then `after`.
 
     Args:
         d_model: Numbers for each position.
@@ -427,7 +449,10 @@ class Residual(keras.layers.Layer):
     def after(
         self, x: tf.Tensor, sublayer_output: tf.Tensor, training: bool | None = None
     ) -> tf.Tensor:
-        """Add the sub-layer's output to `x`, both (B, T, D), and normalise if the norm is "post"."""
+        """Add the sub-layer's output to `x`, both (B, T, D).
+
+        The sum is normalised if the norm is "post".
+        """
         x = x + self.dropout_layer(sublayer_output, training=training)
         return self.normalization(x) if self.norm == "post" else x
 
@@ -450,7 +475,10 @@ class Residual(keras.layers.Layer):
 
 
 class _TransformerLayer(MaskedLayer):
-    """The common part of EncoderLayer and DecoderLayer: self-attention and feed-forward, each in its residual."""
+    """The common part of EncoderLayer and DecoderLayer.
+
+    Self-attention and feed-forward, each in its residual.
+    """
 
     def __init__(
         self,
@@ -522,7 +550,10 @@ class _TransformerLayer(MaskedLayer):
         position: tf.Tensor | int,
         training: bool | None,
     ) -> tuple[tf.Tensor, KeyValue]:
-        """The first sub-layer: (B, T, D), and the cache with the positions of `x`; without a cache, these alone."""
+        """The first sub-layer: (B, T, D), and the cache with the positions of `x`.
+
+        Without a cache, the second result has these positions alone.
+        """
         h = self.self_attention_residual.before(x)
         keys = self.self_attention.project(h)  # each (B, H, T, D // H)
         cache = keys if cache is None else cache.write(keys, position)
@@ -538,9 +569,10 @@ class _TransformerLayer(MaskedLayer):
 
 @register
 class EncoderLayer(_TransformerLayer):
-    """Self-attention, then feed-forward, each in its residual (section 3.1, figure 1 left).
+    """Self-attention and feed-forward, each in its residual.
 
-    With a look-ahead mask it is a decoder's layer for a model that has no source.
+    Source: section 3.1, figure 1 left. With a look-ahead mask it is a decoder's layer for a model
+    that has no source.
 
     Args:
         d_model: Numbers for each position, even.
@@ -578,7 +610,8 @@ class EncoderLayer(_TransformerLayer):
 
         Args:
             x: Vectors (B, S, D). A mask that Keras carries along with them is honoured.
-            attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may be attended to.
+            attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may
+                be attended to.
             mask: The mask of Keras, and an older name of `attention_mask`; both count.
             training: Drop units.
 
@@ -601,7 +634,8 @@ class EncoderLayer(_TransformerLayer):
         Args:
             x: Vectors (B, T, D) at position, position + 1, ...
             mask: Boolean, broadcasting over (B, H, T, L).
-            cache: Keys and values (B, H, L, D // H). Without it the positions attend to themselves alone.
+            cache: Keys and values (B, H, L, D // H). Without it the positions attend to themselves
+                alone.
             position: The first position.
             training: Drop units.
 
@@ -618,7 +652,9 @@ class EncoderLayer(_TransformerLayer):
 
 @register
 class DecoderLayer(_TransformerLayer):
-    """Masked self-attention, attention to the memory, feed-forward, each in its residual (figure 1 right).
+    """Masked self-attention, attention to the memory, and feed-forward.
+
+    Each is in its residual (figure 1 right).
 
     Args:
         d_model: Numbers for each position, even.
@@ -668,8 +704,10 @@ class DecoderLayer(_TransformerLayer):
 
         Args:
             x: Vectors (B, T, D) of the target.
-            memory: Vectors (B, S, D) of the source. Masks that Keras carries along with both are honoured.
-            attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may be attended to.
+            memory: Vectors (B, S, D) of the source. Masks that Keras carries along with both are
+                honoured.
+            attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
+                be attended to.
             memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S).
             mask: An older name of `attention_mask`; both count.
             training: Drop units.
@@ -694,13 +732,14 @@ class DecoderLayer(_TransformerLayer):
     ) -> tuple[tf.Tensor, KeyValue]:
         """Transform some positions of a target, given the cache of those before.
 
-        Several rows of `x` may share one row of the memory (the beams of a sentence): to the memory they are simply
-        more queries.
+        Several rows of `x` may share one row of the memory (the beams of a sentence): to the memory
+        they are simply more queries.
 
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
             mask: Boolean, broadcasting over (R, H, T, L).
-            cache: Keys and values (R, H, L, D // H). Without it the positions attend to themselves alone.
+            cache: Keys and values (R, H, L, D // H). Without it the positions attend to themselves
+                alone.
             position: The first position.
             memory: Projected keys and values (B, H, S, D // H) of the source; B divides R.
             memory_mask: Boolean, broadcasting over (B, H, T, S).

@@ -1,4 +1,6 @@
-"""Label-smoothed cross-entropy per real token; the data set's sample weights say which tokens are real.
+"""Label-smoothed cross-entropy per real token.
+
+The data set's sample weights say which tokens are real.
 
 Shape letters: B batch, T positions, V vocabulary.
 """
@@ -13,10 +15,11 @@ from tfformer.model.registry import register
 
 @register
 class SmoothedCrossEntropy(keras.losses.Loss):
-    """Cross-entropy against (1 - e) one_hot(label) + e / V (Szegedy et al. 2016, section 7; e = 0.1 in the paper).
+    """Cross-entropy against (1 - e) one_hot(label) + e / V.
 
-    Takes labels (B, T) and logits (B, T, V), measures in nats. With sample weights of 0 on padding, the default
-    reduction is the mean over real tokens; Keras' own default would divide by the padding too.
+    Source: Szegedy et al. 2016, section 7; e = 0.1 in the paper. Takes labels (B, T) and logits
+    (B, T, V), measures in nats. With sample weights of 0 on padding, the default reduction is the
+    mean over real tokens; Keras' own default would divide by the padding too.
 
     Args:
         label_smoothing: e, from 0 to below 1.
@@ -59,10 +62,12 @@ class SmoothedCrossEntropy(keras.losses.Loss):
 
 @register
 class RDropCrossEntropy(SmoothedCrossEntropy):
-    """Smoothed cross-entropy, plus the disagreement of two passes with different dropout (R-Drop, Liang et al. 2021).
+    """Smoothed cross-entropy, plus the disagreement of two passes.
 
-    The second half of the batch repeats the first: labels (2B, T), logits (2B, T, V). Per token (equation 4, halved as
-    both passes count): the mean cross-entropy of the two + alpha / 4 (KL(p, q) + KL(q, p)).
+    The passes differ in their dropout (R-Drop, Liang et al. 2021). The second half of the batch
+    repeats the first: labels (2B, T), logits (2B, T, V). Per token
+    (equation 4, halved as both passes count): the mean cross-entropy of the two + alpha / 4
+    (KL(p, q) + KL(q, p)).
 
     Args:
         alpha: The weight of the disagreement, at least 0.
@@ -113,7 +118,8 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
 def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: float) -> tf.Tensor:
     """Compute logsumexp(z) - t . z for the smoothed target t of each label.
 
-    Its gradient, softmax(z) - t, is written out: one softmax gives both, in a third of the time of TensorFlow's own.
+    Its gradient, softmax(z) - t, is written out: one softmax gives both, in a third of the time of
+    TensorFlow's own.
 
     Args:
         labels: Ids (B, T) int32.
@@ -146,7 +152,8 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
 def symmetric_divergence(one: tf.Tensor, other: tf.Tensor) -> tuple:
     """Compute KL(p, q) + KL(q, p) = (p - q) . (y - z) of logits y of p and z of q.
 
-    The two normalisers cancel, so that the gradient for y is p (y - z - p . (y - z)) + p - q, and for z likewise.
+    The two normalisers cancel, so that the gradient for y is p (y - z - p . (y - z)) + p - q, and
+    for z likewise.
 
     Args:
         one: y (B, T, V).

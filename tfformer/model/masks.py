@@ -1,7 +1,7 @@
 """Attention masks: which query may attend to which key.
 
-A mask is boolean, True = may be attended to, and broadcasts over attention scores of shape (B, H, T, S).
-Shape letters: B batch, H heads, T query positions, S key positions.
+A mask is boolean, True = may be attended to, and broadcasts over attention scores of shape
+(B, H, T, S). Shape letters: B batch, H heads, T query positions, S key positions.
 """
 
 import functools
@@ -16,7 +16,8 @@ def padding_mask(ids: tf.Tensor) -> tf.Tensor:
     """Allow every query to attend to every position that is not padding.
 
     Args:
-        ids: Token ids (B, S), integers, 0 = padding. A symbolic tensor such as `keras.Input` will do.
+        ids: Token ids (B, S), integers, 0 = padding. A symbolic tensor such as `keras.Input` will
+            do.
 
     Returns:
         A boolean mask (B, 1, 1, S).
@@ -37,10 +38,13 @@ def look_ahead_mask(
     keys: tf.Tensor | int | None = None,
     position: tf.Tensor | int = 0,
 ) -> tf.Tensor:
-    """Allow position t to attend to positions 0 to t, never to a later one (section 3.2.3).
+    """Allow position t to attend to positions 0 to t, never to a later one.
+
+    Source: section 3.2.3.
 
     Args:
-        queries: The number T of query positions, or the token ids (B, T) that stand there, such as `keras.Input`.
+        queries: The number T of query positions, or the token ids (B, T) that stand there, such as
+            `keras.Input`.
         keys: The number S of key positions; by default T.
         position: The position of the first query. A decoder that continues from a cache has T = 1,
             S = the cache's capacity and position = the step.
@@ -70,9 +74,10 @@ def look_ahead_mask(
 
 
 def over_keys(mask: tf.Tensor) -> tf.Tensor:
-    """Lay a mask out over attention scores: (B, S) or (B, T, S) become (B, 1, 1, S) or (B, 1, T, S).
+    """Lay a mask out over attention scores.
 
-    A mask of four axes is returned unchanged.
+    (B, S) becomes (B, 1, 1, S), and (B, T, S) becomes (B, 1, T, S). A mask of four axes is returned
+    unchanged.
     """
     rank = len(mask.shape)
     if rank == 2:  # not [:, None, None]: LiteRT has no two new axes at once
@@ -83,7 +88,10 @@ def over_keys(mask: tf.Tensor) -> tf.Tensor:
 
 
 def carried_mask(x: tf.Tensor) -> tf.Tensor | None:
-    """Return the mask (B, S) that Keras carries along with `x`, as behind `Embedding(mask_zero=True)`."""
+    """Return the mask (B, S) that Keras carries along with `x`.
+
+    A layer such as `Embedding(mask_zero=True)` sets it.
+    """
     return getattr(x, "_keras_mask", None)
 
 
@@ -91,7 +99,8 @@ def join_masks(*masks: tf.Tensor | None) -> tf.Tensor | None:
     """Allow a query and a key if every given mask does; None if no mask is given.
 
     Args:
-        *masks: Boolean masks over keys (B, S), over queries and keys (B, T, S), or over scores (B, H, T, S).
+        *masks: Boolean masks over keys (B, S), over queries and keys (B, T, S), or over scores
+            (B, H, T, S).
 
     Returns:
         A boolean mask that broadcasts over scores (B, H, T, S), or None.

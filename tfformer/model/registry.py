@@ -1,4 +1,4 @@
-"""How classes are registered with Keras, and constructor arguments checked and listed."""
+"""Registration of classes with Keras, and checks of their arguments."""
 
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ Shape = tuple[int | None, ...]
 
 
 def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
-    """Return `value` if it is one of `known`; otherwise raise a ValueError that lists them.
+    """Return `value` if it is one of `known`.
 
     Args:
         name: The argument's name, for the message.
@@ -23,7 +23,7 @@ def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
         The value.
 
     Raises:
-        ValueError: If the value is not known.
+        ValueError: The value is not known; the message lists those that are.
 
     Example:
         >>> require("norm", "pre", ("post", "pre"))
@@ -39,5 +39,8 @@ def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
 
 
 def arguments_of(layer: keras.layers.Layer, names: tuple[str, ...]) -> dict:
-    """Return the constructor arguments of these names, which every layer keeps as attributes."""
+    """Return the constructor arguments of these names.
+
+    Every layer keeps them as attributes.
+    """
     return {name: getattr(layer, name) for name in names}

@@ -20,7 +20,9 @@ ToLogits = Callable[[tf.Tensor], tf.Tensor]  # hidden states (..., D) -> logits 
 
 
 class TokenModel(ShardedModel):
-    """A Keras model from token ids to logits over a vocabulary, with weights from construction on.
+    """A Keras model from token ids to logits over a vocabulary.
+
+    It has its weights from construction on.
 
     Attributes:
         output_embedding: The embedding whose transposed matrix makes logits.
@@ -64,7 +66,8 @@ class TokenModel(ShardedModel):
 
         Args:
             hidden: Vectors (..., D), for example of `hidden`.
-            kernel: A copy (D, V) of the transposed output embedding, which a runtime may read faster.
+            kernel: A copy (D, V) of the transposed output embedding, which a runtime may read
+                faster.
 
         Returns:
             Logits (..., V).
@@ -91,9 +94,10 @@ class TokenModel(ShardedModel):
         input_signature: list | None = None,
         **kwargs: Any,
     ) -> None:
-        """Write the call of the model as Keras' `export` does; by default for int32 ids of any shape.
+        """Write the call of the model as Keras' `export` does.
 
-        A run's whole translation, with tokenizer and search, is exported by `tfformer.export`.
+        By default it takes int32 ids of any shape. A run's whole translation, with tokenizer and
+        search, is exported by `tfformer.export`.
 
         Args:
             filepath: The folder or file to write.
@@ -112,8 +116,9 @@ class TokenModel(ShardedModel):
             NotImplementedError: Always.
         """
         raise NotImplementedError(
-            f"quantize({mode!r}) would leave the layers of {type(self).__name__} in floating point; "
-            "for 8-bit weights export the run: tfformer export RUN --format litert --quantize int8"
+            f"quantize({mode!r}) would leave the layers of {type(self).__name__} in floating "
+            "point; for 8-bit weights export the run: tfformer export RUN --format litert "
+            "--quantize int8"
         )
 
     def _add_output_bias(self, vocab_size: int) -> None:

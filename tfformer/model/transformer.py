@@ -1,7 +1,9 @@
-"""Encoder, decoder and the Transformer made of them (Vaswani et al. 2017, figure 1).
+"""The encoder, the decoder and the Transformer made of them.
 
-Shape letters: B batch, S source, T target, D d_model, H heads, V vocabulary, L cache capacity, R rows being decoded
-(B, or B times the beam size).
+Source: Vaswani et al. 2017, figure 1.
+
+Shape letters: B batch, S source, T target, D d_model, H heads, V vocabulary, L cache capacity, R
+rows being decoded (B, or B times the beam size).
 """
 
 from typing import Any, NamedTuple
@@ -39,7 +41,10 @@ class Memory(NamedTuple):
 
 
 class _Stack(MaskedLayer):
-    """Positions and dropout, then `num_layers` equal layers, then a normalisation if these are pre-norm."""
+    """Positions and dropout, then `num_layers` equal layers.
+
+    A normalisation follows if the layers are pre-norm.
+    """
 
     layer_class: type[EncoderLayer] | type[DecoderLayer]
 
@@ -94,7 +99,9 @@ class _Stack(MaskedLayer):
         position: tf.Tensor | int = 0,
         training: bool | None = None,
     ) -> tf.Tensor:
-        """Prepare embeddings for the first layer: add positions, drop units (sections 3.5 and 5.4).
+        """Add positions to embeddings and drop units, for the first layer.
+
+        Source: sections 3.5 and 5.4.
 
         Args:
             embeddings: Vectors (B, T, D) at position, position + 1, ...
@@ -111,9 +118,10 @@ class _Stack(MaskedLayer):
         return self.normalization(x) if self.normalization else x
 
     def empty_cache(self, rows: tf.Tensor | int, capacity: tf.Tensor | int) -> Cache:
-        """Return a cache of zeros for `capacity` positions of `rows` sentences, one pair for each layer.
+        """Return a cache of zeros for `capacity` positions of `rows` sentences.
 
-        It grows when it is full, except one of static shape inside a graph.
+        It has one pair for each layer. It grows when it is full, except one of static shape inside
+        a graph.
         """
         shape = (rows, self.num_heads, capacity, self.d_model // self.num_heads)
         return empty_cache(len(self.layers), shape, self.compute_dtype)
@@ -121,7 +129,9 @@ class _Stack(MaskedLayer):
     def step(
         self, embeddings: tf.Tensor, position: tf.Tensor | int, cache: Cache, *memories: Any
     ) -> tuple[tf.Tensor, Cache]:
-        """Transform some positions of a sequence, which see themselves and the cache before them.
+        """Transform some positions of a sequence.
+
+        They attend to themselves and to the cache before them.
 
         Args:
             embeddings: Vectors (R, T, D) at position, position + 1, ...
@@ -149,16 +159,18 @@ class _Stack(MaskedLayer):
 
 @register
 class Encoder(_Stack):
-    """Positions and a stack of encoder layers (section 3.1): embeddings of a source to its memory.
+    """Positions and a stack of encoder layers (section 3.1).
 
-    With a look-ahead mask it is a decoder without cross-attention, and may go step by step.
+    It turns the embeddings of a source into its memory. With a look-ahead mask it is a decoder
+    without cross-attention, and may go step by step.
 
     Args:
         num_layers: Layers in the stack.
         d_model: Numbers for each position, even.
         num_heads: Heads of each attention, a divisor of `d_model`.
         d_ff: Numbers for each position inside the feed-forward sub-layers.
-        dropout: The share of the embeddings and of each sub-layer's output that is dropped in training.
+        dropout: The share of the embeddings and of each sub-layer's output that is dropped in
+            training.
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre", with one more normalisation after the last layer.
         use_bias: Add a bias in the projections of the attention.
@@ -196,7 +208,8 @@ class Encoder(_Stack):
 
         Args:
             embeddings: Vectors (B, S, D). A mask that Keras carries along with them is honoured.
-            attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may be attended to.
+            attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may
+                be attended to.
             mask: The mask of Keras, and an older name of `attention_mask`; both count.
             training: Drop units.
 
@@ -217,14 +230,17 @@ class Encoder(_Stack):
 
 @register
 class Decoder(_Stack):
-    """Positions and a stack of decoder layers (section 3.1), all positions at once or step by step.
+    """Positions and a stack of decoder layers (section 3.1).
+
+    It takes all positions at once, or goes step by step.
 
     Args:
         num_layers: Layers in the stack.
         d_model: Numbers for each position, even.
         num_heads: Heads of each attention, a divisor of `d_model`.
         d_ff: Numbers for each position inside the feed-forward sub-layers.
-        dropout: The share of the embeddings and of each sub-layer's output that is dropped in training.
+        dropout: The share of the embeddings and of each sub-layer's output that is dropped in
+            training.
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre", with one more normalisation after the last layer.
         use_bias: Add a bias in the projections of the attentions.
@@ -261,12 +277,16 @@ class Decoder(_Stack):
         mask: tf.Tensor | None = None,
         training: bool | None = None,
     ) -> tf.Tensor:
-        """Decode all positions at once. What may be seen is up to the masks, see `look_ahead_mask`.
+        """Decode all positions at once.
+
+        The masks decide which positions may be attended to, see `look_ahead_mask`.
 
         Args:
             embeddings: Vectors (B, T, D) of the target.
-            memory: Vectors (B, S, D) of the source. Masks that Keras carries along with both are honoured.
-            attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may be attended to.
+            memory: Vectors (B, S, D) of the source. Masks that Keras carries along with both are
+                honoured.
+            attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
+                be attended to.
             memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S).
             mask: An older name of `attention_mask`; both count.
             training: Drop units.
@@ -282,14 +302,19 @@ class Decoder(_Stack):
         return self.leave(x)
 
     def project(self, memory: tf.Tensor, mask: tf.Tensor) -> Memory:
-        """Project a memory (B, S, D) with mask (B, 1, 1, S) for each layer: once, for every step."""
+        """Project a memory (B, S, D) with mask (B, 1, 1, S) for each layer.
+
+        This is done once, for every step.
+        """
         key_values = tuple(layer.cross_attention.project(memory) for layer in self.layers)
         return Memory(key_values, mask)
 
     def step(
         self, embeddings: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: Memory
     ) -> tuple[tf.Tensor, Cache]:
-        """Decode some positions, which see themselves, the cache before them and the memory.
+        """Decode some positions.
+
+        They attend to themselves, to the cache before them and to the memory.
 
         Args:
             embeddings: Vectors (R, T, D) at position, position + 1, ...
@@ -321,11 +346,12 @@ class Transformer(TokenModel):
         d_model: Numbers for each position, even.
         num_heads: Heads of each attention, a divisor of `d_model`.
         d_ff: Numbers for each position inside the feed-forward sub-layers.
-        dropout: The share of the embeddings and of each sub-layer's output that is dropped in training.
+        dropout: The share of the embeddings and of each sub-layer's output that is dropped in
+            training.
         num_decoder_layers: Layers of the decoder; by default `num_layers`.
-        tie_embeddings: "none": three matrices; "output": the output projection is the transposed target embedding;
-            "all": source, target and output are one matrix, as in the paper (section 3.4), for one shared vocabulary;
-            "input": source and target are one.
+        tie_embeddings: "none": three matrices; "output": the output projection is the transposed
+            target embedding; "all": source, target and output are one matrix, as in the paper
+            (section 3.4), for one shared vocabulary; "input": source and target are one.
         output_bias: Add a bias to the logits.
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre".
@@ -475,8 +501,8 @@ class Transformer(TokenModel):
         """Compute the logits for the token after each target position.
 
         Args:
-            inputs: {"source": ids (B, S), "target": ids (B, T)}, or [source, target], or the source alone. Ids are
-                integers; a target begins with the start token.
+            inputs: {"source": ids (B, S), "target": ids (B, T)}, or [source, target], or the source
+                alone. Ids are integers; a target begins with the start token.
             target: Target ids (B, T), where `inputs` is the source alone.
             training: Drop units.
 
@@ -572,7 +598,10 @@ class Transformer(TokenModel):
     def hidden_step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: Memory
     ) -> tuple[tf.Tensor, Cache]:
-        """Decode one position as `decode_step` does, but give hidden states (R, D), of which `logits` makes logits."""
+        """Decode one position as `decode_step` does, but return hidden states (R, D).
+
+        `logits` makes logits of them.
+        """
         embeddings = self.target_embedding(ids[:, tf.newaxis])  # (R, 1, D)
         hidden, cache = self.decoder.step(embeddings, position, cache, memory)
         return hidden[:, 0], cache
@@ -590,7 +619,10 @@ class Transformer(TokenModel):
         return (*target_shape, self.target_vocab_size)
 
     def input_signature(self) -> list:
-        """Return the inputs as Keras' `export` takes them: int32 ids of source and target, of any shape."""
+        """Return the inputs as Keras' `export` takes them.
+
+        They are int32 ids of source and target, of any shape.
+        """
         sides = ("source", "target")
         return [{side: keras.InputSpec(dtype="int32", shape=(None, None)) for side in sides}]
 
@@ -607,6 +639,7 @@ def _two_sides(
         return {"source": inputs, "target": target}
     names = f"the names {sorted(inputs)}" if isinstance(inputs, dict) else type(inputs).__name__
     raise ValueError(
-        f"the inputs are {names}; a Transformer takes {{'source': ids (B, S), 'target': ids (B, T)}}, "
+        f"the inputs are {names}; a Transformer takes "
+        f"{{'source': ids (B, S), 'target': ids (B, T)}}, "
         "[source, target], or model(source, target)"
     )

@@ -46,8 +46,8 @@ MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
 
 Report = Callable[[str], None]
 NO_BLEU = (
-    "warning: the best validation has BLEU 0, so chrF alone has chosen the weights; if the target is "
-    "written without spaces, set data.languages or training.bleu_tokenizer=char"
+    "warning: the best validation has BLEU 0, so chrF alone has chosen the weights; if the target "
+    "is written without spaces, set data.languages or training.bleu_tokenizer=char"
 )
 
 AnyTokenizer = Tokenizer | PieceTokenizer
