@@ -1,7 +1,8 @@
-"""The Transformer for machine translation on TensorFlow and Keras 3: train, score, ship one artefact.
+"""The Transformer for machine translation on TensorFlow and Keras 3.
 
-Names are imported when first used, so that the command line answers at once; a type checker reads them below as real
-imports. Keras knows the layers as soon as it is imported: `.keras` files load without `custom_objects`.
+Train, score, and ship one artefact. Names are imported when first used, so that the command line
+answers at once; a type checker reads them below as real imports. Keras knows the layers as soon as
+it is imported: `.keras` files load without `custom_objects`.
 """
 
 import importlib

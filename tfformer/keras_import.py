@@ -1,8 +1,8 @@
 """Keras knows our classes from its import on, and runs on TensorFlow.
 
-`import tfformer` is quick, as it does not import Keras. A finder on `sys.meta_path` waits for the first `import keras`,
-lets Python import it, then imports our modules whose classes are registered with Keras. So `keras.models.load_model`
-finds them, whichever of the two was imported first.
+`import tfformer` is quick, as it does not import Keras. A finder on `sys.meta_path` waits for the
+first `import keras`, lets Python import it, then imports our modules whose classes are registered
+with Keras. So `keras.models.load_model` finds them, whichever of the two was imported first.
 """
 
 import importlib
@@ -60,7 +60,10 @@ def _backend() -> tuple[str, str]:
 
 
 def _backend_in(file: Path) -> str:
-    """The backend that a keras.json names; TensorFlow, as for Keras, if it names none or cannot be read."""
+    """The backend that a keras.json names.
+
+    It is TensorFlow, as for Keras, if the file names none or cannot be read.
+    """
     if not file.is_file():
         return "tensorflow"
     import json
@@ -72,7 +75,10 @@ def _backend_in(file: Path) -> str:
 
 
 def register_with_keras() -> None:
-    """Register our classes with Keras: at once if it is imported, otherwise when it is."""
+    """Register our classes with Keras.
+
+    They are registered at once if Keras is imported, otherwise when it is.
+    """
     if "keras" in sys.modules:
         _register()
     else:
@@ -99,7 +105,10 @@ class _KerasFinder(MetaPathFinder):
 
 
 class _KerasLoader(Loader):
-    """Loads Keras by its own loader, which takes its place again, then registers our classes."""
+    """Loads Keras, then registers our classes.
+
+    Keras' own loader does the loading, and takes its place again.
+    """
 
     def __init__(self, loader: Loader, finder: _KerasFinder) -> None:
         self.loader = loader

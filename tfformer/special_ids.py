@@ -1,4 +1,7 @@
-"""The four ids that every vocabulary begins with: text, masks and search agree on them."""
+"""The four ids that every vocabulary begins with.
+
+Text, masks and search agree on them.
+"""
 
 PAD_ID = 0  # fills a batch behind the ends of its rows
 UNKNOWN_ID = 1  # stands for a character that has no piece

@@ -58,7 +58,10 @@ example, to choose among translations that another run has written, four for eac
 def _limited(
     kind: type[int] | type[float], is_allowed: Callable[[float], bool], rule: str
 ) -> Callable[[str], float]:
-    """Return a parser of numbers that `is_allowed`; `rule` says in an error which they are."""
+    """Return a parser of numbers that `is_allowed`.
+
+    An error gives the `rule` that they follow.
+    """
     name = "a whole number" if kind is int else "a number"
 
     def parse(text: str) -> float:
@@ -111,7 +114,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """Build the parser of the whole command line; its result has the verb's name in `verb`.
+    """Build the parser of the whole command line.
+
+    Its result has the verb's name in `verb`.
 
     Example:
         >>> options = parser().parse_args(["translate", "runs/mine", "--beam-size", "4"])

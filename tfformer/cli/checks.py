@@ -1,4 +1,7 @@
-"""Paths and options, checked before TensorFlow is loaded, so that a mistake is answered at once."""
+"""Checks of paths and options.
+
+They come before TensorFlow is loaded, so that a mistake is answered at once.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ def check_text_files(*paths: str | None) -> None:
 
 
 def check_new_file(path: str | None, overwrite: bool) -> None:
-    """Raise FileExistsError if `path` exists and must not be replaced; None is standard output."""
+    """Raise FileExistsError if `path` exists and must not be replaced.
+
+    None is standard output.
+    """
     if path is None:
         return
     if Path(path).is_dir():

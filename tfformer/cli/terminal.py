@@ -1,4 +1,7 @@
-"""The terminal: prompt, progress and output files of the verbs, and TensorFlow's first lines."""
+"""The terminal: prompt, progress and output files of the verbs.
+
+It also silences TensorFlow's first lines.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ LINES_A_REPORT = 100
 
 
 def import_tensorflow() -> None:
-    """Import TensorFlow without the lines that its C++ side prints before its log level counts."""
+    """Import TensorFlow without the first lines of its C++ side.
+
+    Those appear before its log level takes effect.
+    """
     sys.stderr.flush()
     stderr = os.dup(2)
     try:
@@ -39,7 +45,10 @@ def input_lines(path: str | None) -> Iterator[str]:
 
 
 def typed_lines() -> Iterator[str]:
-    """The lines that a person types, each after a prompt, up to an empty line or Ctrl-D."""
+    """The lines that a person types, each after a prompt.
+
+    They end with an empty line or Ctrl-D.
+    """
     typed = lines(sys.stdin.buffer, "standard input")
     while True:
         print(PROMPT, end="", file=sys.stderr, flush=True)
@@ -53,7 +62,9 @@ def typed_lines() -> Iterator[str]:
 
 @contextlib.contextmanager
 def output_file(path: str | None, overwrite: bool = False) -> Iterator[TextIO]:
-    """Yield standard output for None, or a file that appears whole when the block ends well.
+    """Yield a file that appears whole when the block ends well.
+
+    For None it is standard output.
 
     Raises:
         FileExistsError: `path` exists, and `overwrite` is false.
@@ -67,10 +78,10 @@ def output_file(path: str | None, overwrite: bool = False) -> Iterator[TextIO]:
 
 
 class Progress:
-    """The number of lines done and their rate, in one line of the terminal, every 100 lines.
+    """The number of lines done and their rate, in one line of the terminal.
 
-    Nothing is shown where standard error is no terminal, nor where the output itself goes to the
-    terminal: the two would mix.
+    It is updated every 100 lines. Nothing is shown where standard error is no terminal, nor where
+    the output itself goes to the terminal: the two would mix.
     """
 
     def __init__(self, output: TextIO | None = None) -> None:

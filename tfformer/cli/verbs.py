@@ -79,7 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tensorflow_errors() -> tuple[type[Exception], ...]:
-    """TensorFlow's own errors, about memory or a full disk, if it has been imported at all."""
+    """TensorFlow's own errors, about memory or a full disk.
+
+    There are none where TensorFlow has not been imported.
+    """
     tensorflow = sys.modules.get("tensorflow")
     return (tensorflow.errors.OpError,) if tensorflow else ()
 
@@ -162,7 +165,10 @@ def _translated_lines(
     n_best: list[list[Translation]],
     options: argparse.Namespace,
 ) -> list[str]:
-    """The lines to print: the same number for each source, however many translations it has."""
+    """The lines to print.
+
+    Each source has the same number, however many translations it has.
+    """
     count = options.n_best
     blank = [("", 0.0)] * count
     hypotheses = [pair for best in n_best for pair in [*best, *blank][:count]]
@@ -421,9 +427,10 @@ def _n_best(
 
 
 def _in_chunks(items: Iterable, work: Callable[[list], tuple[list, Sides]]) -> Iterator:
-    """The results of `work`, which encodes and computes, on a chunk of the items at a time.
+    """The results of `work` on a chunk of the items at a time.
 
-    The sentences that were too long for the model are counted over all chunks, and warned of once.
+    `work` encodes and computes. The sentences that were too long for the model are counted over all
+    chunks, and warned of once.
     """
     from tfformer.data.encoding import truncation_report
 

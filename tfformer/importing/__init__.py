@@ -1,1 +1,4 @@
-"""Another toolkit's checkpoint becomes an ordinary run directory, and the names by which one goes back."""
+"""Checkpoints of other toolkits, made into ordinary run directories.
+
+The room also has the names by which a run goes back.
+"""

@@ -1,4 +1,7 @@
-"""A foreign checkpoint, read and understood: the hand-over between a format and the run directory."""
+"""A foreign checkpoint, read and understood.
+
+It is the hand-over between a format and the run directory.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -149,14 +149,19 @@ def _side(run: Run, record: dict, name: str, with_pad: bool, place: int) -> Side
 
 
 def _set_bias_of_added_rows(bias: np.ndarray, record: dict, with_pad: bool) -> None:
-    """The bias that keeps padding and start from being generated is this package's own."""
+    """Give padding and start the bias that they had in the checkpoint.
+
+    This package's own bias keeps them from being generated.
+    """
     if record:
         own = record.get("pad_bias")
         bias[[PAD_ID, START_ID]] = own if with_pad and own is not None else 0.0
 
 
 def in_first_dtype(tensors: dict, record: dict) -> dict:
-    """Return tensors in the dtype that they were imported in, if they have not changed since.
+    """Return tensors in the dtype that they were imported in.
+
+    If one of them has changed since, all are returned as they are.
 
     Args:
         tensors: name -> array of float32.

@@ -1,7 +1,8 @@
-"""Marian checkpoints of Hugging Face: read into a `Checkpoint`, and named for the way back.
+"""Marian checkpoints of Hugging Face, read into a `Checkpoint`.
 
-Written from transformers 5.23, models/marian. The encoder and decoder are post-norm; the table of
-positions has all sines before all cosines. Kernels are stored as (outputs, inputs).
+The names here also serve the way back. Written from transformers 5.23, models/marian. The encoder
+and decoder are post-norm; the table of positions has all sines before all cosines. Kernels are
+stored as (outputs, inputs).
 """
 
 import warnings
@@ -229,9 +230,10 @@ def _model_config(
 def _tables(
     config: Mapping, tensors: dict[str, np.ndarray], untied: bool
 ) -> tuple[dict[Table, np.ndarray], dict[Place, str], str]:
-    """The embeddings and the output's bias, taken out of `tensors`; their names; the tie.
+    """Take the embeddings and the output's bias out of `tensors`.
 
-    The flags decide which tables are one, and names are then searched in a fixed order.
+    Returned are the tables, their names and the tie. The flags decide which tables are one, and
+    names are then searched in a fixed order.
     """
     shares = bool(config.get("share_encoder_decoder_embeddings", True))
     ties = bool(config.get("tie_word_embeddings", True)) and not untied
@@ -259,7 +261,10 @@ def _tables(
 
 
 def _tie(tables: dict[Table, np.ndarray]) -> str:
-    """The tie of the given tables; a target's table that equals the source's is taken out."""
+    """Return the tie of the given tables.
+
+    A target's table that equals the source's is taken out.
+    """
     if OUTPUT in tables and SOURCE in tables and TARGET in tables:
         if not np.array_equal(tables[SOURCE], tables[TARGET]):
             return "none"
@@ -268,7 +273,10 @@ def _tie(tables: dict[Table, np.ndarray]) -> str:
 
 
 def _warn_of_differences(tensors: Mapping[str, np.ndarray], names: list[str]) -> None:
-    """Warn where tied tensors differ: the first is taken, the others are usually leftovers."""
+    """Warn where tied tensors differ.
+
+    The first is taken; the others are usually leftovers.
+    """
     first = tensors[names[0]]
     for name in names[1:]:
         other = tensors[name]
@@ -280,8 +288,8 @@ def _warn_of_differences(tensors: Mapping[str, np.ndarray], names: list[str]) ->
         difference = float(np.abs(other.astype(np.float64) - first).max())
         if difference > 0 and names[0] != SHARED:
             raise ValueError(
-                f"{names[0]} and {name}, which config.json shares, differ, and {SHARED} is missing; "
-                "copy the checkpoint again"
+                f"{names[0]} and {name}, which config.json shares, differ, and {SHARED} is "
+                "missing; copy the checkpoint again"
             )
         if difference > 0:
             warnings.warn(
@@ -292,7 +300,10 @@ def _warn_of_differences(tensors: Mapping[str, np.ndarray], names: list[str]) ->
 
 
 def _position_table(positions: str, tensors: dict[str, np.ndarray]) -> str:
-    """The timescale of the positions; a table in the file must be one of the two that are known."""
+    """Return the timescale of the positions.
+
+    A table in the file must be one of the two that are known.
+    """
     stored = [tensors.pop(name) for name in POSITIONS if name in tensors]
     asked = {"hf": "paper", "marian": "t2t", "auto": "paper"}[positions]
     for table in stored:

@@ -1,4 +1,7 @@
-"""Write a run as a Marian checkpoint of Hugging Face, which `MarianMTModel.from_pretrained` loads."""
+"""Writes a run as a Marian checkpoint of Hugging Face.
+
+`MarianMTModel.from_pretrained` loads it.
+"""
 
 from pathlib import Path
 
@@ -86,7 +89,10 @@ def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
 
 
 def _position_tables(settings: ModelConfig, length: int) -> dict[str, np.ndarray]:
-    """Transformers computes one kind of positions, and loads a table where there is one."""
+    """Return the tables of positions, each (length, D).
+
+    Transformers computes one kind of positions, and loads a table where there is one.
+    """
     places = np.arange(length)
     timescale = settings.position_timescale
     table = positional_encoding(places, settings.d_model, "halves", timescale).numpy()

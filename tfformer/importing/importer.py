@@ -1,8 +1,9 @@
-"""Bring a foreign checkpoint in: read it, put it into this package's order, write a run directory.
+"""Brings a foreign checkpoint in, as a run directory.
 
-Three rows of a vocabulary decide how everything else works: padding, start and end. They get the
-ids that they have in every run (`tfformer/importing/vocabulary.py`), and the bias of padding and
-start is so low that they are never generated. So search, masks and exports know of no import.
+It reads the checkpoint, puts it into this package's order and writes the run. Three rows of a
+vocabulary decide how everything else works: padding, start and end. They get the ids that they have
+in every run (`tfformer/importing/vocabulary.py`), and the bias of padding and start is so low that
+they are never generated. So search, masks and exports know of no import.
 """
 
 import functools
@@ -112,7 +113,10 @@ def _tokenizer(vocabulary: Vocabulary) -> PieceTokenizer:
 
 
 def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
-    """One tensor in float32, a table in this package's order; padding and start never chosen."""
+    """One tensor in float32, a table in this package's order.
+
+    Padding and start are never chosen.
+    """
     tensor = checkpoint.tensors[place]
     if not isinstance(place, Table):
         return tensor.astype(np.float32)

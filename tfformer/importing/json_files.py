@@ -1,4 +1,7 @@
-"""Read a JSON object from a stranger's file. Every fault is a ValueError that names the file."""
+"""Reads a JSON object from a stranger's file.
+
+Every fault is a ValueError that names the file.
+"""
 
 import json
 from pathlib import Path

@@ -150,7 +150,9 @@ def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpo
 
 
 def check_options(path: Path, options: Mapping) -> None:
-    """Raise ValueError for options of which this package has no layers; the option is named.
+    """Raise ValueError for options of which this package has no layers.
+
+    The message names the option.
 
     Args:
         path: the model's file, for messages.

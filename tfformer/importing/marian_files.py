@@ -1,7 +1,8 @@
-"""Read and write Marian's two files of tensors: `.npz` (NumPy's zip) and `.bin` (its own).
+"""Read and write Marian's two files of tensors.
 
-Beside the tensors each holds `special:model.yml`, the options that the model was built with.
-The `.bin` format is that of marian-dev, src/common/binary.cpp, version 1.
+They are `.npz` (NumPy's zip) and `.bin` (Marian's own). Beside the tensors each holds
+`special:model.yml`, the options that the model was built with. The `.bin` format is that of
+marian-dev, src/common/binary.cpp, version 1.
 """
 
 import struct

@@ -45,8 +45,8 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
 def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
     if settings.position_timescale != "t2t":
         warnings.warn(
-            f"{path} has model.position_timescale=paper, but Marian has t2t and will translate with "
-            "it: right for weights that Marian trained, wrong for others",
+            f"{path} has model.position_timescale=paper, but Marian has t2t and will translate "
+            "with it: right for weights that Marian trained, wrong for others",
             stacklevel=3,
         )
     if not (settings.use_bias and settings.scale_embedding):
@@ -126,7 +126,10 @@ def _options(foreign: Foreign, settings: ModelConfig) -> dict:
 
 
 def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
-    """decoder.yml and the vocabularies: SentencePiece's own where it has the model's ids."""
+    """Write decoder.yml and the vocabularies.
+
+    A vocabulary is SentencePiece's own where that has the model's ids.
+    """
     for name, side in (("source", foreign.source), ("target", foreign.target)):
         (folder / f"{name}.spm").write_bytes(side.model)
     sides = {"source": foreign.source, "target": foreign.target}

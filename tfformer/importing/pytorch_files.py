@@ -1,9 +1,9 @@
-"""Read the tensors of a `pytorch_model.bin` without torch, and without executing anything.
+"""Read the tensors of a `pytorch_model.bin` without torch.
 
-The file is a pickle: a program for a machine that may call any function. This machine knows the
-few instructions that a dictionary of tensors needs, and calls nothing: a name such as
-`torch._utils._rebuild_tensor_v2` is a mark that it compares with a short list.
-Layouts (torch/serialization.py): a zip file since torch 1.6, and a chain of pickles before.
+Nothing in the file is executed. The file is a pickle: a program for a machine that may call any
+function. This machine knows the few instructions that a dictionary of tensors needs, and calls
+nothing: a name such as `torch._utils._rebuild_tensor_v2` is a mark that it compares with a short
+list. Layouts (torch/serialization.py): a zip file since torch 1.6, and a chain of pickles before.
 """
 
 import io
@@ -104,7 +104,10 @@ def _read_zip(path: Path) -> dict[str, np.ndarray]:
 
 
 def _read_legacy(path: Path) -> dict[str, np.ndarray]:
-    """Five pickles (a number, a version, the machine, the tensors, their keys), then numbers."""
+    """Read five pickles, then numbers.
+
+    The pickles are a number, a version, the machine, the tensors and their keys.
+    """
     stream = io.BytesIO(path.read_bytes())
     if _run(stream) != LEGACY_MAGIC:
         raise ValueError("it is no checkpoint; give a file that torch.save wrote")

@@ -1,8 +1,9 @@
-"""Read and write the safetensors format: a JSON header with names and places, then plain numbers.
+"""Read and write the safetensors format.
 
-The format is four sentences long (https://github.com/huggingface/safetensors, "Format"), so no
-library is needed: eight bytes say how long the header is, the header gives each tensor its dtype,
-shape and `data_offsets` within the rest of the file, and the tensors fill that rest without gaps.
+A file has a JSON header with names and places, then plain numbers. The format is four sentences
+long (https://github.com/huggingface/safetensors, "Format"), so no library is needed: eight bytes
+say how long the header is, the header gives each tensor its dtype, shape and `data_offsets` within
+the rest of the file, and the tensors fill that rest without gaps.
 """
 
 import json

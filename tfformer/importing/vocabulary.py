@@ -1,9 +1,10 @@
-"""Another toolkit's vocabulary: read it, check it, and give its tokens the ids of this package.
+"""Another toolkit's vocabulary, read and checked.
 
-Here padding, the unknown token, the start and the end have the ids 0 to 3 in every vocabulary
-(`tfformer/special_ids.py`), so that masks, search and exports need no settings. Elsewhere they
-are anywhere, and Marian has neither padding nor a start. So a model's rows are put into another
-order when it comes in, and back into the old one when it goes out.
+Its tokens get the ids of this package. Here padding, the unknown token, the start and the end have
+the ids 0 to 3 in every vocabulary (`tfformer/special_ids.py`), so that masks, search and exports
+need no settings. Elsewhere they are anywhere, and Marian has neither padding nor a start. So a
+model's rows are put into another order when it comes in, and back into the old one when it goes
+out.
 """
 
 import re
@@ -36,7 +37,9 @@ class RowOrder:
     def of(
         cls, size: int, *, unknown: int, end: int, pad: int | None, start: int | None
     ) -> "RowOrder":
-        """Return the order that puts the special rows first and leaves the others in theirs.
+        """Return the order that puts the special rows first.
+
+        The other rows keep theirs.
 
         Args:
             size: the number of foreign rows.
@@ -146,7 +149,9 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def by_id(ids: dict, path: Path) -> list[str]:
-    """Return the token of each id; ValueError unless the ids are 0, 1, 2, ... once each.
+    """Return the token of each id.
+
+    Any ids but 0, 1, 2, ... once each raise ValueError.
 
     Args:
         ids: token -> id.

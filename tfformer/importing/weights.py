@@ -1,7 +1,8 @@
-"""The places of a Transformer's numbers, one for each tensor that other toolkits store.
+"""The places of a Transformer's numbers.
 
-Other toolkits keep a matrix for the keys and one for the values; here both lie side by side in one
-variable. A `Slot` is the finer of the two views, and `variables` joins the views.
+There is one place for each tensor that other toolkits store. Other toolkits keep a matrix for the
+keys and one for the values; here both lie side by side in one variable. A `Slot` is the finer of
+the two views, and `variables` joins the views.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +34,10 @@ class Slot(NamedTuple):
 
 
 class Table(NamedTuple):
-    """One tensor with a row for each token: an embedding, or the output's "matrix" or "bias"."""
+    """One tensor with a row for each token.
+
+    It is an embedding, or the output's "matrix" or "bias".
+    """
 
     side: str  # source, target, output
     kind: str = "matrix"
@@ -104,7 +108,9 @@ def _shape(config: ModelConfig, slot: Slot) -> tuple[int, ...]:
 
 
 def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Place, ...]]]:
-    """Yield every variable of a model and the places whose numbers lie in it side by side.
+    """Yield every variable of a model and the places of its numbers.
+
+    The numbers of these places lie in the variable side by side.
 
     Args:
         model: with biases in all projections.

@@ -1,4 +1,6 @@
-"""From rules to a parallel corpus: sentence pairs with word alignments, in three splits.
+"""From rules to a parallel corpus, in three splits.
+
+Its sentence pairs have word alignments.
 
 `Tier/animal` in a German sentence says that "Tier" renders "animal": the word alignment comes from
 these glosses. The corpus is the same on every machine and in every process.
@@ -27,7 +29,9 @@ REPETITIONS = 8  # of each fixed phrase in the training text: there is no other 
 
 @dataclass(frozen=True)
 class Pair:
-    """One sentence in both languages; a position counts the words of `str.split()` from 0.
+    """One sentence in both languages.
+
+    A position counts the words of `str.split()` from 0.
 
     Attributes:
         source: The English sentence.
@@ -95,7 +99,8 @@ def align(english: str, german: str) -> tuple[tuple[int, int], ...]:
         Links of English word and German word, counted from 0, in order.
 
     Example:
-        >>> align("he closes/close the:door door", "er/he macht/close die/the:door Tür/door zu/close")
+        >>> english = "he closes/close the:door door"
+        >>> align(english, "er/he macht/close die/the:door Tür/door zu/close")
         ((0, 0), (1, 1), (1, 4), (2, 2), (3, 3))
     """
     german_glosses = glosses(german)
@@ -108,7 +113,10 @@ def align(english: str, german: str) -> tuple[tuple[int, int], ...]:
 
 
 def noun_phrase(words: list[frozenset[str]], noun: str) -> tuple[int, ...]:
-    """The positions of a noun and of its determiner and adjective, glossed `the:animal`."""
+    """The positions of a noun and of its determiner and adjective.
+
+    The latter two are glossed `the:animal`.
+    """
     return tuple(
         position
         for position, glosses in enumerate(words)
@@ -117,7 +125,10 @@ def noun_phrase(words: list[frozenset[str]], noun: str) -> tuple[int, ...]:
 
 
 def pair(family: str, combination: str, sentence: Sentence) -> Pair:
-    """The pair that a glossed sentence spells, with what the glosses say about its words."""
+    """Return the pair that a glossed sentence spells.
+
+    The glosses give the alignment and the coreference of its words.
+    """
     plain = Pair(
         spell(sentence.english),
         spell(sentence.german),
@@ -141,7 +152,10 @@ def pair(family: str, combination: str, sentence: Sentence) -> Pair:
 
 
 def draw(rule: Rule, split: str) -> Iterator[Pair]:
-    """The rule's share of a split, drawn without repetition; chosen combinations come first."""
+    """Draw the rule's share of a split without repetition.
+
+    Chosen combinations come first.
+    """
     contents = rule.contents_of[split]
     size = rule.share * (TRAIN_RATIO if split == "train" else 1)
     forms = len(rule.forms)
@@ -251,7 +265,10 @@ def files(output: Path) -> dict[Path, str]:
 
 
 def every_sentence() -> Iterator[Sentence]:
-    """Yield each sentence of each rule and each fixed phrase, glossed, whatever its split."""
+    """Yield each sentence of each rule and each fixed phrase, glossed.
+
+    All splits are in it.
+    """
     for rule in RULES:
         for content, form in product(rule.contents, rule.forms):
             yield rule.sentence(*content, *form)

@@ -1,6 +1,7 @@
-"""Rules for everyday life: doing now, requests, habits, states, introductions, asking the way.
+"""Rules for everyday life: requests, habits, introductions, the way.
 
-The comment above each rule is one pair that it writes. Most of them are in the present tense.
+Other rules write actions in progress and states. The docstring of each rule is one pair that it
+writes. Most of them are in the present tense.
 """
 
 from __future__ import annotations
@@ -397,7 +398,10 @@ def where_is(thing, determiner=None) -> Sentence:
     ((start, goal) for start, goal in product(DESTINATIONS, DESTINATIONS) if start is not goal),
 )
 def how_far(start, goal) -> Sentence:
-    """How far is it from the hotel to the beach? / Wie weit ist es vom Hotel zum Strand?"""
+    """How far is it from the hotel to the beach?
+
+    Wie weit ist es vom Hotel zum Strand?
+    """
     start = PrepositionalPhrase("from", "von", "Dativ", the(start))
     goal = PrepositionalPhrase("to", "zu", "Dativ", the(goal))
     return Sentence(
@@ -431,7 +435,10 @@ def when_is_it(subject, verb, asking) -> Sentence:
 
 @rule("travel", 10, product(LINES, (ARRIVE, LEAVE), TOWNS, CLOCK_TIMES))
 def timetable(line, verb, town, time) -> Sentence:
-    """The train to Munich leaves at half past two. / Der Zug nach München fährt um halb drei ab."""
+    """The train to Munich leaves at half past two.
+
+    Der Zug nach München fährt um halb drei ab.
+    """
     (english_town, german_town), (_, english, german) = town, time
     line, verb = line.determined(THE), verb.of(line)
     return Sentence(

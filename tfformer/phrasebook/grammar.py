@@ -1,8 +1,8 @@
-"""The rules of the grammar: statements, questions, negation, clauses, coreference, topics.
+"""The rules of the grammar: statements, questions, negation, clauses.
 
-Words and their forms come from the lexicon. `Tier/animal` in a German sentence says that "Tier"
-renders "animal": that is where the word alignment comes from. The comment above each rule is one
-pair that it writes.
+Other rules write coreference and topics. Words and their forms come from the lexicon.
+`Tier/animal` in a German sentence says that "Tier" renders "animal": that is where the word
+alignment comes from. The docstring of each rule is one pair that it writes.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ from tfformer.phrasebook.lexicon import (
 )
 from tfformer.phrasebook.rules import Sentence, clause, rule
 
-# --- Clauses --------------------------------------------------------------------------------------------------------
+# --- Clauses --------------------------------------------------------------------------------------
 
 
 @rule("statement", 30, transitive(GIVERS, THING_ACTIONS), product((PRESENT, PAST), (THE, A)))
@@ -199,7 +199,8 @@ def verb_second(subject, action, thing, when, determiner) -> Sentence:
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{glossed(english_when, 'when')} {subject} {verb:{english}} {thing}.",
-        f"{glossed(german_when, 'when')} {verb:{german}} {subject:Nominativ} {thing:deutsch} {verb:Vorsilbe}.",
+        f"{glossed(german_when, 'when')} {verb:{german}} {subject:Nominativ} {thing:deutsch} "
+        f"{verb:Vorsilbe}.",
     )
 
 
@@ -325,7 +326,10 @@ def which(subject, action, thing) -> Sentence:
 )
 @rule("modal", 12, transitive(SUBJECTS, PERSON_ACTIONS), product(MODALS, (None,)))
 def modal(subject, action, thing, modal_verb, determiner) -> Sentence:
-    """My mother must pick up a sick child. / Meine Mutter muss ein krankes Kind abholen."""
+    """My mother must pick up a sick child.
+
+    Meine Mutter muss ein krankes Kind abholen.
+    """
     modal, (verb, thing) = modal_verb.of(subject), clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} {modal:present} {verb:base} {thing}.",
@@ -338,7 +342,10 @@ def modal(subject, action, thing, modal_verb, determiner) -> Sentence:
 )
 @rule("modal", 8, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
 def cannot(subject, action, thing, determiner) -> Sentence:
-    """The girl can't meet the young woman. / Das Mädchen kann die junge Frau nicht treffen."""
+    """The girl can't meet the young woman.
+
+    Das Mädchen kann die junge Frau nicht treffen.
+    """
     can, (verb, thing) = CAN.of(subject), clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} can't/can+not {verb:base} {thing}.",
@@ -349,7 +356,10 @@ def cannot(subject, action, thing, determiner) -> Sentence:
 @rule("perfect", 24, transitive(SUBJECTS, ACCOMPLISHMENTS), product((A, HER)))
 @rule("perfect", 15, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
 def perfect(subject, action, thing, determiner) -> Sentence:
-    """The girl has picked up a sick child. / Das Mädchen hat ein krankes Kind abgeholt."""
+    """The girl has picked up a sick child.
+
+    Das Mädchen hat ein krankes Kind abgeholt.
+    """
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} {verb:have} {verb:participle} {thing}.",
@@ -379,11 +389,14 @@ def infinitive(subject, action, thing, to_do, determiner) -> Sentence:
     )
 
 
-# --- Subordinate clauses --------------------------------------------------------------------------------------------
+# --- Subordinate clauses --------------------------------------------------------------------------
 
 
 def main(words: str) -> str:
-    """Glosses of a main clause, kept apart: in "I am sad because I ..." each "I" has an "ich" of its own."""
+    """Mark the glosses of a main clause as its own.
+
+    So in "I am sad because I ..." each "I" has an "ich" of its own.
+    """
     return " ".join(f"{word}:main" for word in words.split())
 
 
@@ -460,18 +473,22 @@ def conditional(subject, action, thing, condition, determiner) -> Sentence:
     )
 
 
-# --- Coreference ----------------------------------------------------------------------------------------------------
+# --- Coreference ----------------------------------------------------------------------------------
 
 
 def reason(
     quality: Adjective, bearer: Noun, degree: tuple[str, str], tense: tuple[str, str]
 ) -> tuple[str, str]:
-    """`because it was too wide`, `weil sie zu breit war`: the pronoun has the gender of the noun it stands for."""
+    """Return a reason such as `it was too wide` in English and German.
+
+    The German pronoun has the gender of the noun that it stands for: `sie zu breit war`.
+    """
     english_degree, german_degree = degree
     english_be, german_be = tense
     return (
         f"it {english_be}/be {english_degree} {quality}",
-        f"{PRONOUN_OF_GENDER[bearer.gender]}/it {german_degree}/{english_degree} {quality:Prädikat} {german_be}/be",
+        f"{PRONOUN_OF_GENDER[bearer.gender]}/it {german_degree}/{english_degree} "
+        f"{quality:Prädikat} {german_be}/be",
     )
 
 
@@ -488,7 +505,8 @@ def did_not(actor, action, obstacle, quality, bearer, determiner, tenses, degree
     verb, thing = clause(subject, action, the(obstacle), None)
     return Sentence(
         f"{subject} {verb:{english}} {verb:base} {thing} because {english_reason}.",
-        f"{subject:Nominativ} {verb:{german}} {thing:verneint} {verb:Vorsilbe}, weil/because {german_reason}.",
+        f"{subject:Nominativ} {verb:{german}} {thing:verneint} {verb:Vorsilbe}, weil/because "
+        f"{german_reason}.",
         antecedent=bearer,
         distractor=obstacle if bearer is actor else actor,
     )
@@ -506,7 +524,8 @@ def could_not(actor, action, obstacle, quality, bearer, unable, determiner, degr
     verb, thing = clause(subject, action, the(obstacle), None)
     return Sentence(
         f"{subject} {english}/can+not {verb:base} {thing} because {english_reason}.",
-        f"{subject:Nominativ} {german}/can {thing:verneint} {verb:Infinitiv}, weil/because {german_reason}.",
+        f"{subject:Nominativ} {german}/can {thing:verneint} {verb:Infinitiv}, weil/because "
+        f"{german_reason}.",
         antecedent=bearer,
         distractor=obstacle if bearer is actor else actor,
     )
@@ -529,7 +548,7 @@ def did_although(actor, action, obstacle, quality, bearer, determiner) -> Senten
     )
 
 
-# --- Giving, going, being somewhere ---------------------------------------------------------------------------------
+# --- Giving, going, being somewhere ---------------------------------------------------------------
 
 
 @rule(
@@ -544,7 +563,10 @@ def did_although(actor, action, obstacle, quality, bearer, determiner) -> Senten
     product((PRESENT, PAST), (A,)),
 )
 def dative(giver, action, receiver, thing, tense, determiner) -> Sentence:
-    """My uncle gives my friend a postcard. / Mein Onkel gibt meinem Freund eine Postkarte."""
+    """My uncle gives my friend a postcard.
+
+    Mein Onkel gibt meinem Freund eine Postkarte.
+    """
     english, german = tense
     verb, thing = clause(giver, action, thing, determiner)
     thing = thing.phrase
@@ -623,7 +645,10 @@ def place(thing, prepositions, spot, determiner, spot_determiner, be) -> Sentenc
     product((THE, MY)),
 )
 def has_put(subject, put, thing, prepositions, spot, determiner) -> Sentence:
-    """We have put my spoon under the sofa. / Wir haben meinen Löffel unter das Sofa gelegt."""
+    """We have put my spoon under the sofa.
+
+    Wir haben meinen Löffel unter das Sofa gelegt.
+    """
     _, german, english = prepositions
     put, thing = put.of(subject), phrase(determiner, thing)
     where = PrepositionalPhrase(english, german, "Akkusativ", the(spot))
@@ -647,7 +672,7 @@ def site(building, prepositions, landmark) -> Sentence:
     )
 
 
-# --- Numbers and times ----------------------------------------------------------------------------------------------
+# --- Numbers and times ----------------------------------------------------------------------------
 
 
 @rule(
@@ -711,7 +736,7 @@ def at_time(subject, verb, time, tense) -> Sentence:
     )
 
 
-# --- Describing and comparing ---------------------------------------------------------------------------------------
+# --- Describing and comparing ---------------------------------------------------------------------
 
 
 @rule("comparison", 18, COMPARABLE, product((THE, THIS), (THE, THIS)))
@@ -755,7 +780,7 @@ def description(thing, quality, determiner, degree, tense) -> Sentence:
     )
 
 
-# --- The phrasebook proper: family, hotel, restaurant, shopping, directions, weather, health ------------------------
+# --- The phrasebook proper: family, hotel, restaurant, shopping, directions, weather, health ------
 
 
 @rule(
@@ -858,7 +883,10 @@ def could_you_bring(vessel, content, guest, number) -> Sentence:
     "restaurant", 8, ((*dish, guest) for dish, guest in product(DISHES, RECEIVERS)), (PRESENT, PAST)
 )
 def too_salty(dish, quality, guest, english, german) -> Sentence:
-    """The sausage was too dry for our son. / Die Wurst war zu trocken für unseren Sohn."""
+    """The sausage was too dry for our son.
+
+    Die Wurst war zu trocken für unseren Sohn.
+    """
     dish, taste = the(dish), PrepositionalPhrase("for", "für", "Akkusativ", guest)
     be = BE.of(dish)
     return Sentence(
@@ -880,7 +908,10 @@ def how_much(thing, determiner) -> Sentence:
 
 @rule("shopping", 16, product(RECEIVERS, HOUSEHOLD), product((THE, THIS)))
 def likes(someone, thing, determiner) -> Sentence:
-    """My father likes this small backpack. / Meinem Vater gefällt dieser kleine Rucksack."""
+    """My father likes this small backpack.
+
+    Meinem Vater gefällt dieser kleine Rucksack.
+    """
     thing = thing.determined(determiner)
     return Sentence(
         f"{someone:experiencer} {LIKE.of(someone):present} {thing}.",
@@ -958,7 +989,8 @@ def rained(verb, city, day) -> Sentence:
     verb = verb.of(IT)
     return Sentence(
         f"it {verb:past} in {english_city} on {english_day}.",
-        f"am/on {german_day}/{english_day} {verb:Präteritum} es/it in {german_city}/{english_city}.",
+        f"am/on {german_day}/{english_day} {verb:Präteritum} es/it"
+        f" in {german_city}/{english_city}.",
     )
 
 
@@ -993,7 +1025,10 @@ def has_hurt(part, day, owner) -> Sentence:
 
 @rule("health", 3, product(((ME, MY), (HE, HIS), (SHE, HER), (YOU, YOUR)), LIMBS))
 def cannot_move(patient, part) -> Sentence:
-    """You can't move your right shoulder. / Sie können Ihre rechte Schulter nicht bewegen."""
+    """You can't move your right shoulder.
+
+    Sie können Ihre rechte Schulter nicht bewegen.
+    """
     subject, owner = patient
     can, move, part = CAN.of(subject), MOVE.of(subject), Action(MOVE, ()).on(part.determined(owner))
     return Sentence(

@@ -1,9 +1,9 @@
-"""How words inflect in English and German: nouns, adjectives, determiners, pronouns, verbs.
+"""How words inflect in English and German.
 
-Words and phrases are written through `format`. An English form is asked for by its English name
-(`{verb:past}`), a German form by its German name (`{verb:Präteritum}`, `{phrase:Akkusativ}`). The
-result is glossed: `Tier/animal` says that "Tier" renders "animal", and an English and a German word
-with the same gloss are aligned.
+It has nouns, adjectives, determiners, pronouns and verbs. Words and phrases are written through
+`format`. An English form is asked for by its English name (`{verb:past}`), a German form by its
+German name (`{verb:Präteritum}`, `{phrase:Akkusativ}`). The result is glossed: `Tier/animal` says
+that "Tier" renders "animal", and an English and a German word with the same gloss are aligned.
 """
 
 from __future__ import annotations
@@ -114,7 +114,11 @@ class Adjective:
         return self.english
 
     def __format__(self, form: str) -> str:
-        """`""` and `Prädikat` stand after "is" and "ist", `comparative` and `Komparativ` before "than" and "als"."""
+        """Write the adjective alone, or compared.
+
+        `""` and `Prädikat` stand after "is" and "ist", `comparative` and `Komparativ` before "than"
+        and "als".
+        """
         word = {
             "": self.english,
             "Prädikat": self.german,
@@ -154,7 +158,11 @@ class Determiner:
         return self.kind == "bare" or (self.kind == "ein" and (case, gender) in EIN_WITHOUT_ENDING)
 
     def adjective_ending(self, case: str, gender: str) -> str:
-        """German shows the gender once: on the determiner if that has an ending, else on the adjective."""
+        """Return the ending of an adjective behind this determiner.
+
+        German shows the gender once: on the determiner if that has an ending, else on the
+        adjective.
+        """
         endings = STRONG_ENDINGS if self.without_ending(case, gender) else WEAK_ENDINGS
         return endings[case][gender]
 
@@ -194,7 +202,10 @@ class NounPhrase:
         return PLURAL if self.plural else THIRD
 
     def determined(self, determiner: Determiner | None) -> NounPhrase:
-        """The phrase with this determiner, or as it is for None; no "a" before a plural or what is not counted."""
+        """Return the phrase with this determiner, or as it is for None.
+
+        There is no "a" before a plural or an uncountable noun.
+        """
         return self if determiner is None else determined(self, determiner)
 
     def __format__(self, case: str) -> str:
@@ -260,7 +271,10 @@ class Pronoun:
         return self
 
     def __format__(self, case: str) -> str:
-        """`""` and `object` are the English forms, `experiencer` is who likes what gefällt; otherwise a German case."""
+        """Write the pronoun in English, or in a German case.
+
+        `""` and `object` are the English forms; `experiencer` is the person who likes (gefällt).
+        """
         word, gloss = {
             "": (self.english, self.english),
             "object": (self.english_object, self.english_object),
@@ -285,7 +299,10 @@ class PrepositionalPhrase:
         return f"{self.english} {self.phrase}"
 
     def __format__(self, language: str) -> str:
-        """`""` is English, `deutsch` German, with preposition and article contracted ("zum Bahnhof")."""
+        """Write the phrase in English (`""`) or German (`deutsch`).
+
+        German contracts preposition and article ("zum Bahnhof").
+        """
         gloss = self.english.replace(" ", "_")
         if language == "":
             return f"{glossed(self.english, gloss)} {self.phrase:object}"
@@ -293,7 +310,10 @@ class PrepositionalPhrase:
 
 
 def contracted(preposition: str, phrase: str) -> str:
-    """Join glossed German: `zu/to` and `dem/the:station Bahnhof/station` -> `zum/to+the:station Bahnhof/station`."""
+    """Join a glossed German preposition and article.
+
+    `zu/to` and `dem/the:station Bahnhof/station` become `zum/to+the:station Bahnhof/station`.
+    """
     word, _, gloss = preposition.rpartition("/")
     first, _, rest = phrase.partition(" ")
     article, _, article_gloss = first.partition("/")
@@ -319,10 +339,11 @@ class Verb:
 
 
 def verb(english: str, german: str, particle: str = "", **irregular: tuple[str, str, str]) -> Verb:
-    """A verb from its principal parts; forms that no rule gives are passed by name, `present=("am", "is", "are")`.
+    """Return a verb from its principal parts.
 
-    English: infinitive, past, participle. German: infinitive with its separable prefix marked ("an|rufen"), third
-    person present and preterite, auxiliary and participle.
+    Forms that no rule gives are passed by name, `present=("am", "is", "are")`. English: infinitive,
+    past, participle. German: infinitive with its separable prefix marked ("an|rufen"), third person
+    present and preterite, auxiliary and participle.
     """
     lemma = "_".join((english.split()[0], *particle.split()))
     return Verb(
@@ -331,7 +352,10 @@ def verb(english: str, german: str, particle: str = "", **irregular: tuple[str, 
 
 
 def modal(english: str, german: str, third: str = "") -> Verb:
-    """A modal verb, present tense only; `german` is first (and third) person singular and plural."""
+    """Return a modal verb, present tense only.
+
+    `german` is first (and third) person singular and plural.
+    """
     singular, plural = german.split()
     forms = {
         "present": (english, third or english, english),
@@ -410,7 +434,10 @@ class Predicate:
     person: int
 
     def __format__(self, form: str) -> str:
-        """`form` is one of `Verb.forms`; `Vorsilbe` is empty for a verb without a separable prefix."""
+        """Write a form of the verb, one of `Verb.forms`.
+
+        `Vorsilbe` is empty for a verb without a separable prefix.
+        """
         return conjugated(self.verb, self.person, form)
 
 
@@ -434,7 +461,10 @@ class Complement:
     phrase: NounPhrase | Pronoun
 
     def __format__(self, form: str) -> str:
-        """`""` is English, `deutsch` German, `verneint` German with "nicht" or "kein" where it belongs."""
+        """Write the complement in English (`""`) or German.
+
+        `deutsch` affirms; `verneint` has "nicht" or "kein" where it belongs.
+        """
         return {"": governed, "deutsch": regiert, "verneint": verneint}[form](
             self.action, self.phrase
         )
@@ -455,7 +485,10 @@ def regiert(action: Action, phrase: NounPhrase | Pronoun) -> str:
 
 @cache
 def verneint(action: Action, phrase: NounPhrase | Pronoun) -> str:
-    """An object without a preposition stands before "nicht", one with it after; "nicht ein" is "kein"."""
+    """Negate a German object, with "nicht" or "kein".
+
+    An object without a preposition stands before "nicht", one with it after; "nicht ein" is "kein".
+    """
     if action.german_preposition:
         return f"nicht/not {regiert(action, phrase)}"
     if isinstance(phrase, NounPhrase) and phrase.determiner in (A, NO_ARTICLE):

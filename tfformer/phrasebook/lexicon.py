@@ -34,7 +34,7 @@ from tfformer.phrasebook.inflection import (
     verb,
 )
 
-# --- Pronouns -------------------------------------------------------------------------------------------------------
+# --- Pronouns -------------------------------------------------------------------------------------
 
 ME = Pronoun(FIRST, "I", "me", "ich", "mich", "mir")
 YOU = Pronoun(PLURAL, "you", "you", "Sie", "Sie", "Ihnen")
@@ -44,7 +44,7 @@ IT = Pronoun(THIRD, "it", "it", "es", "es", "ihm")
 WE = Pronoun(PLURAL, "we", "us", "wir", "uns", "uns")
 THEY = Pronoun(PLURAL, "they", "them", "sie", "sie", "ihnen")
 
-# --- Nouns ----------------------------------------------------------------------------------------------------------
+# --- Nouns ----------------------------------------------------------------------------------------
 
 MOTHER = Noun("mother", "die Mutter", "Mütter")
 FATHER = Noun("father", "der Vater", "Väter")
@@ -156,7 +156,8 @@ CASTLE = Noun("castle", "das Schloss", "Schlösser")
 CITY = Noun("city", "die Stadt", "Städte")
 VILLAGE = Noun("village", "das Dorf", "Dörfer")
 BUILDINGS = (
-    HOTEL, STATION, RESTAURANT, MUSEUM, CHURCH, SCHOOL, HOSPITAL, PHARMACY, BAKERY, LIBRARY, MARKET, PARK, CASTLE
+    HOTEL, STATION, RESTAURANT, MUSEUM, CHURCH, SCHOOL, HOSPITAL, PHARMACY, BAKERY, LIBRARY, MARKET,
+    PARK, CASTLE
 )  # fmt: skip
 DESTINATIONS = (*BUILDINGS, AIRPORT, BEACH)
 
@@ -252,7 +253,7 @@ EYE = Noun("eye", "das Auge", "Augen")
 EAR = Noun("ear", "das Ohr", "Ohren")
 FINGER = Noun("finger", "der Finger", "Finger")
 
-# --- Adjectives -----------------------------------------------------------------------------------------------------
+# --- Adjectives -----------------------------------------------------------------------------------
 
 NEW = Adjective("new", "neu", comparative=("newer", "neuer"))
 OLD = Adjective("old", "alt", comparative=("older", "älter"))
@@ -319,7 +320,7 @@ DRY = Adjective("dry", "trocken")
 TOUGH = Adjective("tough", "zäh")
 SALTY = Adjective("salty", "salzig")
 
-# --- Verbs ----------------------------------------------------------------------------------------------------------
+# --- Verbs ----------------------------------------------------------------------------------------
 
 CROSS = verb("cross crossed crossed", "überqueren überquert überquerte hat überquert")
 CLIMB = verb("climb climbed climbed", "klettern klettert kletterte ist geklettert")
@@ -429,32 +430,35 @@ WANT_TO = modal("want to", "will wollen", third="wants to")
 WOULD_LIKE_TO = modal("would like to", "möchte möchten")
 WOULD_LIKE = modal("would like", "möchte möchten")
 
-# --- Who does what to what ------------------------------------------------------------------------------------------
+# --- Who does what to what ------------------------------------------------------------------------
 
 
 SUBJECTS: tuple[NounPhrase | Pronoun, ...] = (
     ME, HE, SHE, WE, THEY,
-    NounPhrase(MOTHER, determiner=MY), NounPhrase(FATHER, determiner=HIS), NounPhrase(SISTER, determiner=HER),
-    NounPhrase(BROTHER, determiner=MY), NounPhrase(DAUGHTER, determiner=THEIR), NounPhrase(UNCLE, determiner=OUR),
+    NounPhrase(MOTHER, determiner=MY), NounPhrase(FATHER, determiner=HIS),
+    NounPhrase(SISTER, determiner=HER), NounPhrase(BROTHER, determiner=MY),
+    NounPhrase(DAUGHTER, determiner=THEIR), NounPhrase(UNCLE, determiner=OUR),
     NounPhrase(NEIGHBOR, determiner=OUR), NounPhrase(FRIEND, determiner=HER, plural=True),
     the(GIRL), the(TEACHER), the(STUDENT, plural=True), the(WOMAN, OLD), the(MAN, YOUNG),
 )  # fmt: skip
 ASKED_ABOUT: tuple[NounPhrase | Pronoun, ...] = (
     YOU, HE, SHE, THEY,
-    NounPhrase(MOTHER, determiner=YOUR), NounPhrase(BROTHER, determiner=YOUR), NounPhrase(SISTER, determiner=HIS),
-    NounPhrase(UNCLE, determiner=HER), NounPhrase(CHILD, determiner=YOUR, plural=True), the(TEACHER), the(GIRL),
-    the(WOMAN, YOUNG), the(STUDENT, plural=True),
+    NounPhrase(MOTHER, determiner=YOUR), NounPhrase(BROTHER, determiner=YOUR),
+    NounPhrase(SISTER, determiner=HIS), NounPhrase(UNCLE, determiner=HER),
+    NounPhrase(CHILD, determiner=YOUR, plural=True), the(TEACHER), the(GIRL), the(WOMAN, YOUNG),
+    the(STUDENT, plural=True),
 )  # fmt: skip
 GIVERS: tuple[NounPhrase | Pronoun, ...] = (
-    ME, HE, SHE, WE, THEY, NounPhrase(MOTHER, determiner=HER), NounPhrase(UNCLE, determiner=MY), the(TEACHER),
-    NounPhrase(FRIEND, determiner=OUR, plural=True),
+    ME, HE, SHE, WE, THEY, NounPhrase(MOTHER, determiner=HER), NounPhrase(UNCLE, determiner=MY),
+    the(TEACHER), NounPhrase(FRIEND, determiner=OUR, plural=True),
 )  # fmt: skip
 RECEIVERS: tuple[NounPhrase | Pronoun, ...] = (
     ME, HE, SHE, WE, THEY, YOU,
-    NounPhrase(FATHER, determiner=MY), NounPhrase(AUNT, determiner=MY), NounPhrase(BROTHER, determiner=HIS),
-    NounPhrase(DAUGHTER, determiner=HER), NounPhrase(SON, determiner=OUR), NounPhrase(CHILD, determiner=THEIR),
-    NounPhrase(FRIEND, determiner=MY), NounPhrase(NEIGHBOR, determiner=HIS), the(DOCTOR), the(BOY), the(GIRL),
-    the(TEACHER, NEW), the(WOMAN, YOUNG), the(STUDENT, plural=True),
+    NounPhrase(FATHER, determiner=MY), NounPhrase(AUNT, determiner=MY),
+    NounPhrase(BROTHER, determiner=HIS), NounPhrase(DAUGHTER, determiner=HER),
+    NounPhrase(SON, determiner=OUR), NounPhrase(CHILD, determiner=THEIR),
+    NounPhrase(FRIEND, determiner=MY), NounPhrase(NEIGHBOR, determiner=HIS), the(DOCTOR), the(BOY),
+    the(GIRL), the(TEACHER, NEW), the(WOMAN, YOUNG), the(STUDENT, plural=True),
 )  # fmt: skip
 DINERS = tuple(
     person for person in RECEIVERS if getattr(person, "noun", None) not in (CHILD, BOY, GIRL)
@@ -516,8 +520,8 @@ SWITCHING = (
     Action(TURN_OFF, DEVICES),
 )
 THING_ACTIONS = (
-    BUYING, ORDERING, FINDING, LOSING, FORGETTING, SELLING, REPAIRING, CLEANING, SEEING_SIGHTS, BRINGING_ALONG, WAITING,
-    NEEDING, WEARING,
+    BUYING, ORDERING, FINDING, LOSING, FORGETTING, SELLING, REPAIRING, CLEANING, SEEING_SIGHTS,
+    BRINGING_ALONG, WAITING, NEEDING, WEARING,
     Action(LOOK_FOR, LUGGAGE + PRINTED),
     Action(WRITE, MAIL + described((BOOK,), (NEW, GOOD))),
     Action(EAT, GROCERIES),
@@ -543,7 +547,8 @@ PERSON_ACTIONS = (
 ACCOMPLISHMENTS = (*(action for action in THING_ACTIONS if action is not NEEDING), PUTTING_ON)
 DELIBERATE = tuple(action for action in ACCOMPLISHMENTS if action not in (LOSING, FORGETTING))
 PLANS = (
-    SEEING_SIGHTS, CLEANING, REPAIRING, BRINGING_ALONG, WAITING, TAKING, WEARING, PUTTING_ON, *SWITCHING
+    SEEING_SIGHTS, CLEANING, REPAIRING, BRINGING_ALONG, WAITING, TAKING, WEARING, PUTTING_ON,
+    *SWITCHING
 )  # fmt: skip
 GOOD_NEWS = (BUYING, FINDING, REPAIRING, CLEANING, SEEING_SIGHTS, BRINGING_ALONG)
 BAD_NEWS = (LOSING, FORGETTING, SELLING)
@@ -556,7 +561,10 @@ GIVING = tuple(Action(verb, PRESENTS) for verb in (GIVE, SHOW, SEND, BRING))
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Something that actors did not do, for one of two reasons: a quality fits one noun only."""
+    """An action that actors did not do, for one of two reasons.
+
+    A quality fits one noun only.
+    """
 
     action: Action
     actors: tuple[Noun, ...]
@@ -573,44 +581,52 @@ FITTING = Action(FIT, (), "Akkusativ", "into", "in")
 
 SCENES = (
     Scene(CROSSING, WALKERS, (TIRED, SCARED, WEAK, SLOW, HUNGRY, SICK, NERVOUS, YOUNG), {
-        STREET: (WIDE, BUSY, SLIPPERY), BRIDGE: (NARROW, LONG, HIGH, SLIPPERY), SQUARE: (BUSY, SLIPPERY),
-        RIVER: (WIDE, DEEP), STREAM: (WIDE, DEEP), VALLEY: (WIDE, DEEP), FIELD: (WIDE, MUDDY), MEADOW: (STEEP, MUDDY),
-        ICE: (SLIPPERY,),
+        STREET: (WIDE, BUSY, SLIPPERY), BRIDGE: (NARROW, LONG, HIGH, SLIPPERY),
+        SQUARE: (BUSY, SLIPPERY), RIVER: (WIDE, DEEP), STREAM: (WIDE, DEEP), VALLEY: (WIDE, DEEP),
+        FIELD: (WIDE, MUDDY), MEADOW: (STEEP, MUDDY), ICE: (SLIPPERY,),
     }),
     Scene(CLIMBING, CLIMBERS, (TIRED, SCARED, WEAK, SICK, LAZY, YOUNG), {
         MOUNTAIN: (STEEP, HIGH), HILL: (STEEP,), TREE: (HIGH,), WALL: (HIGH, SLIPPERY),
         ROOF: (STEEP, HIGH, SLIPPERY), GATE: (HIGH,),
     }),
     Scene(JUMPING, JUMPERS, (TIRED, SCARED, WEAK, SICK, LAZY, YOUNG), {
-        FENCE: (HIGH,), WALL: (HIGH, WIDE), HEDGE: (HIGH, DENSE), GATE: (HIGH,), DITCH: (WIDE, DEEP),
-        HOLE: (WIDE, DEEP), STREAM: (WIDE,),
+        FENCE: (HIGH,), WALL: (HIGH, WIDE), HEDGE: (HIGH, DENSE), GATE: (HIGH,),
+        DITCH: (WIDE, DEEP), HOLE: (WIDE, DEEP), STREAM: (WIDE,),
     }),
     Scene(ENTERING, WALKERS, (SCARED, NERVOUS, TIRED), {
-        CAVE: (DARK, DEEP, NARROW), BARN: (DARK, NARROW), STABLE: (DARK, NARROW), FOREST: (DARK, DENSE),
-        ROOM: (DARK, NARROW), HOUSE: (DARK,), TUNNEL: (DARK, NARROW, LONG),
+        CAVE: (DARK, DEEP, NARROW), BARN: (DARK, NARROW), STABLE: (DARK, NARROW),
+        FOREST: (DARK, DENSE), ROOM: (DARK, NARROW), HOUSE: (DARK,), TUNNEL: (DARK, NARROW, LONG),
     }),
-    Scene(DEVOURING, (ANIMAL, HORSE, GOAT, DONKEY, PIG, RABBIT, MOUSE, BEAR, MONKEY), (TIRED, SICK, NERVOUS, SCARED), {
-        APPLE: (SOUR, HARD), PEAR: (SOUR, HARD), CARROT: (HARD,), BREAD: (HARD, DRY), CHEESE: (HARD, SALTY),
+    Scene(DEVOURING, (ANIMAL, HORSE, GOAT, DONKEY, PIG, RABBIT, MOUSE, BEAR, MONKEY), (
+        TIRED, SICK, NERVOUS, SCARED,
+    ), {
+        APPLE: (SOUR, HARD), PEAR: (SOUR, HARD), CARROT: (HARD,), BREAD: (HARD, DRY),
+        CHEESE: (HARD, SALTY),
     }),
     Scene(DEVOURING, (ANIMAL, DOG, CAT, FOX, BEAR), (TIRED, SICK, NERVOUS, SCARED), {
         MEAT: (TOUGH, SALTY), SAUSAGE: (DRY, SALTY), EGG: (SALTY,), SOUP: (SALTY,),
     }),
     Scene(CROSSING, (CAR, BUS, TRUCK, TRACTOR, CARRIAGE), (HEAVY, SLOW), {
-        BRIDGE: (NARROW, STEEP), STREAM: (DEEP, WIDE), FIELD: (MUDDY,), MEADOW: (MUDDY,), RIVER: (DEEP,),
-        ICE: (SLIPPERY,),
+        BRIDGE: (NARROW, STEEP), STREAM: (DEEP, WIDE), FIELD: (MUDDY,), MEADOW: (MUDDY,),
+        RIVER: (DEEP,), ICE: (SLIPPERY,),
     }),
-    Scene(FITTING, (SUITCASE, BOX, BICYCLE, GUITAR, PICTURE, LAMP, MIRROR, TABLE, SOFA), (BIG, WIDE, HIGH), {
+    Scene(FITTING, (SUITCASE, BOX, BICYCLE, GUITAR, PICTURE, LAMP, MIRROR, TABLE, SOFA), (
+        BIG, WIDE, HIGH,
+    ), {
         CAR: (SMALL,), KITCHEN: (SMALL, NARROW), CUPBOARD: (SMALL, NARROW), ROOM: (SMALL, NARROW),
     }),
     Scene(FITTING, (BOOK, TROPHY, BALL, RADIO, CAMERA, UMBRELLA, NEWSPAPER, PICTURE), (BIG, WIDE), {
-        BAG: (SMALL, NARROW, FULL), SUITCASE: (SMALL, FULL), BACKPACK: (SMALL, FULL), DRAWER: (SMALL, NARROW, FULL),
-        BOX: (SMALL, NARROW, FULL),
+        BAG: (SMALL, NARROW, FULL), SUITCASE: (SMALL, FULL), BACKPACK: (SMALL, FULL),
+        DRAWER: (SMALL, NARROW, FULL), BOX: (SMALL, NARROW, FULL),
     }),
 )  # fmt: skip
 
 
 def scenes(fitting: bool) -> Iterator[tuple]:
-    """Actor, action, obstacle, quality and the noun that has it; the two nouns differ in German gender."""
+    """Yield actor, action, obstacle, quality and the noun that has the quality.
+
+    The two nouns differ in German gender.
+    """
     for scene in SCENES:
         if (scene.action is FITTING) != fitting:
             continue
@@ -636,7 +652,10 @@ def properties() -> Iterator[tuple]:
 def transitive(
     subjects: tuple, actions: tuple[Action, ...], adjectives: bool = True, at_most: int = 30
 ) -> Iterator[tuple]:
-    """Who does what to what or to whom, not to oneself; `at_most` objects each, so that no verb crowds out another."""
+    """Yield subjects, actions and objects that make sense together.
+
+    No subject acts on itself. Each verb has `at_most` objects, so that none crowds out another.
+    """
     for subject, action in product(subjects, actions):
         things = [
             thing for thing in action.objects if adjectives or not getattr(thing, "adjective", None)
@@ -647,13 +666,16 @@ def transitive(
 
 
 def same_person(one: NounPhrase | Pronoun, other: NounPhrase | Pronoun) -> bool:
-    """Whether a verb between the two would be reflexive: "I call us", "the boy helps the boy"."""
+    """Whether a verb between the two would be reflexive.
+
+    Examples are "I call us" and "the boy helps the boy".
+    """
     if isinstance(one, NounPhrase) and isinstance(other, NounPhrase):
         return one.noun is other.noun
     return one is other or {one, other} == {ME, WE}
 
 
-# --- Tenses, moods and what surrounds a clause ----------------------------------------------------------------------
+# --- Tenses, moods and what surrounds a clause ----------------------------------------------------
 
 IS_AND_WAS = (("is", "ist"), ("was", "war"))
 TOO_AND_VERY = (("too", "zu"), ("very", "sehr"))
@@ -692,7 +714,7 @@ CONDITIONS = (
     ),
 )
 
-# --- Places, numbers, times and the topics of a phrasebook ------------------------------------------------------------
+# --- Places, numbers, times and the topics of a phrasebook ----------------------------------------
 
 SMALL_THINGS = (
     KEY,
@@ -723,12 +745,12 @@ SITES = tuple(
 )
 
 ENGLISH_NUMBERS = (
-    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
-    "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
 )  # fmt: skip
 GERMAN_NUMBERS = (
-    "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf", "dreizehn",
-    "vierzehn", "fünfzehn", "sechzehn", "siebzehn", "achtzehn", "neunzehn",
+    "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf",
+    "zwölf", "dreizehn", "vierzehn", "fünfzehn", "sechzehn", "siebzehn", "achtzehn", "neunzehn",
 )  # fmt: skip
 ENGLISH_TENS = (
     "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
@@ -739,7 +761,7 @@ GERMAN_TENS = (
 
 
 def numeral(number: int) -> Determiner:
-    """A number below a hundred as the determiner of what it counts: twenty-five, fünfundzwanzig."""
+    """A number below a hundred as a determiner: twenty-five, fünfundzwanzig."""
     if number < 20:
         return Determiner(ENGLISH_NUMBERS[number - 1], GERMAN_NUMBERS[number - 1], "bare")
     tens, ones = divmod(number, 10)
@@ -762,7 +784,10 @@ COUNTED += described(
 
 
 def clock_times() -> Iterator[tuple[str, str, str]]:
-    """Name, English and German of each quarter of an hour; German names the half hour by the hour to come."""
+    """Yield the name, the English and the German of each quarter of an hour.
+
+    German names the half hour by the hour to come.
+    """
     for hour in range(1, 13):
         english, german = ENGLISH_NUMBERS[hour - 1], GERMAN_NUMBERS[hour - 1]
         spoken = "eins" if hour == 1 else german
@@ -815,20 +840,25 @@ PEERS = tuple(
     if one is not other
 )
 CITIES = (
-    ("Berlin", "Berlin"), ("Hamburg", "Hamburg"), ("Dresden", "Dresden"), ("Bremen", "Bremen"), ("Leipzig", "Leipzig"),
-    ("Zurich", "Zürich"), ("Munich", "München"), ("Vienna", "Wien"), ("Cologne", "Köln"),
+    ("Berlin", "Berlin"), ("Hamburg", "Hamburg"), ("Dresden", "Dresden"), ("Bremen", "Bremen"),
+    ("Leipzig", "Leipzig"), ("Zurich", "Zürich"), ("Munich", "München"), ("Vienna", "Wien"),
+    ("Cologne", "Köln"),
 )  # fmt: skip
 SERVINGS = (
     *product((CUP,), (COFFEE, TEA, MILK)), *product((GLASS,), (WATER, MILK, JUICE, WINE, BEER)),
-    *product((BOTTLE,), (WATER, JUICE, WINE, BEER, MILK)), *product((PIECE,), (CAKE, BREAD, CHEESE, MEAT)),
+    *product((BOTTLE,), (WATER, JUICE, WINE, BEER, MILK)),
+    *product((PIECE,), (CAKE, BREAD, CHEESE, MEAT)),
 )  # fmt: skip
 DISHES = (
-    *product((SOUP, TEA, COFFEE, MEAT), (COLD, HOT)), *product((SOUP, SALAD, MEAT, SAUSAGE, CHEESE), (SALTY,)),
-    *product((MEAT, SAUSAGE, CAKE, BREAD), (DRY,)), *product((SOUP, SALAD, CAKE, WINE, BEER, COFFEE), (EXPENSIVE,)),
+    *product((SOUP, TEA, COFFEE, MEAT), (COLD, HOT)),
+    *product((SOUP, SALAD, MEAT, SAUSAGE, CHEESE), (SALTY,)),
+    *product((MEAT, SAUSAGE, CAKE, BREAD), (DRY,)),
+    *product((SOUP, SALAD, CAKE, WINE, BEER, COFFEE), (EXPENSIVE,)),
 )  # fmt: skip
 DAYS = (
-    ("Monday", "Montag"), ("Tuesday", "Dienstag"), ("Wednesday", "Mittwoch"), ("Thursday", "Donnerstag"),
-    ("Friday", "Freitag"), ("Saturday", "Samstag"), ("Sunday", "Sonntag"),
+    ("Monday", "Montag"), ("Tuesday", "Dienstag"), ("Wednesday", "Mittwoch"),
+    ("Thursday", "Donnerstag"), ("Friday", "Freitag"), ("Saturday", "Samstag"),
+    ("Sunday", "Sonntag"),
 )  # fmt: skip
 WEATHER_DAYS = (
     ("is", "today", "ist", "heute"), ("was", "yesterday", "war", "gestern"),
@@ -842,11 +872,13 @@ BODY = (
     *described((EYE, EAR), (), plural=True),
 )
 
-# --- Everyday life ----------------------------------------------------------------------------------
+# --- Everyday life --------------------------------------------------------------------------------
 
 THINGS_TO_HAVE = (
-    *LUGGAGE, *PRINTED, *VEHICLES, *described((DOG, CAT, HORSE), (OLD, YOUNG, BIG, SMALL, BLACK, WHITE)),
-    *described((SISTER, BROTHER, DAUGHTER, SON), ()), *described((APPLE, PEAR, ORANGE), (BIG, FRESH), plural=True),
+    *LUGGAGE, *PRINTED, *VEHICLES,
+    *described((DOG, CAT, HORSE), (OLD, YOUNG, BIG, SMALL, BLACK, WHITE)),
+    *described((SISTER, BROTHER, DAUGHTER, SON), ()),
+    *described((APPLE, PEAR, ORANGE), (BIG, FRESH), plural=True),
 )  # fmt: skip
 HAVING = Action(HAVE, THINGS_TO_HAVE)
 LOVED = tuple(person for person in PEOPLE if person is not YOU)  # a stranger is not told so
@@ -898,12 +930,13 @@ TOWNS = (
     ("Rome", "Rom"), ("Paris", "Paris"), ("London", "London"),
 )  # fmt: skip
 HOMES = (
-    *TOWNS, ("Germany", "Deutschland"), ("Austria", "Österreich"), ("England", "England"), ("France", "Frankreich"),
-    ("Italy", "Italien"), ("Spain", "Spanien"), ("Poland", "Polen"),
+    *TOWNS, ("Germany", "Deutschland"), ("Austria", "Österreich"), ("England", "England"),
+    ("France", "Frankreich"), ("Italy", "Italien"), ("Spain", "Spanien"), ("Poland", "Polen"),
 )  # fmt: skip
 TONGUES = (
-    ("English", "Englisch"), ("German", "Deutsch"), ("French", "Französisch"), ("Italian", "Italienisch"),
-    ("Spanish", "Spanisch"), ("Polish", "Polnisch"), ("Turkish", "Türkisch"), ("Russian", "Russisch"),
+    ("English", "Englisch"), ("German", "Deutsch"), ("French", "Französisch"),
+    ("Italian", "Italienisch"), ("Spanish", "Spanisch"), ("Polish", "Polnisch"),
+    ("Turkish", "Türkisch"), ("Russian", "Russisch"),
 )  # fmt: skip
 LINES = described((TRAIN, BUS), (FIRST_ONE, NEXT_ONE, LAST_ONE))
 MEN = ("Peter", "Paul", "Thomas", "Martin", "Max", "Felix", "Jonas", "David")
@@ -912,7 +945,8 @@ SURNAMES = (
     "Weber", "Wagner", "Becker", "Schulz", "Hoffmann", "Koch", "Richter", "Klein", "Wolf", "Neumann"
 )  # fmt: skip
 INTRODUCED = (
-    *product(((ME, MY),), MEN + WOMEN), *product(((ME, MY),), map(" ".join, product(MEN + WOMEN, SURNAMES))),
+    *product(((ME, MY),), MEN + WOMEN),
+    *product(((ME, MY),), map(" ".join, product(MEN + WOMEN, SURNAMES))),
     *product(((HE, HIS),), MEN), *product(((SHE, HER),), WOMEN)
 )  # fmt: skip
 CALLED = (

@@ -1,4 +1,4 @@
-"""What a rule of the phrasebook is: one kind of sentence, written in both languages at once.
+"""A rule of the phrasebook: one kind of sentence, in both languages at once.
 
 A rule takes content words ("we", "close", "the door") and forms (a tense, an article) and writes
 a `Sentence`. The content words decide whether it is for training, validation or test.
@@ -83,7 +83,9 @@ RULES: list[Rule] = []
 def rule(
     family: str, share: int, contents: Iterable[tuple], forms: Iterable[tuple] = ((),)
 ) -> Callable[[Callable[..., Sentence]], Callable[..., Sentence]]:
-    """Register a function that writes a sentence from one of `contents` and one of `forms`.
+    """Register a function that writes the sentences of one rule.
+
+    It is called with one of `contents` and one of `forms`.
 
     Args:
         family: The kind of sentence, such as "question".

@@ -1,7 +1,8 @@
-"""Fixed phrases of small talk: greetings, thanks, apologies and what one asks a stranger.
+"""Fixed phrases of small talk: greetings, thanks, apologies, questions.
 
-No rule gives "Gern geschehen." for "You're welcome.", so all of these are in the training text and
-none of them is tested. Strangers are addressed as "Sie"; love is declared with "du".
+The questions are those that one asks a stranger. No rule gives "Gern geschehen." for "You're
+welcome.", so all of these are in the training text and none of them is tested. Strangers are
+addressed as "Sie"; love is declared with "du".
 """
 
 from __future__ import annotations
@@ -165,14 +166,20 @@ def small_talk() -> Iterator[Sentence]:
 
 
 def final_marks(english: str) -> tuple[str, ...]:
-    """The marks that people end a phrase with: its own or none, and "!" for a short statement."""
+    """The marks that people end a phrase with.
+
+    They are its own or none, and "!" for a short statement.
+    """
     mark = english[-1]
     is_exclaimed = mark == "." and len(english.split()) <= 3
     return (mark, "", "!") if is_exclaimed else (mark, "")
 
 
 def glossed_phrase(english: str, german: str, links: str = "") -> Sentence:
-    """Gloss each English word with its position, each German word with those it is aligned to."""
+    """Gloss each English word with its position.
+
+    Each German word is glossed with the positions of its English words.
+    """
     words, german_words = english.split(), german.split()
     if not links and len(words) != len(german_words):
         raise ValueError(f"{english!r} is not {german!r} word by word; give the alignment")

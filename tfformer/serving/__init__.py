@@ -1,1 +1,4 @@
-"""The server of `tfformer serve`, with the requests and answers of TensorFlow Serving."""
+"""The server of `tfformer serve`.
+
+It takes the requests of TensorFlow Serving and gives its answers.
+"""

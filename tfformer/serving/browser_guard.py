@@ -1,8 +1,9 @@
-"""Protection of a local server, and of its page, from other pages in the same browser.
+"""Protection of a local server and its page from other pages.
 
-A page of another site can send requests to 127.0.0.1 (cross-site requests), and can read the
-answers once its own name points there (DNS rebinding). Both show in the headers of a request.
-Fetch standard: Origin, Sec-Fetch-Site; Content Security Policy Level 3.
+Those may be open in the same browser. A page of another site can send requests to 127.0.0.1
+(cross-site requests), and can read the answers once its own name points there (DNS rebinding). Both
+show in the headers of a request. Fetch standard: Origin, Sec-Fetch-Site; Content Security Policy
+Level 3.
 """
 
 import base64
@@ -80,7 +81,10 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
 
 
 def content_security_policy(page: str) -> str:
-    """Return the policy of a page: its own scripts and styles, requests to its own server."""
+    """Return the Content Security Policy of a page.
+
+    It allows the page's own scripts and styles, and requests to its own server.
+    """
     scripts = " ".join(_hashes(page, "script"))
     styles = " ".join(_hashes(page, "style"))
     return (

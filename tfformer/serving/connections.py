@@ -1,4 +1,7 @@
-"""Limits on connections: idle ones make room for new ones, and a full server says so."""
+"""Limits on connections.
+
+Idle ones make room for new ones, and a full server says so.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""TensorFlow Serving's gRPC PredictionService: Predict and GetModelMetadata. Knows no HTTP."""
+"""TensorFlow Serving's gRPC PredictionService, without HTTP.
+
+It has the calls Predict and GetModelMetadata.
+"""
 
 import logging
 import math
@@ -126,7 +129,9 @@ async def start(
 def _handler(
     kind: type[Request], answer: Callable[[Request], Awaitable[Message]]
 ) -> grpc.RpcMethodHandler:
-    """A call that parses its request itself: a malformed one is INTERNAL, as gRPC in C++ has it.
+    """A call that parses its request itself.
+
+    A malformed request is INTERNAL, as gRPC in C++ has it.
 
     `grpc.aio` would answer UNKNOWN, which says that the server has made a mistake.
     """

@@ -1,4 +1,7 @@
-"""An export as a server sees it: its versions, their inputs, their answers. Knows no network."""
+"""An export as a server sees it: its versions, inputs and answers.
+
+It knows no network.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -48,7 +51,9 @@ class Version:
         return self.signatures[name]
 
     def run(self, signature: str, inputs: Arrays) -> Arrays:
-        """Run a signature on checked inputs. All arrays, given and returned, have the batch first.
+        """Run a signature on checked inputs.
+
+        All arrays, given and returned, have the batch first.
 
         Raises:
             RequestError: the graph refuses the inputs, or fails.
@@ -64,7 +69,9 @@ class Version:
 
 
 class ServedModel:
-    """The newest versions of an export under one name; labelled stable and canary (the newest).
+    """The newest versions of an export under one name.
+
+    Its labels are stable and canary; the newest version is canary.
 
     Args:
         name: the model's name in requests.
@@ -137,7 +144,10 @@ def _is_version(folder: Path) -> bool:
 
 
 def version_number(folder: Path) -> int:
-    """Return the number that a version's folder is called by; 1 if its name is no number."""
+    """Return the number that a version's folder is called by.
+
+    It is 1 if the folder's name is no number.
+    """
     return int(folder.name) if folder.name.isdecimal() else 1
 
 
@@ -187,7 +197,10 @@ def check_names(signature: meta_graph_pb2.SignatureDef, names: Collection[str]) 
 
 
 def _checked_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest, after each file was compared with it; empty for a foreign SavedModel."""
+    """The manifest, after each file was compared with it.
+
+    It is empty for a foreign SavedModel.
+    """
     if not (folder / MANIFEST).exists():
         return {}
     manifest = read_manifest(folder)
@@ -204,7 +217,10 @@ def _signatures(path: Path) -> dict[str, meta_graph_pb2.SignatureDef]:
 
 
 def _load(folder: Path) -> Any:
-    """The restored model; TensorFlow's loader raises errors of every kind on damaged files."""
+    """The restored model.
+
+    TensorFlow's loader raises errors of every kind on damaged files.
+    """
     try:
         if (folder / FINGERPRINT).exists():  # the loader would print a traceback and go on
             tf.saved_model.experimental.read_fingerprint(str(folder))

@@ -114,7 +114,10 @@ class RequestQueue:
 
 
 def _run(batch: list[_Request]) -> Sequence[Arrays | Exception]:
-    """An answer or an error for each; where they fail together each runs alone: one is to blame."""
+    """An answer or an error for each request of a batch.
+
+    Where they fail together each runs alone: one is to blame.
+    """
     try:
         return _run_together(batch) if batch else []
     except Exception as error:

@@ -1,4 +1,7 @@
-"""TensorFlow Serving's JSON: requests as arrays, arrays as answers. Knows no network."""
+"""TensorFlow Serving's JSON: requests as arrays, arrays as answers.
+
+It knows no network.
+"""
 
 import base64
 import json
@@ -96,7 +99,10 @@ def _from_rows(instances: Any, signature: meta_graph_pb2.SignatureDef) -> Any:
 
 
 def _has_names(value: Any) -> bool:
-    """Whether it is an object with inputs; a string in base64 is an object too, but has none."""
+    """Whether a value is an object with inputs.
+
+    A string in base64 is an object too, but has none.
+    """
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
@@ -153,7 +159,9 @@ READERS = {tf.string: _strings, tf.int32: _int32s}
 
 
 def answer(request: dict[str, Any], outputs: Arrays) -> dict[str, Any]:
-    """Return the outputs in the format of their request; a single output goes without its name.
+    """Return the outputs in the format of their request.
+
+    A single output goes without its name.
 
     Args:
         request: the request, with `instances` or `inputs`.
@@ -194,7 +202,10 @@ def status(numbers: list[int]) -> dict[str, Any]:
 
 
 def metadata(model: ServedModel, number: int) -> dict[str, Any]:
-    """Return the signatures of one version, with the dtypes and shapes of their tensors."""
+    """Return the signatures of one version.
+
+    Each tensor has its dtype and shape.
+    """
     signatures = {
         name: MessageToDict(
             signature, preserving_proto_field_name=True, always_print_fields_with_no_presence=True

@@ -148,7 +148,10 @@ def _listen(host: str, port: int, option: str) -> socket.socket:
 
 @contextmanager
 def _versions(path: Path) -> Iterator[list[Path]]:
-    """The folders to serve. A run is exported for the while: what is tried is what is shipped."""
+    """The folders to serve.
+
+    A run is exported for the while, so that the trial runs what is shipped.
+    """
     if not (path / "config.json").is_file():
         yield find_versions(path)
         return
