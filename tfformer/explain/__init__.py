@@ -1,1 +1,4 @@
-"""A trained run seen from inside: attention, alignment, layers, training; text and pictures."""
+"""A trained run seen from inside, in text and pictures.
+
+It shows attention, alignment, layers and training.
+"""

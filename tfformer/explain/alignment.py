@@ -1,6 +1,6 @@
-"""Which source word each word of a translation comes from, read off the cross-attention.
+"""The source words that each word of a translation comes from.
 
-Words are what stands between spaces, counted from 0.
+They are read off the cross-attention. Words are what stands between spaces, counted from 0.
 """
 
 from __future__ import annotations
@@ -136,7 +136,10 @@ def error_rate_of_layers(
 
 
 def strongest(maps: AttentionMaps, layer: int) -> Alignment:
-    """The links of one pair: the strongest weight of each target word and of each source word."""
+    """Return the links of one pair, one for each word of either side.
+
+    A link has the strongest weight of its target word or of its source word.
+    """
     rows = maps.weights[layer - 1].mean(axis=0)  # (T, S), the end tokens last
     weights = rows[:-1]
     end = weights.shape[1] - 1

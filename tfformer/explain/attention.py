@@ -1,9 +1,10 @@
-"""The attention of a trained translator: the weights of its heads, with their tokens.
+"""The attention of a trained translator.
 
-The maps are computed by walking through the model's own layers and asking each attention for its
-weights, so that the model itself keeps nothing. Shape letters: B batch, S source, T target,
-L layers, H heads, R rows (the positions that attend), C columns (the positions attended to). Layers
-and heads are counted from 1, as in the literature.
+It has the weights of the heads, with their tokens. The maps are computed by walking through the
+model's own layers and asking each attention for its weights, so that the model itself keeps
+nothing. Shape letters: B batch, S source, T target, L layers, H heads, R rows
+(the positions that attend), C columns (the positions attended to). Layers and heads are counted
+from 1, as in the literature.
 """
 
 from __future__ import annotations
@@ -118,7 +119,10 @@ def attentions(
     targets: Sentences | None = None,
     batch_size: int = 64,
 ) -> list[Attention]:
-    """Return `attention` of many sentences; the arguments are those of `each_attention`."""
+    """Return `attention` of many sentences.
+
+    The arguments are those of `each_attention`.
+    """
     return list(each_attention(translator, sentences, targets, batch_size))
 
 

@@ -129,7 +129,10 @@ def _heat_map(ax: Axes, weights: np.ndarray, cell: float) -> None:
 
 
 def _label(axes: np.ndarray, maps: AttentionMaps, cell: float) -> None:
-    """Write the words beside the first column and below the last row of panels, and their roles."""
+    """Write the words around the panels, and their roles.
+
+    They stand beside the first column and below the last row.
+    """
     text: Style = {"fontsize": _font(cell), "color": INK, "parse_math": False}
     for ax in axes[:, 0]:
         ax.set_yticks(range(len(maps.rows)), maps.rows, **text)
@@ -168,7 +171,9 @@ def draw_word(
     layer: int | None = None,
     head: Head = None,
 ) -> None:
-    """Draw where one word looks: a curve to every word, as wide as the weight is large.
+    """Draw the weights of one word: a curve to every word.
+
+    A curve is as wide as the weight is large.
 
     Args:
         maps: The maps of one kind, from word to word.
@@ -203,7 +208,10 @@ def draw_word(
 
 
 def _word_axes(lines: int) -> tuple[Figure, Axes]:
-    """Axes that fill a figure, with inches for units and the first line of words at y = 0."""
+    """Axes that fill a figure, with inches for units.
+
+    The first line of words is at y = 0.
+    """
     figure = empty_figure((8, 8))
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set_axis_off()
@@ -265,9 +273,9 @@ def _draw_bars(ax: Axes, weights: np.ndarray, x: float, colours: Sequence[str]) 
 def _write_title(
     ax: Axes, title: str, where: str, x: float, heads: Sequence[int | str], colours: Sequence[str]
 ) -> float:
-    """Write two lines over the words, the title and its place; return the end of the longer one.
+    """Write the title and its place in two lines over the words.
 
-    The heads are named in their colours.
+    Return the end of the longer line, in inches. The heads are named in their colours.
     """
     first = ax.text(x, -1.2, title, va="center", fontsize=TEXT + 4, color=INK, parse_math=False)
     first.set_fontweight("bold")
@@ -304,7 +312,9 @@ def draw_page(
     head: Head = None,
     languages: Sequence[str] | None = None,
 ) -> None:
-    """Write one self-contained page to explore: every kind, layer and head, by words and pieces.
+    """Write one self-contained page to explore.
+
+    It has every kind, layer and head, by words and pieces.
 
     Args:
         attention: The maps of one sentence, from `tfformer.attention`.
@@ -348,7 +358,10 @@ def _page_data(maps: AttentionMaps) -> dict[str, Any]:
 
 
 def _view(maps: AttentionMaps) -> dict[str, Any]:
-    """Names and weights: a byte each, 255 for 1, in the order (layers, heads, rows, columns)."""
+    """Names and weights of the maps.
+
+    A weight is a byte, 255 for 1, in the order (layers, heads, rows, columns).
+    """
     content = np.round(255 * maps.weights).astype(np.uint8).tobytes()
     weights = base64.b64encode(content).decode("ascii")
     return {"rows": maps.rows, "columns": maps.columns, "weights": weights}
@@ -408,7 +421,10 @@ def _first_row(maps: AttentionMaps) -> int:
 
 
 def _row(maps: AttentionMaps, word: str | int) -> int:
-    """The row of a word: the first of this spelling, else without punctuation and capitals."""
+    """The row of a word.
+
+    It is the first of this spelling, else without punctuation and capitals.
+    """
     if isinstance(word, int) and word in range(len(maps.rows)):
         return word
     text = str(word)

@@ -1,8 +1,9 @@
-"""Which attention head resolves "it"? A measure for every head, on sentences with a known answer.
+"""Which attention head resolves "it"?
 
-"The animal didn't cross the street because it was too wide." has two nouns that "it" could stand
-for, and German shows which one is meant: "weil *sie* zu breit war". A head resolves the pronoun if
-it looks from the pronoun more at the right noun phrase than at the other one.
+There is a measure for every head, on sentences with a known answer. "The animal didn't cross the
+street because it was too wide." has two nouns that "it" could stand for, and German shows which one
+is meant: "weil *sie* zu breit war". A head resolves the pronoun if it looks from the pronoun more
+at the right noun phrase than at the other one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ KINDS = ("encoder", "decoder", "cross")
 
 
 class Mention(NamedTuple):
-    """A pronoun and the two noun phrases it could stand for, as words of one attention map.
+    """A pronoun and the two noun phrases it could stand for.
+
+    They are words of one attention map.
 
     Attributes:
         row: The word that looks: the pronoun.
@@ -38,10 +41,11 @@ class Mention(NamedTuple):
 
 
 class HeadScore(NamedTuple):
-    """How one head treats a pronoun, over many sentences with a right and a wrong noun phrase.
+    """A head's treatment of a pronoun, over many sentences.
 
-    A head that always looks at the first noun phrase has an accuracy of 1 where that is the right
-    one and of 0 where it is not. Only the mean of the two tells that it resolves nothing.
+    Each sentence has a right and a wrong noun phrase. A head that always looks at the first noun
+    phrase has an accuracy of 1 where that is the right one and of 0 where it is not. Only the mean
+    of the two tells that it resolves nothing.
 
     Attributes:
         kind: "encoder": from "it" to English words; "cross": from the position that writes the
@@ -105,10 +109,11 @@ def mention(pair: Pair, kind: str) -> Mention:
 
 
 def word_maps(attention: Attention, kind: str) -> AttentionMaps:
-    """Return one kind of attention from word to word, target rows named by the word they write.
+    """Return one kind of attention from word to word.
 
-    The decoder chooses a pronoun at the position that reads the word before it. Named by the word
-    that it writes, as in `Attention.cross`, that row says where the choice comes from.
+    Target rows are named by the word they write. The decoder chooses a pronoun at the position that
+    reads the word before it. Named by the word that it writes, as in `Attention.cross`, that row
+    says where the choice comes from.
 
     Args:
         attention: The attention of one translation.
@@ -124,11 +129,11 @@ def word_maps(attention: Attention, kind: str) -> AttentionMaps:
 
 
 def find_coreference_head(translator: Translator, pairs: Sequence[Pair]) -> list[HeadScore]:
-    """Measure every head on the coreference sentences among `pairs`, the best one first.
+    """Measure every head on the coreference sentences among `pairs`.
 
-    The decoder reads the reference, so that the place of its pronoun is known. The best of many
-    heads looks better than it is on the sentences that chose it: find the head on "valid" and
-    report it on "test".
+    The best head comes first. The decoder reads the reference, so that the place of its pronoun is
+    known. The best of many heads looks better than it is on the sentences that chose it: find the
+    head on "valid" and report it on "test".
 
     Args:
         translator: A run of the phrasebook.
@@ -143,7 +148,8 @@ def find_coreference_head(translator: Translator, pairs: Sequence[Pair]) -> list
     pairs = [pair for pair in pairs if pair.pronoun is not None]
     if not pairs:
         raise ValueError(
-            "none of the pairs is a coreference sentence; give phrasebook.pairs('test') or ('valid')"
+            "none of the pairs is a coreference sentence; give phrasebook.pairs('test') or "
+            "('valid')"
         )
     maps: dict[str, list[AttentionMaps]] = {kind: [] for kind in KINDS}
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
@@ -221,7 +227,9 @@ def pronoun_accuracy(translations: Sequence[str], pairs: Sequence[Pair]) -> floa
 
 
 def draw_pronoun(translator: Translator, sentence: str, score: HeadScore, path: str | Path) -> str:
-    """Draw where one head looks from the pronoun of a sentence with "it", to .png or .svg.
+    """Draw one head's weights from the pronoun of a sentence with "it".
+
+    The picture is a .png or .svg file.
 
     Args:
         translator: The run that the head belongs to.
@@ -245,7 +253,7 @@ def pronoun_place(german: str) -> int:
 
 
 def table(scores: Sequence[HeadScore]) -> str:
-    """Return the scores as lines of text, a head a line, in the order in which they are given."""
+    """Return the scores as lines of text, a head a line, in the given order."""
     lines = ["kind     layer  head  right noun  other noun  if first  if second  balanced"]
     for score in scores:
         place = f"{score.kind:<9}{score.layer:>5}{score.head:>6}"

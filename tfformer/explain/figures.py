@@ -60,6 +60,9 @@ def open_axes(ax: Axes, **labels: Any) -> Axes:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure in the format that the suffix of `path` names, whole or not at all."""
+    """Write the figure, whole or not at all.
+
+    The suffix of `path` names the format.
+    """
     with whole_file(path) as temporary:
         figure.savefig(temporary, format=path.suffix[1:], bbox_inches="tight", pad_inches=0.2)

@@ -126,7 +126,10 @@ def draw_training(history: Sequence[dict], path: Path) -> None:
 
 
 def _curve(ax: Axes, history: Sequence[dict], name: str, label: str, colour: str) -> None:
-    """Draw one figure of the epochs that have it, with the last one in digits in the legend."""
+    """Draw one figure of the epochs that have it.
+
+    The legend has the last one in digits.
+    """
     epochs = [epoch for epoch in history if name in epoch]
     if not epochs:
         return
@@ -186,7 +189,9 @@ def _mark_peak(ax: Axes, step: int, rate: float) -> None:
 def draw_positions(
     length: int, d_model: int, layout: str, path: Path, timescale: str = "paper"
 ) -> None:
-    """Draw the positional encoding as stripes, some of its waves, and how alike positions are.
+    """Draw the positional encoding as stripes, and some of its waves.
+
+    A third panel shows how alike positions are.
 
     Args:
         length: The number of positions.
@@ -212,7 +217,10 @@ def draw_positions(
 
 
 def _draw_waves(ax: Axes, length: int, d_model: int, layout: str, timescale: str) -> None:
-    """Draw the sines of four frequencies, each slower than the one before: a dot is a position."""
+    """Draw the sines of four frequencies, each slower than the one before.
+
+    A dot is a position.
+    """
     last = min(length, 64) - 1
     places = np.arange(0, last + 0.05, 0.1)
     encoding = positional_encoding(tf.constant(places), d_model, layout, timescale).numpy()
@@ -229,7 +237,10 @@ def _draw_waves(ax: Axes, length: int, d_model: int, layout: str, timescale: str
 
 
 def _draw_likeness(ax: Axes, encoding: np.ndarray) -> None:
-    """Draw the scalar product of the middle position with every other, by their distance."""
+    """Draw the scalar product of the middle position with every other.
+
+    The axis is the distance of the two.
+    """
     middle = len(encoding) // 2
     open_axes(ax, xlabel="distance", ylabel=f"scalar product with position {middle}")
     distances = np.arange(len(encoding)) - middle
@@ -245,9 +256,10 @@ def _write_title(ax: Axes, title: str) -> None:
 
 
 def draw_masks(path: Path, architecture: str) -> None:
-    """Draw who may attend to whom in a padded sentence of six places and its translation.
+    """Draw the masks of a padded sentence of six places and its translation.
 
-    The masks are those of `tfformer.padding_mask` and `tfformer.look_ahead_mask`.
+    They show who may attend to whom. The masks are those of `tfformer.padding_mask` and
+    `tfformer.look_ahead_mask`.
 
     Args:
         path: The .png or .svg file to write.

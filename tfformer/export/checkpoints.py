@@ -1,4 +1,7 @@
-"""The way back: a run as a checkpoint of another toolkit, read back and compared tensor by tensor."""
+"""The way back: a run as a checkpoint of another toolkit.
+
+The checkpoint is read back and compared tensor by tensor.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +28,9 @@ from tfformer.version import __version__
 def write_hugging_face(
     run: str | Path, output: str | Path, *, progress: TextIO | None = None
 ) -> Path:
-    """Write a run as a checkpoint that `MarianMTModel.from_pretrained` of Transformers loads.
+    """Write a run as a Marian checkpoint of Hugging Face.
+
+    `MarianMTModel.from_pretrained` of Transformers loads it.
 
     Args:
         run: the run directory of a finished translation model, imported or trained here.

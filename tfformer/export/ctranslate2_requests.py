@@ -10,7 +10,10 @@ from tfformer.inference.translator import Translator
 
 
 def run(folder: Path, translator: Translator, samples: Sequence[str]) -> dict[str, Hypotheses]:
-    """Translate the samples with the model in `folder`: greedily, and with the run's beams."""
+    """Translate the samples with the model in `folder`.
+
+    They are translated greedily, and with the run's beams.
+    """
     sizes = {"greedy": 1, "beam": translator.decoding.beam_size}
     return {name: _best(folder, translator, samples, size) for name, size in sizes.items()}
 

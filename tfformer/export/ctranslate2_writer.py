@@ -1,4 +1,7 @@
-"""Writes a Transformer and its vocabularies as a CTranslate2 model. Knows no run directory."""
+"""Writes a Transformer and its vocabularies as a CTranslate2 model.
+
+It knows no run directory.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -107,7 +110,10 @@ def _set_layer(spec: Any, layer: EncoderLayer) -> None:
 
 
 def _set_attention(spec: Any, attention: MultiHeadAttention, residual: Any) -> None:
-    """The common part of self- and cross-attention; their inputs are joined differently."""
+    """Set the common part of self- and cross-attention.
+
+    Their inputs are joined differently.
+    """
     _set_linear(spec.linear[-1], attention.output_projection)
     _set_normalization(spec.layer_norm, residual.normalization)
 

@@ -137,10 +137,10 @@ def ctranslate2(
     samples: Sequence[str] | None = None,
     progress: TextIO | None = None,
 ) -> Path:
-    """Write a run as a CTranslate2 model in float32; every sample's text must be the run's own.
+    """Write a run as a CTranslate2 model in float32.
 
-    CTranslate2 divides by length^alpha, and a trained run as Wu et al. 2016, so the comparison is
-    without a length penalty.
+    Every sample's text must be the run's own. CTranslate2 divides by length^alpha, and a trained
+    run as Wu et al. 2016, so the comparison is without a length penalty.
 
     Args:
         run: the run directory of a finished translation model.
@@ -302,7 +302,10 @@ def _write_litert(
     samples: Sequence[str] | None,
     step: Steps,
 ) -> None:
-    """Fill the empty `folder` with the model, its tokenizers, its manifest and its card."""
+    """Fill the empty `folder` with the model and the files beside it.
+
+    Those are its tokenizers, its manifest and its card.
+    """
     file = folder / "model.tflite"
     samples = samples or _sample_sentences(translator)
     quantize, static, with_text = shape.quantize, shape.static, shape.with_text
@@ -340,15 +343,18 @@ def _check_litert(run: Run, quantize: str, static: bool, with_text: bool) -> Non
     run.check_architecture("encoder-decoder")
     if with_text and isinstance(run.tokenizers.source, PieceTokenizer):
         raise ValueError(
-            f"{run.path} was imported with a list of pieces, which LiteRT's operators on text do not "
-            "have; leave out --text and use the files *.pieces.json beside the model"
+            f"{run.path} was imported with a list of pieces, which LiteRT's operators on text do "
+            "not have; leave out --text and use the files *.pieces.json beside the model"
         )
     if quantize != "none" and run.config.data.valid:
         _validation_text(run)
 
 
 def _validation_text(run: Run) -> tuple[list[str], list[str]]:
-    """Up to `VALIDATION` sources and their references; OSError if the text cannot be read."""
+    """Return up to `VALIDATION` sources and their references.
+
+    It raises OSError if the text cannot be read.
+    """
     data = run.config.data
     languages = (data.languages[0], data.languages[1]) if data.languages else None
     try:
@@ -364,7 +370,10 @@ def _validation_text(run: Run) -> tuple[list[str], list[str]]:
 
 
 def _bleu(run: Run, translator: Translator, file: Path, static: bool) -> dict[str, Any]:
-    """The cost of quantisation: greedy BLEU of run and file on up to `VALIDATION` pairs."""
+    """Return the cost of quantisation.
+
+    It is the greedy BLEU of run and file on up to `VALIDATION` pairs.
+    """
     sources, references = _validation_text(run)
     reference = [best.text for best, *_ in translator.n_best(sources, beam_size=1)]
     ids, _ = litert_requests.greedy(file, translator, sources, static)

@@ -1,4 +1,7 @@
-"""`manifest.json`: an export's description of itself, and the check of its files against it."""
+"""`manifest.json`, an export's description of itself.
+
+An export's files are checked against it.
+"""
 
 import hashlib
 import json

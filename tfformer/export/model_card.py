@@ -1,6 +1,7 @@
-"""The page beside an exported model: its description, how it was checked and how to call it.
+"""The page beside an exported model.
 
-Knows no model: everything comes from the manifest.
+It says what the model is, how it was checked and how to call it. Knows no model: everything comes
+from the manifest.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""Requests to the signatures of a SavedModel, and their answers as texts with scores."""
+"""Requests to the signatures of a SavedModel.
+
+The answers are texts with scores.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -32,7 +35,10 @@ def run(folder: Path, requests: Requests, with_text: bool) -> dict[str, Hypothes
 
 
 def of_translator(translator: Translator, samples: Sequence[str]) -> Requests:
-    """Return requests that translate the samples, and score them as their own translations."""
+    """Return requests that translate the samples and score them.
+
+    The samples are scored as their own translations.
+    """
     target = translator.tokenizers.target
     text = {"text": samples}
     pairs = {"source": samples, "target": samples}  # any text has a probability as a translation

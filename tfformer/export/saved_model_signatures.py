@@ -1,7 +1,8 @@
-"""The signatures of a SavedModel, over text and over ids, for each task. Knows no files.
+"""The signatures of a SavedModel, over text and over ids, for each task.
 
-Every input and output has the batch first; batch and lengths are dynamic, so a server may put
-requests together. Shape letters: B sentences, S source tokens, T target tokens, N beams.
+They know no files. Every input and output has the batch first; batch and lengths are dynamic, so a
+server may put requests together. Shape letters: B sentences, S source tokens, T target tokens, N
+beams.
 """
 
 from typing import NamedTuple
@@ -29,7 +30,10 @@ Functions = dict[str, tf.types.experimental.PolymorphicFunction]  # by the name 
 
 
 class Signatures(NamedTuple):
-    """Signatures over ids, of core TensorFlow alone, and over text, with TensorFlow Text's."""
+    """Signatures over ids and over text.
+
+    Those over ids need core TensorFlow alone, those over text TensorFlow Text.
+    """
 
     over_ids: Functions
     over_text: Functions
@@ -54,7 +58,10 @@ def translating(translator: Translator, to_logits: ToLogits) -> Signatures:
 
 
 def continuing(generator: Generator, to_logits: ToLogits) -> Signatures:
-    """Return the signatures of a language model; the arguments are as of `translating`."""
+    """Return the signatures of a language model.
+
+    The arguments are as of `translating`.
+    """
     calls = _Continuing(generator, to_logits)
     text = _strings("text")
     over_text = {
@@ -116,9 +123,9 @@ class _Translating:
         return {"translations": translations, "scores": tf.reshape(found.scores, (-1, beam_size))}
 
     def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Pieces (B, S) -> their greedy translation (B, T), its length (B,) and score (B,).
+        """Pieces (B, S) -> their greedy translation (B, T).
 
-        Of each row the first `lengths` (B,) count.
+        The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
         """
         found = self._search(source_ids(ids, lengths, self.max_length), beam_size=1)
         longest = tf.reduce_max(found.lengths)
@@ -129,7 +136,10 @@ class _Translating:
         }
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Two texts (B,) -> log P(target | source) in nats (B,), and the target's tokens (B,)."""
+        """Two texts (B,) -> log P(target | source) in nats (B,).
+
+        The number of the target's tokens (B,) comes with it.
+        """
         source_rows = self._source(source)
         target_ids = with_end(*self._pieces(self.tokenizers.target, target), self.max_length)
         log_probs = token_log_probs(self.model, source_rows, target_ids, self.to_logits)
@@ -165,7 +175,10 @@ class _Continuing:
         self.max_length = generator.max_length
 
     def complete(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Text (B,) -> it with its greedy continuation (B,), and the latter's log-probability."""
+        """Text (B,) -> the text with its greedy continuation (B,).
+
+        The log-probability of the continuation comes with it.
+        """
         found = self._continue(self._pieces(text))
         return {
             "generated_text": self.tokenizer.detokenize(found.ids[:, 0]),
@@ -173,9 +186,9 @@ class _Continuing:
         }
 
     def continue_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Pieces (B, S) -> these with their greedy continuation (B, T), its length and score (B,).
+        """Pieces (B, S) -> these with their greedy continuation (B, T).
 
-        Of each row the first `lengths` (B,) count.
+        The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
         """
         lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(ids)[1], self.max_length - 1))
         found = self._continue(tf.RaggedTensor.from_tensor(ids, lengths))
@@ -187,7 +200,10 @@ class _Continuing:
         }
 
     def score(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Text (B,) -> its log-probability in nats (B,), and its tokens (B,), the end token too."""
+        """Text (B,) -> its log-probability in nats (B,).
+
+        The number of its tokens (B,) comes with it, the end token included.
+        """
         pieces = self._pieces(text)
         lengths = tf.cast(pieces.row_lengths(), tf.int32)
         rows = with_end(pieces.to_tensor(PAD_ID), lengths, self.max_length)

@@ -1,4 +1,7 @@
-"""Writes a translator or a language model as a TensorFlow SavedModel. Knows no run directory."""
+"""Writes a translator or a language model as a TensorFlow SavedModel.
+
+It knows no run directory.
+"""
 
 import functools
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""The lines that tell a person which step of an export runs, and how long each took."""
+"""A line for each step of an export, with its seconds.
+
+They tell a person which step runs, and how long each took.
+"""
 
 import time
 from collections.abc import Iterator
@@ -7,7 +10,9 @@ from typing import TextIO
 
 
 class Steps:
-    """Writes a line for each step: its name when it begins, its seconds when it has ended.
+    """Writes a line for each step.
+
+    It writes the step's name when it begins, and its seconds when it has ended.
 
     Args:
         stream: the stream to write to, such as standard error; nothing is written if None.

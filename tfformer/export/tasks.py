@@ -1,4 +1,7 @@
-"""The parts of an export that differ between the tasks: a row of functions for each."""
+"""The parts of an export that differ between the tasks.
+
+There is a row of functions for each task.
+"""
 
 import math
 import warnings
@@ -102,7 +105,7 @@ def _continuations(
 
 
 def right_examples(translator: Translator, known: Mapping[str, str]) -> list[str]:
-    """Return the sentences of `known` that the model translates as they are translated there."""
+    """Return the sentences of `known` that the model translates as given."""
     with _cut_samples():
         found = translator.translate(list(known)) if known else []
     pairs = zip(known.items(), found, strict=True)

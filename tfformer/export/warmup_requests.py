@@ -1,7 +1,7 @@
-"""Writes the requests with which TensorFlow Serving warms a model up. Knows no model.
+"""Writes the requests with which TensorFlow Serving warms a model up.
 
-Each record is a PredictionLog of tensorflow-serving-api. Its few nested messages are put together
-here by their field numbers, so that an export does not need that package.
+It knows no model. Each record is a PredictionLog of tensorflow-serving-api. Its few nested messages
+are put together here by their field numbers, so that an export does not need that package.
 """
 
 from collections.abc import Mapping

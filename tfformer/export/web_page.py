@@ -1,4 +1,7 @@
-"""The page that translates in the browser: found or built, and laid out. Knows no model."""
+"""The page that translates in the browser.
+
+It is found or built, and laid out. It knows no model.
+"""
 
 import hashlib
 import shutil
@@ -11,7 +14,9 @@ SERVICE_WORKER, VERSION = "service_worker.js", 'VERSION = "VERSION"'
 
 
 def built(sources: Path = SOURCES) -> Path:
-    """Return the folder of the built page, after it was built with npm if it was missing or old.
+    """Return the folder of the built page.
+
+    The page is built with npm if it is missing or old.
 
     Args:
         sources: the folder of the page's sources.
@@ -24,11 +29,13 @@ def built(sources: Path = SOURCES) -> Path:
         return page
     if not (sources / "package.json").is_file():
         raise ValueError(
-            f"the page's sources are not at {sources}; install tfformer from a checkout with pip install -e ."
+            f"the page's sources are not at {sources}; install tfformer from a checkout with pip "
+            "install -e ."
         )
     if shutil.which("npm") is None:
         raise ValueError(
-            f"the page in {sources} has to be built, and npm is not installed; install Node.js 20 or newer with npm"
+            f"the page in {sources} has to be built, and npm is not installed; install Node.js 20 "
+            "or newer with npm"
         )
     for command in BUILD:
         print(f"{command} in {sources} ...", flush=True)

@@ -46,9 +46,10 @@ def compact(model: schema.ModelT) -> None:
 
 
 def _make_constants(model: schema.ModelT) -> None:
-    """Make large float32 constants by operators: zeros by a fill, beginnings of others by a slice.
+    """Make large float32 constants by operators.
 
-    Only those of the signatures: a loop would make its own anew in each step.
+    Zeros are made by a fill, beginnings of other constants by a slice. Only those of the
+    signatures: a loop would make its own anew in each step.
     """
     graphs = [model.subgraphs[signature.subgraphIndex] for signature in model.signatureDefs]
     constants = {
@@ -84,7 +85,10 @@ def _values(model: schema.ModelT, tensor: schema.TensorT) -> np.ndarray:
 
 
 def _beginning_with(values: np.ndarray, constants: dict[Constant, np.ndarray]) -> Constant | None:
-    """The largest constant whose first rows, columns, ... are `values`; None if none is larger."""
+    """The largest constant whose first rows, columns, ... are `values`.
+
+    It is None if none is larger.
+    """
 
     def begins(constant: np.ndarray) -> bool:
         if constant.ndim != values.ndim or constant.size <= values.size:
@@ -153,7 +157,10 @@ def _add_tensor(graph: schema.SubGraphT, dtype: int, shape: tuple[int, ...], buf
 
 
 def _forget_inner_details(model: schema.ModelT) -> None:
-    """Keep names of the signatures' inputs and outputs, and quantisation of int8 tensors, alone."""
+    """Drop names and quantisation that no reader needs.
+
+    Names of the signatures' inputs and outputs stay, and quantisation of int8 tensors.
+    """
     signatures = {signature.subgraphIndex for signature in model.signatureDefs}
     for place, subgraph in enumerate(model.subgraphs):
         named = (
@@ -189,7 +196,10 @@ def _digest(content: bytes) -> bytes:
 
 
 def _share_tables(model: schema.ModelT) -> None:
-    """Let equal tensors, equal operators and their equal options be one table of the file."""
+    """Let equal parts of the file be one table.
+
+    Tensors, operators and their options are shared.
+    """
     shared: dict[bytes, Once] = {}
 
     def once(table: Any) -> Once | None:

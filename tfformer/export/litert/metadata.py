@@ -1,7 +1,7 @@
-"""A LiteRT file's description of itself, which Netron and others show. Knows no translation.
+"""A LiteRT file's description of itself, shown by Netron and others.
 
-The tables and the places of their fields are those of TensorFlow Lite's `metadata_schema.fbs`
-(ModelMetadata, SubGraphMetadata, TensorMetadata), file identifier M001.
+It knows no translation. The tables and the places of their fields are those of TensorFlow Lite's
+`metadata_schema.fbs` (ModelMetadata, SubGraphMetadata, TensorMetadata), file identifier M001.
 """
 
 from collections.abc import Sequence

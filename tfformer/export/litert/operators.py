@@ -1,4 +1,7 @@
-"""The operators of a LiteRT model; builtin ones in place of functions of the same name."""
+"""The operators of a LiteRT model.
+
+Builtin ones take the place of functions of the same name.
+"""
 
 from tensorflow.lite.python import schema_py_generated as schema
 
@@ -15,7 +18,10 @@ def code(model: schema.ModelT, operator: schema.OperatorT) -> int:
 
 
 def number(model: schema.ModelT, builtin: int, version: int) -> int:
-    """Return the place of an operator in the model's list, to which it is added if need be."""
+    """Return the place of an operator in the model's list.
+
+    The operator is added to the list if need be.
+    """
     for place, found in enumerate(model.operatorCodes):
         if (found.builtinCode, found.version) == (builtin, version):
             return place
@@ -30,7 +36,10 @@ def number(model: schema.ModelT, builtin: int, version: int) -> int:
 
 
 def use_builtins(model: schema.ModelT) -> None:
-    """Put LiteRT's operators in place of the graph's functions that are called like them."""
+    """Put LiteRT's operators in place of the graph's functions.
+
+    A function is replaced if it is called like the operator.
+    """
     for found in model.operatorCodes:
         if found.customCode in NAMED:
             found.builtinCode = NAMED[found.customCode]

@@ -16,7 +16,9 @@ Zeros = dict[tuple[flatbuffers.Builder, int], int]
 
 
 class RowScales(schema.QuantizationParametersT):
-    """A scale for each row, and as many zero points, which a file has once for each number of rows.
+    """A scale for each row, and as many zero points.
+
+    A file has the zero points once for each number of rows.
 
     Args:
         scales: (R,) float32.
@@ -29,7 +31,10 @@ class RowScales(schema.QuantizationParametersT):
         self.zeros = zeros
 
     def Pack(self, builder: flatbuffers.Builder) -> int:
-        """Write the scales, and the zero points where the file lacks them; return their place."""
+        """Write the scales, and return their place.
+
+        The zero points are written where the file lacks them.
+        """
         scales, rows = builder.CreateNumpyVector(self.scale), len(self.scale)
         if (builder, rows) not in self.zeros:
             self.zeros[builder, rows] = builder.CreateNumpyVector(np.zeros(rows, np.int64))
@@ -40,7 +45,9 @@ class RowScales(schema.QuantizationParametersT):
 
 
 def quantize(model: schema.ModelT) -> None:
-    """Quantise weights, in place: float32 matrices of which every use is a product or a look-up.
+    """Quantise weights in place.
+
+    The weights are float32 matrices of which every use is a product or a look-up.
 
     Args:
         model: the LiteRT model.

@@ -1,4 +1,7 @@
-"""Requests to the signatures of a LiteRT file, and their answers as texts with scores."""
+"""Requests to the signatures of a LiteRT file.
+
+The answers are texts with scores.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,7 +45,10 @@ def run(
 def greedy(
     file: Path, translator: Translator, sentences: Sequence[str], static: bool
 ) -> tuple[list[list[int]], list[float]]:
-    """Return the ids of a file's greedy translations, with their end tokens, and their scores."""
+    """Return the ids of a file's greedy translations and their scores.
+
+    The ids have their end tokens.
+    """
     requests = _over_ids("translate", translator, sentences, static)
     answers = ask("litert", [file.resolve()], requests)
     ids = [answer["ids"][0][: answer["lengths"][0]] for answer in answers]
@@ -50,7 +56,10 @@ def greedy(
 
 
 def check_text(hypotheses: Mapping[str, Hypotheses]) -> None:
-    """Raise ValueError unless the signature over text translates as the one over ids does."""
+    """Check that the signature over text translates as the one over ids.
+
+    It raises ValueError unless all texts are the same.
+    """
     by_ids = [text for text, _ in hypotheses["translate"].texts]
     by_text = [text for text, _ in hypotheses["translate_text"].texts]
     other = sum(text != same for text, same in zip(by_ids, by_text, strict=True))
@@ -79,7 +88,10 @@ def _over_text(file: Path, samples: Sequence[str]) -> list[Scored]:
 def _over_ids(
     signature: str, translator: Translator, sentences: Sequence[str], static: bool
 ) -> list[list[Any]]:
-    """A request for each sentence; of a static file the narrowest signature that it fits in."""
+    """A request for each sentence.
+
+    Of a static file it has the narrowest signature that the sentence fits in.
+    """
     rows = translator.tokenizers.source.encode(sentences)
     if not static:
         return [[signature, {"ids": [row or [END_ID]], "lengths": [len(row)]}] for row in rows]

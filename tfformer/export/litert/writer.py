@@ -1,9 +1,10 @@
-"""Writes a translator as one LiteRT file, of LiteRT's own operations alone. Knows no run directory.
+"""Writes a translator as one LiteRT file, of LiteRT's own operations alone.
 
-The file holds the encoder, the search with its cache, and the weights. A dynamic file takes any
-batch and length. A static one takes one sentence and has a signature for each of a few widths over
-the same weights, so that every shape in it is a plain number and a short sentence does not pay for
-a long one. Shape letters: B sentences, S source tokens, T target tokens, N beams.
+It knows no run directory. The file holds the encoder, the search with its cache, and the weights. A
+dynamic file takes any batch and length. A static one takes one sentence and has a signature for
+each of a few widths over the same weights, so that every shape in it is a plain number and a short
+sentence does not pay for a long one. Shape letters: B sentences, S source tokens, T target tokens,
+N beams.
 """
 
 import tempfile
@@ -70,7 +71,10 @@ def write(path: Path, translator: Translator, quantize: str, static: bool, with_
 
 
 def _add_metadata(model: schema.ModelT) -> None:
-    """Name, description, version, licence, and the inputs and outputs of the first signature."""
+    """Add the file's description of itself.
+
+    It has name, description, version, licence, and the inputs and outputs of the first signature.
+    """
     signature = next(signature for signature in model.signatureDefs if signature.subgraphIndex == 0)
     subgraph = model.subgraphs[0]
 
@@ -83,7 +87,8 @@ def _add_metadata(model: schema.ModelT) -> None:
     buffer = schema.BufferT()
     content = litert_metadata.metadata(
         "Translation",
-        f"A Transformer that translates one language into another; signature {signature.signatureKey.decode()}",
+        "A Transformer that translates one language into another; signature "
+        f"{signature.signatureKey.decode()}",
         __version__,
         "see the text that it was trained on",
         described(subgraph.inputs, signature.inputs),
@@ -97,7 +102,9 @@ def _add_metadata(model: schema.ModelT) -> None:
 
 
 def widths(max_length: int) -> list[int]:
-    """Return the source lengths of a static file's signatures: 16, 32, 64, ..., `max_length`.
+    """Return the source lengths of a static file's signatures.
+
+    They are 16, 32, 64, ..., `max_length`.
 
     Example:
         >>> widths(40)
@@ -110,7 +117,9 @@ def widths(max_length: int) -> list[int]:
 
 
 def name(signature: str, width: int, max_length: int) -> str:
-    """Return a static file's name of a signature for sources of `width`; the longest is plain.
+    """Return a static file's name of a signature for sources of `width`.
+
+    The longest has the plain name.
 
     Example:
         >>> name("translate", 16, 40), name("translate", 40, 40)
@@ -169,7 +178,10 @@ def _functions(translator: Translator, static: bool, with_text: bool) -> dict[st
 
 
 def _over_ids(translator: Translator, width: int | None, beam_size: int) -> Callable:
-    """Pieces (B, S), the first `lengths` (B,) of each -> the best translation, or the N best."""
+    """Pieces (B, S) -> the best translation, or the N best.
+
+    Of each row the first `lengths` (B,) count.
+    """
     batch = 1 if width else None
     specs = [
         tf.TensorSpec((batch, width), tf.int32, "ids"),
@@ -188,7 +200,10 @@ def _over_ids(translator: Translator, width: int | None, beam_size: int) -> Call
 
 
 def _over_text(translator: Translator) -> Callable:
-    """One sentence (1,) -> its greedy translation (1,) and score (1,), by TF Text's operations."""
+    """One sentence (1,) -> its greedy translation (1,) and score (1,).
+
+    The operations on text are TF Text's.
+    """
     import tensorflow_text
 
     source, target = (

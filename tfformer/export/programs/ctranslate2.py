@@ -1,4 +1,6 @@
-"""A program that translates with a CTranslate2 model. Knows nothing of tfformer, and must not.
+"""A program that translates with a CTranslate2 model.
+
+It knows nothing of tfformer, and must not.
 
     python -P ctranslate2.py FOLDER < requests.json > answers.json
 

@@ -1,4 +1,6 @@
-"""A program that runs a SavedModel's signatures in a TensorFlow 1 Session, without tfformer.
+"""A program that runs a SavedModel's signatures without tfformer.
+
+It runs them in a TensorFlow 1 Session.
 
     python -P saved_model.py FOLDER [MODULE...] < requests.json > answers.json
 
