@@ -109,7 +109,7 @@ class EncodedSentences:
         return EncodedSentences(ids, is_truncated, self.max_tokens)
 
 
-Sentences = Sequence[str] | EncodedSentences  # texts, or what they have been encoded to
+Sentences = Sequence[str] | EncodedSentences  # texts, or texts that have been encoded
 
 
 class Encoder(Protocol):

@@ -38,8 +38,8 @@ class PieceTokenizer:
     """Sentences to ids and back, with the same interface as `Tokenizer`.
 
     The first four pieces are padding, unknown, start and end (`special_ids.py`). A sentence may
-    begin with a code such as `>>fra<<`, which says what language to translate into, if the list
-    has such codes at all.
+    begin with a code such as `>>fra<<`, which names the language to translate into, if the
+    list has such codes at all.
 
     Args:
         model: the bytes of a SentencePiece model, with special ids anywhere.

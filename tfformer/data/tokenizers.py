@@ -42,7 +42,22 @@ def train(
     character_coverage: float = 1.0,
     max_sentences: int = 2_000_000,
 ) -> bytes:
-    """Train a SentencePiece model and return its bytes; `Tokenizer.train` explains."""
+    """Train a SentencePiece model.
+
+    Args:
+        sentences: Texts, read once.
+        vocab_size: Pieces, the four special ones included.
+        model_type: One of `MODEL_TYPES`.
+        normalization: One of `NORMALIZATIONS`.
+        character_coverage: Share of the characters, 0.98 to 1.0, that get a piece.
+        max_sentences: Sentences to learn from at most, a sample of them if there are more.
+
+    Returns:
+        The bytes of the model. `Tokenizer.train` tells more of each argument.
+
+    Raises:
+        ValueError: The sentences cannot satisfy the settings, or a setting has no such value.
+    """
     _check_training_settings(vocab_size, model_type, character_coverage, max_sentences)
     _check_normalization(normalization)
     model = io.BytesIO()
@@ -462,7 +477,7 @@ def _checked_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
 def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor | None:
     """Parse a model; None if it is not whole.
 
-    The pip package checks what TF Text's older SentencePiece does not.
+    The pip package checks more than TF Text's older SentencePiece does.
     """
     try:
         # The normalizer stands last: without it a file ends between two pieces.

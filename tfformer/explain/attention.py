@@ -242,7 +242,18 @@ def _labelled(
     decoder: np.ndarray,
     cross: np.ndarray,
 ) -> Attention:
-    """One sentence's weights with their tokens, without the padding of its batch."""
+    """One sentence's weights with their tokens, without the padding of its batch.
+
+    Args:
+        source: S tokens, the end token included.
+        target: T - 1 tokens, without start and end.
+        encoder: Weights (L, H, S', S') with S' >= S.
+        decoder: Weights (L, H, T', T') with T' >= T.
+        cross: Weights (L, H, T', S').
+
+    Returns:
+        The maps (L, H, S, S), (L, H, T, T) and (L, H, T, S).
+    """
     read = (START, *target)
     written = (*target, END)
     s = len(source)

@@ -197,7 +197,7 @@ def head_scores(maps: Sequence[AttentionMaps], mentions: Sequence[Mention]) -> l
 
 
 def _weight(maps: AttentionMaps, row: int, words: tuple[int, ...]) -> np.ndarray:
-    """What each head gives, from one row, to all words of a noun phrase: (L, H)."""
+    """The weight (L, H) of each head from one row on all words of a noun phrase."""
     return maps.weights[:, :, row, list(words)].sum(axis=-1)
 
 

@@ -228,7 +228,7 @@ def tflite(
         return publish(folder, Path(output))
 
 
-litert = tflite  # the format's name of today
+litert = tflite  # LiteRT is the other name of the format
 hugging_face = write_hugging_face
 marian = write_marian
 
@@ -305,6 +305,15 @@ def _write_litert(
     """Fill the empty `folder` with the model and the files beside it.
 
     Those are its tokenizers, its manifest and its card.
+
+    Args:
+        folder: the new version's folder.
+        run: the run to be exported.
+        task: the functions of the run's task.
+        translator: the run's model, its tokenizers and its search.
+        shape: the choices about the file.
+        samples: sentences to compare; made of the vocabulary if None.
+        step: shows a line for each step.
     """
     file = folder / "model.tflite"
     samples = samples or _sample_sentences(translator)

@@ -1,7 +1,7 @@
 """The page beside an exported model.
 
-It says what the model is, how it was checked and how to call it. Knows no model: everything comes
-from the manifest.
+It describes the model, the checks of it and the ways to call it. It knows no model: everything
+comes from the manifest.
 """
 
 from collections.abc import Mapping

@@ -44,7 +44,7 @@ class Checkpoint:
         max_length: the longest source, in tokens with the end.
         languages: source and target, where the checkpoint names them.
         family: "hugging_face" or "marian".
-        details: what the way back needs: the foreign configuration, plain JSON.
+        details: the foreign configuration, for the way back; plain JSON.
     """
 
     model: ModelConfig

@@ -178,7 +178,7 @@ def _read_tensors(folder: Path) -> dict[str, np.ndarray]:
 
 
 def _check_config(path: Path, config: Mapping) -> None:
-    """ValueError for a model that is not Marian's, or has what no Marian model has."""
+    """Raise ValueError for a model that is not Marian's, or is unlike them all."""
     kind = config.get("model_type")
     if kind != "marian":
         raise ValueError(f"{path}: model_type is {kind!r}; only 'marian' can be imported")

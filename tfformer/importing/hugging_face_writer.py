@@ -48,7 +48,7 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
         model: its model.
 
     Raises:
-        ValueError: the model has what Marian models in Transformers do not have.
+        ValueError: the model has layers that Marian models in Transformers do not have.
     """
     settings = run.config.model
     _check(run.path, settings)

@@ -132,7 +132,7 @@ def _order(checkpoint: Checkpoint, table: Table) -> RowOrder:
 
 
 def _record(folder: Path, checkpoint: Checkpoint) -> dict:
-    """Where the model is from, and what the way back needs."""
+    """Where the model is from, and all that the way back needs."""
     pad = checkpoint.target.order.rows[PAD_ID]
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return {

@@ -111,7 +111,7 @@ def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpo
         The checkpoint, with every tensor checked.
 
     Raises:
-        ValueError: a file is missing, damaged, or needs what this package's layers do not have.
+        ValueError: a file is missing or damaged, or this package has no layers for it.
     """
     if untied:
         raise ValueError("a model of Marian stores tied tensors once; leave out --untied")

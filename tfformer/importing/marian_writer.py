@@ -30,7 +30,7 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
         model: its model.
 
     Raises:
-        ValueError: the model has what Marian does not have.
+        ValueError: the model has layers that Marian does not have.
     """
     settings = run.config.model
     _check(run.path, settings, model)

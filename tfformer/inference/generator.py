@@ -40,8 +40,8 @@ class Continuation(NamedTuple):
     """A text from its prefix on.
 
     Attributes:
-        text: The prefix and what follows.
-        score: log p(what follows, the end included | prefix) in nats.
+        text: The prefix and its continuation.
+        score: log p(continuation, the end included | prefix) in nats.
     """
 
     text: str
@@ -183,7 +183,7 @@ class Generator:
             batch_size: Prefixes that are continued together.
 
         Returns:
-            The whole texts and the log-probabilities of what follows the prefixes.
+            The whole texts and the log-probabilities of their continuations in nats.
 
         Raises:
             ValueError: A prefix is not Unicode text.
@@ -215,8 +215,8 @@ class Generator:
             batch_size: Prefixes that are continued together.
 
         Returns:
-            The whole texts and the log-probabilities of what follows the prefixes, in the unchanged
-            distribution.
+            The whole texts and the log-probabilities of their continuations in nats, in the
+            unchanged distribution.
 
         Raises:
             ValueError: A setting has no such value, or a prefix is not Unicode text.

@@ -61,7 +61,8 @@ def search(
         max_length: Tokens that the model takes and gives at most.
         beam_size: N; 1 is greedy search.
         alpha: Exponent of the length penalty. Greedy search has none.
-        to_logits: What makes logits of the model's hidden states; by default `model.logits`.
+        to_logits: The function from hidden states (R, D) to logits (R, V); by default
+            `model.logits`.
         normalization: The form of the length penalty, see `length_penalty`.
 
     Returns:
@@ -85,7 +86,21 @@ def draw_sample(
     top_k: int,
     top_p: float,
 ) -> Hypotheses:
-    """Draw one random translation of each source (B, S), as `search.sample` does."""
+    """Draw one random translation of each source, as `search.sample` does.
+
+    Args:
+        model: The translation model.
+        source: Ids (B, S) int32, each row ending in the end token.
+        max_length: Tokens that the model takes and gives at most.
+        seed: () int32, from 0 to 2^31 - 1; the same one gives the same translations.
+        batch: () int32, number of this batch under its seed.
+        temperature: Divisor of the logits, above 0.
+        top_k: If above 0, only the k likeliest tokens may be drawn.
+        top_p: If below 1, only the fewest tokens that together reach probability p.
+
+    Returns:
+        One hypothesis for each of the B sources, scored in nats by the unchanged distribution.
+    """
     step_fn, cache, max_lengths, _ = start_decoding(model, source, max_length)
     return sample(step_fn, cache, max_lengths, seed, temperature, top_k, top_p, batch)
 
@@ -97,10 +112,21 @@ def start_decoding(
     beam_size: int = 1,
     to_logits: ToLogits | None = None,
 ) -> Decoding:
-    """Encode the sources (B, S) and prepare what every search needs.
+    """Encode the sources and prepare the decoding that every search begins with.
 
     Where S is a plain number so is the capacity: every shape in the graph is then fixed. Otherwise
     the cache begins short and grows, as few translations come near their limit.
+
+    Args:
+        model: The translation model.
+        source: Ids (B, S) int32, each row ending in the end token.
+        max_length: Tokens that the model takes and gives at most.
+        beam_size: N, the rows for each source.
+        to_logits: The function from hidden states (R, D) to logits (R, V); by default
+            `model.logits`.
+
+    Returns:
+        The step function, an empty cache for B * N rows, and the sources' limits.
     """
     to_logits = to_logits or model.logits
     memory = model.memory(source)
@@ -146,7 +172,7 @@ def source_ids(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Ten
 
     Returns:
         Ids (B, W) int32, each row ended by the end token and padded with 0; nothing but padding for
-        a blank sentence. W is S where that is a plain number, otherwise what the longest row needs.
+        a blank sentence. W is S where that is a plain number, otherwise the longest row's width.
     """
     ended = with_end(pieces, lengths, max_length)
     return tf.where((lengths > 0)[:, tf.newaxis], ended, PAD_ID)
@@ -219,7 +245,7 @@ def continue_prefixes(
     rows, longest = tf.unstack(tf.shape(prefixes))
     shortest = tf.minimum(tf.reduce_min(lengths), longest)  # of no prefix the minimum is huge
     together = tf.maximum(shortest, 1) - 1  # tokens of every prefix, but for its last
-    cache = model.stack.empty_cache(rows, together + 1)  # grows with what is found
+    cache = model.stack.empty_cache(rows, together + 1)  # grows with the tokens found
     _, cache = model.hidden_step(prefixes[:, :together], 0, cache)
 
     def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:

@@ -1,9 +1,9 @@
 """Search over token ids in the graph: greedy, sampling and beam.
 
 A search takes a step function, `step_fn(ids, step, state) -> (logits, state)`. It gets the last
-token of each row (R,) int32, the token's position and whatever the model keeps, and gives the
-logits of the next token (R, V) and what the model keeps from then on. State is a nest of tensors
-whose first axis is the rows.
+token of each row (R,) int32, the token's position and the model's state, and gives the logits of
+the next token (R, V) and the state from then on. State is a nest of tensors whose first axis is the
+rows.
 
 Shape letters: B sentences, N beams, R rows (B, or B * N), V vocabulary, K continuations looked at,
 L positions.
@@ -70,7 +70,7 @@ def greedy_search(
 
     Args:
         step_fn: Gives the logits of the next token; see the module's first lines.
-        state: What the model keeps, of B rows.
+        state: The model's state, of B rows.
         max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours
             may.
         capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a
@@ -111,7 +111,7 @@ def sample(
 
     Args:
         step_fn: Gives the logits of the next token; see the module's first lines.
-        state: What the model keeps, of B rows.
+        state: The model's state, of B rows.
         max_lengths: (B,) int32, the tokens that each sentence may have.
         seed: From 0 to 2^31 - 1; the same one gives the same tokens.
         temperature: Above 0; the closer to 0, the closer to greedy search.
@@ -191,9 +191,19 @@ def _one_by_one(
     choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     capacity: int | tf.Tensor | None = None,
 ) -> Hypotheses:
-    """Append `choose(logits, step)` to every row until each ends.
+    """Append a token to every row until each ends.
 
     A row ends with its end token, or at its greatest length.
+
+    Args:
+        step_fn: Gives the logits of the next token; see the module's first lines.
+        state: The model's state, of R rows.
+        max_lengths: (R,) int32, the tokens that each row may have.
+        choose: The next tokens (R,) int32 from logits (R, V) and the step () int32.
+        capacity: L, if it is not the largest of `max_lengths`.
+
+    Returns:
+        One hypothesis for each row, with the sum of its tokens' log-probabilities in nats.
     """
     rows = tf.shape(max_lengths)[0]
     longest = _longest(max_lengths, capacity)
@@ -248,7 +258,7 @@ def beam_search(
 
     At each step the 2N likeliest continuations are looked at. Those of the first N that end become
     hypotheses, which never change again; the N likeliest that do not end live on. A sentence with N
-    hypotheses is done and frozen. At its greatest length, what lives becomes a hypothesis as it is.
+    hypotheses is done and frozen. At its greatest length, each living beam becomes a hypothesis as it is.
     So a sentence's result never depends on its neighbours in the batch.
 
     Following N beginnings, and setting aside those that end, is the search of Sutskever et al. 2014
@@ -257,7 +267,7 @@ def beam_search(
 
     Args:
         step_fn: Gives the logits of the next token; see the module's first lines.
-        state: What the model keeps, of B * N rows: the beams of a sentence side by side.
+        state: The model's state, of B * N rows: the beams of a sentence side by side.
         max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours
             may.
         beam_size: N, at least 1.

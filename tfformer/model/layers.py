@@ -327,7 +327,18 @@ class MultiHeadAttention(MaskedLayer):
         return_weights: bool = False,
         mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, keras.KerasTensor]:
-        """Symbolic output, and with `return_weights` symbolic weights (B, H, T, S)."""
+        """Return the shapes of a call without computing it, for Keras.
+
+        Args:
+            query: Vectors (B, T, D).
+            memory: Vectors (B, S, D).
+            attention_mask: Without effect on the shapes.
+            return_weights: Return the weights too.
+            mask: Without effect on the shapes.
+
+        Returns:
+            Symbolic vectors (B, T, D), and with `return_weights` symbolic weights (B, H, T, S).
+        """
         output = keras.KerasTensor(query.shape, self.compute_dtype)
         if not return_weights:
             return output
@@ -550,9 +561,18 @@ class _TransformerLayer(MaskedLayer):
         position: tf.Tensor | int,
         training: bool | None,
     ) -> tuple[tf.Tensor, KeyValue]:
-        """The first sub-layer: (B, T, D), and the cache with the positions of `x`.
+        """Compute the first sub-layer.
 
-        Without a cache, the second result has these positions alone.
+        Args:
+            x: Vectors (B, T, D).
+            mask: Boolean, broadcasting over (B, H, T, L), True = may be attended to.
+            cache: Keys and values (B, H, L, D // H) of earlier positions, if there are any.
+            position: The first position of `x` in the cache.
+            training: Drop units.
+
+        Returns:
+            Vectors (B, T, D), and the cache with the positions of `x`; without a cache, keys and
+            values of these positions alone.
         """
         h = self.self_attention_residual.before(x)
         keys = self.self_attention.project(h)  # each (B, H, T, D // H)

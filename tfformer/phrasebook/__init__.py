@@ -2,7 +2,7 @@
 
 `pairs("train")` is the corpus, `write` puts it into files. To read the room: `lexicon.py` has the
 words, `grammar.py` and `everyday.py` the rules that make sentences of them, `small_talk.py` the
-fixed phrases; `rules.py` says what a rule is, `corpus.py` draws the splits.
+fixed phrases; `rules.py` defines a rule, `corpus.py` draws the splits.
 """
 
 from tfformer.phrasebook import everyday as everyday  # registers its rules

@@ -192,7 +192,7 @@ def ticket(number, town, traveller) -> Sentence:
 
 
 def habits(subjects: tuple) -> tuple:
-    """Who does what, and how or when."""
+    """Who has which habit, and how or when."""
     return tuple((subject, *habit) for subject, habit in product(subjects, HABITS))
 
 

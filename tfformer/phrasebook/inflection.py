@@ -107,7 +107,7 @@ class Adjective:
 
     english: str
     german: str
-    stem: str = ""  # what the endings are added to, where it is not the predicative form: "teur"
+    stem: str = ""  # takes the endings, where it is not the predicative form: "teur"
     comparative: tuple[str, str] = ("", "")
 
     def __str__(self) -> str:
@@ -391,7 +391,18 @@ def english_forms(base: str, past: str, participle: str) -> dict[str, tuple[str,
 def german_forms(
     infinitive: str, present: str, preterite: str, auxiliary: str, participle: str
 ) -> dict[str, tuple[str, str, str]]:
-    """The German forms of a verb for each person, by their German names."""
+    """Return the German forms of a verb for each person.
+
+    Args:
+        infinitive: Its separable prefix is marked, "an|rufen".
+        present: Third person singular, without the prefix: "ruft".
+        preterite: Third person singular, without the prefix: "rief".
+        auxiliary: "hat" or "ist".
+        participle: With the prefix: "angerufen".
+
+    Returns:
+        The forms by their German names: first and third person singular, and plural.
+    """
     prefix, _, stem = infinitive.rpartition("|")
     finite = {
         "Präsens": (stem.removesuffix("n"), present, stem),

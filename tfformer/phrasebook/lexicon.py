@@ -1,6 +1,6 @@
 """The words of the phrasebook, and which of them make sense together.
 
-`inflection.py` says what a noun or a verb is, `grammar.py` and `everyday.py` make sentences.
+`inflection.py` defines nouns and verbs, `grammar.py` and `everyday.py` make sentences.
 """
 
 from __future__ import annotations
@@ -326,7 +326,7 @@ CROSS = verb("cross crossed crossed", "überqueren überquert überquerte hat ü
 CLIMB = verb("climb climbed climbed", "klettern klettert kletterte ist geklettert")
 JUMP = verb("jump jumped jumped", "springen springt sprang ist gesprungen")
 ENTER = verb("enter entered entered", "betreten betritt betrat hat betreten")
-DEVOUR = verb("eat ate eaten", "fressen frisst fraß hat gefressen")  # what an animal does
+DEVOUR = verb("eat ate eaten", "fressen frisst fraß hat gefressen")  # of animals
 FIT = verb("fit fit fit", "passen passt passte hat gepasst")
 
 BUY = verb("buy bought bought", "kaufen kauft kaufte hat gekauft")
@@ -430,7 +430,7 @@ WANT_TO = modal("want to", "will wollen", third="wants to")
 WOULD_LIKE_TO = modal("would like to", "möchte möchten")
 WOULD_LIKE = modal("would like", "möchte möchten")
 
-# --- Who does what to what ------------------------------------------------------------------------
+# --- Subjects, actions and their objects ----------------------------------------------------------
 
 
 SUBJECTS: tuple[NounPhrase | Pronoun, ...] = (
@@ -675,7 +675,7 @@ def same_person(one: NounPhrase | Pronoun, other: NounPhrase | Pronoun) -> bool:
     return one is other or {one, other} == {ME, WE}
 
 
-# --- Tenses, moods and what surrounds a clause ----------------------------------------------------
+# --- Tenses, moods and the surroundings of a clause -----------------------------------------------
 
 IS_AND_WAS = (("is", "ist"), ("was", "war"))
 TOO_AND_VERY = (("too", "zu"), ("very", "sehr"))

@@ -34,7 +34,7 @@ CHOSEN = {
     "we wait_for bus": "test",
     "brother work today": "test",
     "you help I": "train",
-    "you English": "train",  # what a visitor types first
+    "you English": "train",  # a visitor's first words
     "I English": "train",
     "I German": "train",
     "I Berlin": "train",

@@ -75,7 +75,7 @@ class HostGuard:
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Add to every answer what keeps browsers from framing it or guessing its type."""
+    """Keep browsers from framing an answer or guessing its type, by its headers."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
 

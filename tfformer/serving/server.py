@@ -150,7 +150,7 @@ def _listen(host: str, port: int, option: str) -> socket.socket:
 def _versions(path: Path) -> Iterator[list[Path]]:
     """The folders to serve.
 
-    A run is exported for the while, so that the trial runs what is shipped.
+    A run is exported for the while, so that a trial runs the artefact to be shipped.
     """
     if not (path / "config.json").is_file():
         yield find_versions(path)

@@ -289,7 +289,7 @@ def _batches(
 
     data, seed, sampled = config.data, config.training.seed, None
     sides = MODEL_KINDS[config.model.architecture].sides(vocabularies)
-    side_tokenizers = cast(tuple[Tokenizer, ...], sides)  # an imported one has what is needed
+    side_tokenizers = cast(tuple[Tokenizer, ...], sides)  # an imported one serves as well
     if role == "train" and data.sampling_alpha is not None:
         rows = list(rows)
         sampled = sampled_texts(rows, side_tokenizers, data.max_length, data.sampling_alpha, seed)
@@ -331,7 +331,16 @@ def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.
 def _fit(
     model: Model, run: Run, config: Config, data: TrainingData, history: History, report: Report
 ) -> None:
-    """Drive `model.fit`; each callback adds to the epoch's figures, in this order."""
+    """Drive `model.fit`; each callback adds to the epoch's figures, in this order.
+
+    Args:
+        model: The compiled model.
+        run: The run directory that keeps the weights.
+        config: The recipe.
+        data: The batches and the vocabularies.
+        history: The epochs that a resumed run has behind it; the new ones are added to it.
+        report: Takes a line of text at a time.
+    """
     first_step = history[-1]["step"] if history else 0
     steps = StopOnNaN(run, first_step)
     callbacks = [

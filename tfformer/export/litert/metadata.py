@@ -17,7 +17,19 @@ Tensors = Sequence[tuple[str, str]]  # name and description of each, in the file
 def metadata(
     name: str, description: str, version: str, licence: str, inputs: Tensors, outputs: Tensors
 ) -> bytes:
-    """The buffer to add under `NAME`; `inputs` and `outputs` are those of the first subgraph."""
+    """Return a file's description of itself, to be added to it under `NAME`.
+
+    Args:
+        name: the model's name.
+        description: a sentence about the model.
+        version: the version of the software that wrote the file.
+        licence: the licence of the model.
+        inputs: name and description of each input of the first subgraph, in the file's order.
+        outputs: name and description of each of its outputs.
+
+    Returns:
+        A flatbuffer of the table ModelMetadata.
+    """
     builder = flatbuffers.Builder(1024)
     subgraph = _table(builder, 9, {2: _tensors(builder, inputs), 3: _tensors(builder, outputs)})
     texts = {0: name, 1: description, 2: version, 5: licence, 7: PARSER_VERSION}
