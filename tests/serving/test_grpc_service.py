@@ -10,6 +10,9 @@ from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2, predict_pb2, prediction_service_pb2_grpc
 
 from tfformer.serving import grpc_service as serving_grpc
+from tfformer.serving.lifecycle import Lifecycle
+from tfformer.serving.model import ServedModels
+from tfformer.serving.request_queue import RequestQueue
 
 
 @pytest.fixture(scope="module")
@@ -159,9 +162,12 @@ def test_many_unknown_names_are_refused_in_a_short_message(stub):
     assert len(caught.value.details()) == 1_000
 
 
+NOTHING = serving_grpc.PredictionService(ServedModels([]), RequestQueue(), Lifecycle())
+
+
 def test_grpc_says_that_its_port_is_taken(server):
     host, _, port = server.grpc.rpartition(":")
     with pytest.raises(
         OSError, match=f"gRPC cannot listen on port {port} of 127.0.0.1; choose another --grpc-port"
     ):
-        asyncio.run(serving_grpc.start(None, None, host, int(port), 1))
+        asyncio.run(serving_grpc.start(NOTHING, host, int(port), 1))

@@ -17,10 +17,12 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestClient, TestServer
 from support.servers import ask, run_client, save_scripted_model, served
 
+from tfformer.serving import body
 from tfformer.serving import connections as limits
-from tfformer.serving import server as serving
+from tfformer.serving.application import application
 from tfformer.serving.browser_guard import HostGuard
 from tfformer.serving.connections import Connections
+from tfformer.serving.model import ServedModels
 
 ONE = {"instances": ["a"]}
 
@@ -92,11 +94,11 @@ def test_a_server_at_work_on_all_its_connections_answers_503(monkeypatch):
 
 
 def test_a_body_that_does_not_arrive_gets_408(monkeypatch):
-    monkeypatch.setattr(serving, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(body, "BODY_SECONDS", 0.2)
     model = SimpleNamespace(name="echo", versions={1: None}, number=lambda *_: 1)
 
     async def scenario():
-        async with TestServer(serving.application(model)) as server:
+        async with TestServer(application(ServedModels([model]))) as server:
             reader, writer = await asyncio.open_connection(server.host, server.port)
             head = "POST /v1/models/echo:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9"
             writer.write(f"{head}\r\n\r\n{{".encode())
@@ -186,7 +188,7 @@ def test_an_allowed_name_is_a_host_and_an_origin():
     model = SimpleNamespace(name="echo", versions={1: None}, number=lambda *_: 1)
 
     async def statuses(hosts):
-        async with TestClient(TestServer(serving.application(model, hosts))) as client:
+        async with TestClient(TestServer(application(ServedModels([model]), hosts))) as client:
             requests = [
                 client.get("/v1/models/echo", headers={"Host": "proxy.example"}),
                 client.post("/v1/models/echo:predict", headers={"Origin": "https://proxy.example"}),

@@ -24,7 +24,9 @@ from tfformer.inference.translator import Translator
 from tfformer.serving import model as served_model
 from tfformer.serving import request_queue as batching
 from tfformer.serving import server as serving
+from tfformer.serving.application import application
 from tfformer.serving.errors import RequestError
+from tfformer.serving.model import ServedModels
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 37)]
 SENTENCES += ["", "The Ж 😀 dog.", "The dog."]
@@ -330,7 +332,7 @@ def test_a_full_queue_refuses_and_recovers(monkeypatch):
     model = SimpleNamespace(name="slow", versions={1: version}, number=lambda *_: 1)
 
     async def scenario():
-        async with TestClient(TestServer(serving.application(model))) as client:
+        async with TestClient(TestServer(application(ServedModels([model])))) as client:
 
             async def predict(*sentences):
                 async with client.post(
@@ -360,7 +362,7 @@ def test_a_mistake_of_the_server_is_answered_with_500_and_not_its_end(caplog):
     model = SimpleNamespace(name="broken", versions={}, number=fail)
 
     async def scenario():
-        async with TestClient(TestServer(serving.application(model))) as client:
+        async with TestClient(TestServer(application(ServedModels([model])))) as client:
             for _ in range(2):
                 async with client.get("/v1/models/broken") as response:
                     assert response.status == 500

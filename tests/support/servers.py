@@ -38,7 +38,7 @@ def start_server(*arguments, ports=(0, 0)) -> SimpleNamespace:
         list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     printed = ""
-    while not (found := re.search(r"serving \S+ at (http://127\.0\.0\.1:\d+)/\n", printed)):
+    while not (found := re.search(r"serving .+ at (http://127\.0\.0\.1:\d+)/\n", printed)):
         line = process.stdout.readline()
         assert line, printed
         printed += line

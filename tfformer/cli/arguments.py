@@ -32,6 +32,7 @@ EXAMPLES = """\
   tfformer export runs/mine --format tflite --quantize int8 --output models/mine-litert
   tfformer export runs/mine --format web --output site
   tfformer serve runs/mine --port 8501
+  tfformer serve en-de=runs/mine de-en=models/back
 """.splitlines()
 
 SCORE_FORMAT = """
@@ -365,10 +366,15 @@ def _add_shipping(add_verb: AddVerb) -> None:
 
     serve = add_verb(
         "serve",
-        "try a run or an export in the browser and over TensorFlow Serving's REST and gRPC API",
+        "serve runs or exports: a page, and the APIs of TensorFlow Serving, LibreTranslate and DeepL",
     )
     add = serve.add_argument
-    add("model", metavar="RUN_OR_EXPORT", help="a run directory, or the output of export")
+    add(
+        "models",
+        nargs="+",
+        metavar="[NAME=]RUN_OR_EXPORT",
+        help="a run directory, or the output of export; several have a name each, as en-de=runs/a",
+    )
     add(
         "--host",
         default="127.0.0.1",
@@ -377,7 +383,7 @@ def _add_shipping(add_verb: AddVerb) -> None:
     )
     add("--port", type=PORT, default=8501, metavar="P", help="REST and the page; 8501 if left out")
     add("--grpc-port", type=PORT, metavar="P", help="gRPC; none if left out")
-    add("--name", metavar="NAME", help="the model's name to clients; the folder's if left out")
+    add("--name", metavar="NAME", help="a single model's name; the folder's if left out")
     add(
         "--allow-host",
         action="append",

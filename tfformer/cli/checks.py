@@ -32,9 +32,10 @@ def check_run(path: str) -> None:
     run_config_file(path)
 
 
-def check_run_or_export(path: str) -> None:
-    """Raise FileNotFoundError if there is no folder at `path`."""
-    if not Path(path).is_dir():
+def check_run_or_export(place: str) -> None:
+    """Raise FileNotFoundError if there is no folder at `place`, which may be NAME=PATH."""
+    path = Path(place) if Path(place).exists() else Path(place.partition("=")[2] or place)
+    if not path.is_dir():
         raise FileNotFoundError(
             f"{path} is neither a run directory nor a SavedModel export; give one of the two"
         )

@@ -390,12 +390,13 @@ def _parity_lines(manifest: dict[str, Any]) -> Iterator[str]:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    check_run_or_export(options.model)
+    for place in options.models:
+        check_run_or_export(place)
     import_tensorflow()
     from tfformer.serving.server import serve
 
     ports = (options.port, options.grpc_port)
-    serve(options.model, options.host, *ports, options.name, options.allow_host)
+    serve(options.models, options.host, *ports, options.name, options.allow_host)
 
 
 # --- Shared by several verbs --------------------------------------------------------------------

@@ -22,7 +22,8 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import (
 )
 
 from tfformer.serving.errors import RequestError, check_name
-from tfformer.serving.model import DEFAULT_SIGNATURE, ServedModel, check_inputs
+from tfformer.serving.lifecycle import Lifecycle
+from tfformer.serving.model import DEFAULT_SIGNATURE, ServedModel, ServedModels, check_inputs
 from tfformer.serving.request_queue import RequestQueue
 
 SERVICE = "tensorflow.serving.PredictionService"
@@ -35,68 +36,93 @@ Request = TypeVar("Request", bound=Message)
 
 
 class PredictionService:
-    """The calls for one model; any other call is answered with UNIMPLEMENTED.
+    """The calls for all models; any other call is answered with UNIMPLEMENTED.
 
     Args:
-        model: the versions that answer.
+        models: the models that answer.
         queue: the queue in which requests wait for each other.
+        lifecycle: counts the calls, and refuses them once the server is to end.
     """
 
-    def __init__(self, model: ServedModel, queue: RequestQueue) -> None:
-        self._model = model
+    def __init__(self, models: ServedModels, queue: RequestQueue, lifecycle: Lifecycle) -> None:
+        self._models = models
         self._queue = queue
+        self._lifecycle = lifecycle
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """Return the calls by their names, for a server of `grpc.aio`."""
         calls = {
-            "Predict": _handler(predict_pb2.PredictRequest, self.predict),
-            "GetModelMetadata": _handler(GetModelMetadataRequest, self.metadata),
+            "Predict": self._handler(predict_pb2.PredictRequest, self.predict),
+            "GetModelMetadata": self._handler(GetModelMetadataRequest, self.metadata),
         }
         return grpc.method_handlers_generic_handler(SERVICE, calls)
 
     async def predict(self, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
         """Run a signature on the request's tensors (RequestError if it cannot be done)."""
-        number = self._number(request.model_spec)
-        version = self._model.versions[number]
+        model, number = self._asked(request.model_spec)
+        version = model.versions[number]
         name = request.model_spec.signature_name or DEFAULT_SIGNATURE
         signature = version.signature(name)
         inputs = {key: _array(key, tensor) for key, tensor in request.inputs.items()}
         check_inputs(signature, inputs)
         _check_outputs(signature, request.output_filter)
         outputs = await self._queue.submit(version, name, inputs)
-        response = predict_pb2.PredictResponse(model_spec=self._spec(number, name))
+        response = predict_pb2.PredictResponse(model_spec=_spec(model, number, name))
         for output in request.output_filter or outputs:
             response.outputs[output].CopyFrom(tf.make_tensor_proto(outputs[output]))
         return response
 
     async def metadata(self, request: GetModelMetadataRequest) -> GetModelMetadataResponse:
         """Return the signatures of a version (RequestError if anything else is asked)."""
-        number = self._number(request.model_spec)
+        model, number = self._asked(request.model_spec)
         if set(request.metadata_field) != {"signature_def"}:
             raise RequestError("INVALID_ARGUMENT", "metadata_field must be signature_def")
-        signatures = SignatureDefMap(signature_def=self._model.versions[number].signatures)
-        response = GetModelMetadataResponse(model_spec=self._spec(number, ""))
+        signatures = SignatureDefMap(signature_def=model.versions[number].signatures)
+        response = GetModelMetadataResponse(model_spec=_spec(model, number, ""))
         response.metadata["signature_def"].Pack(signatures)
         return response
 
-    def _number(self, spec: model_pb2.ModelSpec) -> int:
-        number = spec.version.value if spec.HasField("version") else None
-        return self._model.number(spec.name, number, spec.version_label or None)
+    def _handler(
+        self, kind: type[Request], answer: Callable[[Request], Awaitable[Message]]
+    ) -> grpc.RpcMethodHandler:
+        """A call that parses its request itself.
 
-    def _spec(self, number: int, signature: str) -> model_pb2.ModelSpec:
-        return model_pb2.ModelSpec(
-            name=self._model.name, version={"value": number}, signature_name=signature
+        A malformed request is INTERNAL, as gRPC in C++ has it.
+
+        `grpc.aio` would answer UNKNOWN, which says that the server has made a mistake.
+        """
+
+        async def call(content: bytes, context: grpc.aio.ServicerContext) -> Message:
+            try:
+                with self._lifecycle.request():
+                    return await answer(kind.FromString(content))
+            except DecodeError:
+                await context.abort(grpc.StatusCode.INTERNAL, f"the message is no {kind.__name__}")
+            except RequestError as error:
+                await context.abort(grpc.StatusCode[error.code], str(error))
+            except Exception:
+                logging.getLogger(__name__).exception(kind.__name__)
+                message = "the server has made a mistake; its log says which"
+                await context.abort(grpc.StatusCode.INTERNAL, message)
+            raise AssertionError("abort does not return")
+
+        return grpc.unary_unary_rpc_method_handler(
+            call, response_serializer=lambda response: response.SerializeToString()
         )
+
+    def _asked(self, spec: model_pb2.ModelSpec) -> tuple[ServedModel, int]:
+        model = self._models.model(spec.name)
+        number = spec.version.value if spec.HasField("version") else None
+        return model, model.number(number, spec.version_label or None)
 
 
 async def start(
-    model: ServedModel, queue: RequestQueue, host: str, port: int, max_bytes: int
+    service: PredictionService, host: str, port: int, max_bytes: int
 ) -> tuple[grpc.aio.Server, int]:
     """Start a server.
 
     Args:
-        model: the versions that answer.
-        queue: the queue in which requests wait for each other.
+        service: the calls.
         host: the address to listen on.
         port: the port; 0 is any that is free.
         max_bytes: the size of the largest request.
@@ -115,7 +141,7 @@ async def start(
         "grpc.max_connection_idle_ms": 1000 * IDLE_SECONDS,
     }
     server = grpc.aio.server(options=list(options.items()))
-    server.add_generic_rpc_handlers((PredictionService(model, queue).handlers(),))
+    server.add_generic_rpc_handlers((service.handlers(),))
     try:
         port = server.add_insecure_port(f"{host}:{port}")
     except RuntimeError:
@@ -126,32 +152,8 @@ async def start(
     return server, port
 
 
-def _handler(
-    kind: type[Request], answer: Callable[[Request], Awaitable[Message]]
-) -> grpc.RpcMethodHandler:
-    """A call that parses its request itself.
-
-    A malformed request is INTERNAL, as gRPC in C++ has it.
-
-    `grpc.aio` would answer UNKNOWN, which says that the server has made a mistake.
-    """
-
-    async def call(content: bytes, context: grpc.aio.ServicerContext) -> Message:
-        try:
-            return await answer(kind.FromString(content))
-        except DecodeError:
-            await context.abort(grpc.StatusCode.INTERNAL, f"the message is no {kind.__name__}")
-        except RequestError as error:
-            await context.abort(grpc.StatusCode[error.code], str(error))
-        except Exception:
-            logging.getLogger(__name__).exception(kind.__name__)
-            message = "the server has made a mistake; its log says which"
-            await context.abort(grpc.StatusCode.INTERNAL, message)
-        raise AssertionError("abort does not return")
-
-    return grpc.unary_unary_rpc_method_handler(
-        call, response_serializer=lambda response: response.SerializeToString()
-    )
+def _spec(model: ServedModel, number: int, signature: str) -> model_pb2.ModelSpec:
+    return model_pb2.ModelSpec(name=model.name, version={"value": number}, signature_name=signature)
 
 
 def _check_outputs(signature: meta_graph_pb2.SignatureDef, names: Iterable[str]) -> None:

@@ -3,7 +3,7 @@
 It knows no network.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,25 +84,25 @@ class ServedModel:
         numbers = sorted(self.versions)
         self._labels = {"stable": numbers[0], "canary": numbers[-1]}
 
-    def number(self, name: str, number: int | None = None, label: str | None = None) -> int:
+    def number(self, number: int | None = None, label: str | None = None) -> int:
         """Return the number of the version that a request asks for: the newest by default.
 
         Raises:
-            RequestError: there is no such model, label or version.
+            RequestError: there is no such label or version.
         """
-        check_name("model's", name)
-        if name != self.name:
-            raise RequestError(
-                "NOT_FOUND", f"there is no model {name!r}; this server has {self.name!r}"
-            )
         if number is None:
             number = self._labelled(label)
         if number not in self.versions:
             known = ", ".join(map(str, sorted(self.versions)))
             raise RequestError(
-                "NOT_FOUND", f"model {name!r} has no version {number}; choose one of {known}"
+                "NOT_FOUND", f"model {self.name!r} has no version {number}; choose one of {known}"
             )
         return number
+
+    @property
+    def newest(self) -> Version:
+        """The version that answers where a request names none."""
+        return self.versions[self.number()]
 
     def _labelled(self, label: str | None) -> int:
         if label is None:
@@ -114,6 +114,37 @@ class ServedModel:
                 "INVALID_ARGUMENT", f"there is no label {label!r}; choose one of {known}"
             )
         return self._labels[label]
+
+
+class ServedModels:
+    """All models of a server, by name, in the order in which they were given.
+
+    Args:
+        models: one or more, no two of one name.
+    """
+
+    def __init__(self, models: Iterable[ServedModel]) -> None:
+        self._models = {model.name: model for model in models}
+
+    def __iter__(self) -> Iterator[ServedModel]:
+        return iter(self._models.values())
+
+    @property
+    def names(self) -> list[str]:
+        """The models' names."""
+        return list(self._models)
+
+    def model(self, name: str) -> ServedModel:
+        """Return the model of this name; RequestError if there is none."""
+        check_name("model's", name)
+        if name not in self._models:
+            known = ", ".join(map(repr, self._models))
+            raise RequestError("NOT_FOUND", f"there is no model {name!r}; this server has {known}")
+        return self._models[name]
+
+    def name_of(self, version: object) -> str:
+        """Return the name of the model that a version belongs to."""
+        return next(model.name for model in self if version in model.versions.values())
 
 
 def find_versions(export: Path) -> list[Path]:

@@ -4,7 +4,8 @@ A request has 1 to `MAX_SENTENCES` rows, and gets the rows of the outputs that a
 """
 
 import asyncio
-from collections.abc import Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
@@ -43,10 +44,18 @@ class _Request:
         return self.version, self.signature, shapes
 
 
-class RequestQueue:
-    """A queue of requests and the loop that empties it."""
+Observe = Callable[[Runs, int, float], None]  # a version, its sentences together, their seconds
 
-    def __init__(self) -> None:
+
+class RequestQueue:
+    """A queue of requests and the loop that empties it.
+
+    Args:
+        observe: is told of all that ran together; nothing if left out.
+    """
+
+    def __init__(self, observe: Observe = lambda *_: None) -> None:
+        self._observe = observe
         self._waiting: list[_Request] = []
         self._arrived = asyncio.Event()
 
@@ -91,7 +100,11 @@ class RequestQueue:
                 await self._arrived.wait()
                 await asyncio.sleep(WAIT)
                 batch = self._take()
+                start = time.perf_counter()
                 answers = await loop.run_in_executor(worker, _run, batch)
+                if batch:
+                    sentences = sum(request.size for request in batch)
+                    self._observe(batch[0].version, sentences, time.perf_counter() - start)
                 for request, answer in zip(batch, answers, strict=True):
                     _give(request.answer, answer)
 

@@ -1,0 +1,18 @@
+"""The parts of the server that a request's handler finds in its application."""
+
+import asyncio
+
+from aiohttp import web
+
+from tfformer.serving.browser_guard import HostGuard
+from tfformer.serving.lifecycle import Lifecycle
+from tfformer.serving.metrics import Metrics
+from tfformer.serving.model import ServedModels
+from tfformer.serving.request_queue import RequestQueue
+
+MODELS = web.AppKey("models", ServedModels)
+QUEUE = web.AppKey("queue", RequestQueue)
+GUARD = web.AppKey("guard", HostGuard)
+LIFECYCLE = web.AppKey("lifecycle", Lifecycle)
+METRICS = web.AppKey("metrics", Metrics)
+BUSY: web.AppKey[set[asyncio.BaseProtocol]] = web.AppKey("busy", set)  # with a request under way

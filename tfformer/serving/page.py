@@ -1,0 +1,52 @@
+"""The page to type into."""
+
+import json
+from pathlib import Path
+
+from aiohttp import web
+
+from tfformer.serving.application_keys import MODELS
+from tfformer.serving.browser_guard import content_security_policy
+from tfformer.serving.errors import RequestError
+from tfformer.serving.model import ServedModel
+
+PAGE = Path(__file__).with_name("serve.html")
+PAGE_SIGNATURE = "translate_beam"
+DATA_PLACE = "{data}"
+
+
+def add_routes(app: web.Application) -> None:
+    """Add the page."""
+    app.router.add_get("/", _page)
+
+
+async def _page(request: web.Request) -> web.Response:
+    models = request.app[MODELS]
+    known = [model for model in models if PAGE_SIGNATURE in model.newest.signatures]
+    if not known:
+        raise RequestError(
+            "NOT_FOUND",
+            f"{', '.join(models.names)} has no {PAGE_SIGNATURE}, which the page needs; "
+            "use REST requests",
+        )
+    described = _described(known[0])
+    data = json.dumps(described, ensure_ascii=False).replace("<", "\\u003c")  # ends no script
+    page = PAGE.read_text(encoding="utf-8").replace(DATA_PLACE, data)
+    headers = {"Content-Security-Policy": content_security_policy(page)}
+    return web.Response(text=page, content_type="text/html", headers=headers)
+
+
+def _described(model: ServedModel) -> dict[str, object]:
+    manifest = model.newest.manifest
+    return {
+        "name": model.name,
+        "languages": texts(manifest.get("languages")),
+        "examples": texts(manifest.get("examples")),
+    }
+
+
+def texts(value: object) -> list[str]:
+    """Return a list of strings as it is, and an empty one in place of anything else."""
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
+        return value
+    return []
