@@ -158,7 +158,7 @@ def test_two_models_answer_until_the_last_request_is_done(tmp_path):
     under_way.send(body[5:])
     answer = json.loads(under_way.getresponse().read())
     assert answer["predictions"][0]["translation"] == "one: late"
-    assert server.process.wait(20) == 0
+    assert server.process.wait(60) == 0
 
 
 def test_names_that_cannot_be_served_are_refused(tmp_path, capsys):
