@@ -14,12 +14,13 @@ MAY_IMPORT = {
     "phrasebook": set(),
     "data": {"phrasebook"},
     "run_directory": {"model", "data"},
-    "inference": {"run_directory", "model", "data"},
+    "text": set(),
+    "inference": {"text", "run_directory", "model", "data"},
     "training": {"inference", "run_directory", "model", "data"},
     "importing": {"run_directory", "model", "data"},
     "export": {"importing", "inference", "run_directory", "model", "data"},  # names of tensors
     "explain": {"training", "inference", "run_directory", "model", "data", "phrasebook"},
-    "serving": {"export", "inference"},
+    "serving": {"export", "inference", "text"},
 }
 TOP = {"__init__", "__main__", "cli"}
 ROOMS = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()} - {

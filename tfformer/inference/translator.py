@@ -23,6 +23,7 @@ from tfformer.inference.search import LOWEST, Hypotheses, check_sampling
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID
+from tfformer.text import TextTranslator
 
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
 
@@ -74,6 +75,7 @@ class Translator:
         tokenizers: Of source and target.
         decoding: The search used unless told otherwise.
         max_length: Tokens that the model takes and gives at most, the end token included.
+        language: The code of the source language, by which `translate_text` finds sentences.
 
     Example:
         A model that has learned nothing; `Translator.load("my_run")` gives one that has.
@@ -92,12 +94,18 @@ class Translator:
     """
 
     def __init__(
-        self, model: Transformer, tokenizers: Tokenizers, decoding: DecodingConfig, max_length: int
+        self,
+        model: Transformer,
+        tokenizers: Tokenizers,
+        decoding: DecodingConfig,
+        max_length: int,
+        language: str = "en",
     ) -> None:
         self.model = model
         self.tokenizers = tokenizers
         self.decoding = decoding
         self.max_length = max_length
+        self.language = language
         self._graphs: dict[tuple, tf.types.experimental.PolymorphicFunction] = {}
 
     @classmethod
@@ -121,7 +129,10 @@ class Translator:
         """Load an opened run; otherwise as `load`."""
         run.check_architecture("encoder-decoder")
         config = run.config
-        return cls(run.load_model(), run.tokenizers, config.decoding, config.data.max_length)
+        language, *_ = config.data.languages or ["en"]
+        return cls(
+            run.load_model(), run.tokenizers, config.decoding, config.data.max_length, language
+        )
 
     def encode(self, sentences: Sentences) -> EncodedSentences:
         """Encode sources, truncated to the model's length.
@@ -169,6 +180,53 @@ class Translator:
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         n_best = self.n_best(encoded, beam_size, length_penalty)
         return [best.text for best, *_ in n_best]
+
+    def translate_text(
+        self,
+        text: str,
+        format: str = "text",
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+    ) -> str:
+        """Translate a whole text, sentence by sentence.
+
+        Args:
+            text: The text. A sentence that is too long for the model is divided into clauses.
+            format: "text" (paragraphs) or "lines" (one sentence a line).
+            beam_size: As in `translate`.
+            length_penalty: As in `translate`.
+
+        Returns:
+            The translation, with whitespace and line ends as they were.
+
+        Raises:
+            ValueError: There is no such format, a setting has no such value, the text is not
+                Unicode, or the weights are damaged.
+        """
+        return self.text_translator(beam_size, length_penalty).translate(text, format)
+
+    def text_translator(
+        self, beam_size: int | None = None, length_penalty: float | None = None
+    ) -> TextTranslator:
+        """Return the translator of whole texts, which also gives a translation in pieces.
+
+        Args:
+            beam_size: As in `translate`.
+            length_penalty: As in `translate`.
+        """
+
+        def translated(sentences: list[str]) -> list[str]:
+            return self.translate(sentences, beam_size, length_penalty)
+
+        def counted(texts: Sequence[str]) -> list[int]:
+            return [len(ids) for ids in self.tokenizers.source.encode(texts)]
+
+        return TextTranslator(
+            translated,
+            count_tokens=counted,
+            max_tokens=self.max_length - 1,
+            language=self.language,
+        )
 
     def n_best(
         self,

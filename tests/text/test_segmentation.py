@@ -1,0 +1,80 @@
+"""Sentences, the whitespace between them, and clauses."""
+
+import random
+
+import pytest
+
+from tfformer.text.segmentation import divided, segments
+
+ALPHABET = "aB.!? \n\r\t,;-1)>\u2028\x0b\u3000é😀\"'"
+
+# A text with a bar at each end of a sentence, and its language.
+CASES = [
+    ("en", "Dr. Smith met Mrs. Jones at 5 p.m.|They talked."),
+    ("en", "Use e.g. a hammer, i.e. a tool.|Then stop."),
+    ("en", "Download it at https://example.com/a.html?x=1.|Version 2.0.1 is out.|Thanks!"),
+    ("en", "See Fig. 3 on p. 12.|It costs $3.50.|Is that so?!|Yes."),
+    ("de", "Das ist z. B. ein Hund.|Am 3. Oktober ist Feiertag.|Wir feiern."),
+    ("de", "Ca. 20 Leute kamen bzw. gingen.|Gut."),
+    ("es", "El Sr. García llegó.|¿Estás bien?|¡Sí!"),
+    ("hi", "यह एक किताब है।|वह क्या है?"),
+]
+
+
+def sentences(text, language="en"):
+    return [segment.text for segment in segments(text, language) if segment.is_sentence]
+
+
+def words(texts):
+    return [len(text.split()) for text in texts]
+
+
+def made_up_text(seed):
+    draw = random.Random(seed)
+    return "".join(draw.choice(ALPHABET) for _ in range(draw.randrange(60)))
+
+
+@pytest.mark.parametrize(("language", "marked"), CASES)
+def test_a_sentence_ends_where_a_reader_ends_it(language, marked):
+    expected = marked.split("|")
+    assert sentences(" ".join(expected), language) == expected
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_segments_and_clauses_give_the_text_back(seed):
+    text = made_up_text(seed)
+    assert "".join(segment.text for segment in segments(text)) == text
+    assert "".join(divided(text, lambda texts: [len(text) for text in texts], 5)) == text
+    assert all(sentence == sentence.strip() for sentence in sentences(text))
+
+
+def test_a_line_ends_a_sentence_and_markers_stay():
+    text = "A title\r\n\r\n  - Yes. No.\n> 2. Perhaps\n***\n"
+    assert sentences(text) == ["A title", "Yes.", "No.", "Perhaps"]
+
+
+def test_what_has_no_letter_is_no_sentence():
+    assert sentences("---\n12.50\n😀 !\n\t") == []
+
+
+def test_clauses_fit_and_end_at_the_strongest_stop():
+    sentence = "one two, three; four five, six seven eight nine ten eleven"
+    clauses = divided(sentence, words, max_tokens=4)
+    assert clauses == ["one two, three;", " four five, six seven", " eight nine ten eleven"]
+
+
+def test_a_sentence_that_fits_stays_whole():
+    assert divided("one, two", words, max_tokens=2) == ["one, two"]
+
+
+@pytest.mark.parametrize("word", ["a ", "a", "word, ", " "])
+def test_a_megabyte_without_a_stop_is_divided_into_clauses_that_fit(word):
+    sentence = word * (10**6 // len(word)) + "z"
+    clauses = divided(sentence, lambda texts: [len(text) // 4 + 1 for text in texts], 64)
+    assert "".join(clauses) == sentence
+    assert word == " " or max(map(len, clauses)) <= 64 * 4
+
+
+def test_half_a_surrogate_pair_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"the text holds '\\ud800', which is no Unicode"):
+        sentences("a \ud800")

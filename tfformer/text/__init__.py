@@ -1,0 +1,7 @@
+"""Whole texts: sentences, whitespace and markup around a function that translates sentences."""
+
+from tfformer.text.segmentation import Segment as Segment
+from tfformer.text.segmentation import segments as segments
+from tfformer.text.translation import FORMATS as FORMATS
+from tfformer.text.translation import TextTranslator as TextTranslator
+from tfformer.text.translation import translate_text as translate_text

@@ -1,0 +1,151 @@
+"""A text as sentences and the whitespace between them, and long sentences as clauses.
+
+Whatever is cut here gives the text back, character for character, when it is joined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import sentencex
+
+END_OF_LINE = r"\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+LINE = re.compile(f"[^{END_OF_LINE}]+|[{END_OF_LINE}]+")
+MARKER = re.compile(r"(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\))\s+)+")  # of a list, a quotation
+EDGES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
+LETTER = re.compile(r"[^\W\d_]")
+WORD = re.compile(r"\s*\S{1,40}|\s+")  # of a word without a space, 40 characters at a time
+STRONG_STOP = re.compile(r"[.!?;:…。！？；：।؟][\"'”’»)\]]*$|\s[-–—]+$|—$")
+WEAK_STOP = re.compile(r"[,，、،)\]»”–]$")
+
+CountTokens = Callable[[Sequence[str]], list[int]]
+
+
+class Segment(NamedTuple):
+    """A stretch of a text.
+
+    Attributes:
+        text: Its characters.
+        is_sentence: Whether it is to be translated; otherwise it is whitespace, a list's marker or
+            something else without a letter, and stays as it is.
+    """
+
+    text: str
+    is_sentence: bool
+
+
+def segments(text: str, language: str = "en") -> Iterator[Segment]:
+    """Divide a text into sentences and the rest.
+
+    A sentence ends at a full stop or the like, and in any case at the end of a line. Full stops of
+    abbreviations, numbers and addresses do not end one, as `sentencex` knows for about 300
+    languages.
+
+    Args:
+        text: Any text.
+        language: The code of its language, such as "en" or "de-AT". An unknown one is divided as
+            English is.
+
+    Yields:
+        Segments that give the text when they are joined. A sentence has no whitespace at its ends.
+
+    Raises:
+        ValueError: The text holds half a surrogate pair, which is no Unicode character.
+
+    Example:
+        >>> [segment.text for segment in segments("Mr. A is here.  He sleeps.", "en")]
+        ['Mr. A is here.', '  ', 'He sleeps.']
+        >>> [segment.is_sentence for segment in segments("- Yes.")]
+        [False, True]
+    """
+    _check_unicode(text)
+    for line in LINE.findall(text):
+        start = _marker_end(line)
+        if start:
+            yield Segment(line[:start], is_sentence=False)
+        for sentence in sentencex.segment(language, line[start:]):
+            yield from _without_edges(sentence)
+
+
+def divided(sentence: str, count_tokens: CountTokens, max_tokens: int) -> list[str]:
+    """Divide a sentence that is too long for a model into clauses that are not.
+
+    It is cut behind a semicolon, colon or dash if there is one in the second half of what the model
+    takes, else behind a comma there, else between words, and within a word only if it is longer
+    than 40 characters.
+
+    Args:
+        sentence: A sentence of any length. The time grows in proportion to it.
+        count_tokens: The number of tokens of each of several texts.
+        max_tokens: Tokens that the model takes.
+
+    Returns:
+        Clauses that give the sentence when they are joined; the sentence itself if it is short.
+
+    Example:
+        >>> words = lambda texts: [len(text.split()) for text in texts]
+        >>> divided("One two three, four five six seven.", words, max_tokens=4)
+        ['One two three,', ' four five six seven.']
+    """
+    if count_tokens([sentence])[0] <= max_tokens:
+        return [sentence]
+    words = WORD.findall(sentence)
+    counts = count_tokens(words)
+    clauses = []
+    first = 0
+    while first < len(words):
+        last = _fitting(counts, first, max_tokens)
+        if last < len(words):
+            last = _clause_end(words, first, last)
+        clauses.append("".join(words[first:last]))
+        first = last
+    return clauses
+
+
+def _marker_end(line: str) -> int:
+    """The length of the indentation and the marker of a list item before its first sentence."""
+    start = len(line) - len(line.lstrip())
+    marker = MARKER.match(line, start)
+    return marker.end() if marker else start
+
+
+def _without_edges(sentence: str) -> Iterator[Segment]:
+    """Yield the whitespace around a sentence as segments of their own."""
+    before, words, after = EDGES.fullmatch(sentence).groups()  # type: ignore[union-attr]
+    if not LETTER.search(words):
+        yield Segment(sentence, is_sentence=False)
+        return
+    for text, is_sentence in ((before, False), (words, True), (after, False)):
+        if text:
+            yield Segment(text, is_sentence)
+
+
+def _fitting(counts: Sequence[int], first: int, max_tokens: int) -> int:
+    """The end of the words from `first` on that fit, at least one word."""
+    last = first + 1
+    total = counts[first]
+    while last < len(counts) and total + counts[last] <= max_tokens:
+        total += counts[last]
+        last += 1
+    return last
+
+
+def _clause_end(words: Sequence[str], first: int, last: int) -> int:
+    """The best end of a clause in the second half of the words from `first` to `last`."""
+    middle = (first + last) // 2
+    for stop in (STRONG_STOP, WEAK_STOP):
+        for end in range(last, middle, -1):
+            if stop.search(words[end - 1]):
+                return end
+    return last
+
+
+def _check_unicode(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"the text holds {text[error.start]!a}, which is no Unicode character; read it as UTF-8"
+        ) from None
