@@ -1,10 +1,11 @@
 #!/usr/bin/env python
-"""How a phrasebook run resolves "it", as scripts/coreference.py RUN prints it.
+"""How a phrasebook run knows what "it" is, as scripts/coreference.py RUN prints it.
 
-Translates the held-out sentences with "it" and counts the German pronouns that are right. Looks on
-the validation sentences for the attention head that resolves the pronoun and measures it on the
-held-out ones. Draws its view of two famous sentences into RUN/it.png and RUN/it_wide.png. The last
-line is JSON.
+Translates the held-out sentences with "it" and counts the German pronouns that are right. Hides
+either noun phrase and measures how much the pronoun depends on it. Looks on the validation
+sentences for the attention heads that resolve the pronoun and measures them on the held-out ones.
+Draws the words that decide the pronoun of two famous sentences into RUN/it.png and RUN/it_wide.png.
+The last line is JSON.
 """
 
 import json
@@ -33,6 +34,14 @@ def main(run: str) -> None:
     right = coreference.pronoun_accuracy(translations, held_out)
     print(f'"it": {right:.1%} of the pronouns in {len(held_out)} held-out sentences are right.')
 
+    nouns = coreference.noun_influence(translator, held_out)
+    print(
+        f"Hiding the noun phrase that is meant lowers the pronoun's log-odds by {nouns.antecedent:.2f} nats, "
+        f"hiding the other one by {nouns.distractor:.2f}.\n"
+        f"The right one counts for more in {nouns.first:.1%} of the sentences where it comes first, "
+        f"in {nouns.second:.1%} where it comes second."
+    )
+
     found = coreference.find_coreference_head(translator, phrasebook.pairs("valid"))
     measured = coreference.find_coreference_head(translator, held_out)
     by_place = {score[:3]: score for score in measured}
@@ -41,10 +50,15 @@ def main(run: str) -> None:
     print(coreference.table(chosen))
     for name, sentence in FAMOUS.items():
         picture = Path(run) / name
-        translation = coreference.draw_pronoun(translator, sentence, chosen[0], picture)
+        translation = coreference.draw_pronoun(translator, sentence, picture)
         print(f"{picture}: {translation}")
-    best = chosen[0]._asdict() | {"balanced": chosen[0].balanced}
-    print(json.dumps({"pronouns_right": right, "sentences": len(held_out), "head": best}))
+    result = {
+        "pronouns_right": right,
+        "sentences": len(held_out),
+        "influence": nouns._asdict(),
+        "head": chosen[0]._asdict() | {"balanced": chosen[0].balanced},
+    }
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install, train the embedded phrasebook, score it on held-out text, translate, and draw where "it" looks. The run goes
+# Install, train the embedded phrasebook, score it on held-out text, translate, and draw which words decide "it". The run goes
 # to runs/phrasebook or the folder given; one that was interrupted is resumed, one that is there is used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -55,7 +55,7 @@ It knows the 750 English words of its grammar and the sentences that the grammar
 out as fluent nonsense. It says "Sie" to everybody, and "du" only to those it loves.
 TEXT
 
-heading '4 of 4: draw where "it" looks: a minute'
+heading '4 of 4: draw which words decide "it": a minute'
 python scripts/coreference.py "$run" | kept coreference
 
 cat <<TEXT

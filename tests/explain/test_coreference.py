@@ -13,10 +13,12 @@ from tfformer.explain.coreference import (
     find_coreference_head,
     head_scores,
     mention,
+    noun_influence,
     pronoun_accuracy,
     table,
     word_maps,
 )
+from tfformer.explain.influence import Decision, Hidden, influences_of
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
 from tfformer.phrasebook import Pair
@@ -163,21 +165,35 @@ def test_pronoun_accuracy():
     assert pronoun_accuracy(["Hund.", ""], PAIRS) == 0
 
 
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_draw_pronoun_draws_the_row_of_the_pronoun(translator, kind, tmp_path, monkeypatch):
+def test_noun_influence_hides_a_noun_phrase_in_both_languages(translator):
+    """The second pair means the other noun, of the same sentence."""
+    measured = noun_influence(
+        translator, [*PAIRS, Pair("A dog.", "Ein Hund.", "statement", "", ())]
+    )
+    katze = Hidden(source=(0, 1), target=(0, 1))
+    hund = Hidden(source=(3, 4), target=(3, 4))
+    decisions = [
+        Decision(PAIRS[0].source, PAIRS[0].target, 6, ("er", "es")),
+        Decision(PAIRS[1].source, PAIRS[1].target, 6, ("sie", "es")),
+    ]
+    right = influences_of(translator, decisions, [katze, hund])
+    other = influences_of(translator, decisions, [hund, katze])
+    expected = (right.mean(), other.mean(), *map(float, right > other))
+    assert measured == pytest.approx(expected, abs=1e-6)
+
+
+def test_draw_pronoun_draws_the_words_that_decide_the_pronoun(translator, tmp_path, monkeypatch):
     drawn = {}
-
-    def draw_word(maps, word, path, layer, head):
-        drawn.update(row=maps.rows[word], columns=maps.columns, place=(path, layer, head))
-
-    monkeypatch.setattr("tfformer.explain.coreference.draw_word", draw_word)
+    monkeypatch.setattr(
+        "tfformer.explain.coreference.draw_influences",
+        lambda measured, path: drawn.update(measured=measured, path=path),
+    )
     monkeypatch.setattr(Translator, "translate", lambda *_: [PAIRS[0].target])
-    score = HeadScore(kind, 2, 1, 0.5, 0.1, 1.0, 1.0)
     path = tmp_path / "it.png"
-    assert draw_pronoun(translator, PAIRS[0].source, score, path) == PAIRS[0].target
-    assert drawn["row"] == ("it" if kind == "encoder" else "sie")
-    assert drawn["columns"][0] == ("<s>" if kind == "decoder" else "The")
-    assert drawn["place"] == (path, 2, 1)
+    assert draw_pronoun(translator, PAIRS[0].source, path) == PAIRS[0].target
+    assert drawn["path"] == path
+    assert drawn["measured"].decided == "sie"
+    assert drawn["measured"].target_words == ("Die", "Katze", "sah", "den", "Hund,", "weil")
 
 
 def test_the_table_has_a_line_a_head():

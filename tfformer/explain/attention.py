@@ -272,6 +272,18 @@ def _check_not_blank(sentences: EncodedSentences) -> None:
         )
 
 
+def word_spans(pieces: Sequence[str]) -> list[slice]:
+    """Find the pieces of each word; words stand between spaces.
+
+    Example:
+        >>> word_spans(["▁The", "▁cat", "s", "."])
+        [slice(0, 1, None), slice(1, 4, None)]
+    """
+    words = _words(pieces)
+    starts = _first_pieces(words)
+    return [slice(start, start + len(word)) for start, word in zip(starts, words, strict=True)]
+
+
 def _words(pieces: Sequence[str]) -> list[list[str]]:
     """The pieces of each word. Start and end token are words of their own."""
     words: list[list[str]] = []

@@ -1,9 +1,11 @@
-"""Which attention head resolves "it"?
+"""How does a model know what "it" is?
 
-There is a measure for every head, on sentences with a known answer. "The animal didn't cross the
-street because it was too wide." has two nouns that "it" could stand for, and German shows which one
-is meant: "weil *sie* zu breit war". A head resolves the pronoun if it looks from the pronoun more
-at the right noun phrase than at the other one.
+"The animal didn't cross the street because it was too wide." has two nouns that "it" could stand
+for, and German shows which one is meant: "weil *sie* zu breit war". Two measures, on sentences with
+a known answer: the influence of either noun phrase on the pronoun, and for every attention head
+whether it looks from the pronoun more at the right noun phrase than at the other one. Every model
+that has learned the pronouns shows the first. The second need not show: a model may have no single
+head for it.
 """
 
 from __future__ import annotations
@@ -14,14 +16,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tfformer.explain.attention import Attention, AttentionMaps, attention, each_attention
-from tfformer.explain.attention_pictures import draw_word
+from tfformer.explain.attention import Attention, AttentionMaps, each_attention
+from tfformer.explain.influence import (
+    Decision,
+    Hidden,
+    draw_influences,
+    influences,
+    influences_of,
+)
 from tfformer.inference.translator import Translator
 
 if TYPE_CHECKING:
     from tfformer.phrasebook import Pair
 
 KINDS = ("encoder", "decoder", "cross")
+PRONOUNS = ("er", "sie", "es")
 
 
 class Mention(NamedTuple):
@@ -79,6 +88,22 @@ class HeadScore(NamedTuple):
         always looks at the subject.
         """
         return self.antecedent * max(0.0, 2 * self.balanced - 1)
+
+
+class NounInfluence(NamedTuple):
+    """The influence of two noun phrases on a pronoun, over many sentences.
+
+    Attributes:
+        antecedent: Mean influence of the right noun phrase, in nats; see `influence`.
+        distractor: Mean influence of the other one.
+        first: Share of sentences in which the right one has more, where it comes first.
+        second: The same share where the right one comes second.
+    """
+
+    antecedent: float
+    distractor: float
+    first: float
+    second: float
 
 
 def mention(pair: Pair, kind: str) -> Mention:
@@ -145,12 +170,7 @@ def find_coreference_head(translator: Translator, pairs: Sequence[Pair]) -> list
     Raises:
         ValueError: No pair has a pronoun.
     """
-    pairs = [pair for pair in pairs if pair.pronoun is not None]
-    if not pairs:
-        raise ValueError(
-            "none of the pairs is a coreference sentence; give phrasebook.pairs('test') or "
-            "('valid')"
-        )
+    pairs = _with_pronoun(pairs)
     maps: dict[str, list[AttentionMaps]] = {kind: [] for kind in KINDS}
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     for one in each_attention(translator, sources, targets):
@@ -162,6 +182,17 @@ def find_coreference_head(translator: Translator, pairs: Sequence[Pair]) -> list
         for score in head_scores(maps[kind], [mention(pair, kind) for pair in pairs])
     ]
     return sorted(scores, key=lambda score: -score.resolution)
+
+
+def _with_pronoun(pairs: Sequence[Pair]) -> list[Pair]:
+    """Leave out the pairs that have no pronoun."""
+    found = [pair for pair in pairs if pair.pronoun is not None]
+    if not found:
+        raise ValueError(
+            "none of the pairs is a coreference sentence; give phrasebook.pairs('test') or "
+            "('valid')"
+        )
+    return found
 
 
 def head_scores(maps: Sequence[AttentionMaps], mentions: Sequence[Mention]) -> list[HeadScore]:
@@ -177,23 +208,34 @@ def head_scores(maps: Sequence[AttentionMaps], mentions: Sequence[Mention]) -> l
     both = list(zip(maps, mentions, strict=True))
     antecedent = np.stack([_weight(one, m.row, m.antecedent) for one, m in both])  # (N, L, H)
     distractor = np.stack([_weight(one, m.row, m.distractor) for one, m in both])  # (N, L, H)
-    right = antecedent > distractor
+    table = np.stack(_means_and_shares(antecedent, distractor, mentions), axis=-1)  # (L, H, 4)
+    return [
+        HeadScore(maps[0].kind, layer + 1, head + 1, *table[layer, head].tolist())
+        for layer, head in np.ndindex(table.shape[:2])
+    ]
+
+
+def _means_and_shares(
+    antecedent: np.ndarray, distractor: np.ndarray, mentions: Sequence[Mention | Pair]
+) -> tuple[np.ndarray, ...]:
+    """Compare two measures of N sentences, each (N, ...).
+
+    Returns:
+        The mean of either measure, then the share of sentences with more of the first, where the
+        antecedent comes first and where it comes second; each (...).
+    """
     comes_first = np.array([m.antecedent < m.distractor for m in mentions])
     if comes_first.all() or not comes_first.any():
         raise ValueError(
             "the antecedent is always the first or always the second noun phrase; give both orders"
         )
-    columns = (
+    right = antecedent > distractor
+    return (
         antecedent.mean(axis=0),
         distractor.mean(axis=0),
         right[comes_first].mean(axis=0),
         right[~comes_first].mean(axis=0),
     )
-    table = np.stack(columns, axis=-1)  # (L, H, 4)
-    return [
-        HeadScore(maps[0].kind, layer + 1, head + 1, *table[layer, head].tolist())
-        for layer, head in np.ndindex(table.shape[:2])
-    ]
 
 
 def _weight(maps: AttentionMaps, row: int, words: tuple[int, ...]) -> np.ndarray:
@@ -226,25 +268,51 @@ def pronoun_accuracy(translations: Sequence[str], pairs: Sequence[Pair]) -> floa
     return sum(right) / len(right)
 
 
-def draw_pronoun(translator: Translator, sentence: str, score: HeadScore, path: str | Path) -> str:
-    """Draw one head's weights from the pronoun of a sentence with "it".
-
-    The picture is a .png or .svg file.
+def noun_influence(translator: Translator, pairs: Sequence[Pair]) -> NounInfluence:
+    """Hide each noun phrase in both languages, and measure how much the pronoun depends on it.
 
     Args:
-        translator: The run that the head belongs to.
+        translator: A run of the phrasebook.
+        pairs: Pairs of the phrasebook; those without a pronoun are left out.
+
+    Returns:
+        The influences of the noun phrases on the German pronoun of the reference.
+
+    Raises:
+        ValueError: No pair has a pronoun, or the noun phrase that is meant always comes first, or
+            always second.
+    """
+    pairs = _with_pronoun(pairs)
+    decisions = [_pronoun_decision(pair.source, pair.target) for pair in pairs]
+    antecedents = [Hidden(pair.antecedent, pair.in_target(pair.antecedent)) for pair in pairs]
+    distractors = [Hidden(pair.distractor, pair.in_target(pair.distractor)) for pair in pairs]
+    antecedent = influences_of(translator, decisions, antecedents)  # (N,)
+    distractor = influences_of(translator, decisions, distractors)  # (N,)
+    return NounInfluence(*map(float, _means_and_shares(antecedent, distractor, pairs)))
+
+
+def draw_pronoun(translator: Translator, sentence: str, path: str | Path) -> str:
+    """Draw the words that decide the German pronoun of a sentence with "it".
+
+    Args:
+        translator: A run of the phrasebook.
         sentence: An English sentence like those of the family coreference.
-        score: The head.
-        path: The picture to write.
+        path: The .png or .svg file to write.
 
     Returns:
         The translation, in which the pronoun stands.
     """
     [translation] = translator.translate([sentence])
-    maps = word_maps(attention(translator, sentence, translation), score.kind)
-    it, pronoun = sentence.split().index("it"), pronoun_place(translation)
-    draw_word(maps, it if score.kind == "encoder" else pronoun, path, score.layer, score.head)
+    decision = _pronoun_decision(sentence, translation)
+    draw_influences(influences(translator, decision), path)
     return translation
+
+
+def _pronoun_decision(sentence: str, translation: str) -> Decision:
+    """Return the decision for the pronoun of a German coreference sentence."""
+    pronoun = pronoun_of(translation)
+    others = tuple(other for other in PRONOUNS if other != pronoun)
+    return Decision(sentence, translation, pronoun_place(translation), others)
 
 
 def pronoun_place(german: str) -> int:

@@ -1,0 +1,107 @@
+"""The influence of words on a decision, against log-probabilities computed by hand."""
+
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from tfformer.config import DecodingConfig
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.explain.influence import (
+    Decision,
+    Hidden,
+    Influences,
+    draw_influences,
+    influences,
+    influences_of,
+)
+from tfformer.inference.translator import Translator
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Tokenizers
+from tfformer.special_ids import END_ID, START_ID, UNKNOWN_ID
+
+SOURCE = "the cat saw it"
+TARGET = "die Katze sah sie nicht"
+TEXTS = [SOURCE, TARGET, "er es"]
+SIE = Decision(SOURCE, TARGET, word=3, alternatives=("er", "es"))
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """A model of random weights, whose pieces are words and parts of words."""
+    tokenizer = Tokenizer.train(TEXTS, 36, "bpe")
+    size = tokenizer.vocab_size
+    model = Transformer(size, size, num_layers=1, d_model=8, num_heads=2, d_ff=8)
+    rng = np.random.default_rng(1)
+    model.set_weights([rng.normal(scale=0.6, size=w.shape) for w in model.get_weights()])
+    return Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(), max_length=40)
+
+
+def log_prob(
+    translator: Translator, source: list[int], before: list[int], word: list[int]
+) -> float:
+    """Sum log P of the pieces of a word, by one call of the model and NumPy."""
+    ids = {
+        "source": np.array([[*source, END_ID]]),
+        "target": np.array([[START_ID, *before, *word]]),
+    }
+    logits = np.asarray(translator.model(ids), np.float64)[0]
+    log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    return sum(log_probs[len(before) + n, piece] for n, piece in enumerate(word))
+
+
+def test_an_influence_is_the_fall_of_the_log_odds(translator):
+    """The pieces of every word are found by encoding the word alone."""
+    encode = translator.tokenizers.source.encode
+    pieces = {word: encode([word])[0] for text in TEXTS for word in text.split()}
+    assert list(chain(*pieces.values())) == list(chain(*encode(TEXTS)))
+    assert max(map(len, pieces.values())) > 1
+
+    def row(words: str, hidden: str) -> list[int]:
+        rows = [
+            [UNKNOWN_ID] * len(pieces[word]) if word == hidden else pieces[word]
+            for word in words.split()
+        ]
+        return list(chain(*rows))
+
+    def log_odds(source: list[int], before: list[int]) -> float:
+        sie, er, es = (
+            log_prob(translator, source, before, pieces[word]) for word in ("sie", "er", "es")
+        )
+        return sie - np.log(np.exp(er) + np.exp(es))
+
+    seen = log_odds(row(SOURCE, ""), row("die Katze sah", ""))
+    measured = influences(translator, SIE)
+    assert measured.decided == "sie"
+    assert measured.source_words == ("the", "cat", "saw", "it")
+    assert measured.target_words == ("die", "Katze", "sah")
+    for word, influence in zip(measured.source_words, measured.source, strict=True):
+        without = log_odds(row(SOURCE, word), row("die Katze sah", ""))
+        assert influence == pytest.approx(seen - without, abs=1e-4)
+    for word, influence in zip(measured.target_words, measured.target, strict=True):
+        without = log_odds(row(SOURCE, ""), row("die Katze sah", word))
+        assert influence == pytest.approx(seen - without, abs=1e-4)
+
+
+def test_nothing_hidden_has_no_influence(translator):
+    assert influences_of(translator, [SIE, SIE], [Hidden()] * 2).tolist() == [0, 0]
+
+
+def test_words_hidden_together_count_together(translator):
+    """Other than by luck, two words weigh more or less than the sum of either."""
+    alone = influences_of(translator, [SIE] * 2, [Hidden((1,)), Hidden((3,))])
+    [together] = influences_of(translator, [SIE], [Hidden((1, 3))])
+    assert together != pytest.approx(alone.sum(), abs=1e-3)
+
+
+def test_the_picture_has_every_word_and_the_numbers_that_matter(tmp_path):
+    words = ("the", "$cat", "it")
+    values = np.array([0.01, 2.0, -1.0])
+    draw_influences(
+        Influences("sie.", words, values, ("die",), np.array([0.5])), tmp_path / "a.svg"
+    )
+    text = (tmp_path / "a.svg").read_text()
+    for written in ("decide for “sie”?", "the", "$cat", "it", "die", "2.0", "0.5"):
+        assert f"<!-- {written}" in text or f"{written} -->" in text
+    assert "<!-- 0.0 -->" not in text
+    assert "<!-- -1.0 -->" not in text

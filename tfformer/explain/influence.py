@@ -1,0 +1,222 @@
+"""Which words decide a word of a translation? Those without which the model doubts it.
+
+A word is hidden from the model: the unknown token takes the place of its pieces. Its influence is
+the fall of the log-odds of the decided word against its alternatives, such as "es" against "er" and
+"sie", in nats. This is representation erasure, Li et al. 2016 ("Understanding Neural Networks
+through Representation Erasure"), of a contrast, Yin and Neubig 2022 ("Interpreting Language Models
+with Contrastive Explanations"). A head's attention says where a part of the model looks; an
+influence says how much the whole model needs a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tfformer.data.encoding import EncodedSentences
+from tfformer.explain.attention import word_spans
+from tfformer.explain.figures import BLUE, GREY, INK, LINE_GREY, Style, empty_figure, save
+from tfformer.inference.translator import Translator
+from tfformer.special_ids import UNKNOWN_ID
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Decision(NamedTuple):
+    """A word of a translation, and the words that could stand there instead.
+
+    Attributes:
+        source: The sentence.
+        target: Its translation.
+        word: The word of the translation, counted from 0 between spaces.
+        alternatives: The other words, at least one.
+    """
+
+    source: str
+    target: str
+    word: int
+    alternatives: tuple[str, ...]
+
+    def instead(self) -> list[Decision]:
+        """Return the same place with each alternative written there.
+
+        Example:
+            >>> [d.target for d in Decision("It sleeps.", "Es schläft.", 0, ("Er", "Sie")).instead()]
+            ['Er schläft.', 'Sie schläft.']
+        """
+        words = self.target.split()
+        texts = [
+            " ".join([*words[: self.word], other, *words[self.word + 1 :]])
+            for other in self.alternatives
+        ]
+        return [self._replace(target=text) for text in texts]
+
+
+class Hidden(NamedTuple):
+    """Words that the model does not see, counted from 0 between spaces.
+
+    Attributes:
+        source: Words of the source.
+        target: Words of the translation, all before the decided one.
+    """
+
+    source: tuple[int, ...] = ()
+    target: tuple[int, ...] = ()
+
+
+class Influences(NamedTuple):
+    """The influence of every word on a decision, in nats.
+
+    Attributes:
+        decided: The decided word.
+        source_words: The S words of the source.
+        source: Their influences (S,).
+        target_words: The T words of the translation before the decided one.
+        target: Their influences (T,).
+    """
+
+    decided: str
+    source_words: tuple[str, ...]
+    source: np.ndarray
+    target_words: tuple[str, ...]
+    target: np.ndarray
+
+
+def influences(translator: Translator, decision: Decision) -> Influences:
+    """Hide every word in turn and measure its influence on a decision.
+
+    Args:
+        translator: A trained translator.
+        decision: A word of a translation.
+
+    Returns:
+        The influences; a negative one is that of a word which spoke against the decision.
+    """
+    source_words = tuple(decision.source.split())
+    target_words = tuple(decision.target.split())
+    before = target_words[: decision.word]
+    hidden = [Hidden(source=(word,)) for word in range(len(source_words))]
+    hidden += [Hidden(target=(word,)) for word in range(len(before))]
+    falls = influences_of(translator, [decision] * len(hidden), hidden)  # (S + T,)
+    count = len(source_words)
+    decided = target_words[decision.word]
+    return Influences(decided, source_words, falls[:count], before, falls[count:])
+
+
+def influences_of(
+    translator: Translator, decisions: Sequence[Decision], hidden: Sequence[Hidden]
+) -> np.ndarray:
+    """Measure the influence of the hidden words on each decision.
+
+    Args:
+        translator: A trained translator.
+        decisions: N words of translations.
+        hidden: The words to hide from each, together.
+
+    Returns:
+        The falls of the log-odds of each decided word, (N,) in nats.
+    """
+    nothing = [Hidden()] * len(decisions)
+    return _log_odds(translator, decisions, nothing) - _log_odds(translator, decisions, hidden)
+
+
+def _log_odds(
+    translator: Translator, decisions: Sequence[Decision], hidden: Sequence[Hidden]
+) -> np.ndarray:
+    """Return log P(decided word) - log P(any alternative), given what is not hidden, (N,)."""
+    chosen = _log_probs(translator, decisions, hidden)
+    alternatives = [
+        _log_probs(translator, others, hidden)
+        for others in zip(*(decision.instead() for decision in decisions), strict=True)
+    ]
+    return chosen - np.logaddexp.reduce(alternatives)
+
+
+def _log_probs(
+    translator: Translator, decisions: Sequence[Decision], hidden: Sequence[Hidden]
+) -> np.ndarray:
+    """Return log P(decided word), given what is not hidden, (N,)."""
+    sources = translator.encode([decision.source for decision in decisions])
+    targets = translator.encode_targets([decision.target for decision in decisions])
+    source_spans = [word_spans(translator.tokenizers.source.pieces(ids)) for ids in sources.ids]
+    target_spans = [word_spans(translator.tokenizers.target.pieces(ids)) for ids in targets.ids]
+    scores = translator.score(
+        _without(sources, source_spans, [words.source for words in hidden]),
+        _without(targets, target_spans, [words.target for words in hidden]),
+    )
+    decided = [
+        spans[decision.word] for spans, decision in zip(target_spans, decisions, strict=True)
+    ]
+    log_probs = [score.log_probs[span] for score, span in zip(scores, decided, strict=True)]
+    return np.array([pieces.sum() for pieces in log_probs])
+
+
+def _without(
+    sentences: EncodedSentences, spans: Sequence[list[slice]], words: Sequence[tuple[int, ...]]
+) -> EncodedSentences:
+    """Replace the pieces of some words of each sentence by the unknown token."""
+    rows = [np.array(ids) for ids in sentences.ids]
+    for row, spans_of_row, words_of_row in zip(rows, spans, words, strict=True):
+        for word in words_of_row:
+            row[spans_of_row[word]] = UNKNOWN_ID
+    ids = [row.tolist() for row in rows]
+    return EncodedSentences(ids, sentences.is_truncated, sentences.max_tokens)
+
+
+# --- The picture --------------------------------------------------------------------------------
+
+LINE = 0.42  # inches from word to word
+COLUMN = 4.2  # inches for the words of a language and their bars
+WORDS_END = 1.65  # inches from the left of a column, where the words end and the bars begin
+LONGEST_BAR = 1.7  # inches
+TEXT = 16  # points
+WORTH_A_NUMBER = 0.05  # of the largest influence
+
+
+def draw_influences(measured: Influences, path: str | Path) -> None:
+    """Draw the words of both languages, a bar beside each for its influence.
+
+    Args:
+        measured: From `influences`.
+        path: The .png or .svg file to write.
+    """
+    columns = {
+        "The sentence": (measured.source_words, measured.source),
+        "Its translation, as far as written": (measured.target_words, measured.target),
+    }
+    lines = max(len(words) for words, _ in columns.values())
+    height = (lines + 4) * LINE
+    figure = empty_figure((2 * COLUMN + 0.4, height))
+    ax = figure.add_axes((0, 0, 1, 1))
+    ax.set_axis_off()
+    ax.set(xlim=(0, 2 * COLUMN + 0.4), ylim=(height - 2.9 * LINE, -2.9 * LINE))
+    decided = measured.decided.strip(".,!?")
+    title = f"Which words decide for “{decided}”?"
+    ax.text(0.3, -2.1 * LINE, title, fontsize=TEXT + 6, fontweight="bold", color=INK, va="center")
+    unit = "The fall of its log-odds, in nats, if a word is hidden from the model"
+    ax.text(0.3, -1.25 * LINE, unit, fontsize=TEXT - 3, color=GREY, va="center")
+    largest = max(float(values.max()) for _, values in columns.values())
+    for number, (heading, (words, values)) in enumerate(columns.items()):
+        left = number * COLUMN
+        ax.text(left + 0.3, -0.1 * LINE, heading, fontsize=TEXT - 4, color=GREY, va="center")
+        ax.plot([left + 0.3, left + COLUMN - 0.2], [0.35 * LINE] * 2, color=LINE_GREY)
+        for line, (word, value) in enumerate(zip(words, values, strict=True), start=1):
+            _draw_word(ax, word, float(value) / largest, float(value), left, line * LINE)
+    save(figure, Path(path))
+
+
+def _draw_word(ax: Axes, word: str, share: float, value: float, left: float, y: float) -> None:
+    """Draw a word and its bar, `share` of the longest one."""
+    is_large = share >= WORTH_A_NUMBER
+    weight = "bold" if share > 0.5 else "normal"
+    style: Style = {"fontsize": TEXT, "va": "center", "fontweight": weight, "parse_math": False}
+    bars = left + WORDS_END
+    ax.text(bars, y, word, ha="right", color=INK if is_large else GREY, **style)
+    ax.barh(y, max(share, 0) * LONGEST_BAR, height=0.5 * LINE, left=bars + 0.15, color=BLUE)
+    if is_large:
+        end = bars + 0.25 + share * LONGEST_BAR
+        ax.text(end, y, f"{value:.1f}", fontsize=TEXT - 4, va="center", color=INK)
