@@ -1,6 +1,7 @@
 """What several test files share: small trained runs, a server, a browser. Knows nothing of what they test."""
 
 import fcntl
+import functools
 import itertools
 import os
 import subprocess
@@ -109,6 +110,17 @@ def train_tiny_run(folder: Path) -> None:
         "decoding": {"beam_size": 3, "length_penalty": 1.0},
     }
     train(Config.from_dict(recipe), folder / "run")
+
+
+@pytest.fixture(scope="session")
+def cpp_loader(made_once) -> Callable[[Path, str, list[str]], list[str]]:
+    """A function (SavedModel, signature, sentences) -> texts, by the C++ loader of TensorFlow Serving."""
+    from support import cpp_loader
+
+    if not cpp_loader.COMPILER:
+        pytest.skip("no g++; the export's own check in a TensorFlow 1 Session stands in")
+    program = made_once("cpp_loader", cpp_loader.compile_into) / cpp_loader.NAME
+    return functools.partial(cpp_loader.texts, program)
 
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]

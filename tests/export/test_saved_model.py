@@ -1,7 +1,6 @@
 """Exports against the run they come from: in new processes, in C++, in any order and batch, with hostile text."""
 
 import hashlib
-import importlib.util
 import io
 import itertools
 import json
@@ -253,34 +252,16 @@ def test_text_beyond_what_the_model_takes_is_cut_as_the_run_cuts_it(answers, tra
 
 
 @pytest.mark.slow
-def test_cpp_loader_translates_the_same(version, translator, tmp_path):
+def test_cpp_loader_translates_the_same(version, translator, cpp_loader):
     """The loader of TensorFlow Serving, compiled against the installed wheel."""
-    if not shutil.which("g++"):
-        pytest.skip("no g++; the export's own check in a TensorFlow 1 Session stands in")
-    program = tmp_path / "saved_model_loader"
-    folder = Path(tf.__file__).parent
-    libraries = [folder / "libtensorflow_cc.so.2", folder / "libtensorflow_framework.so.2"]
-    source = Path(__file__).parents[1] / "support" / "saved_model_loader.cc"
-    flags = ["-w", "-O0", *tf.sysconfig.get_compile_flags(), f"-Wl,-rpath,{folder}"]
-    subprocess.run(
-        ["g++", *flags, str(source), "-o", str(program), *map(str, libraries)], check=True
-    )
-    text_folder = Path(importlib.util.find_spec("tensorflow_text").origin).parent
-    names = ("_sentencepiece_tokenizer.so", "_fast_sentencepiece_tokenizer.so")
-    operations = [str(text_folder / "python" / "ops" / name) for name in names]
     sentences = [sentence for sentence in SENTENCES if "\0" not in sentence]
-
-    def translated(signature):
-        command = [str(program), str(version), signature, *operations]
-        lines = "".join(sentence + "\n" for sentence in sentences)
-        done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8")
-        assert done.returncode == 0, done.stderr
-        return [line.split("\t")[1] for line in done.stdout.splitlines()]
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        assert translated("serving_default") == translator.translate(sentences, beam_size=1)
-        assert translated("translate_beam")[
+        assert cpp_loader(version, "serving_default", sentences) == translator.translate(
+            sentences, beam_size=1
+        )
+        assert cpp_loader(version, "translate_beam", sentences)[
             :: translator.decoding.beam_size
         ] == translator.translate(sentences)
 

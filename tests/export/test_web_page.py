@@ -2,17 +2,15 @@
 
 import functools
 import itertools
-import json
 import os
 import re
 import shutil
-import subprocess
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from support.browser import CHROMIUM
+from support.exported_page import MISSING, browse
 
 from tfformer.data.sources import read_pairs
 from tfformer.export import formats as export
@@ -22,8 +20,6 @@ from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 40)]
-PROGRAMS = {"chromium": CHROMIUM, "node": shutil.which("node"), "npm": shutil.which("npm")}
-MISSING = [name for name, path in PROGRAMS.items() if path is None]
 
 
 @pytest.fixture(scope="module")
@@ -38,15 +34,6 @@ def programs():
 @pytest.fixture(scope="module")
 def page(programs, tiny_run, tmp_path_factory):
     return export.web(tiny_run, tmp_path_factory.mktemp("web"))
-
-
-def browse(folder, sentences):
-    command = ["node", str(web_page.SOURCES / "test" / "browser.mjs"), str(folder), CHROMIUM]
-    done = subprocess.run(
-        command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
 
 
 @pytest.mark.slow

@@ -6,33 +6,32 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from support.marian_checkpoints import answers
+from sentencepiece import sentencepiece_model_pb2
+from support.exported_page import MISSING, browse
+from support.marian_checkpoints import FIXTURES, answers
 
 from tfformer.config import Config
+from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.export import ctranslate2, saved_model, tflite, web
+from tfformer.export.litert import text_pieces
+from tfformer.export.litert.text_pieces import PIECE
+from tfformer.export.other_process import ask
 from tfformer.inference.translator import Translator
-from tfformer.run_directory import Run
+from tfformer.run_directory import Run, Tokenizers
 from tfformer.training.train import train
 
 TEXTS = [">>deu<< we see the dog.", ">>fra<< thank you.", "the girl is 猫 big.", ""]
 
 
 @pytest.mark.slow
-def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(imported, tmp_path):
-    """By the loader of TensorFlow 1, which is that of C++: what is not tracked is not there."""
-    import tensorflow_text  # noqa: F401  its operators
-
+def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
+    imported, tmp_path, cpp_loader
+):
+    """By the loader of C++: what is not tracked is not there."""
     run = imported("I")
     version = saved_model(run, tmp_path, max_length=48, samples=TEXTS[:3])
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        graph = tf.compat.v1.saved_model.load(session, ["serve"], str(version))
-        signature = graph.signature_def["serving_default"]
-        found = session.run(
-            signature.outputs["translation"].name, {signature.inputs["text"].name: TEXTS}
-        )
     wanted = Translator.load(run).translate(TEXTS, beam_size=1)
-    assert [text.decode() for text in found] == wanted
+    assert cpp_loader(version, "serving_default", TEXTS) == wanted
     manifest = json.loads((version / "manifest.json").read_text())
     assert manifest["imported"]["origin"] == "I"
     assert {"source.pieces.json", "target.pieces.json"} <= manifest["files"].keys()
@@ -63,17 +62,52 @@ def test_ctranslate2_gives_the_translations_of_transformers(imported, tmp_path):
     ctranslate2(imported("B"), tmp_path, max_length=48, samples=answers("B").texts["sentences"][:8])
 
 
-@pytest.mark.parametrize(
-    ("write", "message"),
-    [
-        (lambda run, out: tflite(run, out, with_text=True), "leave out --text"),
-        (lambda run, out: web(run, out), "which the page does not have"),
-    ],
-)
-def test_what_has_no_list_of_pieces_is_refused(imported, tmp_path, write, message):
-    with pytest.raises(ValueError, match=message):
-        write(imported("I"), tmp_path / "out")
+@pytest.mark.slow
+def test_text_goes_into_a_litert_file_with_the_ids_of_the_list(imported, tmp_path):
+    """Also pieces that only one of the two sides has, and characters that no side has."""
+    texts = [*answers("C").texts["sentences"][:8], "the girl is 猫 big.", "  a  b "]
+    version = tflite(imported("C"), tmp_path, max_length=48, with_text=True, samples=texts)
+    requests = [["translate_text", {"text": [text]}] for text in texts]
+    found = ask("litert", [version / "model.tflite", "tensorflow_text"], requests)
+    wanted = Translator.load(imported("C")).translate(texts, beam_size=1)
+    assert [answer["translation"][0] for answer in found] == wanted
+
+
+def test_codes_of_languages_are_no_text_for_litert(imported, tmp_path):
+    with pytest.raises(ValueError, match=r"no codes such as >>deu<<; leave out --text and use"):
+        tflite(imported("I"), tmp_path / "out", with_text=True)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"model_type": 2}, "know unigram models alone"), ({"byte_fallback": True}, "no pieces of")],
+)
+def test_what_the_operators_on_text_do_not_know_is_refused(changes, message):
+    model = sentencepiece_model_pb2.ModelProto.FromString((FIXTURES / "source.spm").read_bytes())
+    for name, value in changes.items():
+        setattr(model.trainer_spec, name, value)
+    for byte in range(256):
+        model.pieces.add(piece=f"<0x{byte:02X}>", type=PIECE.BYTE)
+    tokenizer = PieceTokenizer(model.SerializeToString(), ["<pad>", "<unk>", "<start>", "</s>"])
+    with pytest.raises(ValueError, match=message):
+        text_pieces.check(Tokenizers(tokenizer, tokenizer))
+
+
+@pytest.mark.slow
+def test_the_browser_looks_pieces_up_in_the_list(imported, tmp_path):
+    """With codes, a character of the target's alone, an unknown one, and an unknown code."""
+    if MISSING:
+        pytest.skip(f"{' and '.join(MISSING)} not installed")
+    run = imported("I")
+    texts = [*answers("I").texts["sentences"][:8], *TEXTS]
+    with pytest.warns(UserWarning, match="names no validation text"):
+        page = web(run, tmp_path, max_length=32, samples=texts)
+    found = browse(page, [*texts, ">>nld<< a"])["translations"]
+    assert [row["text"] for row in found[:-1]] == Translator.load(run).translate(texts, beam_size=1)
+    assert found[-1]["error"] == (
+        "the model has no target language >>nld<<; known are >>deu<<, >>fra<<"
+    )
 
 
 def test_forced_scores_are_those_of_transformers_without_padding(imported):

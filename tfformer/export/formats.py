@@ -30,6 +30,7 @@ from tfformer.export import (
 )
 from tfformer.export.checkpoints import write_hugging_face, write_marian
 from tfformer.export.litert import requests as litert_requests
+from tfformer.export.litert import text_pieces
 from tfformer.export.litert import writer as litert_writer
 from tfformer.export.manifest import file_digest, write_manifest
 from tfformer.export.model_card import model_card
@@ -263,11 +264,6 @@ def web(
     """
     opened = Run.open(run)
     _check_litert(opened, quantize, static=True, with_text=False)
-    if isinstance(opened.tokenizers.source, PieceTokenizer):
-        raise ValueError(
-            f"{opened.path} was imported with a list of pieces, which the page does not have; "
-            "use --format tflite"
-        )
     step = Steps(progress)
     with step("building the page"):
         page = web_page.built()
@@ -316,8 +312,9 @@ def _write_litert(
         step: shows a line for each step.
     """
     file = folder / "model.tflite"
-    samples = samples or _sample_sentences(translator)
     quantize, static, with_text = shape.quantize, shape.static, shape.with_text
+    known = text_pieces.source_ids(translator.tokenizers) if with_text else None
+    samples = samples or _sample_sentences(translator, known)
     with step("writing the LiteRT file"):
         litert_writer.write(file, translator, quantize, static, with_text)
     with step(READING_BACK):
@@ -350,11 +347,8 @@ def _check_litert(run: Run, quantize: str, static: bool, with_text: bool) -> Non
             "this format needs LiteRT; install it with: pip install 'tfformer[litert]'"
         )
     run.check_architecture("encoder-decoder")
-    if with_text and isinstance(run.tokenizers.source, PieceTokenizer):
-        raise ValueError(
-            f"{run.path} was imported with a list of pieces, which LiteRT's operators on text do "
-            "not have; leave out --text and use the files *.pieces.json beside the model"
-        )
+    if with_text:
+        text_pieces.check(run.tokenizers)
     if quantize != "none" and run.config.data.valid:
         _validation_text(run)
 
@@ -466,10 +460,11 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _sample_sentences(own: Subject) -> list[str]:
-    """Text of one to very many pieces, drawn from the vocabulary, always the same."""
+def _sample_sentences(own: Subject, ids: Sequence[int] | None = None) -> list[str]:
+    """Text of one to very many pieces, drawn from `ids` or all of them, always the same."""
     tokenizer, longest = own.tokenizers.source, own.max_length
     dice = random.Random(1)
     lengths = [*(1 + n % longest for n in range(SAMPLES - 1)), 2 * longest]
-    rows = [dice.choices(range(END_ID + 1, tokenizer.vocab_size), k=length) for length in lengths]
+    ids = ids or range(END_ID + 1, tokenizer.vocab_size)
+    rows = [dice.choices(ids, k=length) for length in lengths]
     return [sentence for sentence in tokenizer.decode(rows) if sentence]

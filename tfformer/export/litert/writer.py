@@ -20,10 +20,11 @@ from tfformer.export.litert import compactor as litert_compactor
 from tfformer.export.litert import metadata as litert_metadata
 from tfformer.export.litert import operators as litert_operations
 from tfformer.export.litert import quantizer as litert_quantizer
+from tfformer.export.litert import text_pieces
 from tfformer.inference.graphs import search, source_ids
 from tfformer.inference.search import Hypotheses
 from tfformer.inference.translator import Translator
-from tfformer.special_ids import END_ID
+from tfformer.special_ids import END_ID, UNKNOWN_ID
 from tfformer.version import __version__
 
 QUANTIZATIONS = ("none", "int8", "float16")
@@ -206,18 +207,18 @@ def _over_text(translator: Translator) -> Callable:
     """
     import tensorflow_text
 
+    tokenizers = translator.tokenizers
     source, target = (
-        tensorflow_text.FastSentencepieceTokenizer(tokenizer.model)
-        for tokenizer in (translator.tokenizers.source, translator.tokenizers.target)
+        tensorflow_text.FastSentencepieceTokenizer(model)
+        for model in (text_pieces.source_model(tokenizers), text_pieces.target_model(tokenizers))
     )
-
-    pieces_of_target = translator.tokenizers.target.pieces(
-        range(translator.tokenizers.target.vocab_size)
-    )
+    source_size = tokenizers.source.vocab_size
+    pieces_of_target = tokenizers.target.pieces(range(tokenizers.target.vocab_size))
     blank = pieces_of_target.index(BLANK) if BLANK in pieces_of_target else -1
 
     def translate(text: tf.Tensor) -> dict[str, tf.Tensor]:
         pieces = source.tokenize(text).values[tf.newaxis]
+        pieces = tf.where(pieces < source_size, pieces, UNKNOWN_ID)
         found = _search(translator, pieces, tf.shape(pieces)[1:], beam_size=1)
         ids = found.ids[0, 0]
         blanks = _leading(ids == blank)  # SentencePiece leaves them out of a text, TF Text does not

@@ -1,6 +1,7 @@
 // Loads the exported model and translates a sentence at a time, beside the page, which stays responsive meanwhile.
 import { getGlobalLiteRt, loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { SentencePieceProcessor } from "@sctg/sentencepiece-js";
+import { ListedPieces } from "./listed_pieces.js";
 
 const END_ID = 3;
 const FOLDER = "model/";
@@ -98,7 +99,9 @@ async function tokenizer(manifest, name) {
   for (let first = 0; first < bytes.length; first += 8192) text += String.fromCharCode(...bytes.subarray(first, first + 8192));
   const processor = new SentencePieceProcessor();
   await processor.loadFromB64StringModel(btoa(text));
-  return processor;
+  const list = name.replace(/model$/, "pieces.json");
+  if (!(list in manifest.digests)) return processor;
+  return new ListedPieces(processor, JSON.parse(new TextDecoder().decode(await file(manifest, list))));
 }
 
 /** Narrowest first: how many ids a signature takes, and its name. */

@@ -1,0 +1,93 @@
+"""Train a small model with Marian itself, of one of five shapes, on two files of text.
+
+    oracle_venv/bin/python scripts/oracles/train_marian.py NAME FOLDER train.en train.de [UPDATES]
+
+The model, its SentencePiece vocabularies and decoder.yml are written to FOLDER/NAME. Some minutes
+on one thread for 1,500 updates.
+"""
+
+import sys
+from pathlib import Path
+
+import sentencepiece
+from pymarian import Trainer
+
+PRE = {
+    "transformer_preprocess": "n",
+    "transformer_postprocess": "da",
+    "transformer_postprocess_top": "n",
+}
+SHARED = {"tied_embeddings_all": True}
+SHAPES = {  # name -> options; those without one matrix for all have two vocabularies
+    "post-swish-shared": {"transformer_ffn_activation": "swish"} | SHARED,
+    "post-relu-shared": {"transformer_ffn_activation": "relu"} | SHARED,
+    "post-relu-separate": {"transformer_ffn_activation": "relu"},
+    "pre-relu-shared": {"transformer_ffn_activation": "relu"} | SHARED | PRE,
+    "pre-swish-tied": {"transformer_ffn_activation": "swish", "tied_embeddings": True} | PRE,
+}
+
+
+def main(name: str, folder: Path, texts: list[str], updates: str) -> None:
+    """Train vocabularies and model."""
+    out = folder / name
+    out.mkdir(parents=True, exist_ok=True)
+    shape = SHAPES[name]
+    sides = ["joint", "joint"] if "tied_embeddings_all" in shape else ["source", "target"]
+    for number, side in enumerate(sides):
+        train_pieces(out / f"{side}.spm", texts if side == "joint" else [texts[number]])
+    Trainer(
+        **{
+            "model": f"{out}/model.npz",
+            "type": "transformer",
+            "train_sets": texts,
+            "vocabs": [f"{out}/{side}.spm" for side in sides],
+            "dim_emb": 96,
+            "enc_depth": 2,
+            "dec_depth": 2,
+            "transformer_heads": 4,
+            "transformer_dim_ffn": 256,
+            "transformer_dropout": 0.1,
+            "label_smoothing": 0.1,
+            "learn_rate": 0.003,
+            "lr_warmup": "300",
+            "lr_decay_inv_sqrt": ["300"],
+            "optimizer_params": [0.9, 0.98, "1e-09"],
+            "clip_norm": 0,
+            "cost_type": "ce-mean-words",
+            "max_length": 60,
+            "mini_batch": 64,
+            "maxi_batch": 100,
+            "mini_batch_fit": False,
+            "exponential_smoothing": "0.003",
+            "disp_freq": 100,
+            "save_freq": "100000u",
+            "after": f"{updates}u",
+            "overwrite": True,
+            "beam_size": 4,
+            "normalize": 1,
+            "cpu_threads": 1,
+            "seed": 1,
+            "workspace": 512,
+        }
+        | shape
+    ).train()
+
+
+def train_pieces(path: Path, texts: list[str]) -> None:
+    """A vocabulary with Marian's special ids."""
+    sentencepiece.SentencePieceTrainer.train(
+        input=",".join(texts),
+        model_prefix=str(path.with_suffix("")),
+        vocab_size=4000,
+        bos_id=-1,
+        pad_id=-1,
+        eos_id=0,
+        unk_id=1,
+        num_threads=1,
+        minloglevel=2,
+    )
+    path.with_suffix(".model").rename(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:5], *(sys.argv[5:] or ["1500"]))

@@ -1,0 +1,36 @@
+"""TensorFlow Serving's loader of SavedModels, compiled against the installed wheel."""
+
+import importlib.util
+import shutil
+import subprocess
+from pathlib import Path
+
+COMPILER = shutil.which("g++")
+NAME = "saved_model_loader"
+OPERATIONS = ("_sentencepiece_tokenizer.so", "_fast_sentencepiece_tokenizer.so")
+
+
+def compile_into(folder: Path) -> None:
+    """Compile the program into a folder."""
+    import tensorflow as tf
+
+    wheel = Path(tf.__file__).parent
+    libraries = [wheel / "libtensorflow_cc.so.2", wheel / "libtensorflow_framework.so.2"]
+    source = Path(__file__).parent / f"{NAME}.cc"
+    flags = ["-w", "-O0", *tf.sysconfig.get_compile_flags(), f"-Wl,-rpath,{wheel}"]
+    command = [COMPILER, *flags, source, "-o", folder / NAME, *libraries]
+    subprocess.run(list(map(str, command)), check=True)
+
+
+def texts(program: Path, version: Path, signature: str, sentences: list[str]) -> list[str]:
+    """The texts that a signature gives for sentences; a beam search gives several for each."""
+    text_folder = Path(importlib.util.find_spec("tensorflow_text").origin).parent
+    operations = [text_folder / "python" / "ops" / name for name in OPERATIONS]
+    done = subprocess.run(
+        [program, version, signature, *operations],
+        input="".join(sentence + "\n" for sentence in sentences),
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    return [line.split("\t")[1] for line in done.stdout.splitlines()]

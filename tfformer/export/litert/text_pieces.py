@@ -1,0 +1,118 @@
+"""SentencePiece models for TF Text's operators in LiteRT, whose ids are the run's own.
+
+An imported run numbers its pieces by a list (`tfformer/data/piece_tokenizer.py`). LiteRT has no
+table to look pieces up in, so the SentencePiece model itself is written with the list's order.
+"""
+
+from collections.abc import Sequence
+
+from sentencepiece import sentencepiece_model_pb2
+
+from tfformer.data.piece_tokenizer import PieceTokenizer
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.run_directory import Tokenizers
+from tfformer.special_ids import END_ID, UNKNOWN_ID
+
+PIECE = sentencepiece_model_pb2.ModelProto.SentencePiece  # type: ignore[attr-defined]
+INSTEAD = "leave out --text and use the files *.pieces.json beside the model"
+
+
+def check(tokenizers: Tokenizers) -> None:
+    """Raise ValueError for imported vocabularies that TF Text's operators in LiteRT cannot cut.
+
+    Args:
+        tokenizers: of a run, imported or not.
+    """
+    for tokenizer in (tokenizers.source, tokenizers.target):
+        if not isinstance(tokenizer, PieceTokenizer):
+            continue
+        trainer = _parsed(tokenizer).trainer_spec
+        if trainer.model_type != trainer.UNIGRAM:
+            raise ValueError(f"LiteRT's operators on text know unigram models alone; {INSTEAD}")
+        if trainer.byte_fallback:
+            raise ValueError(f"LiteRT's operators on text know no pieces of bytes; {INSTEAD}")
+        if tokenizer.codes:
+            raise ValueError(
+                f"LiteRT's operators on text know no codes such as {tokenizer.codes[0]}; {INSTEAD}"
+            )
+
+
+def source_ids(tokenizers: Tokenizers) -> list[int]:
+    """Return the ids of the pieces that the operators cut the source into.
+
+    Args:
+        tokenizers: whose source is cut. A list of two languages' pieces has some that the source's
+            SentencePiece model lacks: their characters count as unknown in LiteRT.
+    """
+    tokenizer = tokenizers.source
+    own = _normal(tokenizer) if isinstance(tokenizer, PieceTokenizer) else None
+    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
+    return [
+        number
+        for number, piece in enumerate(pieces)
+        if number > END_ID and (own is None or piece in own)
+    ]
+
+
+def source_model(tokenizers: Tokenizers) -> bytes:
+    """Return the model that cuts the source.
+
+    Args:
+        tokenizers: whose source is cut.
+
+    Returns:
+        The bytes of a SentencePiece model. Pieces that the run has no id for stand behind the
+        others and mean the unknown one.
+    """
+    tokenizer = tokenizers.source
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer.model
+    own = _normal(tokenizer)
+    listed = _pieces(tokenizer)
+    numbered = [own.get(piece) or PIECE(piece=piece, type=PIECE.CONTROL) for piece in listed]
+    behind = [own[piece] for piece in own if piece not in set(listed)]
+    return _with_pieces(tokenizer, [*numbered, *behind])
+
+
+def target_model(tokenizers: Tokenizers) -> bytes:
+    """Return the model that joins the pieces of the target; every piece of the run has its text.
+
+    Args:
+        tokenizers: whose target is joined.
+
+    Returns:
+        The bytes of a SentencePiece model.
+    """
+    tokenizer = tokenizers.target
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer.model
+    silent = {piece.piece for piece in _parsed(tokenizer).pieces if piece.type == PIECE.CONTROL}
+    kinds = [
+        PIECE.CONTROL if number <= END_ID or piece in silent else PIECE.NORMAL
+        for number, piece in enumerate(_pieces(tokenizer))
+    ]
+    joined = zip(_pieces(tokenizer), kinds, strict=True)
+    return _with_pieces(tokenizer, [PIECE(piece=piece, type=kind) for piece, kind in joined])
+
+
+def _normal(tokenizer: PieceTokenizer) -> dict[str, PIECE]:  # type: ignore[valid-type]
+    """The pieces that text is cut into, by their text."""
+    found = _parsed(tokenizer).pieces
+    return {piece.piece: piece for piece in found if piece.type == PIECE.NORMAL}
+
+
+def _pieces(tokenizer: PieceTokenizer) -> list[str]:
+    return tokenizer.pieces(range(tokenizer.vocab_size))
+
+
+def _parsed(tokenizer: PieceTokenizer) -> sentencepiece_model_pb2.ModelProto:  # type: ignore[name-defined]
+    return sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)  # type: ignore[attr-defined]
+
+
+def _with_pieces(tokenizer: PieceTokenizer, pieces: Sequence) -> bytes:
+    """The tokenizer's model with other pieces, of which the unknown one has the run's id."""
+    pieces[UNKNOWN_ID].type = PIECE.UNKNOWN
+    model = _parsed(tokenizer)
+    del model.pieces[:]
+    model.pieces.extend(pieces)
+    return model.SerializeToString()
