@@ -56,6 +56,7 @@ def uncached_greedy(model, source, most):
     return target[1:], score
 
 
+@pytest.mark.slow
 def test_cached_decoding_equals_decoding_without_a_cache(model):
     hypotheses = graphs.search(model, padded(SOURCES), max_length=20, beam_size=1, alpha=0.0)
     for source, (ids, score) in zip(SOURCES, found_rows(hypotheses), strict=True):
@@ -126,6 +127,7 @@ def test_the_logits_function_decides(model):
     assert [ids for ids, _ in found_rows(hypotheses)] == [[END_ID]] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tie_embeddings", ["output", "none"])
 def test_a_transposed_copy_of_the_output_matrix_gives_the_models_own(tie_embeddings):
     model = untrained_transformer(output_bias=True, tie_embeddings=tie_embeddings)

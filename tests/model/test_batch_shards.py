@@ -49,6 +49,7 @@ def trained(make, rows: int, shards: int) -> tuple[list[dict], list[np.ndarray]]
     return reports, model.get_weights()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [translator, language_model])
 @pytest.mark.parametrize(
     ("rows", "shards"), [(8, 2), (7, 3), (1, 2)], ids=["even", "uneven", "with_an_empty_shard"]
@@ -86,6 +87,7 @@ def test_shards_without_sample_weights_are_refused():
         model.train_on_batch({"source": target, "target": target}, labels)
 
 
+@pytest.mark.slow
 def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
     """In the graph: half precision scales the loss against underflow, and the optimizer scales the gradients back."""
     reports = []
@@ -103,6 +105,7 @@ def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
     assert reports[1] == pytest.approx(reports[0], rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [1, 2])
 def test_losses_are_means_over_tokens_whatever_the_size_of_the_batches(shards):
     """Rows of two to seven tokens; a rate of 0 leaves the model as it is while it trains."""

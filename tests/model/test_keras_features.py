@@ -82,6 +82,7 @@ def generator():
         yield from (Batches()[index] for index in range(2))
 
 
+@pytest.mark.slow
 def test_fit_learns_the_same_from_every_kind_of_data():
     expected = fitted(compiled(model(dropout=0.0)))
     assert expected[1] < expected[0]
@@ -98,6 +99,7 @@ def test_fit_learns_the_same_from_every_kind_of_data():
         np.testing.assert_allclose(history["loss"], expected, rtol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_evaluate_predict_and_validation_split_agree_with_the_call():
     made = compiled(weighted_metrics=["accuracy"])
     history = made.fit(
@@ -115,6 +117,7 @@ def test_evaluate_predict_and_validation_split_agree_with_the_call():
 # Callbacks
 
 
+@pytest.mark.slow
 def test_callbacks_save_stop_and_restore(tmp_path):
     made = compiled(keras.models.clone_model(model()))
     callbacks = [
@@ -128,6 +131,7 @@ def test_callbacks_save_stop_and_restore(tmp_path):
     np.testing.assert_array_equal(best(INPUTS), made(INPUTS))
 
 
+@pytest.mark.slow
 def test_swapped_moving_averages_come_back():
     made = compiled(optimizer=keras.optimizers.Adam(1e-2, use_ema=True, ema_momentum=0.5))
     callback = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
@@ -151,6 +155,7 @@ def test_ways_to_run_learn_the_same(options):
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_accumulated_gradients_are_those_of_the_whole_batch():
     rate, weights = 0.1, []
     for batch, steps in ((8, None), (4, 2)):
@@ -162,6 +167,7 @@ def test_accumulated_gradients_are_those_of_the_whole_batch():
         np.testing.assert_allclose(accumulated, whole, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "bfloat16"])
 def test_half_precision_learns(policy):
     """By plain gradient descent: in pure bfloat16 Keras' Adam rounds beta_2 to 1 and never moves."""
@@ -173,6 +179,7 @@ def test_half_precision_learns(policy):
 # Weights
 
 
+@pytest.mark.slow
 def test_a_frozen_encoder_keeps_its_weights_and_the_decoder_learns():
     made = model()
     made.encoder.trainable = False
@@ -183,6 +190,7 @@ def test_a_frozen_encoder_keeps_its_weights_and_the_decoder_learns():
     assert any(np.any(o != n) for o, n in zip(before[1], made.decoder.get_weights(), strict=True))
 
 
+@pytest.mark.slow
 def test_lora_of_a_projection_learns_beside_its_frozen_matrix():
     made = model()
     inner = made.encoder.layers[0].feed_forward.inner
@@ -194,6 +202,7 @@ def test_lora_of_a_projection_learns_beside_its_frozen_matrix():
     assert np.any(inner.kernel.numpy() != merged)
 
 
+@pytest.mark.slow
 def test_lora_of_an_embedding_learns_at_both_ends_and_is_merged_when_saved(tmp_path):
     made = model()
     made.target_embedding.enable_lora(2)
@@ -289,6 +298,7 @@ class Doubled(tfformer.Transformer):
         return {"doubled_loss": loss}
 
 
+@pytest.mark.slow
 def test_a_subclass_may_have_its_own_step():
     keras.utils.set_random_seed(1)
     made = compiled(Doubled(11, 13, **SIZES | {"dropout": 0.0}))

@@ -168,6 +168,7 @@ def test_model_survives_its_config(tie):
     assert twin.stack.layers[0].dropout == 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_trains_with_float32_variables_and_log_probs(policy):
     model, full = small(dtype=policy, num_layers=1), small(num_layers=1)
@@ -182,6 +183,7 @@ def test_half_precision_trains_with_float32_variables_and_log_probs(policy):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.slow
 def test_learns_two_sentences_then_saves_and_loads_in_a_fresh_process(tmp_path):
     """5 4 6 or 7 4 8, equally often: the best possible log-probability is log 1/2, and greedy continues 7 4 by 8."""
     rows = np.array([[5, 4, 6, 3], [7, 4, 8, 3]], np.int32)

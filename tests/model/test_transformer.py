@@ -385,17 +385,11 @@ def test_half_precision_trains_with_a_finite_loss_and_float32_variables(policy):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.parametrize(
-    ("vocab_size", "num_layers"),
-    [(50, 1), pytest.param(8000, 4, marks=pytest.mark.slow)],
-    ids=["small", "as_in_the_readme"],
-)
-def test_compile_fit_evaluate_predict_and_load_in_a_fresh_process(tmp_path, vocab_size, num_layers):
+@pytest.mark.slow
+def test_compile_fit_evaluate_predict_and_load_in_a_fresh_process(tmp_path):
     """The fresh process knows the model, the loss and the schedule by `import keras, tfformer` alone."""
     rng = np.random.default_rng(0)
-    source, target = (
-        rng.integers(4, vocab_size, size=(12, length)).astype(np.int32) for length in (7, 9)
-    )
+    source, target = (rng.integers(4, 50, size=(12, length)).astype(np.int32) for length in (7, 9))
     target[:, 0] = START_ID
     source[::2, 4:] = target[1::2, 6:] = 0
     labels, weights = np.roll(target, -1, axis=1), (target != 0).astype(np.float32)
@@ -403,9 +397,9 @@ def test_compile_fit_evaluate_predict_and_load_in_a_fresh_process(tmp_path, voca
     dataset = tf.data.Dataset.from_tensor_slices((inputs, labels, weights)).batch(4)
 
     model = tfformer.Transformer(
-        source_vocab_size=vocab_size,
-        target_vocab_size=vocab_size,
-        num_layers=num_layers,
+        source_vocab_size=50,
+        target_vocab_size=50,
+        num_layers=1,
         d_model=128,
         num_heads=4,
         d_ff=256,
@@ -453,6 +447,7 @@ numpy.save("optimizer.npy", [int(model.optimizer.iterations), float(model.optimi
 # Learning
 
 
+@pytest.mark.slow
 def test_learns_to_copy_and_then_copies_unseen_sequences_perfectly():
     """1,000 sequences of 4 to 6 of eight symbols, none of them among the training's; greedy search with a cache."""
     keras.utils.set_random_seed(1)

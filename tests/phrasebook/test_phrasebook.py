@@ -323,6 +323,7 @@ def test_the_words_of_the_famous_sentences_are_trained_with_others(corpus, word)
     )
 
 
+@pytest.mark.slow
 def test_pairs_are_the_same_in_every_process():
     program = "from tfformer import phrasebook as p; print([p.pairs(split) for split in p.SPLITS])"
     digests = set()

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from support.documentation import ROOT, block_with
 
 import tfformer
@@ -29,6 +30,7 @@ def test_the_files_to_read_are_there():
         assert (ROOT / "tfformer" / name).exists(), name
 
 
+@pytest.mark.slow
 def test_the_exports_are_there_after_importing_the_package_alone():
     code = "import tfformer; print(tfformer.export.saved_model.__name__)"
     printed = subprocess.run(

@@ -51,6 +51,7 @@ def test_a_translator_of_0_1_gives_given_translations_the_same_probability(trans
     np.testing.assert_allclose(log_probs, EXPECTED["log_probs_of_targets"], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_language_model_of_0_1_goes_on_in_the_same_way(generator):
     continuations = generator.complete(EXPECTED["prefixes"])
     assert [found.text for found in continuations] == EXPECTED["continuations"]
@@ -58,6 +59,7 @@ def test_a_language_model_of_0_1_goes_on_in_the_same_way(generator):
     np.testing.assert_allclose(scores, EXPECTED["continuation_scores"], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_language_model_of_0_1_gives_sentences_the_same_probability(generator):
     log_probs = generator.log_prob(EXPECTED["sources"])
     np.testing.assert_allclose(log_probs, EXPECTED["log_probs_of_sources"], atol=1e-3)

@@ -32,6 +32,7 @@ def address_of(place: str) -> tuple[str, int]:
     return host, int(port)
 
 
+@pytest.mark.slow
 def test_1200_silent_connections_do_not_stop_a_process_of_1024_files(tmp_path):
     """Nor do as many that have sent half a request, nor as many to gRPC."""
     save_scripted_model(tmp_path / "echo" / "1", "v1")

@@ -504,6 +504,7 @@ def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, tmp_path):
     assert [epoch["step"] for epoch in Run.open(tmp_path / "run").history()] == [3, 6, 9]
 
 
+@pytest.mark.slow
 def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_path, monkeypatch):
     config = config_for(corpus, epochs=4, validate_every=4)
     with monkeypatch.context() as patch:
