@@ -1,4 +1,7 @@
-"""What several test files share: small trained runs, a server, a browser. Knows nothing of what they test."""
+"""Fixtures of several test files: small trained runs, a server, a browser.
+
+They know nothing of the tests.
+"""
 
 import fcntl
 import functools
@@ -23,7 +26,10 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files, so that no process is left with one of them at the end."""
+    """Begin with the longest files.
+
+    So no process is left with one of them at the end.
+    """
 
     def turn(item: pytest.Item) -> int:
         return LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST)
@@ -33,7 +39,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory, request) -> Callable[[str, Callable[[Path], None]], Path]:
-    """A function that gives the folder of a name, filled by the first test process that asks for it."""
+    """A function that gives the folder of a name.
+
+    The first test process that asks for it fills it.
+    """
     processes = hasattr(
         request.config, "workerinput"
     )  # of pytest-xdist, whose own folders have one parent
@@ -55,7 +64,10 @@ def made_once(tmp_path_factory, request) -> Callable[[str, Callable[[Path], None
 
 @pytest.fixture(scope="session")
 def quickstart(made_once) -> tuple[Path, str]:
-    """The phrasebook's run, trained by scripts/quickstart.sh, and the text that it printed."""
+    """The phrasebook's run, trained by scripts/quickstart.sh.
+
+    The text that the script printed comes with it.
+    """
     root = Path(__file__).parents[1]
 
     def fill(folder: Path) -> None:
@@ -75,7 +87,10 @@ def quickstart(made_once) -> tuple[Path, str]:
 
 @pytest.fixture(scope="session")
 def tiny_run(made_once) -> Path:
-    """The run directory of a finished training on 2,000 sentences of the phrasebook. To be read, never changed."""
+    """A finished training on 2,000 sentences of the phrasebook.
+
+    The run directory is to be read, never changed.
+    """
     return made_once("tiny_run", train_tiny_run) / "run"
 
 
@@ -128,9 +143,10 @@ NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine
 
 @pytest.fixture(scope="session")
 def counting_run(made_once) -> Path:
-    """The finished run of a language model of counting: two to four numbers upwards, such as "three four five".
+    """The finished run of a language model of counting.
 
-    Its training and validation text lie beside it. To be read, never changed.
+    A text is two to four numbers upwards, such as "three four five". Its training and validation
+    text lie beside it. To be read, never changed.
     """
     return made_once("counting", train_counting_run) / "run"
 
@@ -179,7 +195,10 @@ def train_counting_run(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    """A server of three versions of a scripted model, of which it takes the newest two."""
+    """A server of three versions of a scripted model.
+
+    It takes the newest two.
+    """
     from support.servers import save_scripted_model, served, write_manifest_of
 
     export = tmp_path_factory.mktemp("models") / "echo"

@@ -47,7 +47,10 @@ def test_a_round_trip_through_json_keeps_every_value():
 
 @pytest.mark.parametrize(("preset", "millions"), [("base", 65), ("big", 213)])
 def test_the_papers_presets_have_the_papers_parameters(preset, millions):
-    """Table 3, within 3 %, for a shared vocabulary of 37,000; counted from the preset by hand."""
+    """Table 3, within 3 %, for a shared vocabulary of 37,000.
+
+    They are counted from the preset by hand.
+    """
     model = Config.from_dict({"model": {"preset": preset}}).model
     d, f = model.d_model, model.d_ff
     attention, feed_forward, norm = 4 * d * d + 4 * d, 2 * d * f + d + f, 2 * d
@@ -84,7 +87,8 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
     [
         (
             {"modell": {}},
-            r"recipe has an unknown key 'modell'; known are model, tokenizer, data, training, decoding",
+            r"recipe has an unknown key 'modell'; known are model, tokenizer, data, training, "
+            r"decoding",
         ),
         (
             {"model": {"layers": 2}},
@@ -112,7 +116,8 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"training": {"r_drop": -1}}, r"training.r_drop=-1.0 must be from 0 to 1000"),
         (
             {"training": {"r_drop": 5}, "model": {"dropout": 0}},
-            r"training.r_drop=5.0 compares two passes with different dropout; set model.dropout above 0",
+            r"training.r_drop=5.0 compares two passes with different dropout; set model.dropout "
+            r"above 0",
         ),
         (
             {"training": {"shards": 2, "r_drop": 1}},
@@ -136,11 +141,13 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ),
         (
             {"tokenizer": {"normalization": "none"}},
-            r"tokenizer.normalization='none' must be one of nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf, ide",
+            r"tokenizer.normalization='none' must be one of nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf, "
+            r"ide",
         ),
         (
             {"tokenizer": {"target_normalization": "identity"}},
-            r"target_normalization='identity' needs a vocabulary of the target; set tokenizer.shared",
+            r"target_normalization='identity' needs a vocabulary of the target; set "
+            r"tokenizer.shared",
         ),
         ({"model": {"norm": "mid"}}, r"model.norm='mid' must be one of post, pre"),
         (
@@ -149,14 +156,16 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ),
         (
             {"model": {"architecture": "decoder", "num_decoder_layers": 2}},
-            r"model.num_decoder_layers=2 goes with an encoder; with model.architecture=decoder give num_layers alone",
+            r"model.num_decoder_layers=2 goes with an encoder; with model.architecture=decoder "
+            r"give num_layers alone",
         ),
         (
             {
                 "model": {"architecture": "decoder", "tie_embeddings": "output"},
                 "tokenizer": {"shared": False},
             },
-            r"tokenizer.shared=False needs two languages; with model.architecture=decoder there is one vocabulary",
+            r"tokenizer.shared=False needs two languages; with model.architecture=decoder there "
+            r"is one vocabulary",
         ),
         ({"model": {"dropout": 1.0}}, r"model.dropout=1.0 must be from 0 to 1"),
         ({"model": {"num_layers": 0}}, r"model.num_layers=0 must be from 1 to 1000"),
@@ -168,7 +177,8 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"tokenizer": {"shared": False}}, r"model.tie_embeddings='all' needs one vocabulary"),
         (
             {"training": {"schedule": "plateau"}},
-            r"training.learning_rate=None goes with training.schedule=inverse_sqrt, linear or plateau",
+            r"training.learning_rate=None goes with training.schedule=inverse_sqrt, linear or "
+            r"plateau",
         ),
         (
             {"training": {"schedule": "linear", "learning_rate": 0.1}},

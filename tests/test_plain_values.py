@@ -117,7 +117,8 @@ def test_a_value_is_shown_whole_where_it_fits():
 
 PIECES = [
     "!!int", "!!bool x", "!!binary", "[", "{", "&a", "*a", "9" * 400, "1e999", ".nan", "null", "\t",
-    "\x00", "\ud7ff", "model", "data:", "- ", "? ", ": ", "<<: *a", "true", "2024-13-45", "0x" + "f" * 300,
+    "\x00", "\ud7ff", "model", "data:", "- ", "? ", ": ", "<<: *a", "true", "2024-13-45",
+    "0x" + "f" * 300,
 ]  # fmt: skip
 
 

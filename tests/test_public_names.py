@@ -1,4 +1,7 @@
-"""The package's face: its public names for Python and for a type checker, and its import beside that of Keras."""
+"""The package's face: its public names for Python and a type checker.
+
+Its import beside that of Keras is tested too.
+"""
 
 import ast
 import json

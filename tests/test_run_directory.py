@@ -1,4 +1,7 @@
-"""The run directory: a damaged one is refused, a full disk explained, and one training holds it at a time."""
+"""The run directory refuses damage and explains a full disk.
+
+One training holds it at a time.
+"""
 
 import dataclasses
 import json

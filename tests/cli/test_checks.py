@@ -84,7 +84,10 @@ def test_a_mistake_is_one_line(line, message, folder, monkeypatch, capsys):
 
 
 def test_a_mistake_is_found_before_tensorflow_is_loaded(folder):
-    """One process for all of them: nothing heavy may have been imported after the last."""
+    """One process for all of them.
+
+    Nothing heavy may have been imported after the last.
+    """
     program = (
         "import sys\n"
         "from tfformer.cli.verbs import main\n"

@@ -1,4 +1,7 @@
-"""The command line as a person meets it: what it prints, how it ends, what it leaves alone."""
+"""The command line as a person meets it.
+
+The tests cover its output, its exit codes and the files that it leaves alone.
+"""
 
 import gzip
 import io
@@ -149,7 +152,8 @@ def test_n_best_prints_k_lines_for_every_sentence(tiny_run, tmp_path, capsys):
 def test_a_reader_who_has_enough_ends_the_program_quietly(tiny_run, tmp_path):
     source = tmp_path / "in.en"
     source.write_text("The animal is tired.\n" * 3000)
-    command = f"{sys.executable} -m tfformer translate {tiny_run} --input {source} --beam-size 1 | head -1"
+    translate = f"{sys.executable} -m tfformer translate {tiny_run} --input {source} --beam-size 1"
+    command = f"{translate} | head -1"
     printed = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert len(printed.stdout.splitlines()) == 1
     assert printed.stderr == ""

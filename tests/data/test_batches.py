@@ -34,7 +34,10 @@ def test_text_with_one_side_is_encoded_and_batched_without_a_source():
 
 @pytest.fixture(scope="module")
 def pairs():
-    """700 pairs with sides of 2 to 40 ids that are about as long as each other; each pair is unlike every other."""
+    """700 pairs with sides of 2 to 40 ids.
+
+    The sides of a pair are about as long as each other; each pair is unlike every other.
+    """
     dice = random.Random(3)
     texts = []
     for number in range(700):

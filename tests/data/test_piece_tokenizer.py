@@ -1,4 +1,7 @@
-"""Pieces looked up as strings, against a look-up written out here and transformers' own answers."""
+"""Pieces looked up as strings.
+
+They are compared with a look-up written out here and with transformers' own answers.
+"""
 
 import json
 
@@ -24,7 +27,10 @@ def own_pieces():
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    """With codes, a character that SentencePiece does not know, and without three of its pieces."""
+    """A tokenizer with codes and without three of its pieces.
+
+    It also has a character that SentencePiece does not know.
+    """
     kept = [piece for piece in own_pieces() if piece not in ("a", "▁w", "e")]
     return PieceTokenizer(MODEL, [*SPECIAL, "猫猫", *kept, ">>fra<<", ">>deu<<"])
 
@@ -78,7 +84,10 @@ def test_special_pieces_have_no_text(tokenizer):
 
 @pytest.mark.parametrize("name", "AI")
 def test_texts_are_those_of_transformers(name):
-    """`target_texts`: decoded by the target's SentencePiece model, as transformers 4 did."""
+    """`target_texts` are those of transformers 4.
+
+    It decoded by the target's SentencePiece model.
+    """
     wanted = answers(name).texts
     vocabulary = json.loads((FIXTURES / name / "vocab.json").read_text(encoding="utf-8"))
     pieces = sorted(vocabulary, key=vocabulary.get)

@@ -12,7 +12,10 @@ PAIRS = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("dogs see cats", "Hund
 
 
 def refusal(message, error=ValueError):
-    """`pytest.raises` for an error whose whole message, a regular expression, is on one line."""
+    """`pytest.raises` for an error whose message is one line.
+
+    The line is the whole message, given as a regular expression.
+    """
     return pytest.raises(error, match=f"^{message}$")
 
 
@@ -105,8 +108,8 @@ def test_files_of_different_length_are_refused_with_both_counts(
     (tmp_path / "train.en").write_text("a dog\n" * source_count)
     (tmp_path / "train.de").write_text("ein Hund\n" * target_count)
     with refusal(
-        f".*train.en has {source_count} lines and .*train.de {target_count}, but line n of one must translate line n "
-        "of the other; give two files of the same length"
+        f".*train.en has {source_count} lines and .*train.de {target_count}, but line n of one "
+        "must translate line n of the other; give two files of the same length"
     ):
         for pair in reading.read_pairs(["train.en", "train.de"], tmp_path):
             assert pair == ("a dog", "ein Hund")
@@ -140,8 +143,8 @@ def test_a_source_of_no_known_form_is_refused(source):
     with pytest.raises(ValueError, match="none of the known forms") as error:
         reading.read_pairs(source)
     assert str(error.value) == (
-        f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], FILE.tsv, "
-        "tfds:NAME@SPLIT or phrasebook:SPLIT"
+        f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], "
+        "FILE.tsv, tfds:NAME@SPLIT or phrasebook:SPLIT"
     )
 
 
@@ -160,7 +163,10 @@ def test_the_phrasebook_is_a_source():
 
 @pytest.fixture(scope="module")
 def tfds_folder(tmp_path_factory):
-    """Two datasets prepared by TFDS itself: `tiny_translation` knows its source side, `tiny_sides` does not."""
+    """Two datasets prepared by TFDS itself.
+
+    `tiny_translation` knows its source side, `tiny_sides` does not.
+    """
     import tensorflow_datasets as tfds
 
     class Tiny(tfds.core.GeneratorBasedBuilder):
@@ -230,23 +236,27 @@ def test_tfds_errors_name_what_there_is(tfds):
     ):
         list(reading.read_pairs("tfds:tiny_translation@test"))
     with refusal(
-        "TensorFlow Datasets knows no 'no_such_translation'; choose one from https://www.tensorflow.org/datasets.*"
+        "TensorFlow Datasets knows no 'no_such_translation'; choose one from "
+        "https://www.tensorflow.org/datasets.*"
     ):
         list(reading.read_pairs("tfds:no_such_translation"))
     for languages in (("en", "fr"), ("en",)):
         with refusal(
-            r"languages \['en'.*\] do not fit TFDS dataset 'tiny_translation'; give two of \['de', 'en'\]"
+            r"languages \['en'.*\] do not fit TFDS dataset 'tiny_translation'; give two of \['de', "
+            r"'en'\]"
         ):
             list(reading.read_pairs("tfds:tiny_translation", languages=languages))
     assert sorted(reading.read_sentences("tfds:tiny_translation", languages=("en",))) == sorted(
         (en,) for en, _ in PAIRS
     )
     with refusal(
-        r"languages \['en', 'de'\] do not fit TFDS dataset 'tiny_translation'; give one of \['de', 'en'\]"
+        r"languages \['en', 'de'\] do not fit TFDS dataset 'tiny_translation'; give one of \['de', "
+        r"'en'\]"
     ):
         list(reading.read_sentences("tfds:tiny_translation", languages=("en", "de")))
     with refusal(
-        r"TFDS dataset 'tiny_sides' names no source and target; give languages, two of \['de', 'en'\]"
+        r"TFDS dataset 'tiny_sides' names no source and target; give languages, two of \['de', "
+        r"'en'\]"
     ):
         list(reading.read_pairs("tfds:tiny_sides"))
     with refusal("tfds:tiny_sides, row 1: byte 5, 0xff, is not UTF-8; convert the text to UTF-8"):
@@ -293,7 +303,8 @@ def test_one_side_of_a_source_for_a_language_model(tmp_path):
         reading.read_sentences("phrasebook:valid", languages=("en", "de"))
     for source in (["a.en", "a.de"], "a.tsv"):
         with refusal(
-            r"data source .* has two sides, but a language model reads one text; give FILE, tfds:NAME@SPLIT or .*"
+            r"data source .* has two sides, but a language model reads one text; give FILE, "
+            r"tfds:NAME@SPLIT or .*"
         ):
             reading.read_sentences(source, tmp_path)
     (tmp_path / "empty.txt").write_bytes(b"")

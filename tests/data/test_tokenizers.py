@@ -1,4 +1,7 @@
-"""The tokenizer against SentencePiece itself: same ids in the graph, exact special ids, no broken file accepted."""
+"""The tokenizer against SentencePiece itself.
+
+The ids in the graph are the same, the special ids exact, and no broken file is accepted.
+"""
 
 import gzip
 import hashlib
@@ -92,7 +95,10 @@ def test_training_repeats_byte_for_byte(model_type, max_sentences):
 
 
 def test_training_does_not_depend_on_the_processors():
-    code = f"from tfformer.data import tokenizers as t; print(t.Tokenizer(t.train({SENTENCES!r}, 60)).digest)"
+    code = (
+        "from tfformer.data import tokenizers as t; "
+        f"print(t.Tokenizer(t.train({SENTENCES!r}, 60)).digest)"
+    )
     one_core = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
     process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, **one_core
@@ -236,7 +242,7 @@ def test_an_unknown_character_is_visible_in_the_decoded_text(tokenizer):
 
 @pytest.mark.parametrize("bad", [-1, 90])
 def test_an_id_out_of_range_is_named(tokenizer, bad):
-    message = rf"^id {bad} is not in this vocabulary of 90 pieces \(0 to 89\); decode with the tokenizer that made "
+    message = rf"^id {bad} is not in this vocabulary of 90 pieces \(0 to 89\); decode with the "
     with pytest.raises(ValueError, match=message):
         tokenizer.decode([[4, bad]])
     with pytest.raises(ValueError, match=message):
@@ -344,7 +350,8 @@ def test_the_usual_normalisation_is_sentencepieces():
 
 
 def test_an_unknown_normalisation_is_refused():
-    message = "^normalization is 'nfc', but must be one of nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf, identity$"
+    known = "nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf, identity"
+    message = f"^normalization is 'nfc', but must be one of {known}$"
     with pytest.raises(ValueError, match=message):
         Tokenizer.train(SENTENCES, 60, normalization="nfc")
 
@@ -365,7 +372,10 @@ def test_the_graph_gives_pythons_ids(tokenizer):
 
 
 def stretched(sentence, dice):
-    """Some letters several times: "dooog" has as many equally likely segmentations as it has places for "oo"."""
+    """Write some letters several times.
+
+    "dooog" has as many equally likely segmentations as it has places for "oo".
+    """
     return "".join(letter * dice.choice([1, 1, 1, 1, 2, 3, 5]) for letter in sentence)
 
 
@@ -384,7 +394,10 @@ def test_ties_between_segmentations_end_in_the_graph_as_in_python(model_type):
 
 
 def is_tied(tokenizer, sentence):
-    """Whether the likeliest two segmentations are equally likely, by the scores in the model's file."""
+    """Whether the likeliest two segmentations are equally likely.
+
+    The scores in the model's file decide.
+    """
     pieces = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model).pieces
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     first, second = processor.nbest_encode(sentence, nbest_size=2)
@@ -536,7 +549,10 @@ def test_a_huge_file_is_refused_unread(tmp_path):
 def test_a_foreign_file_is_refused(tmp_path, content):
     path = tmp_path / "foreign.model"
     path.write_bytes(content)
-    message = rf"foreign.model: not a SentencePiece model, or only a part of one \({len(content)} bytes\); copy the "
+    message = (
+        "foreign.model: not a SentencePiece model, or only a part of one "
+        rf"\({len(content)} bytes\); copy the "
+    )
     with pytest.raises(ValueError, match=message):
         Tokenizer.load(path)
 

@@ -1,4 +1,7 @@
-"""Word alignments from made-up attention and from a small run; the error rate by hand."""
+"""Word alignments from made-up attention and from a small run.
+
+The error rate is computed by hand.
+"""
 
 import itertools
 from types import SimpleNamespace
@@ -22,7 +25,10 @@ def translator(tiny_run) -> Translator:
 def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(
     translator, monkeypatch
 ):
-    """From word to word, by hand: Tier 0.325 0.55 0.125 0, schläft 0.05 0 0.55 0.4. By the first head Tier is The."""
+    """The weights from word to word by hand.
+
+    Tier has 0.325 0.55 0.125 0, schläft has 0.05 0 0.55 0.4. By the first head Tier is The.
+    """
     rows, columns = ("▁Ti", "er", "▁schläft", "</s>"), ("▁The", "▁ani", "mal", "▁sleeps", "</s>")
     one = [
         [0.4, 0.3, 0.3, 0.0, 0.0],

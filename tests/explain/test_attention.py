@@ -54,7 +54,7 @@ def translator(tokenizer) -> Translator:
     )
 
 
-# --- The walk through the model -------------------------------------------------------------------------------------
+# --- The walk through the model -------------------------------------------------------------------
 
 
 def test_encoder_weights_equal_numpy():
@@ -178,7 +178,7 @@ def test_overlong_sentences_are_cut_with_one_warning(translator, tokenizer):
     assert found.target_tokens == (*expected, "</s>")
 
 
-# --- Words ----------------------------------------------------------------------------------------------------------
+# --- Words ----------------------------------------------------------------------------------------
 
 
 def test_words_sum_columns_and_average_rows():

@@ -1,4 +1,7 @@
-"""The attention page: its file, and what it shows in a real browser to a real mouse."""
+"""The attention page: its file, and its behaviour in a real browser.
+
+A real mouse moves over it.
+"""
 
 import base64
 import json
@@ -88,7 +91,7 @@ def test_a_page_of_the_base_model_is_small(tmp_path):
     assert (tmp_path / "page.html").stat().st_size < 500_000
 
 
-# --- In the browser -------------------------------------------------------------------------------------------------
+# --- In the browser -------------------------------------------------------------------------------
 
 
 def shown(browser: Browser) -> tuple[list[str], list[int]]:
@@ -168,7 +171,10 @@ def test_what_the_user_typed_is_text(browser, tmp_path):
 
 
 def test_thirty_tokens_of_a_base_model_are_quick_to_open(browser, tmp_path):
-    """Six layers of eight heads: every head has its picture, and so has each layer's mean."""
+    """Six layers of eight heads, each head with its picture.
+
+    So has each layer's mean.
+    """
     text = " ".join(f"▁word{n}" for n in range(30))
     draw_page(made_up_attention(text, text, layers=6, heads=8), tmp_path / "page.html")
     browser.open((tmp_path / "page.html").as_uri())
@@ -176,9 +182,13 @@ def test_thirty_tokens_of_a_base_model_are_quick_to_open(browser, tmp_path):
 
 
 def places(browser: Browser, side: str) -> list[float]:
-    """How far from the left each word begins, on the side that looks ("from") or is looked at ("to")."""
+    """The distance from the left at which each word begins.
+
+    `side` is the one that looks ("from") or is looked at ("to").
+    """
     return browser.evaluate(
-        f"[...document.querySelectorAll('#{side} > *')].map((word) => word.getBoundingClientRect().left)"
+        f"[...document.querySelectorAll('#{side} > *')].map((word) => "
+        "word.getBoundingClientRect().left)"
     )
 
 

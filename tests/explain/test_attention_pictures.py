@@ -1,4 +1,4 @@
-"""Pictures of attention against what a reader needs of them, and the verb that draws them."""
+"""Pictures of attention against a reader's needs, and the verb that draws them."""
 
 import re
 import sys

@@ -1,4 +1,7 @@
-"""The search for the head that resolves "it", against made-up attention with a known answer."""
+"""The search for the head that resolves "it".
+
+The attention is made up, with a known answer.
+"""
 
 import numpy as np
 import pytest
@@ -61,7 +64,10 @@ def translator() -> Translator:
 
 
 def made_up_maps(mentions: list[Mention]) -> list[AttentionMaps]:
-    """Four heads: one resolves the pronoun, one looks at the first noun, two at no or each noun."""
+    """Four heads, of which one resolves the pronoun.
+
+    The others look at the first noun, at the pronoun itself, and faintly at the right noun.
+    """
     maps = []
     for one in mentions:
         weights = np.zeros((1, 4, len(WORDS), len(WORDS)), np.float32)
@@ -97,7 +103,10 @@ def test_a_head_resolves_by_accuracy_above_chance_and_by_weight():
 
 
 def test_a_noun_phrase_counts_as_a_whole():
-    """The article of the right noun phrase alone gets less than the other noun, with its noun more."""
+    """The article counts together with its noun.
+
+    The article of the right noun phrase alone gets less than the other noun, with its noun more.
+    """
     weights = np.zeros((1, 1, len(WORDS), len(WORDS)), np.float32)
     weights[0, 0, IT, [4, 5]] = 0.3
     weights[0, 0, IT, 2] = 0.4
@@ -113,7 +122,10 @@ def test_one_order_of_the_nouns_alone_tells_nothing(one):
 
 
 def test_a_mention_counts_words_of_each_kind_of_map():
-    """German: Die Katze sah den Hund, weil sie ...; the decoder reads <s> before "Die"."""
+    """German: Die Katze sah den Hund, weil sie ...
+
+    The decoder reads <s> before "Die".
+    """
     assert mention(PAIRS[0], "encoder") == Mention(6, (0, 1), (3, 4))
     assert mention(PAIRS[0], "cross") == Mention(6, (0, 1), (3, 4))
     assert mention(PAIRS[0], "decoder") == Mention(6, (1, 2), (4, 5))

@@ -1,4 +1,7 @@
-"""What a run is made of against Keras' own count and the paper's formula; its pictures against what they must say."""
+"""The parts of a run against Keras' own count and the paper's formula.
+
+Its pictures are checked for the words that they must have.
+"""
 
 import re
 import shutil
@@ -41,7 +44,10 @@ def test_no_weight_is_left_out_or_counted_twice(changes):
 
 
 def test_the_parts_are_those_of_the_paper():
-    """Section 3 counted by hand: attention is four d x d matrices, a feed-forward two, all of them with biases."""
+    """Section 3 counted by hand.
+
+    Attention is four d x d matrices, a feed-forward two, all of them with biases.
+    """
     d, d_ff, vocabulary = 16, 24, 11
     model = Transformer(vocabulary, vocabulary, **SIZES, tie_embeddings="all")
     attention, feed_forward, norm = 4 * (d * d + d), 2 * d * d_ff + d_ff + d, 2 * d
@@ -133,7 +139,8 @@ def test_a_file_is_no_folder_for_pictures(tiny_run, tmp_path, capsys):
 def test_inspect_refuses_in_one_line(tmp_path, capsys):
     assert main(["inspect", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"tfformer: {tmp_path} is not a run directory: it has no config.json; give the --run-dir of a training\n"
+        f"tfformer: {tmp_path} is not a run directory: it has no config.json; give the --run-dir "
+        "of a training\n"
     )
 
 
@@ -146,7 +153,7 @@ def test_without_matplotlib_nothing_is_written(tiny_run, tmp_path, monkeypatch):
     assert not (tmp_path / "pictures").exists()
 
 
-# --- What the pictures say ------------------------------------------------------------------------------------------
+# --- What the pictures say ------------------------------------------------------------------------
 
 
 def texts_of(path) -> set[str]:

@@ -1,4 +1,7 @@
-"""The CTranslate2 export: another engine with the same weights finds the same translations and probabilities."""
+"""The CTranslate2 export: another engine with the same weights.
+
+It finds the same translations and probabilities.
+"""
 
 import itertools
 import json
@@ -48,13 +51,17 @@ SCORE = """
 import json, sys
 import ctranslate2
 
-results = ctranslate2.Translator(sys.argv[1], compute_type="float32").score_batch(*json.load(sys.stdin))
+translator = ctranslate2.Translator(sys.argv[1], compute_type="float32")
+results = translator.score_batch(*json.load(sys.stdin))
 print(json.dumps([result.log_probs for result in results]))
 """
 
 
 def ask(program, *arguments, about):
-    """The answer of a Python program in a new process: TensorFlow and CTranslate2 each bring their own threads."""
+    """The answer of a Python program in a new process.
+
+    TensorFlow and CTranslate2 each bring their own threads.
+    """
     command = [sys.executable, "-c", program, *map(str, arguments)]
     done = subprocess.run(command, input=json.dumps(about), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -78,7 +85,10 @@ def test_translations_are_those_of_the_run(version, tiny_run, beam_size):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_of_model_has_the_same_probabilities(shape, tiny_run, tmp_path):
-    """All weights random, biases and normalisations too, so that none can be forgotten or swapped."""
+    """All weights are random, biases and normalisations too.
+
+    So none can be forgotten or swapped.
+    """
     tokenizers = Translator.load(tiny_run).tokenizers
     size, dice = tokenizers.source.vocab_size, np.random.default_rng(1)
     model = Transformer(size, size, **BASE | SHAPES[shape])

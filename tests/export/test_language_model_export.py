@@ -1,4 +1,7 @@
-"""The SavedModel of a language model, run by a process that has not imported tfformer."""
+"""The SavedModel of a language model, run without tfformer.
+
+The process has not imported it.
+"""
 
 import json
 

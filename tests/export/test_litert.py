@@ -1,4 +1,7 @@
-"""LiteRT files against the run they come from: in processes without TensorFlow, in batches, quantised, misused."""
+"""LiteRT files against the run they come from.
+
+They run in processes without TensorFlow, in batches, quantised and misused.
+"""
 
 import functools
 import importlib.util
@@ -70,7 +73,10 @@ def own(translator, beam_size):
 
 
 def client(folder, *options, text=SENTENCES):
-    """What the client that needs no TensorFlow prints: its standard output's lines, its errors, its exit code."""
+    """The output of the client that needs no TensorFlow.
+
+    It is standard output's lines, the errors and the exit code.
+    """
     lines = "".join(sentence + "\n" for sentence in text)
     command = [sys.executable, str(CLIENT), str(folder), *options]
     done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8")
@@ -100,7 +106,10 @@ def test_a_static_file_translates_as_the_run_does(static, translator):
 def test_a_compiled_model_translates_as_the_run_does_and_keeps_its_weights(
     static, translator, tmp_path
 ):
-    """The second time with the packed weights that the first has written; a damaged file of them is made anew."""
+    """The second time it has the packed weights of the first.
+
+    A damaged file of them is made anew.
+    """
     cache = tmp_path / "cache"
     assert client(static, "--weight-cache", cache)[0] == own(translator, 1)
     (packed,) = cache.iterdir()
@@ -179,7 +188,7 @@ def test_the_client_says_in_one_line_what_is_wrong(copied, spoil, message):
 
 
 def change(folder, path, value) -> None:
-    """Write a value into the manifest, which is then as an export of 0.1 would have written it."""
+    """Write a value into the manifest, as an export of 0.1 has it."""
     manifest = json.loads((folder / "manifest.json").read_text())
     del manifest["manifest_digest"]
     *tables, name = path
@@ -219,7 +228,10 @@ def test_the_client_names_a_value_that_no_export_writes(static, tmp_path, path, 
 
 
 def test_the_client_knows_a_manifest_that_was_changed(copied):
-    """Without its digest 2 would be a possible length, and every sentence be cut to one token."""
+    """A changed length is refused by the manifest's digest.
+
+    Without it 2 would be a possible length, and every sentence be cut to one token.
+    """
     path = copied / "manifest.json"
     path.write_text(path.read_text().replace('"max_length": 40', '"max_length": 2'))
     found, messages, code = client(copied)
@@ -254,7 +266,8 @@ def test_the_client_names_a_line_that_is_no_text(dynamic):
 def test_packed_weights_need_a_static_file(dynamic, tmp_path):
     assert client(dynamic, "--weight-cache", tmp_path / "cache")[1:] == (
         [
-            f"translate.py: --weight-cache needs fixed shapes, which {dynamic} has not; export with --static"
+            f"translate.py: --weight-cache needs fixed shapes, which {dynamic} has not; export "
+            "with --static"
         ],
         2,
     )
@@ -262,10 +275,11 @@ def test_packed_weights_need_a_static_file(dynamic, tmp_path):
 
 
 def test_packed_weights_need_a_folder(static, tmp_path):
-    (tmp_path / "cache").write_text("a file")
-    message = f"translate.py: --weight-cache {tmp_path / 'cache'} cannot be made (File exists); name a folder"
-    assert client(static, "--weight-cache", tmp_path / "cache")[1:] == ([message], 2)
-    assert (tmp_path / "cache").read_text() == "a file"
+    cache = tmp_path / "cache"
+    cache.write_text("a file")
+    message = f"translate.py: --weight-cache {cache} cannot be made (File exists); name a folder"
+    assert client(static, "--weight-cache", cache)[1:] == ([message], 2)
+    assert cache.read_text() == "a file"
 
 
 def test_the_client_asks_for_a_beam_that_is_there(int8):
@@ -399,7 +413,10 @@ def test_a_matrix_that_something_else_reads_stays_as_it_is():
 
 
 def test_metadata_is_read_by_the_format_alone():
-    """By the fields' places in TensorFlow Lite's schema: name 0, description 1, version 2, subgraphs 3, licence 5."""
+    """Read by the fields' places in TensorFlow Lite's schema.
+
+    They are name 0, description 1, version 2, subgraphs 3, licence 5.
+    """
     content = litert_metadata.metadata(
         "A", "B", "1", "C", [("ids", "in")], [("score", "out"), ("ids", "")]
     )
@@ -467,7 +484,10 @@ def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
 
 @pytest.mark.slow
 def test_text_of_random_pieces_comes_out_as_by_ids(tiny_run, tmp_path):
-    """Some of their translations begin with blanks alone, which TF Text by itself would write."""
+    """Some of their translations begin with blanks alone.
+
+    TF Text by itself would write these.
+    """
     manifest = json.loads(
         (export.tflite(tiny_run, tmp_path, with_text=True) / "manifest.json").read_text()
     )

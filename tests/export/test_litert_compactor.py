@@ -1,4 +1,7 @@
-"""Compacted LiteRT files: they compute the same, and what is equal in them is written once."""
+"""Compacted LiteRT files compute the same.
+
+Equal parts of them are written once.
+"""
 
 import copy
 
@@ -20,7 +23,10 @@ TABLE = np.random.default_rng(1).normal(size=(64, 32)).astype(np.float32)
 
 @pytest.fixture
 def two_widths(tmp_path):
-    """A model with two signatures, which differ in nothing but the width of x (width, 32)."""
+    """A model with two signatures.
+
+    They differ in nothing but the width of x (width, 32).
+    """
 
     def over(width):
         def add(x):
@@ -50,7 +56,10 @@ def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_p
 
 
 def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths):
-    """Zeros (40, 32) and, of the same bytes, (1280,) and whole numbers: each is filled in as what it is, or stays."""
+    """One buffer of zeros, as (40, 32), (1280,) and whole numbers.
+
+    Each is filled in with its own shape and type, or stays.
+    """
     graph = two_widths.subgraphs[0]
     (zeros,) = [
         t
@@ -69,7 +78,10 @@ def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths):
 
 
 def test_equal_tables_are_written_once(two_widths):
-    """A file with the same graph twice has each of its tensors and operators at one place."""
+    """A file with the same graph twice has each table once.
+
+    The tables are its tensors and operators.
+    """
     two_widths.subgraphs[1] = copy.deepcopy(two_widths.subgraphs[0])
     litert_compactor.compact(two_widths)
     file = schema.Model.GetRootAs(flatbuffer_utils.convert_object_to_bytearray(two_widths))

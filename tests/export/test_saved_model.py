@@ -1,4 +1,7 @@
-"""Exports against the run they come from: in new processes, in C++, in any order and batch, with hostile text."""
+"""Exports against the run they come from.
+
+They run in new processes, in C++, in any order and batch, with hostile text.
+"""
 
 import hashlib
 import io
@@ -78,7 +81,10 @@ def version(tiny_run, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def answers(version, translator):
-    """What a new process, which has not imported tfformer, says to everything asked below."""
+    """The answers of a new process to everything asked below.
+
+    The process has not imported tfformer.
+    """
     greedy = [translation.text for translation in own(translator, 1)]
     pieces = translator.tokenizers.source.encode(SENTENCES)
     lengths = [len(row) for row in pieces]
@@ -343,7 +349,10 @@ def test_each_step_is_a_line_with_its_seconds(tiny_run, tmp_path):
 
 
 def test_the_leavings_of_a_killed_export_are_cleared_by_the_next(tiny_run, tmp_path):
-    """Killed while it reads back: the folder it wrote stays, and the next start removes it and says so."""
+    """The export is killed while it reads back.
+
+    The folder it wrote stays, and the next start removes it and says so.
+    """
     program = (
         "import os, tfformer.export.formats as formats\n"
         "formats.saved_model_requests.run = lambda *_: os.kill(os.getpid(), 9)\n"
@@ -382,7 +391,10 @@ def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, transla
 
 
 def test_the_warm_up_requests_are_such_as_tensorflow_serving_reads_and_can_be_run(version):
-    """Parsed by tensorflow-serving-api itself; one that fails would keep the server from loading the model."""
+    """The requests are parsed by tensorflow-serving-api itself.
+
+    One that fails would keep the server from loading the model.
+    """
     path = version / "assets.extra" / "tf_serving_warmup_requests"
     signatures = tf.saved_model.load(str(version)).signatures
     warmed_up = []

@@ -1,4 +1,7 @@
-"""The page in a real browser: the tokens of Python's LiteRT, offline once loaded; and what it takes to build it."""
+"""The page in a real browser, and the needs of its build.
+
+Its tokens are those of Python's LiteRT, offline once loaded.
+"""
 
 import functools
 import itertools
@@ -171,7 +174,7 @@ def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_
     assert len(set(versions)) == 3
 
 
-# --- A visit after another ------------------------------------------------------------------------------------------
+# --- A visit after another ------------------------------------------------------------------------
 
 STATE = "document.getElementById('state').textContent"
 VERSIONS = "(caches.keys().then((names) => { window.versions = names.join(); }), window.versions)"
@@ -215,7 +218,10 @@ def test_a_damaged_file_that_was_kept_is_asked_for_again(browser, served_page):
 
 @pytest.mark.slow
 def test_a_new_export_takes_the_place_of_the_one_before(browser, served_page):
-    """The visit that finds it still has the page before, whole; the next one has the new page, and nothing else."""
+    """The visit that finds it still has the page before, whole.
+
+    The next one has the new page, and nothing else.
+    """
     folder, address = served_page
     index, worker, version = (
         folder / "index.html",

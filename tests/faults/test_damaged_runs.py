@@ -1,4 +1,4 @@
-"""A damaged run is refused in one line, or reads as if nothing had been: never otherwise."""
+"""A damaged run is refused in one line, or reads as if it were whole."""
 
 import random
 import time
@@ -50,7 +50,10 @@ def meaning(path: Path) -> tuple:
 
 
 def damaged(content: bytes, draw: random.Random) -> bytes:
-    """One or three places flipped, cut out, blanked or changed to a digit; or the end cut off."""
+    """Damage some content in one or three places, or at its end.
+
+    A place is flipped, cut out, blanked or changed to a digit; the end is cut off.
+    """
     found = bytearray(content)
     for _ in range(draw.choice((1, 1, 3))):
         start = draw.randrange(len(found))

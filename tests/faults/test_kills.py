@@ -1,4 +1,7 @@
-"""A training that is killed between any two of its files leaves a folder that goes on as if nothing had been."""
+"""A training that is killed between any two of its files goes on.
+
+The folder that it leaves resumes as if nothing had been.
+"""
 
 import os
 import random
@@ -45,7 +48,10 @@ def corpus(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def images(corpus, tmp_path_factory) -> list[Path]:
-    """The folder as a kill would leave it, before each step in which a file appears, and at the end."""
+    """The folder as a kill would leave it, and at the end.
+
+    There is an image before each step in which a file appears.
+    """
     folder, replace = tmp_path_factory.mktemp("images"), os.replace
     run, taken = folder / "run", []
 
@@ -94,7 +100,10 @@ def test_a_folder_that_is_a_run_opens_with_all_its_files_whole(images):
 def test_training_goes_on_from_each_with_the_variables_of_the_uninterrupted_run(
     corpus, images, tmp_path
 ):
-    """From the first image, which is no run, and from the first one of each length of the history."""
+    """From the first image, and the first of each length of the history.
+
+    The first image is no run.
+    """
     firsts = {len(Run.open(image).history()): image for image in images[-2::-1] if is_run(image)}
     assert set(firsts) == {0, 1, 2}
     for image in (images[0], *firsts.values()):

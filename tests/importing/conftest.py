@@ -25,5 +25,8 @@ def imported(tmp_path_factory):
 
 @pytest.fixture
 def marian_model(tmp_path):
-    """Name -> the folder of a random model of Marian; see `support.marian_checkpoints`."""
+    """Name -> the folder of a random model of Marian.
+
+    See `support.marian_checkpoints`.
+    """
     return lambda name: write_marian_model(name, tmp_path)

@@ -1,4 +1,7 @@
-"""A damaged or contradictory checkpoint gets one clear line, and nothing is written."""
+"""A damaged or contradictory checkpoint gets one clear line.
+
+Nothing is written.
+"""
 
 import json
 import shutil
@@ -253,7 +256,10 @@ MUTATED = ("model.safetensors", "config.json", "generation_config.json", "vocab.
 
 
 def mutate(random, path):
-    """Flip a bit, cut the file, or repeat a part; returns whether only numbers of tensors changed."""
+    """Flip a bit, cut the file, or repeat a part.
+
+    Returns whether only numbers of tensors changed.
+    """
     content = bytearray(path.read_bytes())
     place = int(random.integers(len(content)))
     kind = random.integers(3)
@@ -272,7 +278,10 @@ def mutate(random, path):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MUTATED)
 def test_a_mutated_checkpoint_is_read_or_refused_in_one_line(tmp_path, name):
-    """100 seeded mutations: never another exception, never anything left behind by a refusal."""
+    """100 seeded mutations give no other exception.
+
+    A refusal never leaves anything behind.
+    """
     from tfformer.importing import hugging_face
 
     whole = checkpoint("A", tmp_path)

@@ -1,4 +1,7 @@
-"""An imported run goes where every run goes: servers, devices, other runtimes, more training."""
+"""An imported run goes where every run goes.
+
+These are servers, devices, other runtimes and more training.
+"""
 
 import importlib.util
 import json
@@ -58,7 +61,10 @@ def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, tm
 
 @pytest.mark.slow
 def test_ctranslate2_gives_the_translations_of_transformers(imported, tmp_path):
-    """Its own runtime, with other heads in the decoder and the position table of the run."""
+    """CTranslate2's own runtime gives the translations.
+
+    The decoder has other heads, and the position table is the run's.
+    """
     ctranslate2(imported("B"), tmp_path, max_length=48, samples=answers("B").texts["sentences"][:8])
 
 
@@ -126,7 +132,10 @@ def test_forced_scores_are_those_of_transformers_without_padding(imported):
 
 @pytest.mark.slow
 def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
-    """A few steps on its own sentences: the loss of forced scores falls, and the run goes back."""
+    """A few steps on its own sentences.
+
+    The loss of forced scores falls, and the run goes back.
+    """
     run = imported("A")
     opened = Run.open(run)
     sources = [f"we see the dog {n}." for n in range(40)]

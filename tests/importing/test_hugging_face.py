@@ -1,4 +1,7 @@
-"""Imported checkpoints against the answers of transformers 5.23 about the same files."""
+"""Imported checkpoints against the answers of transformers 5.23.
+
+The files are the same.
+"""
 
 import json
 

@@ -1,4 +1,7 @@
-"""Models of Marian against a second implementation in NumPy, and refusals that name the option."""
+"""Models of Marian against a second implementation in NumPy.
+
+Refusals name the option.
+"""
 
 import json
 

@@ -1,7 +1,8 @@
-"""A third-party model that really translates: CTranslate2's Arabic transliterator (MIT licence).
+"""A third-party model that really translates.
 
-Its weights are put into this package's layers by name; the answers are CTranslate2's own. The
-files are not part of the repository: without them the test is skipped.
+It is CTranslate2's Arabic transliterator (MIT licence). Its weights are put into this package's
+layers by name; the answers are CTranslate2's own. The files are not part of the repository: without
+them the test is skipped.
 """
 
 import struct
@@ -59,7 +60,10 @@ def read_model(path):
 
 
 def places(stored):
-    """CTranslate2's tensors by this package's places; query, key and value are one matrix there."""
+    """CTranslate2's tensors by this package's places.
+
+    Query, key and value are one matrix there.
+    """
     found = {
         SOURCE: next(
             t

@@ -1,4 +1,7 @@
-"""A small trained language model over strings: how probable a text is, and how it goes on."""
+"""A small trained language model over strings.
+
+It tells how probable a text is, and how it goes on.
+"""
 
 import json
 import math
@@ -25,7 +28,10 @@ def lines(counting_run) -> list[str]:
 
 
 def stepwise(generator, ids, first=0):
-    """log p of the tokens from `first` on, recomputing every prefix without a cache; softmax in NumPy."""
+    """log p of the tokens from `first` on.
+
+    Every prefix is recomputed without a cache; the softmax is NumPy's.
+    """
     total = 0.0
     for t in range(first, len(ids)):
         logits = generator.model(np.array([[START_ID, *ids[:t]]]))[0, -1].numpy().astype(np.float64)
@@ -34,7 +40,10 @@ def stepwise(generator, ids, first=0):
 
 
 def test_training_reaches_the_bits_per_byte_of_the_language(counting_run, generator, lines):
-    """24 lines that are equally likely: no model of them takes less than log2(24) bits a line."""
+    """24 lines are equally likely.
+
+    No model of them takes less than log2(24) bits a line.
+    """
     history = Run.open(counting_run).history()
     size = (counting_run.parent / "valid.txt").stat().st_size
     least = len(lines) * math.log2(24) / size

@@ -1,4 +1,7 @@
-"""Ids in, ids out, on models that have learned nothing; recomputed in NumPy without a cache."""
+"""Ids in, ids out, on models that have learned nothing.
+
+The ids are recomputed in NumPy without a cache.
+"""
 
 from functools import partial
 
@@ -83,7 +86,10 @@ def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
-    """A source of no fixed width has a cache of 16 positions, then 32, then 64; one of fixed width has room for all."""
+    """A growing cache has 16 positions, then 32, then 64.
+
+    A source of fixed width has a cache with room for all.
+    """
     source = padded([[5, 6, 7, END_ID], [8, END_ID]])
 
     def long(hidden: tf.Tensor) -> tf.Tensor:

@@ -1,4 +1,7 @@
-"""Searches over scripted tables of logits, against enumerating every sequence and a search in plain Python."""
+"""Searches over scripted tables of logits.
+
+They are compared with enumerating every sequence, and with a search in plain Python.
+"""
 
 import itertools
 from functools import partial
@@ -22,10 +25,11 @@ ALPHAS = [0.0, 0.6, 1.0]
 
 
 class Tree:
-    """Random logits for every prefix of every sentence: `logits[sentence, node]`, nodes numbered like a heap.
+    """Random logits for every prefix of every sentence.
 
-    Its state is the sentence and the node that each row has come to, so a row that is given another row's state
-    goes on with the wrong logits.
+    They are `logits[sentence, node]`, nodes numbered like a heap. Its state is the sentence and the
+    node that each row has come to, so a row that is given another row's state goes on with the
+    wrong logits.
     """
 
     def __init__(self, sentences, vocab_size, depth, seed=0, scale=1.5):
@@ -59,7 +63,11 @@ class Tree:
         return sum(self.log_probs(sentence, ids[:n])[token] for n, token in enumerate(ids))
 
     def every_hypothesis(self, sentence, limit):
-        """All sequences that end with the end token, or are as long as the limit and have it nowhere before."""
+        """Every hypothesis of a sentence.
+
+        These are all sequences that end with the end token, or are as long as the limit and have it
+        nowhere before.
+        """
         for length in range(1, limit + 1):
             for ids in itertools.product(range(self.vocab_size), repeat=length):
                 if END_ID not in ids[:-1] and (ids[-1] == END_ID or length == limit):
@@ -174,7 +182,10 @@ def test_a_limit_of_zero_finds_nothing_whatever_the_neighbours():
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_beam_search_finds_the_brute_force_best_on_a_four_token_vocabulary(alpha):
-    """40 beams hold all 27 unfinished prefixes of three tokens, so nothing may be lost."""
+    """40 beams hold all 27 unfinished prefixes of three tokens.
+
+    So nothing may be lost.
+    """
     limits = [4, 3, 1, 4, 2]
     tree = Tree(sentences=5, vocab_size=4, depth=4, seed=3)
     found = tree.search(range(5), limits, 40, alpha)
@@ -194,7 +205,10 @@ def test_the_other_form_of_the_length_penalty_divides_by_the_length():
 
 @pytest.mark.parametrize(("alpha", "best"), [(0.0, [END_ID]), (1.0, [4, END_ID])])
 def test_length_penalty_can_prefer_the_longer_of_two(alpha, best):
-    """Worked by hand: ln 0.40 = -0.916 is above ln 0.36 = -1.022, but below -1.022 / (7 / 6) = -0.876."""
+    """The scores by hand.
+
+    ln 0.40 = -0.916 is above ln 0.36 = -1.022, but below -1.022 / (7 / 6) = -0.876.
+    """
     table = tf.math.log([[1e-9, 1e-9, 1e-9, 0.4, 0.6], [1e-9, 1e-9, 1e-9, 0.6, 0.4]])
 
     def step_fn(ids, step, state):
@@ -274,7 +288,10 @@ def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_
 
 
 def test_finished_beams_never_change():
-    """A sentence that has all its hypotheses before its limit has the same ones under any longer limit."""
+    """A sentence that has all its hypotheses before its limit is done.
+
+    It has the same ones under any longer limit.
+    """
     tree = Tree(sentences=30, vocab_size=5, depth=5, seed=5, scale=2)
     tree.logits[:, :, END_ID] += 2
     short, long = (tree.search(range(30), [limit] * 30, beam_size=2) for limit in (3, 5))
@@ -309,7 +326,10 @@ def test_n_best_is_sorted_distinct_and_scored_by_the_table(beam_size):
 
 
 def test_places_that_no_sequence_fills_are_marked_empty():
-    """Three tokens but the end, and the end: one step has 4 sequences, two steps have 1 + 3 * 4."""
+    """Three tokens besides the end.
+
+    One step has 4 sequences, two steps have 1 + 3 * 4.
+    """
     tree = Tree(sentences=2, vocab_size=4, depth=2)
     found = tree.search([0, 1], [1, 2], beam_size=20)
     for sentence, places in enumerate((4, 13)):
@@ -473,7 +493,10 @@ def test_sampling_keeps_each_sentences_limit_and_stops_at_the_end_token():
 
 
 def uniform_draws(steps, seed, batch):
-    """Draws of 100 rows from five equally likely tokens, which do not end, (100, steps)."""
+    """Draws of 100 rows from five equally likely tokens (100, steps).
+
+    None of these tokens ends a row.
+    """
 
     def step_fn(ids, step, state):
         return tf.where(tf.range(6) == END_ID, -1e9, tf.zeros([tf.shape(ids)[0], 6])), state

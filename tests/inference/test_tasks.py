@@ -18,7 +18,10 @@ def test_each_kind_has_its_row_in_each_table():
 
 
 def test_an_evaluator_measures_bleu_as_the_recipe_says(tiny_run):
-    """Untrained models: a text of one word that is never written has neither BLEU nor chrF above 0."""
+    """Untrained models have neither BLEU nor chrF above 0.
+
+    The text is of one word that is never written.
+    """
     run = Run.open(tiny_run)
     model = new_model(run.config.model, run.tokenizers)
     config = run.config

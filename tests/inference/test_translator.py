@@ -66,7 +66,10 @@ def test_the_score_is_the_log_probability_of_the_text_under_teacher_forcing(tran
 
 
 def numpy_log_probs(translator, source: str, target: str) -> np.ndarray:
-    """Of each target token and the end token: alone, the whole target at once, softmax in NumPy."""
+    """log p of each target token and the end token.
+
+    The pair is alone, the whole target at once, the softmax NumPy's.
+    """
     source_ids = [*translator.tokenizers.source.encode([source])[0], END_ID]
     target_ids = [*translator.tokenizers.target.encode([target])[0], END_ID]
     inputs = {"source": np.array([source_ids]), "target": np.array([[START_ID, *target_ids[:-1]]])}
@@ -261,7 +264,10 @@ def test_encoded_sentences_are_counted_by_the_caller_and_translated_alike(untrai
 
 
 def test_no_batch_of_one_seed_draws_the_numbers_of_another_seed(untrained):
-    """64 equal sentences a batch: the second batch once drew as the first of seed + 64."""
+    """64 equal sentences a batch, two batches a seed.
+
+    The second batch must not draw like the first batch of seed + 64.
+    """
     drawn = untrained.sample(["a b c"] * 128, seed=1, temperature=2.0)
     assert drawn[:64] == untrained.sample(["a b c"] * 64, seed=1, temperature=2.0)
     for seed in (1, 2, 65):

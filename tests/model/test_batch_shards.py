@@ -1,4 +1,7 @@
-"""A batch that is learned in shards: the losses, weights and metrics of the same batch learned whole."""
+"""A batch that is learned in shards.
+
+Its losses, weights and metrics are those of the same batch learned whole.
+"""
 
 import keras
 import numpy as np
@@ -20,7 +23,10 @@ def language_model() -> ShardedModel:
 
 
 def batch(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Target, labels and weights of rows of different lengths: their shards hold different numbers of tokens."""
+    """Target, labels and weights of rows of different lengths.
+
+    Their shards hold different numbers of tokens.
+    """
     random = np.random.default_rng(seed)
     labels = random.integers(4, 19, size=(rows, 7)).astype(np.int32)
     labels[np.arange(7) >= random.integers(2, 8, size=(rows, 1))] = 0
@@ -89,7 +95,10 @@ def test_shards_without_sample_weights_are_refused():
 
 @pytest.mark.slow
 def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
-    """In the graph: half precision scales the loss against underflow, and the optimizer scales the gradients back."""
+    """Half precision in the graph scales the loss against underflow.
+
+    The optimizer scales the gradients back.
+    """
     reports = []
     for optimizer in (
         keras.optimizers.SGD(0.5),
@@ -108,7 +117,10 @@ def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
 @pytest.mark.slow
 @pytest.mark.parametrize("shards", [1, 2])
 def test_losses_are_means_over_tokens_whatever_the_size_of_the_batches(shards):
-    """Rows of two to seven tokens; a rate of 0 leaves the model as it is while it trains."""
+    """Rows of two to seven tokens.
+
+    A rate of 0 leaves the model as it is while it trains.
+    """
     keras.utils.set_random_seed(1)
     model = language_model()
     model.compile(keras.optimizers.SGD(0.0), tfformer.SmoothedCrossEntropy(0.1))

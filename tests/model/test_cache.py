@@ -1,4 +1,7 @@
-"""The key/value cache: what is written stays, nothing else changes, and a cache that is full grows."""
+"""The key/value cache keeps its positions and grows when it is full.
+
+Nothing else changes.
+"""
 
 import numpy as np
 import pytest
@@ -64,7 +67,10 @@ def test_in_a_graph_a_cache_of_static_shape_stays_and_a_dynamic_one_grows():
 
 
 def decoded(model, capacity, chunks):
-    """The logits of TARGET, in chunks of positions through a cache, and the cache's capacity at the end."""
+    """The logits of TARGET and the cache's capacity at the end.
+
+    They go through a cache in chunks of positions.
+    """
     memory = model.memory(SOURCE)
     cache, position, logits = model.decoder.empty_cache(3, capacity), 0, []
     for count in chunks:

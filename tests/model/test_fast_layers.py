@@ -1,4 +1,7 @@
-"""The fast layers: equal to Keras' own; dropout against probability: what is zeroed, how often, where, and when."""
+"""The fast layers are equal to Keras' own.
+
+Dropout is held against probability: which numbers are zeroed, how often, where and when.
+"""
 
 import keras
 import numpy as np
@@ -107,7 +110,10 @@ def test_post_norm_drops_before_it_adds_and_normalises():
 
 @pytest.mark.parametrize("sublayer", ["self_attention", "cross_attention", "feed_forward"])
 def test_dropout_falls_on_the_output_of_each_sublayer_and_nowhere_inside(sublayer):
-    """With the other sub-layers silenced, what is added to x is the sub-layer's output over 1 - rate, or nothing."""
+    """The other sub-layers are silenced.
+
+    The sum added to x is the sub-layer's output over 1 - rate, or nothing.
+    """
     layer = DecoderLayer(D, HEADS, D_FF, dropout=RATE, norm="pre")
     layer.build()
     for name in {"self_attention", "cross_attention", "feed_forward"} - {sublayer}:

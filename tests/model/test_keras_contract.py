@@ -1,5 +1,8 @@
-"""The properties that Keras and keras-hub ask of every layer, by their own test suites: constructor and config, build,
-symbolic and eager call, shapes and types, a step of training, saving and loading, half precision."""
+"""The properties that Keras and keras-hub ask of every layer.
+
+Their own test suites have them: constructor and config, build, symbolic and eager call, shapes and
+types, a step of training, saving and loading, half precision.
+"""
 
 import importlib
 import sys

@@ -1,4 +1,7 @@
-"""What a Keras user may do with a model: every feature, once, on a model of a few hundred weights."""
+"""Every Keras feature that a user may apply to a model, once.
+
+The model has a few hundred weights.
+"""
 
 import copy
 import os
@@ -353,10 +356,13 @@ tf.config.set_logical_device_configuration(cpu, halves)
 ids = np.random.default_rng(0).integers(4, 11, size=(16, 5)).astype("int32")
 data = ({"source": ids, "target": ids}, ids, np.ones(ids.shape, "float32"))
 losses = []
-for strategy in (tf.distribute.OneDeviceStrategy("CPU:0"), tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])):
+one_device = tf.distribute.OneDeviceStrategy("CPU:0")
+two_devices = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+for strategy in (one_device, two_devices):
     keras.utils.set_random_seed(1)
     with strategy.scope():
-        model = tfformer.Transformer(11, 11, num_layers=1, d_model=8, num_heads=2, d_ff=8, dropout=0.0)
+        sizes = {"num_layers": 1, "d_model": 8, "num_heads": 2, "d_ff": 8}
+        model = tfformer.Transformer(11, 11, dropout=0.0, **sizes)
         loss = tfformer.SmoothedCrossEntropy(0.1, reduction="sum_over_batch_size")
         model.compile(keras.optimizers.SGD(0.5), loss, jit_compile=False)
     dataset = tf.data.Dataset.from_tensor_slices(data).batch(8)

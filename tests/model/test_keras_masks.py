@@ -1,4 +1,7 @@
-"""Masks that Keras carries along, against NumPy: honoured by every layer, alone and beside an explicit mask."""
+"""Masks that Keras carries along, against NumPy.
+
+Every layer honours them, alone and beside an explicit mask.
+"""
 
 import keras
 import numpy as np

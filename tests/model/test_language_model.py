@@ -1,4 +1,7 @@
-"""The decoder alone as a distribution over sequences: chain rule, total probability, causality, cache, Keras."""
+"""The decoder alone as a distribution over sequences.
+
+The tests cover chain rule, total probability, causality, cache and Keras.
+"""
 
 import itertools
 import os
@@ -43,7 +46,10 @@ def np_log_softmax(logits):
 
 
 def steps(model, rows, room):
-    """log p(x_t | x_1 ... x_{t-1}) of each row's tokens, one at a time through the cache; softmax in NumPy."""
+    """log p(x_t | x_1 ... x_{t-1}) of each row's tokens.
+
+    They go one at a time through the cache; the softmax is NumPy's.
+    """
     cache, last, found = (
         model.stack.empty_cache(len(rows), room),
         np.full(len(rows), START_ID, np.int32),
@@ -75,7 +81,10 @@ def test_log_prob_is_the_sum_of_the_cached_steps_log_probabilities(norm, output_
 
 @each_norm
 def test_the_probabilities_of_all_sequences_sum_to_one(norm):
-    """Five tokens: all sequences that end within four, and all beginnings of four tokens that have not ended."""
+    """All sequences of five tokens that end within four.
+
+    All beginnings of four tokens that have not ended come on top.
+    """
     model = small(vocab_size=5, norm=norm)
     others = [token for token in range(5) if token != END_ID]
     total = 0.0
@@ -114,7 +123,10 @@ def test_cached_equals_uncached_in_steps_of_one_and_after_a_prefix(tie, norm):
 
 
 def test_logits_are_the_transformers_decoder_with_nothing_to_look_up():
-    """The same weights in a decoder whose attention to the source adds nothing give the same logits."""
+    """A decoder with the same weights gives the same logits.
+
+    Its attention to the source adds nothing.
+    """
     model = small(norm="pre")
     decoder = tfformer.Decoder(2, 16, 2, 24, norm="pre")
     decoder.build(None)
@@ -185,7 +197,10 @@ def test_half_precision_trains_with_float32_variables_and_log_probs(policy):
 
 @pytest.mark.slow
 def test_learns_two_sentences_then_saves_and_loads_in_a_fresh_process(tmp_path):
-    """5 4 6 or 7 4 8, equally often: the best possible log-probability is log 1/2, and greedy continues 7 4 by 8."""
+    """5 4 6 or 7 4 8, equally often.
+
+    The best possible log-probability is log 1/2, and greedy continues 7 4 by 8.
+    """
     rows = np.array([[5, 4, 6, 3], [7, 4, 8, 3]], np.int32)
     read = np.pad(rows[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)
     model = LanguageModel(9, num_layers=1, d_model=16, num_heads=2, d_ff=32, dropout=0.0)

@@ -1,4 +1,7 @@
-"""The layers against NumPy, against Keras' and keras-hub's layers with the same weights, and against arithmetic."""
+"""The layers against NumPy, arithmetic, and Keras' and keras-hub's layers.
+
+The latter have the same weights.
+"""
 
 import subprocess
 import sys
@@ -119,7 +122,10 @@ def test_embedding_is_scaled_by_the_root_of_d_model_and_logits_are_its_unscaled_
 
 
 def test_adam_sees_the_summed_gradient_of_a_repeated_token():
-    """Its second moment is a share of the squared sum, not of the sum of the squares of each occurrence."""
+    """Its second moment is a share of the squared sum.
+
+    It is not that of the sum of the squares of each occurrence.
+    """
     layer, ids = randomized(TokenEmbedding(5, 4)), tf.constant([[1, 1, 3]])
     upstream = RNG.normal(size=(1, 3, 4)).astype(np.float32)
     with tf.GradientTape() as tape:
@@ -172,7 +178,10 @@ def test_attention_weights_are_exactly_zero_on_padding_and_sum_to_one(policy):
 
 
 def test_scores_are_scaled_by_the_root_of_a_heads_depth():
-    """Identity projections of one query on two orthogonal keys: the odds are exp(x.x / sqrt(d_k)), d_k = 4."""
+    """Identity projections of one query on two orthogonal keys.
+
+    The odds are exp(x.x / sqrt(d_k)), d_k = 4.
+    """
     layer = MultiHeadAttention(8, 2, use_bias=False)
     layer.build()
     layer.query.set_weights([np.eye(8)])
@@ -187,7 +196,10 @@ def test_scores_are_scaled_by_the_root_of_a_heads_depth():
 
 
 def to_keras_attention(layer, reference):
-    """Copy our weights into a built `keras.layers.MultiHeadAttention`, which has an axis of its own for the heads."""
+    """Copy our weights into a built `keras.layers.MultiHeadAttention`.
+
+    That layer has an axis of its own for the heads.
+    """
     split, depth = (D, HEADS, D // HEADS), (HEADS, D // HEADS)
     key_kernel, value_kernel = np.split(np.asarray(layer.key_value.kernel), 2, axis=1)
     key_bias, value_bias = np.split(np.asarray(layer.key_value.bias), 2)

@@ -1,4 +1,7 @@
-"""The loss against NumPy's sum over the vocabulary and against Keras' cross-entropy."""
+"""The loss against NumPy's sum over the vocabulary.
+
+Keras' cross-entropy is a second witness.
+"""
 
 import keras
 import numpy as np
@@ -99,7 +102,10 @@ def test_uniform_logits_cost_the_logarithm_of_the_vocabulary_size():
 
 @pytest.mark.parametrize("smoothing", [0.1, 0.4])
 def test_the_smoothed_distribution_itself_costs_least(smoothing):
-    """Gibbs' inequality: cross-entropy is at least the entropy, with equality at log q."""
+    """Gibbs' inequality: cross-entropy is at least the entropy.
+
+    They are equal at log q.
+    """
     q = (1 - smoothing) * np.eye(7)[LABELS] + smoothing / 7
     entropy = -(q * np.log(q)).sum(-1).mean()
     loss = SmoothedCrossEntropy(smoothing)

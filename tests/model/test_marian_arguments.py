@@ -1,4 +1,7 @@
-"""The arguments that models of other toolkits need: positions, scale, a decoder of its own size, ties."""
+"""The arguments that models of other toolkits need.
+
+These are positions, scale, a decoder of its own size, and ties.
+"""
 
 import numpy as np
 import pytest

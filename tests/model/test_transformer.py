@@ -1,4 +1,7 @@
-"""The model: composition, parameter counts, ties, masks, cached decoding, what Keras does with it, learning to copy."""
+"""The model: its parts, its parameters, its masks and its cached decoding.
+
+Keras saves and trains it, and it learns to copy.
+"""
 
 import os
 import subprocess
@@ -26,7 +29,10 @@ each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
 
 
 def small(tie="output", seed=1, **changes):
-    """A model of 13 tokens a side with every weight random, so that no bias is zero and no scale one."""
+    """A model of 13 tokens a side with every weight random.
+
+    So no bias is zero and no scale one.
+    """
     settings = {
         "num_layers": 2,
         "d_model": 16,
@@ -47,7 +53,10 @@ def small(tie="output", seed=1, **changes):
 
 
 def sizes(d_model, num_layers, vocab_size, d_ff):
-    """Weights of the paper's model by hand: kernels and biases, two numbers per normalised feature, one embedding."""
+    """Weights of the paper's model by hand.
+
+    They are kernels and biases, two numbers per normalised feature, and one embedding.
+    """
     attention = 4 * (d_model * d_model + d_model)
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
     norm = 2 * d_model
@@ -65,7 +74,10 @@ def sizes(d_model, num_layers, vocab_size, d_ff):
 def test_logits_are_embeddings_positions_layers_and_the_transposed_embedding(
     tie, norm, output_bias
 ):
-    """The layers have tests of their own; what is around them is written out here in NumPy."""
+    """The layers have tests of their own.
+
+    All around them is written out here in NumPy.
+    """
     model = small(
         tie,
         norm=norm,
@@ -122,7 +134,10 @@ def test_base_model_has_the_parameters_of_the_paper():
 
 
 def test_big_model_has_the_parameters_of_the_paper():
-    """213 million in table 3, by the formula that counts the models which are built here."""
+    """213 million in table 3.
+
+    The formula is the one that counts the models which are built here.
+    """
     assert sizes(d_model=1024, num_layers=6, vocab_size=37_000, d_ff=4096) == pytest.approx(
         213e6, rel=0.01
     )
@@ -163,7 +178,10 @@ def test_tied_embeddings_are_one_variable(tie, matrices):
 
 @each_tie
 def test_each_embedding_learns_from_every_end_it_serves(tie):
-    """A matrix that serves the output gets gradient in every row, one that only looks ids up in theirs alone."""
+    """A matrix that serves the output gets gradient in every row.
+
+    One that only looks ids up gets it in their rows alone.
+    """
     model = small(tie)
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(tf.nn.log_softmax(model(INPUTS))[..., 5])
@@ -181,8 +199,8 @@ def test_each_embedding_learns_from_every_end_it_serves(tie):
 
 def test_one_matrix_for_two_vocabularies_is_refused():
     message = (
-        "^tie_embeddings='all' needs one shared vocabulary, but source_vocab_size=10 and target_vocab_size=11; "
-        "share the vocabulary or choose 'output'$"
+        "^tie_embeddings='all' needs one shared vocabulary, but source_vocab_size=10 and "
+        "target_vocab_size=11; share the vocabulary or choose 'output'$"
     )
     with pytest.raises(ValueError, match=message):
         Transformer(10, 11, tie_embeddings="all")
@@ -295,7 +313,10 @@ def test_cached_decoding_equals_uncached(tie, norm):
 
 @each_norm
 def test_cached_decoding_of_several_beams_to_a_row_of_memory_equals_uncached(norm):
-    """Each sentence has its own beams, with tokens of their own, and looks at its own source alone."""
+    """Each sentence has its own beams, with tokens of their own.
+
+    They look at their own source alone.
+    """
     model, beams = small(norm=norm), 4
     target = np.random.default_rng(5).integers(1, 13, size=(3 * beams, 5)).astype(np.int32)
     expected = model({"source": SOURCE.repeat(beams, axis=0), "target": target})
@@ -357,7 +378,10 @@ def test_model_survives_its_config(tie):
 
 
 def loss_and_accuracy(logits, labels, weights, smoothing):
-    """The mean over real tokens of the smoothed cross-entropy, and the share of them that is predicted right."""
+    """The mean smoothed cross-entropy over real tokens.
+
+    The share of them that is predicted right comes with it.
+    """
     logits = np.asarray(logits, np.float64)
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     of_label = np.take_along_axis(log_probs, labels[..., np.newaxis], axis=-1)[..., 0]
@@ -449,7 +473,10 @@ numpy.save("optimizer.npy", [int(model.optimizer.iterations), float(model.optimi
 
 @pytest.mark.slow
 def test_learns_to_copy_and_then_copies_unseen_sequences_perfectly():
-    """1,000 sequences of 4 to 6 of eight symbols, none of them among the training's; greedy search with a cache."""
+    """1,000 sequences of 4 to 6 of eight symbols, none from the training.
+
+    The search is greedy, with a cache.
+    """
     keras.utils.set_random_seed(1)
     rng = np.random.default_rng(1)
 

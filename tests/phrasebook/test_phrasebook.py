@@ -1,4 +1,7 @@
-"""The phrasebook against hand-written translations, a table of genders of its own, and its own promises."""
+"""The phrasebook against hand-written translations.
+
+A table of genders and the phrasebook's own promises are further witnesses.
+"""
 
 import hashlib
 import os
@@ -21,7 +24,8 @@ FAMOUS = {
     ),
 }
 HAND_WRITTEN = {
-    # statements: the three genders, strong, weak and mixed endings, accusative and dative, polite address
+    # statements: the three genders, strong, weak and mixed endings, accusative and dative, polite
+    # address
     "I buy a small suitcase.": "Ich kaufe einen kleinen Koffer.",
     "She ordered fresh cheese.": "Sie bestellte frischen Käse.",
     "They drink cold milk.": "Sie trinken kalte Milch.",
@@ -61,8 +65,12 @@ HAND_WRITTEN = {
     "You can't move your left arm.": "Sie können Ihren linken Arm nicht bewegen.",
     "He wants to visit our son.": "Er will unseren Sohn besuchen.",
     "I was sad because he lost the key.": "Ich war traurig, weil er den Schlüssel verlor.",
-    "We were happy although they sold the car.": "Wir waren glücklich, obwohl sie das Auto verkauften.",
-    "I am happy because she has called my father.": "Ich bin glücklich, weil sie meinen Vater angerufen hat.",
+    "We were happy although they sold the car.": (
+        "Wir waren glücklich, obwohl sie das Auto verkauften."
+    ),
+    "I am happy because she has called my father.": (
+        "Ich bin glücklich, weil sie meinen Vater angerufen hat."
+    ),
     "If it rains, my brother takes the bus.": "Wenn es regnet, nimmt mein Bruder den Bus.",
     "When the guests arrive, we open the door.": "Wenn die Gäste ankommen, machen wir die Tür auf.",
     # two objects, places, going
@@ -84,7 +92,9 @@ HAND_WRITTEN = {
     "I would like a quiet room with a shower for three nights.": (
         "Ich möchte ein ruhiges Zimmer mit einer Dusche für drei Nächte."
     ),
-    "Could you bring us a bottle of water, please?": "Könnten Sie uns bitte eine Flasche Wasser bringen?",
+    "Could you bring us a bottle of water, please?": (
+        "Könnten Sie uns bitte eine Flasche Wasser bringen?"
+    ),
     "The soup is too salty for my aunt.": "Die Suppe ist zu salzig für meine Tante.",
     "My father likes the green coat.": "Meinem Vater gefällt der grüne Mantel.",
     "Turn left at the church and then go straight ahead to the bridge.": (
@@ -144,7 +154,9 @@ HAND_WRITTEN = {
     "Where are my new shoes?": "Wo sind meine neuen Schuhe?",
     "How far is it from the hotel to the beach?": "Wie weit ist es vom Hotel zum Strand?",
     "When does the train to Munich arrive?": "Wann kommt der Zug nach München an?",
-    "What time does the next bus to Rome leave?": "Um wie viel Uhr fährt der nächste Bus nach Rom ab?",
+    "What time does the next bus to Rome leave?": (
+        "Um wie viel Uhr fährt der nächste Bus nach Rom ab?"
+    ),
     "When does the museum open?": "Wann macht das Museum auf?",
     "The last train to Hamburg leaves at quarter to one.": (
         "Der letzte Zug nach Hamburg fährt um Viertel vor eins ab."
@@ -160,7 +172,9 @@ HAND_WRITTEN = {
     "This horse can't jump over the ditch because it is too wide.": (
         "Dieses Pferd kann nicht über den Graben springen, weil er zu breit ist."
     ),
-    "A goat crossed the valley although it was very deep.": "Eine Ziege überquerte das Tal, obwohl es sehr tief war.",
+    "A goat crossed the valley although it was very deep.": (
+        "Eine Ziege überquerte das Tal, obwohl es sehr tief war."
+    ),
     "My radio didn't fit into the bag because it was too big.": (
         "Mein Radio passte nicht in die Tasche, weil es zu groß war."
     ),
@@ -198,12 +212,13 @@ SMALL_TALK = {
     "Where are you from?": "Woher kommen Sie?",
 }
 NOUNS_OF_PRONOUN = {
-    "er": """Hund Esel Fuchs Bär Affe Bus Lastwagen Traktor Koffer Pokal Ball Regenschirm Spiegel Tisch Platz Fluss Bach
-        Berg Hügel Baum Zaun Graben Stall Wald Tunnel Apfel Käse Schrank Rucksack""",
-    "sie": """Katze Kuh Ziege Maus Ente Kutsche Kiste Gitarre Lampe Kamera Zeitung Straße Brücke Wiese Mauer Hecke
-        Höhle Scheune Birne Karotte Wurst Suppe Küche Tasche Schublade""",
-    "es": """Tier Pferd Schwein Schaf Kaninchen Huhn Eichhörnchen Auto Fahrrad Bild Sofa Buch Radio Tal Feld Eis Dach
-        Tor Loch Zimmer Haus Brot Fleisch Ei""",
+    "er": """Hund Esel Fuchs Bär Affe Bus Lastwagen Traktor Koffer Pokal Ball Regenschirm Spiegel
+        Tisch Platz Fluss Bach Berg Hügel Baum Zaun Graben Stall Wald Tunnel Apfel Käse Schrank
+        Rucksack""",
+    "sie": """Katze Kuh Ziege Maus Ente Kutsche Kiste Gitarre Lampe Kamera Zeitung Straße Brücke
+        Wiese Mauer Hecke Höhle Scheune Birne Karotte Wurst Suppe Küche Tasche Schublade""",
+    "es": """Tier Pferd Schwein Schaf Kaninchen Huhn Eichhörnchen Auto Fahrrad Bild Sofa Buch Radio
+        Tal Feld Eis Dach Tor Loch Zimmer Haus Brot Fleisch Ei""",
 }
 PRONOUN_OF_NOUN = {
     noun: pronoun for pronoun, nouns in NOUNS_OF_PRONOUN.items() for noun in nouns.split()

@@ -1,4 +1,4 @@
-"""Which room may know which: imports between rooms of the package follow one table."""
+"""Imports between the rooms of the package follow one table."""
 
 import ast
 from pathlib import Path
@@ -35,7 +35,10 @@ def files_of(room: str) -> list[Path]:
 
 
 def rooms_imported(file: Path) -> set[str]:
-    """The rooms that a file names in its import statements, wherever in the file they stand."""
+    """The rooms that a file names in its import statements.
+
+    The statements count wherever in the file they stand.
+    """
     modules = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "tfformer":

@@ -1,4 +1,4 @@
-"""The form of the package's docstrings: a short first line, and a section of arguments."""
+"""The package's docstrings have a short first line and a section of arguments."""
 
 import ast
 from collections.abc import Iterator
@@ -22,7 +22,10 @@ def docstrings() -> Iterator[tuple[str, Documented, str]]:
 
 
 def needs_no_section(function: ast.FunctionDef) -> bool:
-    """Whether it has few arguments, is private, or is a grammar rule, whose examples say it all."""
+    """Whether a function has few arguments, is private, or is a grammar rule.
+
+    The example of a rule says it all.
+    """
     group = function.args
     names = {argument.arg for argument in (*group.posonlyargs, *group.args, *group.kwonlyargs)}
     is_rule = any(ast.unparse(mark).startswith("rule(") for mark in function.decorator_list)

@@ -1,6 +1,6 @@
-"""Every command, recipe and Python block of the documentation runs as it is printed, on small text made here.
+"""Every command, recipe and Python block of the documentation runs as printed.
 
-A command that is not run here stands in NOT_RUN with its reason.
+The text is small and made here. A command that is not run here stands in NOT_RUN with its reason.
 """
 
 import gzip
@@ -211,7 +211,10 @@ def run(command: str, place: Path, monkeypatch) -> None:
 
 
 def prepared(words: list[str], place: Path) -> list[str]:
-    """Return the arguments of a command, made short if it trains; clear the way for what it writes."""
+    """Return the arguments of a command, made short if it trains.
+
+    Clear the way for its files.
+    """
     if "--run-dir" in words and "--resume" not in words:
         folder = place / words[words.index("--run-dir") + 1]
         if folder.is_symlink():
@@ -225,7 +228,10 @@ def prepared(words: list[str], place: Path) -> list[str]:
 
 
 def check_requirements(words: list[str]) -> None:
-    """Check that what `pip install` would install is there: our extras, and the libraries of others."""
+    """Check that all packages of a `pip install` are there.
+
+    They are our extras and the libraries of others.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for name in words[words.index("install") + 1 :]:
         if extra := re.fullmatch(r"(?:\.|tfformer)\[(\w+)\]", name):

@@ -1,4 +1,7 @@
-"""The examples run and show what they say; so do the scripts that measure or choose text."""
+"""The examples run and show the figures that they promise.
+
+So do the scripts that measure or choose text.
+"""
 
 import gzip
 import importlib.util
@@ -55,8 +58,11 @@ def test_both_arms_of_the_pretrained_encoder_are_trained_and_compared(tmp_path):
 
 
 def test_the_n_gram_model_counts_contexts_to_the_end_token():
-    """Worked by hand: trained on one piece and the end, each of the two is one of two seen, then for each length of the
-    context the share 1/4 is the count's and 3/4 that of the shorter context; the same for both."""
+    """Worked by hand, trained on one piece and the end.
+
+    Each of the two is one of two seen. Then for each length of the context the share 1/4 is the
+    count's and 3/4 that of the shorter context; the same for both.
+    """
     spec = importlib.util.spec_from_file_location(
         "phrasebook_lm", ROOT / "scripts" / "phrasebook_lm.py"
     )

@@ -1,4 +1,7 @@
-"""The quickstart reaches its scores and translates its examples right; so do the documentation's."""
+"""The quickstart reaches its scores and translates its examples right.
+
+So do the documentation's.
+"""
 
 import json
 import re
@@ -95,7 +98,10 @@ def test_every_example_of_the_quickstart_is_right(quickstart):
 
 @pytest.mark.slow
 def test_every_phrase_of_small_talk_is_learned(quickstart):
-    """A few of 315 may be wrong: some, without their mark, look like the beginning of another."""
+    """A few of 315 may be wrong.
+
+    Some, without their mark, look like the beginning of another.
+    """
     phrases = {
         pair.source: pair.target
         for pair in phrasebook.pairs("train")

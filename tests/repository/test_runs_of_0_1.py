@@ -1,7 +1,8 @@
 """Runs of 0.1 load, and answer as they did.
 
-`tests/support/runs_of_0.1/` holds two runs and a `.keras` file that 0.1 wrote, and the answers that 0.1 gave. Those
-answers are the promise of compatibility, not golden numbers of what the code does today: they never change.
+`tests/support/runs_of_0.1/` holds two runs and a `.keras` file that 0.1 wrote, and the answers that
+0.1 gave. Those answers are the promise of compatibility, not golden numbers of what the code does
+today: they never change.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""The site of docs/ builds without a warning and without the network; its links hold in the repository too."""
+"""The site of docs/ builds without a warning and without the network.
+
+Its links hold in the repository too.
+"""
 
 import importlib.util
 import json

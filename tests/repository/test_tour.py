@@ -1,4 +1,7 @@
-"""The tour's printed figures against a Transformer written in NumPy from the same weights, and its searches by hand."""
+"""The tour's printed figures against a Transformer in NumPy.
+
+It has the same weights; the searches are written out by hand.
+"""
 
 import contextlib
 import io
@@ -51,7 +54,10 @@ def tour():
 
 @pytest.fixture(scope="module")
 def printed(tour) -> dict[str, list[np.ndarray]]:
-    """The numbers below each step's title, in its shape; a title may stand over several steps."""
+    """The numbers below each step's title, in its shape.
+
+    A title may stand over several steps.
+    """
     found = {}
     for paragraph in tour[0].split("\n\n"):
         first, *lines = paragraph.strip("\n").split("\n")
@@ -200,7 +206,11 @@ def test_the_weights_can_be_multiplied_by_hand(tour):
 
 
 def test_the_notebook_is_the_script_and_what_it_prints(tour):
-    """Up to the training, whose last digits may differ from machine to machine; scripts/notebook.sh makes it anew."""
+    """The notebook is the script and its output, up to the training.
+
+    The training's last digits may differ from machine to machine; scripts/notebook.sh makes it
+    anew.
+    """
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     text = SCRIPT.read_text(encoding="utf-8")
     parts = [part.partition("\n") for part in re.split(r"^# %%", text, flags=re.MULTILINE)[1:]]

@@ -1,4 +1,7 @@
-"""The wheel is complete: built, installed into an empty environment, used from another folder."""
+"""The wheel is complete.
+
+It is built, installed into an empty environment, and used from another folder.
+"""
 
 import json
 import os
@@ -23,7 +26,10 @@ def run(*command, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    """The wheel, built from the files that git knows; the build fetches setuptools, as pip would."""
+    """The wheel, built from the files that git knows.
+
+    The build fetches setuptools, as pip would.
+    """
     source = tmp_path_factory.mktemp("source")
     archive = source.with_suffix(".tar")
     with open(archive, "wb") as file:
@@ -48,8 +54,9 @@ def wheel(tmp_path_factory) -> Path:
 def python(wheel, tmp_path_factory) -> Path:
     """Python of an empty environment with the wheel.
 
-    The libraries are those of the tests' environment, put in by a path file: to download TensorFlow again would take
-    longer than all tests together. Of tfformer the path shows nothing, as the wheel comes first.
+    The libraries are those of the tests' environment, put in by a path file: to download TensorFlow
+    again would take longer than all tests together. Of tfformer the path shows nothing, as the
+    wheel comes first.
     """
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
@@ -80,7 +87,10 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
 
 @pytest.mark.slow
 def test_the_quickstarts_verbs_work_in_another_folder(python, tmp_path):
-    """On a recipe of a minute's fraction; the scores are the quickstart's own test's matter."""
+    """The recipe takes a fraction of a minute.
+
+    The scores are tested with the quickstart.
+    """
     verbs = [python, "-P", "-m", "tfformer"]
     where = run(python, "-P", "-c", "import tfformer; print(tfformer.__file__)", folder=tmp_path)
     assert Path(where.strip()).is_relative_to(python.parents[1])

@@ -1,4 +1,7 @@
-"""Exports that are damaged or were changed: refused in one line, before TensorFlow sees them."""
+"""Exports that are damaged or changed are refused in one line.
+
+TensorFlow does not see them.
+"""
 
 import json
 import shutil
@@ -27,7 +30,10 @@ def export(sound, tmp_path):
 
 
 def refused(capsys, export) -> str:
-    """The one line with which `tfformer serve` ends; before it stands its step, "loading ..."."""
+    """The one line with which `tfformer serve` ends.
+
+    Before it stands its step, "loading ...".
+    """
     assert main(["serve", str(export), "--port", "0"]) == 2
     lines = capsys.readouterr().err.splitlines()
     (line,) = (line for line in lines if not line.startswith("loading "))

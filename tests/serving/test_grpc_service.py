@@ -146,7 +146,10 @@ LONG = "n" * 20_000
     ],
 )
 def test_a_long_name_is_refused_in_a_short_message(stub, request_arguments, kind):
-    """gRPC sends the message in a header: with the name in it, it would not arrive at all."""
+    """gRPC sends the message in a header.
+
+    With the name in it, it would not arrive at all.
+    """
     with pytest.raises(grpc.RpcError) as caught:
         stub.Predict(predict_request(**request_arguments))
     assert caught.value.code().name == "INVALID_ARGUMENT"

@@ -1,4 +1,7 @@
-"""The server among silent, slow and too many clients, and among other pages of the same browser."""
+"""The server among silent, slow and too many clients.
+
+Other pages of the same browser are among them.
+"""
 
 import asyncio
 import base64

@@ -19,7 +19,10 @@ def strings(*values: str) -> dict[str, np.ndarray]:
 
 
 async def gather(*requests) -> list:
-    """Submit (version, signature, inputs) all at once; the outputs, or errors, of each."""
+    """Submit (version, signature, inputs) all at once.
+
+    Returned are the outputs, or errors, of each.
+    """
     batches = RequestQueue()
     loop = asyncio.create_task(batches.run())
     try:
@@ -59,7 +62,10 @@ def test_ids_of_different_lengths_do_not_run_together():
 
 
 def test_requests_whose_callers_have_gone_do_not_count():
-    """200 callers give up while the first request runs; the queue is as empty as if they had not come."""
+    """200 callers give up while the first request runs.
+
+    The queue is as empty as if they had not come.
+    """
     go_on = threading.Event()
     rows = []
 

@@ -1,4 +1,7 @@
-"""The server against the translator, against scripted models and against what nobody should send: REST, verb, page."""
+"""The server against the translator, scripted models and hostile requests.
+
+The tests cover REST, the verb and the page.
+"""
 
 import asyncio
 import gzip
@@ -429,7 +432,10 @@ def test_the_page_says_that_a_model_without_beam_search_is_not_for_it(tmp_path):
         assert ask(server, "double:predict", {"instances": ["a"]}) == (200, {"predictions": ["aa"]})
 
 
-LINES = "[...document.querySelectorAll('#found > li')].map(li => li.querySelector('.best').innerText).join('|')"
+LINES = (
+    "[...document.querySelectorAll('#found > li')]"
+    ".map(li => li.querySelector('.best').innerText).join('|')"
+)
 
 
 def test_the_page_translates_what_is_typed(server, browser):

@@ -1,4 +1,7 @@
-"""What lies in export/serving: the clients, the smoke test and the configuration of TensorFlow Serving."""
+"""The files of export/serving against a server.
+
+They are the clients, the smoke test and the configuration of TensorFlow Serving.
+"""
 
 import ast
 import importlib.util
@@ -239,7 +242,10 @@ def test_the_clients_request_is_tensorflow_servings(messages, version, label):
 @pytest.mark.parametrize("as_content", [False, True])
 @pytest.mark.parametrize("width", [None, 1, 3])
 def test_the_client_reads_tensorflow_servings_response(messages, width, as_content):
-    """Of (B,) all, of (B, N) the first column; numbers as a list or as bytes, as servers may send them."""
+    """Of (B,) all, of (B, N) the first column.
+
+    Servers may send numbers as a list or as bytes.
+    """
     shape = (2,) if width is None else (2, width)
     scores = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) / 3
     texts = scores.astype(str).astype(object)
@@ -359,11 +365,12 @@ def set_labels(export: Path, *arguments: str) -> subprocess.CompletedProcess:
 
 
 class LabelRule:
-    """TensorFlow Serving's `ServerCore::ReloadConfig`, as far as labels and versions go.
+    """TensorFlow Serving's rule of labels and versions.
 
-    It updates the labels first, and only then loads and unloads versions. A label must point to a
-    version that is loaded by then; with --allow_version_labels_for_unavailable_models a label that
-    is new, or stays at its version, need not. What is refused leaves everything as it was.
+    It is that of `ServerCore::ReloadConfig`. It updates the labels first, and only then loads and
+    unloads versions. A label must point to a version that is loaded by then; with
+    --allow_version_labels_for_unavailable_models a label that is new, or stays at its version, need
+    not. What is refused leaves everything as it was.
     """
 
     def __init__(self):

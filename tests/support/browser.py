@@ -1,4 +1,7 @@
-"""A real browser for the tests of pages: headless Chromium, driven through its debugging pipe. Knows no page."""
+"""A real browser for the tests of pages: headless Chromium.
+
+It is driven through its debugging pipe, and knows no page.
+"""
 
 import json
 import os
@@ -13,7 +16,10 @@ CHROMIUM = next(
 
 
 class Browser:
-    """One page of a headless Chromium: the DevTools protocol, JSON messages that end in NUL, over two pipes."""
+    """One page of a headless Chromium.
+
+    It speaks the DevTools protocol, JSON messages that end in NUL, over two pipes.
+    """
 
     def __init__(self, profile: Path):
         commands, self._commands = os.pipe()

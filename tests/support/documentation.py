@@ -19,7 +19,10 @@ ASSIGNMENT = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its page, the number of its first line, its language and its text."""
+    """A fenced block of a page.
+
+    It has its page, the number of its first line, its language and its text.
+    """
 
     page: str
     line: int
@@ -55,7 +58,10 @@ def block_with(page: str, language: str, text: str) -> Block:
 
 
 def commands(block: Block) -> list[str]:
-    """Return a shell block's commands: continued lines joined, comments left out, variables put in."""
+    """Return a shell block's commands.
+
+    Continued lines are joined, comments left out, variables put in.
+    """
     variables, found = {}, []
     for line in block.text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)

@@ -1,4 +1,7 @@
-"""The committed Marian checkpoints (scripts/oracles/make_marian_fixtures.py), put together as folders."""
+"""The committed Marian checkpoints, put together as folders.
+
+scripts/oracles/make_marian_fixtures.py makes them.
+"""
 
 import json
 import shutil
@@ -72,7 +75,10 @@ VARIANTS = {  # name -> options that are other ones, and the SentencePiece model
 
 
 def write_marian_model(name: str, folder: Path, **changed) -> Path:
-    """Write a random model as Marian does: `.npz` with NULs behind its options, `.spm`, decoder.yml."""
+    """Write a random model as Marian does.
+
+    It has `.npz` with NULs behind its options, `.spm` and decoder.yml.
+    """
     path = folder / f"marian-{name}"
     path.mkdir()
     options, sides = VARIANTS[name]

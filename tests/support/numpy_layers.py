@@ -4,7 +4,10 @@ import numpy as np
 
 
 def randomized(layer, seed=1):
-    """The layer with every weight random: zero biases and unit scales would hide what they are added to."""
+    """The layer with every weight random.
+
+    Zero biases and unit scales would hide a missing sum or product.
+    """
     if not layer.built:
         layer.build(None)
     rng = np.random.default_rng(seed)

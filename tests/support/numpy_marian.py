@@ -1,10 +1,16 @@
-"""A Marian model in NumPy and float64, written from marian-dev's models/transformer.h alone."""
+"""A Marian model in NumPy and float64.
+
+It is written from marian-dev's models/transformer.h alone.
+"""
 
 import numpy as np
 
 
 def positions(length: int, d_model: int, first: int = 0) -> np.ndarray:
-    """(T, D): all sines, then all cosines, of wavelengths from 2 pi to 20,000 pi, both included."""
+    """(T, D): all sines, then all cosines.
+
+    The wavelengths are from 2 pi to 20,000 pi, both included.
+    """
     half = d_model // 2
     rates = np.exp(np.arange(half) * -(np.log(10000.0) / (half - 1)))
     angles = np.arange(first, first + length)[:, np.newaxis] * rates
@@ -12,7 +18,10 @@ def positions(length: int, d_model: int, first: int = 0) -> np.ndarray:
 
 
 class NumpyMarian:
-    """Log-probabilities of one sentence pair, from the tensors and options of an .npz file."""
+    """Log-probabilities of one sentence pair.
+
+    They come from the tensors and options of an .npz file.
+    """
 
     def __init__(self, options: dict, tensors: dict):
         self.tensors = {name: np.asarray(t, np.float64) for name, t in tensors.items()}

@@ -1,4 +1,7 @@
-"""Servers for the tests of serving: `tfformer serve` in a process of its own, scripted models, and how to ask them."""
+"""Servers for the tests of serving, and requests to them.
+
+They are `tfformer serve` in a process of its own, and scripted models.
+"""
 
 import hashlib
 import http.client
@@ -22,7 +25,10 @@ CLIENTS = {"rest": SERVING / "client_rest.py", "grpc": SERVING / "client_grpc.py
 
 
 def start_server(*arguments, ports=(0, 0)) -> SimpleNamespace:
-    """`tfformer serve` in a process of its own, when it is ready: the process, its REST and gRPC addresses."""
+    """Start `tfformer serve` in a process of its own.
+
+    Returned when it is ready: the process, its REST and gRPC addresses.
+    """
     command = [
         sys.executable,
         "-m",
@@ -59,7 +65,10 @@ def served(*arguments):
 
 
 def save_scripted_model(folder: Path, name: str) -> None:
-    """A SavedModel with an export's signatures, which says who it is and knows 500 ids."""
+    """Write a SavedModel with an export's signatures.
+
+    It says who it is and knows 500 ids.
+    """
 
     def greedy(text):
         length = tf.cast(tf.strings.length(text), tf.float32)
@@ -97,7 +106,10 @@ def save_scripted_model(folder: Path, name: str) -> None:
 
 
 def write_manifest_of(folder: Path, **values) -> None:
-    """Give a scripted model the manifest that an export has: digests of its files, and `values`."""
+    """Give a scripted model the manifest that an export has.
+
+    It has digests of its files, and `values`.
+    """
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     digests = {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -132,7 +144,10 @@ def run_client(
 
 @contextmanager
 def scripted_server(*answers):
-    """A server with these answers (seconds to wait, status, body) in turn, the last for ever; what it was asked."""
+    """A server with these answers in turn, the last for ever.
+
+    An answer is (seconds to wait, status, body). The server keeps the requests.
+    """
     requests, turns = [], itertools.chain(answers, itertools.repeat(answers[-1]))
 
     class Handler(http.server.BaseHTTPRequestHandler):

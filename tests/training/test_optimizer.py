@@ -1,4 +1,7 @@
-"""The recipe's optimizer and schedule against the paper's settings, arithmetic and singular values."""
+"""The recipe's optimizer and schedule against the paper's settings.
+
+Arithmetic and singular values are further witnesses.
+"""
 
 import keras
 import numpy as np
@@ -36,7 +39,10 @@ def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings():
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_weights_decay_in_matrices_alone(optimizer):
-    """Without a gradient a matrix shrinks by rate times decay; biases and normalisations stay."""
+    """Without a gradient a matrix shrinks by rate times decay.
+
+    Biases and normalisations stay.
+    """
     config = recipe(optimizer=optimizer, weight_decay=0.1, schedule="plateau", learning_rate=0.01)
     model = small_model()
     for weight in model.trainable_variables:
@@ -52,10 +58,11 @@ def test_weights_decay_in_matrices_alone(optimizer):
 
 
 def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_the_rest_to_adam():
-    """After one step the change of a matrix has all singular values near one, times 0.2 sqrt(longer side) times rate.
+    """After one step all singular values of a matrix's change are near one.
 
-    (Liu et al. 2025, equation 4; Jordan et al. 2024 let the singular values lie between 0.7 and 1.2.) Adam's first step
-    has the size of the rate for every number.
+    They are so times 0.2 sqrt(longer side) times rate. (Liu et al. 2025, equation 4; Jordan et al.
+    2024 let the singular values lie between 0.7 and 1.2.) Adam's first step has the size of the
+    rate for every number.
     """
     optimizer = new_optimizer(recipe(optimizer="muon", schedule="plateau", learning_rate=0.01))
     random = np.random.default_rng(1)
@@ -78,7 +85,10 @@ def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_th
 def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(
     dtype, nesterov, tolerance
 ):
-    """Over four steps, for several matrices of two shapes, one of them wide, and vectors between them."""
+    """Over four steps, for several matrices and vectors between them.
+
+    The matrices have two shapes, one of them wide.
+    """
     config = recipe(
         optimizer="muon", weight_decay=0.1, schedule="plateau", learning_rate=0.01, dtype=dtype
     )

@@ -1,4 +1,7 @@
-"""The learning-rate schedules against NumPy, and the peak the paper's numbers give."""
+"""The learning-rate schedules against NumPy.
+
+Their peak is the one that the paper's numbers give.
+"""
 
 import keras
 import numpy as np

@@ -1,4 +1,7 @@
-"""Training a small counting language: what is learned, kept, resumed, stopped and refused."""
+"""Training a small counting language.
+
+The tests are about learning, keeping, resuming, stopping and refusing.
+"""
 
 import dataclasses
 import json
@@ -64,7 +67,10 @@ def silent(line: str) -> None:
 
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory) -> Path:
-    """An uninterrupted run of three epochs, with everything that has a state switched on."""
+    """An uninterrupted run of three epochs.
+
+    Everything that has a state is switched on.
+    """
     run = tmp_path_factory.mktemp("runs") / "whole"
     train(full_config(corpus), run, report=silent)
     return run
@@ -121,7 +127,10 @@ def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(
 
 @pytest.mark.slow
 def test_a_run_resumed_within_a_pass_has_the_losses_of_an_uninterrupted_one(corpus, tmp_path):
-    """Epochs that are a step shorter end within a pass over the text, whose random cuts must come again."""
+    """Epochs that are a step shorter end within a pass over the text.
+
+    Its random cuts must come again.
+    """
     steps = training.TrainingData.read(full_config(corpus), None, silent).train.steps_per_epoch - 1
     config = full_config(corpus, epoch_steps=steps, epochs=3)
     train(config, tmp_path / "whole", report=silent)
@@ -195,7 +204,10 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
 
 @pytest.mark.slow
 def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
-    """Recomputed in NumPy from the weights after each step (Keras lets the first step replace the initial weights)."""
+    """Recomputed in NumPy from the weights after each step.
+
+    Keras lets the first step replace the initial weights.
+    """
     seen = []
     original = training.StopOnNaN.on_train_batch_end
 
@@ -307,7 +319,10 @@ def test_a_run_killed_in_its_first_epoch_resumes_from_its_beginning(
 
 @pytest.mark.slow
 def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, whole, tmp_path):
-    """Even where the recipe says another vocabulary, and after a kill in the first epoch."""
+    """It does even where the recipe says another vocabulary.
+
+    It does so after a kill in the first epoch, too.
+    """
     values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
     values["tokenizer"] = {"vocab_size": 30, "model_type": "bpe"}
     values["model"]["dropout"] = 0.3
@@ -338,7 +353,10 @@ def test_init_from_refuses_another_model(corpus, whole, tmp_path):
 
 
 def language_model(corpus: Path, **training_values) -> Config:
-    """A recipe for a language model of the English side, of the shapes of `full_config`'s encoder."""
+    """A recipe for a language model of the English side.
+
+    It has the shapes of `full_config`'s encoder.
+    """
     values = full_config(corpus, **training_values).to_dict()
     values["model"] |= {"architecture": "decoder"}
     values["data"] |= {"train": "train.en", "valid": "valid.en"}
@@ -378,7 +396,10 @@ def test_the_fewest_bits_per_byte_are_kept_and_patience_counts_those_that_are_no
 
 @pytest.mark.slow
 def test_a_translators_encoder_starts_from_a_language_model_of_the_source(corpus, tmp_path):
-    """Its embedding, its layers and its vocabulary; what the language model has not is as in any new run."""
+    """Its embedding, its layers and its vocabulary.
+
+    All parts that the language model lacks are as in any new run.
+    """
     train(language_model(corpus, epochs=1), tmp_path / "lm", report=silent)
     values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
     values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
@@ -400,7 +421,8 @@ def test_a_translators_encoder_starts_from_a_language_model_of_the_source(corpus
         (
             "tokenizer",
             {},
-            r"is a language model of the source, whose .*; set tokenizer.shared=false and model.tie",
+            r"is a language model of the source, whose .*; set tokenizer.shared=false and "
+            r"model.tie",
         ),
         (
             "model",
@@ -441,7 +463,10 @@ def test_separate_vocabularies_and_mixed_precision_train_too(corpus, tmp_path):
 
 @pytest.mark.slow
 def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus, tmp_path):
-    """Inverse square root with its peak at step 20, warmup by equation 3: the rate after the eighth step."""
+    """Inverse square root with its peak at step 20, warmup by equation 3.
+
+    The figure is the rate after the eighth step.
+    """
     vocabularies = training._train_tokenizers(config_for(corpus))
     model = training._compiled_model(
         config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), vocabularies
@@ -576,7 +601,10 @@ def test_a_recipe_without_text_is_told_what_to_give(corpus, tmp_path):
 
 
 def test_the_recipes_normalization_reaches_each_vocabulary(corpus):
-    """Full-width letters stay where the rule is identity, and become narrow ones by NFKC."""
+    """Full-width letters stay where the rule is identity.
+
+    By NFKC they become narrow ones.
+    """
     values = config_for(corpus).to_dict()
     values["model"]["tie_embeddings"] = "output"
     values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
