@@ -129,7 +129,10 @@ def train_tiny_run(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def cpp_loader(made_once) -> Callable[[Path, str, list[str]], list[str]]:
-    """A function (SavedModel, signature, sentences) -> texts, by the C++ loader of TensorFlow Serving."""
+    """A function (SavedModel, signature, sentences) -> texts.
+
+    It runs the C++ loader of TensorFlow Serving.
+    """
     from support import cpp_loader
 
     if not cpp_loader.COMPILER:

@@ -1,4 +1,7 @@
-"""The influence of words on a decision, against log-probabilities computed by hand."""
+"""The influence of words on a decision.
+
+The log-probabilities are computed by hand.
+"""
 
 from itertools import chain
 

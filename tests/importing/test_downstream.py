@@ -102,7 +102,10 @@ def test_what_the_operators_on_text_do_not_know_is_refused(changes, message):
 
 @pytest.mark.slow
 def test_the_browser_looks_pieces_up_in_the_list(imported, tmp_path):
-    """With codes, a character of the target's alone, an unknown one, and an unknown code."""
+    """With codes, also an unknown one, and unusual characters.
+
+    One character is the target's alone, one is unknown.
+    """
     if MISSING:
         pytest.skip(f"{' and '.join(MISSING)} not installed")
     run = imported("I")

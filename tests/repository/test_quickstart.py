@@ -80,7 +80,10 @@ def test_the_combinations_of_the_held_out_examples_are_not_trained():
 
 @pytest.mark.slow
 def test_the_quickstart_reaches_its_scores(quickstart):
-    """BLEU and pronouns of at least 95 on held-out text, decided by the right nouns; pictures."""
+    """BLEU and pronouns of at least 95 on held-out text.
+
+    The right nouns decide the pronouns, and the pictures are there.
+    """
     run, _ = quickstart
     assert json.loads((run / "scores.json").read_text())["bleu"] >= 95
     coreference = json.loads((run / "coreference.json").read_text())

@@ -39,7 +39,10 @@ def repeat(signature, inputs):
 
 
 def figures(text: str) -> dict[tuple, float]:
-    """Every sample of a page of figures: (name, labels in the order of their names) -> value."""
+    """Every sample of a page of figures.
+
+    It is (name, labels in the order of their names) -> value.
+    """
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)

@@ -1,4 +1,7 @@
-"""TensorFlow Serving's loader of SavedModels, compiled against the installed wheel."""
+"""TensorFlow Serving's loader of SavedModels.
+
+It is compiled against the installed wheel.
+"""
 
 import importlib.util
 import shutil
@@ -23,7 +26,10 @@ def compile_into(folder: Path) -> None:
 
 
 def texts(program: Path, version: Path, signature: str, sentences: list[str]) -> list[str]:
-    """The texts that a signature gives for sentences; a beam search gives several for each."""
+    """The texts that a signature gives for sentences.
+
+    A beam search gives several for each.
+    """
     text_folder = Path(importlib.util.find_spec("tensorflow_text").origin).parent
     operations = [text_folder / "python" / "ops" / name for name in OPERATIONS]
     done = subprocess.run(

@@ -366,7 +366,8 @@ def _add_shipping(add_verb: AddVerb) -> None:
 
     serve = add_verb(
         "serve",
-        "serve runs or exports: a page, and the APIs of TensorFlow Serving, LibreTranslate and DeepL",
+        "serve runs or exports: a page, and the APIs of TensorFlow Serving, LibreTranslate and "
+        "DeepL",
     )
     add = serve.add_argument
     add(

@@ -33,7 +33,10 @@ def check_run(path: str) -> None:
 
 
 def check_run_or_export(place: str) -> None:
-    """Raise FileNotFoundError if there is no folder at `place`, which may be NAME=PATH."""
+    """Raise FileNotFoundError if there is no folder at `place`.
+
+    `place` may be NAME=PATH.
+    """
     path = Path(place) if Path(place).exists() else Path(place.partition("=")[2] or place)
     if not path.is_dir():
         raise FileNotFoundError(

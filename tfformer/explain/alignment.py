@@ -1,6 +1,7 @@
 """The source words that each word of a translation comes from.
 
-They are read off the cross-attention. Words are the parts of a sentence between spaces, counted from 0.
+They are read off the cross-attention. Words are the parts of a sentence between spaces, counted
+from 0.
 """
 
 from __future__ import annotations

@@ -269,7 +269,9 @@ def pronoun_accuracy(translations: Sequence[str], pairs: Sequence[Pair]) -> floa
 
 
 def noun_influence(translator: Translator, pairs: Sequence[Pair]) -> NounInfluence:
-    """Hide each noun phrase in both languages, and measure how much the pronoun depends on it.
+    """Measure how much the pronoun depends on each noun phrase.
+
+    Each noun phrase is hidden in both languages.
 
     Args:
         translator: A run of the phrasebook.

@@ -1,11 +1,11 @@
-"""Which words decide a word of a translation? Those without which the model doubts it.
+"""The words that decide a word of a translation.
 
-A word is hidden from the model: the unknown token takes the place of its pieces. Its influence is
-the fall of the log-odds of the decided word against its alternatives, such as "es" against "er" and
-"sie", in nats. This is representation erasure, Li et al. 2016 ("Understanding Neural Networks
-through Representation Erasure"), of a contrast, Yin and Neubig 2022 ("Interpreting Language Models
-with Contrastive Explanations"). A head's attention says where a part of the model looks; an
-influence says how much the whole model needs a word.
+They are those without which the model doubts it. A word is hidden from the model: the unknown token
+takes the place of its pieces. Its influence is the fall of the log-odds of the decided word against
+its alternatives, such as "es" against "er" and "sie", in nats. This is representation erasure, Li
+et al. 2016 ("Understanding Neural Networks through Representation Erasure"), of a contrast, Yin and
+Neubig 2022 ("Interpreting Language Models with Contrastive Explanations"). A head's attention says
+where a part of the model looks; an influence says how much the whole model needs a word.
 """
 
 from __future__ import annotations
@@ -127,7 +127,10 @@ def influences_of(
 def _log_odds(
     translator: Translator, decisions: Sequence[Decision], hidden: Sequence[Hidden]
 ) -> np.ndarray:
-    """Return log P(decided word) - log P(any alternative), given what is not hidden, (N,)."""
+    """Return log P(decided word) - log P(any alternative), (N,).
+
+    The probabilities are given all that is not hidden.
+    """
     chosen = _log_probs(translator, decisions, hidden)
     alternatives = [
         _log_probs(translator, others, hidden)

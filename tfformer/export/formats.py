@@ -461,7 +461,10 @@ def _versions() -> dict[str, str]:
 
 
 def _sample_sentences(own: Subject, ids: Sequence[int] | None = None) -> list[str]:
-    """Text of one to very many pieces, drawn from `ids` or all of them, always the same."""
+    """Return texts of one to very many pieces, always the same.
+
+    The pieces are drawn from `ids` or all of them.
+    """
     tokenizer, longest = own.tokenizers.source, own.max_length
     dice = random.Random(1)
     lengths = [*(1 + n % longest for n in range(SAMPLES - 1)), 2 * longest]

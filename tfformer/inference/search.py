@@ -258,8 +258,8 @@ def beam_search(
 
     At each step the 2N likeliest continuations are looked at. Those of the first N that end become
     hypotheses, which never change again; the N likeliest that do not end live on. A sentence with N
-    hypotheses is done and frozen. At its greatest length, each living beam becomes a hypothesis as it is.
-    So a sentence's result never depends on its neighbours in the batch.
+    hypotheses is done and frozen. At its greatest length, each living beam becomes a hypothesis as
+    it is. So a sentence's result never depends on its neighbours in the batch.
 
     Following N beginnings, and setting aside those that end, is the search of Sutskever et al. 2014
     ("Sequence to Sequence Learning with Neural Networks"), section 3.2; the ranking is that of Wu

@@ -1,4 +1,7 @@
-"""The whole server but the listening: its routes, and the steps around every request."""
+"""The whole server but the listening.
+
+It has the routes, and the steps around every request.
+"""
 
 import asyncio
 import time
@@ -88,7 +91,10 @@ async def _measure(request: web.Request, handler: Handler) -> web.StreamResponse
 
 
 def _method_and_route(request: web.Request) -> tuple[str, str]:
-    """The route with names in place of its variable parts, so that the figures stay few."""
+    """The route with names in place of its variable parts.
+
+    So the figures stay few.
+    """
     resource = request.match_info.route.resource
     if resource is None:
         return "unknown", "unknown"

@@ -9,7 +9,10 @@ WATCHED = ("/healthz", "/readyz", "/metrics")  # answered even while the server 
 
 
 def add_routes(app: web.Application) -> None:
-    """Add the routes; a server listens once its models are loaded, so it is ready from then on."""
+    """Add the routes of health and readiness.
+
+    A server listens once its models are loaded, so it is ready from then on.
+    """
     app.router.add_get("/healthz", _healthz)
     app.router.add_get("/readyz", _readyz)
     app.router.add_get("/metrics", _metrics)

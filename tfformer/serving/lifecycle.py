@@ -1,4 +1,7 @@
-"""The way of a server to its end: it refuses new requests and answers those under way."""
+"""The way of a server to its end.
+
+It refuses new requests and answers those under way.
+"""
 
 import asyncio
 from collections.abc import Iterator

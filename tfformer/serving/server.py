@@ -1,7 +1,7 @@
 """A server of translation models: known APIs, and a page to type into.
 
-For trying, and for a machine of one's own. For many machines there is TensorFlow Serving itself: see
-export/serving.
+For trying, and for a machine of one's own. For many machines there is TensorFlow Serving itself:
+see export/serving.
 """
 
 import asyncio
@@ -44,7 +44,9 @@ def serve(
     name: str | None = None,
     allowed_hosts: Collection[str] = (),
 ) -> None:
-    """Serve run directories or exports until interrupted, and then answer what is under way.
+    """Serve run directories or exports until interrupted.
+
+    Requests under way are answered before the end.
 
     Args:
         places: a run directory each, which is exported for the while; or an export, or one version
@@ -189,7 +191,10 @@ async def _run(
 
 
 async def _answer_until_told(drain: Callable[[], Awaitable[None]]) -> None:
-    """Wait for SIGINT (Ctrl-C) or SIGTERM and drain; a second signal ends the draining."""
+    """Wait for SIGINT (Ctrl-C) or SIGTERM and drain.
+
+    A second signal ends the draining.
+    """
     signals: asyncio.Queue[int] = asyncio.Queue()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)

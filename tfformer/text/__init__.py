@@ -1,4 +1,7 @@
-"""Whole texts: sentences, whitespace and markup around a function that translates sentences."""
+"""Whole texts around a function that translates sentences.
+
+They have sentences, whitespace and markup.
+"""
 
 from tfformer.text.segmentation import Segment as Segment
 from tfformer.text.segmentation import segments as segments

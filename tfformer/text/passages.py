@@ -1,4 +1,7 @@
-"""A sentence with its markup: what a format's reader gives and the translation fills."""
+"""A sentence with its markup.
+
+A format's reader gives it and the translation fills it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text as sentences and the whitespace between them, and long sentences as clauses.
+"""A text as sentences and whitespace, and long sentences as clauses.
 
 Whatever is cut here gives the text back, character for character, when it is joined.
 """
@@ -105,7 +105,10 @@ def divided(sentence: str, count_tokens: CountTokens, max_tokens: int) -> list[s
 
 
 def _marker_end(line: str) -> int:
-    """The length of the indentation and the marker of a list item before its first sentence."""
+    """The length of a line's indentation and list marker.
+
+    The first sentence of the item begins there.
+    """
     start = len(line) - len(line.lstrip())
     marker = MARKER.match(line, start)
     return marker.end() if marker else start

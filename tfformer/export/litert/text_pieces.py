@@ -1,7 +1,8 @@
-"""SentencePiece models for TF Text's operators in LiteRT, whose ids are the run's own.
+"""SentencePiece models for TF Text's operators in LiteRT.
 
-An imported run numbers its pieces by a list (`tfformer/data/piece_tokenizer.py`). LiteRT has no
-table to look pieces up in, so the SentencePiece model itself is written with the list's order.
+Their ids are the run's own. An imported run numbers its pieces by a list
+(`tfformer/data/piece_tokenizer.py`). LiteRT has no table to look pieces up in, so the SentencePiece
+model itself is written with the list's order.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,9 @@ INSTEAD = "leave out --text and use the files *.pieces.json beside the model"
 
 
 def check(tokenizers: Tokenizers) -> None:
-    """Raise ValueError for imported vocabularies that TF Text's operators in LiteRT cannot cut.
+    """Raise ValueError for vocabularies that TF Text's operators cannot cut.
+
+    Some imported vocabularies are such, in LiteRT.
 
     Args:
         tokenizers: of a run, imported or not.
@@ -75,7 +78,9 @@ def source_model(tokenizers: Tokenizers) -> bytes:
 
 
 def target_model(tokenizers: Tokenizers) -> bytes:
-    """Return the model that joins the pieces of the target; every piece of the run has its text.
+    """Return the model that joins the pieces of the target.
+
+    Every piece of the run has its text.
 
     Args:
         tokenizers: whose target is joined.
@@ -110,7 +115,10 @@ def _parsed(tokenizer: PieceTokenizer) -> sentencepiece_model_pb2.ModelProto:  #
 
 
 def _with_pieces(tokenizer: PieceTokenizer, pieces: Sequence) -> bytes:
-    """The tokenizer's model with other pieces, of which the unknown one has the run's id."""
+    """The tokenizer's model with other pieces.
+
+    The unknown one among them has the run's id.
+    """
     pieces[UNKNOWN_ID].type = PIECE.UNKNOWN
     model = _parsed(tokenizer)
     del model.pieces[:]
