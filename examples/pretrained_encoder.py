@@ -77,7 +77,10 @@ def first_lines(options: argparse.Namespace) -> list[str]:
 
 
 def main() -> None:
-    """Train the language model and both translators, and print their validation scores."""
+    """Train the language model and both translators.
+
+    Print their validation scores.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

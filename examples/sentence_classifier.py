@@ -16,7 +16,10 @@ from tfformer.data.encoding import IdRows
 
 
 class SentenceClassifier(keras.Model):
-    """Ids (B, S) -> the logit (B, 1) of the mean of the encoder's memory over the real tokens."""
+    """Ids (B, S) -> the logit (B, 1) of a class.
+
+    It is made of the mean of the encoder's memory over the real tokens.
+    """
 
     def __init__(self, vocab_size: int, d_model: int = 32) -> None:
         super().__init__()
@@ -34,7 +37,10 @@ class SentenceClassifier(keras.Model):
 
 
 def sentences(split: str, count: int) -> tuple[list[str], np.ndarray]:
-    """Return sentences without punctuation and capitals, and 1 for questions (count, 1)."""
+    """Return sentences without punctuation and capitals, and their classes.
+
+    A class (count, 1) is 1 for questions.
+    """
     texts = [pair.source for pair in phrasebook.pairs(split)[:count]]
     plain = [text.lower().strip("?.! ") for text in texts]
     is_question = [[text.endswith("?")] for text in texts]

@@ -1,5 +1,7 @@
 #!/usr/bin/env python
-"""How well a phrasebook run's cross-attention aligns words, as scripts/alignments.py RUN prints it.
+"""Measures how well a phrasebook run's cross-attention aligns words.
+
+Usage: scripts/alignments.py RUN
 
 Aligns 50 held-out sentences with their known translations by each decoder layer and prints the
 alignment error rate against the grammar's own alignment. The last line is JSON.

@@ -1,5 +1,7 @@
 #!/usr/bin/env python
-"""Measurements of tfformer; each prints machine and versions first, and ends in one JSON line.
+"""Measurements of tfformer.
+
+Each prints machine and versions first, and ends in one JSON line.
 
 scripts/benchmark.py length     is a token of a long translation as cheap as one of a short one?
 scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2,

@@ -1,5 +1,7 @@
 #!/usr/bin/env python
-"""How a phrasebook run knows what "it" is, as scripts/coreference.py RUN prints it.
+"""Shows how a phrasebook run knows the noun that "it" stands for.
+
+Usage: scripts/coreference.py RUN
 
 Translates the held-out sentences with "it" and counts the German pronouns that are right. Hides
 either noun phrase and measures how much the pronoun depends on it. Looks on the validation
@@ -36,10 +38,10 @@ def main(run: str) -> None:
 
     nouns = coreference.noun_influence(translator, held_out)
     print(
-        f"Hiding the noun phrase that is meant lowers the pronoun's log-odds by {nouns.antecedent:.2f} nats, "
-        f"hiding the other one by {nouns.distractor:.2f}.\n"
-        f"The right one counts for more in {nouns.first:.1%} of the sentences where it comes first, "
-        f"in {nouns.second:.1%} where it comes second."
+        "Hiding the noun phrase that is meant lowers the pronoun's log-odds by "
+        f"{nouns.antecedent:.2f} nats, hiding the other one by {nouns.distractor:.2f}.\nThe right "
+        f"one counts for more in {nouns.first:.1%} of the sentences where it comes first, in "
+        f"{nouns.second:.1%} where it comes second."
     )
 
     found = coreference.find_coreference_head(translator, phrasebook.pairs("valid"))

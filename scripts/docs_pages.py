@@ -1,8 +1,9 @@
-"""The pages of the site that stand elsewhere in the repository, and links that hold in both places.
+"""The pages of the site that stand elsewhere in the repository.
 
-mkdocs calls `on_files` and `on_page_markdown` (mkdocs.yml, `hooks`). A page is written once, beside the code that it
-tells of, with links that lead from file to file; on the site they lead from page to page. A link to a file that is no
-page becomes plain text there, and a link to nothing is a warning, with which `--strict` fails.
+Their links hold in both places. mkdocs calls `on_files` and `on_page_markdown`
+(mkdocs.yml, `hooks`). A page is written once, beside the code that it tells of, with links that
+lead from file to file; on the site they lead from page to page. A link to a file that is no page
+becomes plain text there, and a link to nothing is a warning, with which `--strict` fails.
 """
 
 import json
@@ -57,7 +58,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def notebook_page(notebook: dict) -> str:
-    """Return a notebook's cells as Markdown: text, code blocks, and output blocks below them."""
+    """Return a notebook's cells as Markdown.
+
+    They are text, code blocks, and output blocks below them.
+    """
     parts = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
@@ -99,7 +103,10 @@ def _on_site(link: re.Match, page_path: str) -> str:
 
 
 class Examples(griffe.Extension):
-    """Read the section `Example:` of a docstring as griffe reads `Examples:`, with its prompts as code."""
+    """Read the section `Example:` of a docstring as griffe reads `Examples:`.
+
+    Its prompts become code.
+    """
 
     def on_object(self, *, obj: griffe.Object, **_: object) -> None:
         """Rename the section of one object, as griffe reads it."""

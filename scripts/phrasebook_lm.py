@@ -39,7 +39,10 @@ class KneserNey(KneserNeyInterpolated):
 
 
 def rows_of(generator: Generator, sentences: Sequence[str]) -> list[list[str]]:
-    """Return the pieces of each sentence between a whole context of start tokens and the end."""
+    """Return the pieces of each sentence.
+
+    They stand between a whole context of start tokens and the end.
+    """
     tokenizer = generator.tokenizer
     context = [START] * (ORDER - 1)
     return [[*context, *tokenizer.pieces(ids), END] for ids in tokenizer.encode(sentences)]
@@ -62,7 +65,10 @@ def n_gram_bits(train: list[list[str]], held_out: list[list[str]]) -> float:
 
 
 def main(run: str) -> None:
-    """Print bits per byte of both models, and the grammatical share of drawn sentences."""
+    """Print bits per byte of both models.
+
+    The grammatical share of drawn sentences follows.
+    """
     generator = Generator.load(run)
     train = [pair.source for pair in phrasebook.pairs("train")]
     held_out = [pair.source for pair in phrasebook.pairs("test")[:HELD_OUT]]

@@ -43,7 +43,10 @@ def show(
     rows: Sequence[str] = (),
     columns: Sequence[str] = (),
 ) -> None:
-    """Print a step, its place in the paper, its shape and its numbers, with names around them."""
+    """Print a step, its place in the paper, its shape and its numbers.
+
+    Names stand around the numbers.
+    """
     values = np.asarray(values)
     shape = " x ".join(map(str, values.shape)) or "one number"
     print(f"\n{step}   ({place}; {shape})")
@@ -125,7 +128,10 @@ def attend(
     answer: str = "x",
     mask: tf.Tensor | None = None,
 ) -> np.ndarray:
-    """Take equation 1 and section 3.2.2 step by step: x (1, T, D), memory (1, S, D) -> (T, D)."""
+    """Take equation 1 and section 3.2.2 step by step.
+
+    It goes from x (1, T, D) and memory (1, S, D) to (T, D).
+    """
     w_q = layer.query.kernel.numpy()
     w_k, w_v = np.split(layer.key_value.kernel.numpy(), 2, axis=1)
     w_o = layer.output_projection.kernel.numpy()
@@ -180,7 +186,10 @@ attended = attend(layer.self_attention, x, x, words(source), words(source))
 def add_and_normalize(
     residual: Layer, x: tf.Tensor, output: ArrayLike, sublayer: str, rows: Sequence[str]
 ) -> tf.Tensor:
-    """Add a sub-layer's output (T, D) to its input x (1, T, D) and normalise: (1, T, D)."""
+    """Add a sub-layer's output (T, D) to its input x (1, T, D).
+
+    The sum is normalised: (1, T, D).
+    """
     show(f"r = x + {sublayer}", "section 3.1", x[0] + output, rows)
     normalized = residual.after(x, output[np.newaxis])
     name = "LayerNorm(r) = (r - mean) / sqrt(variance), the next x"
@@ -324,7 +333,10 @@ def best(search: Callable, beams: int, *settings: float) -> tuple[str, float]:
 
 
 def follow(ids: Sequence[int]) -> list[float]:
-    """Return P(word | the words before it) for each word of a translation, through the cache."""
+    """Return P(word | the words before it) for each word of a translation.
+
+    The words go through the cache.
+    """
     cache = model.decoder.empty_cache(1, 4)
     previous = START_ID
     found = []

@@ -1,5 +1,7 @@
 #!/usr/bin/env python
-"""Translates with a folder that `tfformer export --format tflite` wrote: no TensorFlow, no tfformer.
+"""Translates on a device, without TensorFlow and without tfformer.
+
+The folder is one that `tfformer export --format tflite` has written.
 
     pip install ai-edge-litert sentencepiece numpy
     python translate.py models/mine < sentences > translations
@@ -38,7 +40,10 @@ Runner = Callable[..., dict]  # by name: ids (B, S) and lengths (B,), int32 -> a
 
 
 def newest_version(folder: Path) -> Path:
-    """Return the folder itself if it is a version's, or else the version with the highest number."""
+    """Return the folder itself if it is a version's.
+
+    Otherwise return the version with the highest number.
+    """
     if (folder / MANIFEST).exists():
         return folder
     versions = [path.parent for path in folder.glob(f"*/{MANIFEST}")]
@@ -47,7 +52,9 @@ def newest_version(folder: Path) -> Path:
 
 
 class Translator:
-    """A model with its tokenizers; each file must be the exported one, by the manifest's SHA-256.
+    """A model with its tokenizers.
+
+    Each file must be the exported one, by the manifest's SHA-256.
 
     Args:
         folder: the folder of a version, or of all versions, of which the newest counts.
@@ -82,7 +89,10 @@ class Translator:
         return self._source.encode(sentence)
 
     def translate(self, rows: list[list[int]]) -> list[str]:
-        """Return the translations of sentences given as pieces; of an empty one an empty one."""
+        """Return the translations of sentences given as pieces.
+
+        That of an empty one is empty.
+        """
         full = [row for row in rows if row]
         batches = [[row] for row in full] if self._manifest["static"] else [full] if full else []
         found = itertools.chain.from_iterable(map(self._run, batches))
@@ -108,7 +118,10 @@ class Translator:
         )
 
     def _width_and_name(self, longest: int) -> tuple[int, str]:
-        """How wide the ids are, and the signature that takes them: in a static file the narrowest that they fit in."""
+        """The width of the ids, and the signature that takes them.
+
+        In a static file it is the narrowest that they fit in.
+        """
         if not self._manifest["static"]:
             return longest, self._signature
         widths = {
@@ -146,8 +159,9 @@ class Translator:
         if hashlib.sha256(content).hexdigest() != self._manifest["digests"][name]:
             wanted = self._manifest["files"][name]
             raise ValueError(
-                f"{path} is not the file that was exported ({len(content):,} bytes, exported {wanted:,}; "
-                "its SHA-256 differs from the manifest's); copy the whole exported folder again"
+                f"{path} is not the file that was exported ({len(content):,} bytes, exported "
+                f"{wanted:,}; its SHA-256 differs from the manifest's); copy the whole exported "
+                "folder again"
             )
         return content
 
@@ -170,7 +184,8 @@ class Translator:
             return Interpreter(model_path=str(file), num_threads=threads).get_signature_runner
         if not self._manifest["static"]:
             raise ValueError(
-                f"--weight-cache needs fixed shapes, which {self._folder} has not; export with --static"
+                f"--weight-cache needs fixed shapes, which {self._folder} has not; export with "
+                "--static"
             )
         try:
             Path(weight_cache).mkdir(parents=True, exist_ok=True)
@@ -240,7 +255,10 @@ def problem_of(manifest: dict[str, Any]) -> str | None:
 
 
 def problem_of_lengths(manifest: dict[str, Any]) -> str | None:
-    """Return a sentence about a `max_length` or a shape that does not belong to the file."""
+    """Return a sentence about a length or shape that is not the file's.
+
+    It is None if `max_length` and all shapes belong to the file.
+    """
     decoding = manifest.get("decoding")
     longest = decoding.get("max_length") if isinstance(decoding, dict) else None
     if type(longest) is not int or longest < 2:
@@ -258,10 +276,10 @@ def problem_of_lengths(manifest: dict[str, Any]) -> str | None:
 
 
 def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
-    """Run a static file by LiteRT's `CompiledModel`, with weights packed for this processor.
+    """Run a static file by LiteRT's `CompiledModel`.
 
-    An interpreter packs them at each start, for each signature anew, and keeps them in memory
-    beside those of the file.
+    Its weights are packed for this processor. An interpreter packs them at each start, for each
+    signature anew, and keeps them in memory beside those of the file.
 
     Args:
         file: the LiteRT file.
@@ -330,7 +348,8 @@ def main() -> None:
     parser.add_argument(
         "folder",
         metavar="DIR",
-        help="the folder of a version, such as models/mine/1, or of all versions: the newest counts",
+        help="the folder of a version, such as models/mine/1, or of all versions: "
+        "the newest counts",
     )
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument(

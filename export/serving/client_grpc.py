@@ -37,7 +37,9 @@ def predict(
     sentences: list[str],
     seconds: float,
 ) -> Translations:
-    """Send one request, and return the translations of its sentences with their scores.
+    """Send one request.
+
+    Return the translations of its sentences with their scores.
 
     Raises:
         BusyError: the server cannot answer now.

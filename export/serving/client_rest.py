@@ -1,4 +1,6 @@
-"""Translate standard input, a sentence a line, with TensorFlow Serving over REST. Needs Python and nothing else.
+"""Translate standard input with TensorFlow Serving over REST.
+
+A line is a sentence. The client needs Python and nothing else.
 
 python client_rest.py http://127.0.0.1:8501 phrasebook < sentences.en > sentences.de
 """
@@ -70,7 +72,10 @@ def parser(description: str, server: str) -> argparse.ArgumentParser:
 def translate_input(
     options: argparse.Namespace, predict: Callable[[list[str], float], Translations]
 ) -> int:
-    """Print the translation of each line, in order. Returns the exit code: 1 after one line about what went wrong."""
+    """Print the translation of each line, in order.
+
+    Returns the exit code: 1 after one line about the fault.
+    """
     sys.stdout.reconfigure(encoding="utf-8")
     done = 0
     try:
@@ -110,7 +115,9 @@ def batches(stream: BinaryIO, size: int) -> Iterator[list[str]]:
 def in_time(
     predict: Callable[[list[str], float], Translations], batch: list[str], seconds: float
 ) -> Translations:
-    """Ask until there is an answer, with longer and longer waits while the server is busy.
+    """Ask until there is an answer.
+
+    The waits become longer and longer while the server is busy.
 
     Raises:
         BusyError: there was none after `seconds`.
@@ -127,7 +134,10 @@ def in_time(
 
 
 def waits() -> Iterator[float]:
-    """Each about twice the last, and never the same for all clients of a server that comes back."""
+    """Yield waits, each about twice the last.
+
+    They are never the same for all clients of a server that comes back.
+    """
     wait = FIRST_WAIT
     while True:
         yield wait * random.uniform(0.5, 1.0)

@@ -1,9 +1,10 @@
-"""The messages of TensorFlow Serving's Predict call, built when this file is imported.
+"""The messages of TensorFlow Serving's Predict call.
 
-TensorFlow Serving's own package of messages needs all of TensorFlow. A message on the wire is its
-fields by number, so a table of the numbers that a client uses is enough. They are those of
-tensorflow_serving/apis (predict.proto, model.proto), tensorflow/core/framework (tensor.proto,
-tensor_shape.proto, types.proto) and google/protobuf/wrappers.proto.
+They are built when this file is imported. TensorFlow Serving's own package of messages needs all of
+TensorFlow. A message on the wire is its fields by number, so a table of the numbers that a client
+uses is enough. They are those of tensorflow_serving/apis (predict.proto, model.proto),
+tensorflow/core/framework (tensor.proto, tensor_shape.proto, types.proto) and
+google/protobuf/wrappers.proto.
 """
 
 import struct
@@ -95,7 +96,9 @@ def text_request(
 
 
 def first_column(response: Message, name: str) -> list:
-    """Return an output (B,) of a PredictResponse, or the first of each row of an output (B, N).
+    """Return an output (B,) of a PredictResponse.
+
+    Of an output (B, N) it is the first of each row.
 
     Raises:
         KeyError: the response has no such output.

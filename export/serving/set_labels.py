@@ -1,5 +1,7 @@
 #!/usr/bin/env python
-"""Write EXPORT/models.config: the versions that TensorFlow Serving loads, and their labels.
+"""Writes EXPORT/models.config for TensorFlow Serving.
+
+The file has the versions to load and their labels.
 
     python set_labels.py models/phrasebook stable=1
     python set_labels.py models/phrasebook stable=2 canary=2 --load 3
@@ -49,7 +51,10 @@ def main() -> None:
 
 
 def read_label(text: str) -> tuple[str, int]:
-    """Return the label and the version in LABEL=VERSION; ValueError if it is of another form."""
+    """Return the label and the version in LABEL=VERSION.
+
+    Another form raises ValueError.
+    """
     match = re.fullmatch(r"([\w.-]+)=(\d+)", text)
     if not match:
         raise ValueError(f"{text!r} is not of the form LABEL=VERSION; give, for example, stable=1")

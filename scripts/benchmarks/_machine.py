@@ -1,4 +1,7 @@
-"""The machine and the versions that a measurement belongs to, and the spread of its rounds."""
+"""The machine and the versions that a measurement belongs to.
+
+The spread of its rounds is here too.
+"""
 
 import importlib.metadata
 import os

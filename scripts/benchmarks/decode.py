@@ -1,6 +1,7 @@
-"""Tokens per second of the exported search, beside CTranslate2, keras-hub and no cache.
+"""Tokens per second of the exported search, beside peers.
 
-Every engine has a process and two threads of its own, and loads one and the same random model
+The peers are CTranslate2, keras-hub and a decoder without a cache. Every engine has a process and
+two threads of its own, and loads one and the same random model
 (keras-hub: its own layers of that shape). In each round all engines decode the same work, one after
 the other, while the others sleep. No sentence may end before the last token: the end token has a
 bias of -1e9.
@@ -149,7 +150,10 @@ class Engine:
         return self._pipe.recv()
 
     def stop(self) -> dict[str, float]:
-        """End the process and return its costs: seconds to load, size on disk, peak memory."""
+        """End the process and return its costs.
+
+        They are seconds to load, size on disk and peak memory.
+        """
         self._pipe.send(None)
         peak = self._pipe.recv()
         self._process.join()
@@ -297,7 +301,10 @@ def _ctranslate2(folder: Path, compute_type: str) -> Decode:
 
 
 def _ids(sentences: list[str]) -> "np.ndarray":
-    """The ids (B, S) int32 of sentences of equally many words, each with the end token."""
+    """The ids (B, S) int32 of sentences, each with the end token.
+
+    All sentences have equally many words.
+    """
     import numpy as np
 
     rows = []
@@ -308,7 +315,10 @@ def _ids(sentences: list[str]) -> "np.ndarray":
 
 
 def _whole_prefix(options: argparse.Namespace) -> Decode:
-    """Our model without a cache: all target positions again for each token, as in the tutorial."""
+    """Our model without a cache, as in the tutorial.
+
+    It computes all target positions again for each token.
+    """
     import tensorflow as tf
 
     from tfformer import Transformer

@@ -20,7 +20,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict:
-    """Return the seconds of both lengths, and the median of their ratios over the rounds."""
+    """Return the seconds of both lengths.
+
+    The median of their ratios over the rounds comes with them.
+    """
     import tensorflow as tf
 
     from tfformer import Transformer

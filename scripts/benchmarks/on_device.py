@@ -46,7 +46,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict:
-    """Return speed, memory and cold start of every engine, the files' sizes, and the ratios."""
+    """Return speed, memory and cold start of every engine.
+
+    The files' sizes and the ratios come with them.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _run("write", folder, options.preset, options.vocab_size)

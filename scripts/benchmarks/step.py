@@ -1,8 +1,8 @@
-"""Where the time of a training step goes, and how far it is from its matrix products alone.
+"""The parts of a training step's time.
 
-Trains real batches of a corpus under TensorFlow's profiler, adds up the time of every operation,
-and measures how fast this machine multiplies two large matrices: no step can be faster than its
-products at that speed.
+They are compared with the time of its matrix products alone. The measurement trains real batches of
+a corpus under TensorFlow's profiler, adds up the time of every operation, and multiplies two large
+matrices to find this machine's speed: no step can be faster than its products at that speed.
 """
 
 import argparse
@@ -47,7 +47,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict:
-    """Return the seconds of a step, of its products alone, and each kind of operation's share."""
+    """Return the seconds of a step and of its products alone.
+
+    Each kind of operation's share comes with them.
+    """
     import tensorflow as tf
 
     if options.shards > 1:

@@ -1,10 +1,11 @@
-"""Training tokens per second, memory and time to the first step, beside four peers.
+"""Training speed and memory beside four peers.
 
-The peers are keras-hub, Keras, OpenNMT-tf and PyTorch. Every engine has a process and two threads
-of its own (OpenNMT-tf and PyTorch an environment of their own, made by trainers/environments.sh)
-and trains the same shape on the same batches of a real corpus. In each round all engines train, one
-after the other, while the others wait. Adam, label smoothing, dropout and tied embeddings for all;
-each has the loss of its own framework.
+The figures are tokens per second, memory and time to the first step. The peers are keras-hub,
+Keras, OpenNMT-tf and PyTorch. Every engine has a process and two threads of its own (OpenNMT-tf and
+PyTorch an environment of their own, made by trainers/environments.sh) and trains the same shape on
+the same batches of a real corpus. In each round all engines train, one after the other, while the
+others wait. Adam, label smoothing, dropout and tied embeddings for all; each has the loss of its
+own framework.
 """
 
 import argparse
@@ -103,7 +104,10 @@ def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
 
 
 def real_batches(options: argparse.Namespace) -> list[tuple]:
-    """Return the first batches of a shuffled epoch of the corpus, as `Batches.batch` gives them."""
+    """Return the first batches of a shuffled epoch of the corpus.
+
+    They are as `Batches.batch` gives them.
+    """
     from tfformer.data import tokenizers
     from tfformer.data.batches import Batches
     from tfformer.data.encoding import encode_text
@@ -118,7 +122,10 @@ def real_batches(options: argparse.Namespace) -> list[tuple]:
 
 
 def write_work(folder: Path, options: argparse.Namespace) -> int:
-    """Write the batches and the shape that all engines train; return the real target tokens."""
+    """Write the batches and the shape that all engines train.
+
+    Return the real target tokens.
+    """
     import numpy as np
 
     from tfformer.config import PRESETS

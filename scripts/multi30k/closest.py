@@ -42,7 +42,10 @@ def main(translations: str, references: str, kept: int, output: str) -> None:
 
 
 def closest(bleu: BLEU, beam: list[str], reference: str, kept: int) -> list[str]:
-    """Return the best of a beam, best first; the last one fills up where there are too few."""
+    """Return the best of a beam, best first.
+
+    The last one fills up where there are too few.
+    """
 
     def distance(text: str) -> float:
         return -bleu.sentence_score(text, [reference]).score

@@ -85,7 +85,10 @@ def measure(
 
 
 def in_chromium(run_path: str, quantize: str, sentences: list[str]) -> dict[str, int]:
-    """Return how many of the page's translations are Python's, and its target tokens a second."""
+    """Return the number of the page's translations that are Python's.
+
+    Its target tokens a second come with it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         page = export.web(run_path, folder, quantize=quantize)
         program = web_page.SOURCES / "test" / "browser.mjs"

@@ -62,7 +62,10 @@ def test_lines(data: str, name: str) -> list[str]:
 
 
 def moses_tokeniser(language: str) -> Callable[[str], str]:
-    """Return a function that lower-cases, normalises, tokenises and escapes, as the task does."""
+    """Return a function that prepares a text as the task does.
+
+    It lower-cases, normalises, tokenises and escapes.
+    """
     normalise = MosesPunctNormalizer(lang=language).normalize
     tokenise = MosesTokenizer(lang=language).tokenize
     return lambda sentence: tokenise(normalise(sentence.lower()), return_str=True, escape=True)

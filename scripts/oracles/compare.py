@@ -1,4 +1,6 @@
-"""Count the equal translations in two JSON files: lists of texts, or of [text, score].
+"""Counts the equal translations in two JSON files.
+
+The files are lists of texts, or of [text, score].
 
 python scripts/oracles/compare.py ours.json theirs.json
 """

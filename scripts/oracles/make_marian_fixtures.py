@@ -1,6 +1,8 @@
-"""Write small Marian checkpoints of many shapes, with the answers of Transformers beside them.
+"""Writes small Marian checkpoints of many shapes.
 
-    PYTHONPATH=. oracle_venv/bin/python scripts/oracles/make_marian_fixtures.py tests/support/marian [IDS]
+The answers of Transformers lie beside them. PYTHONPATH is the root of the repository.
+
+    oracle_venv/bin/python scripts/oracles/make_marian_fixtures.py tests/support/marian [IDS]
 
 Each model begins with every parameter random, as Hugging Face's zeros (biases, logits bias) and
 ones (norms) hide an importer's errors, and is then trained for some seconds, as a random model
@@ -96,7 +98,10 @@ def main(folder: Path, chosen: list[str]) -> None:
 
 
 def torch_files(folder: Path) -> None:
-    """Some tensors of A in both layouts of `torch.save`, one of them a view of another's storage."""
+    """Write some tensors of A in both layouts of `torch.save`.
+
+    One of them is a view of another's storage.
+    """
     out = folder / "K"
     out.mkdir(exist_ok=True)
     state = load_file(folder / "A" / "model.safetensors")
@@ -288,7 +293,10 @@ def answer(
     row: Row,
     target: dict[str, int],
 ) -> None:
-    """Keep sentences whose greedy choice is never close, and write all answers about them."""
+    """Write all answers about sentences whose greedy choice is never close.
+
+    Other sentences are left out.
+    """
     pad = target["<pad>"]
     kept: list[str] = []
     greedy: list[list[int]] = []
@@ -335,7 +343,10 @@ def answer(
 def beam(
     model: MarianMTModel, tokenizer: MarianTokenizer, source: str, size: int, alpha: float
 ) -> list:
-    """All hypotheses of one sentence, as [ids, score], or nothing where one did not end."""
+    """All hypotheses of one sentence, as [ids, score].
+
+    There are none if one of them did not end.
+    """
     found = model.generate(
         **tokenizer([source], return_tensors="pt"),
         num_beams=size,

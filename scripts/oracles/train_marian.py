@@ -1,4 +1,6 @@
-"""Train a small model with Marian itself, of one of five shapes, on two files of text.
+"""Trains a small model with Marian itself, of one of five shapes.
+
+The text is two files.
 
     oracle_venv/bin/python scripts/oracles/train_marian.py NAME FOLDER train.en train.de [UPDATES]
 

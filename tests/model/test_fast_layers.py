@@ -57,7 +57,10 @@ def test_normalisation_and_its_gradients_equal_keras_own(training):
 
 @pytest.mark.parametrize("shape", [(3, 5, 7), (4, 4)])
 def test_dropout_decides_for_every_number_by_itself(shape):
-    """An odd count too; neighbours, which share a random word, agree as often as strangers do."""
+    """Neighbours agree as often as strangers do.
+
+    They share a random word; an odd count is tried too.
+    """
     layer = Dropout(RATE)
     ones = tf.ones(shape)
     dropped = tf.function(lambda: layer(ones, training=True))

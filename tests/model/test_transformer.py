@@ -411,7 +411,10 @@ def test_half_precision_trains_with_a_finite_loss_and_float32_variables(policy):
 
 @pytest.mark.slow
 def test_compile_fit_evaluate_predict_and_load_in_a_fresh_process(tmp_path):
-    """The fresh process knows the model, the loss and the schedule by `import keras, tfformer` alone."""
+    """A fresh process knows the model, the loss and the schedule.
+
+    It has run `import keras, tfformer` alone.
+    """
     rng = np.random.default_rng(0)
     source, target = (rng.integers(4, 50, size=(12, length)).astype(np.int32) for length in (7, 9))
     target[:, 0] = START_ID

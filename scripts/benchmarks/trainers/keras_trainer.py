@@ -1,4 +1,7 @@
-"""Trains tfformer, keras-hub's layers, or Keras' own attention as in TensorFlow's tutorial."""
+"""Trains tfformer, keras-hub's layers, or Keras' own attention.
+
+The latter is put together as in TensorFlow's tutorial.
+"""
 
 import process
 import tensorflow as tf

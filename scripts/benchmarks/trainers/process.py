@@ -1,4 +1,7 @@
-"""The process of one training engine: a first step, one of each batch, a turn for every line."""
+"""The process of one training engine.
+
+It takes a first step, one of each batch, and a turn for every line.
+"""
 
 import json
 import resource
