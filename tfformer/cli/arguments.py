@@ -33,7 +33,7 @@ EXAMPLES = """\
   tfformer export runs/mine --format web --output site
   tfformer serve runs/mine --port 8501
   tfformer serve en-de=runs/mine de-en=models/back
-""".splitlines()
+""".splitlines()  # noqa: E501  a command is one line
 
 SCORE_FORMAT = """
 

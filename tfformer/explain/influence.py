@@ -45,7 +45,8 @@ class Decision(NamedTuple):
         """Return the same place with each alternative written there.
 
         Example:
-            >>> [d.target for d in Decision("It sleeps.", "Es schläft.", 0, ("Er", "Sie")).instead()]
+            >>> decision = Decision("It sleeps.", "Es schläft.", 0, ("Er", "Sie"))
+            >>> [other.target for other in decision.instead()]
             ['Er schläft.', 'Sie schläft.']
         """
         words = self.target.split()

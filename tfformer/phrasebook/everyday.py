@@ -4,6 +4,9 @@ Other rules write actions in progress and states. The docstring of each rule is 
 writes. Most of them are in the present tense.
 """
 
+# A word and its form in the sentence share a name.
+# mypy: allow-redefinition
+
 from __future__ import annotations
 
 from itertools import product
@@ -16,9 +19,14 @@ from tfformer.phrasebook.inflection import (
     THIS,
     YOUR,
     A,
+    Action,
+    Adjective,
+    Determiner,
+    Noun,
     NounPhrase,
     PrepositionalPhrase,
     Pronoun,
+    Verb,
     glossed,
     phrase,
     the,
@@ -79,14 +87,16 @@ from tfformer.phrasebook.lexicon import (
     YOU,
     transitive,
 )
-from tfformer.phrasebook.rules import Sentence, clause, rule
+from tfformer.phrasebook.rules import Sentence, Subject, Tense, Words, clause, rule
 
 # --- Now and tomorrow -----------------------------------------------------------------------------
 
 
 @rule("present", 18, transitive(SUBJECTS, IN_PROGRESS, adjectives=False), product((THE, A)))
 @rule("present", 8, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
-def is_doing(subject, action, thing, determiner) -> Sentence:
+def is_doing(
+    subject: Subject, action: Action, thing: Subject, determiner: Determiner | None
+) -> Sentence:
     """They are waiting for the bus. / Sie warten auf den Bus."""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
@@ -97,7 +107,9 @@ def is_doing(subject, action, thing, determiner) -> Sentence:
 
 @rule("question", 8, transitive(ASKED_ABOUT, IN_PROGRESS, adjectives=False), product((THE, YOUR)))
 @rule("question", 5, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
-def is_it_being_done(subject, action, thing, determiner) -> Sentence:
+def is_it_being_done(
+    subject: Subject, action: Action, thing: Subject, determiner: Determiner | None
+) -> Sentence:
     """Are you looking for the key? / Suchen Sie den Schlüssel?"""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
@@ -108,7 +120,9 @@ def is_it_being_done(subject, action, thing, determiner) -> Sentence:
 
 @rule("future", 10, transitive(SUBJECTS, DELIBERATE, adjectives=False), product(SOON, (THE,)))
 @rule("future", 6, transitive(SUBJECTS, PERSON_ACTIONS), product(SOON, (None,)))
-def will_do(subject, action, thing, soon, determiner) -> Sentence:
+def will_do(
+    subject: Subject, action: Action, thing: Subject, soon: Words, determiner: Determiner | None
+) -> Sentence:
     """She will visit my aunt tomorrow. / Morgen wird sie meine Tante besuchen."""
     english, german = soon
     will, (verb, thing) = WILL.of(subject), clause(subject, action, thing, determiner)
@@ -124,7 +138,7 @@ def will_do(subject, action, thing, soon, determiner) -> Sentence:
 
 @rule("request", 8, transitive((YOU,), REQUESTS), product((THE, MY, THIS)))
 @rule("request", 2, transitive((YOU,), PEOPLE_REQUESTS), ((None,),))
-def please(you, action, thing, determiner) -> Sentence:
+def please(you: Subject, action: Action, thing: Subject, determiner: Determiner | None) -> Sentence:
     """Please close the window. / Bitte machen Sie das Fenster zu."""
     verb, thing = clause(you, action, thing, determiner)
     return Sentence(
@@ -135,7 +149,9 @@ def please(you, action, thing, determiner) -> Sentence:
 
 @rule("request", 8, transitive((YOU,), REQUESTS), product((THE, MY, THIS)))
 @rule("request", 2, transitive((YOU,), PEOPLE_REQUESTS), ((None,),))
-def could_you(you, action, thing, determiner) -> Sentence:
+def could_you(
+    you: Subject, action: Action, thing: Subject, determiner: Determiner | None
+) -> Sentence:
     """Could you call my aunt, please? / Könnten Sie bitte meine Tante anrufen?"""
     verb, thing = clause(you, action, thing, determiner)
     is_light = isinstance(thing.phrase, Pronoun) and not action.german_preposition
@@ -157,7 +173,9 @@ def could_you(you, action, thing, determiner) -> Sentence:
     ),
     product((THE, MY)),
 )
-def please_give(action, receiver, thing, determiner) -> Sentence:
+def please_give(
+    action: Action, receiver: Subject, thing: Subject, determiner: Determiner
+) -> Sentence:
     """Please give me the new book. / Bitte geben Sie mir das neue Buch."""
     verb, thing = action.verb.of(YOU), thing.determined(determiner)
     return Sentence(
@@ -167,14 +185,14 @@ def please_give(action, receiver, thing, determiner) -> Sentence:
 
 
 @rule("restaurant", 3, ((*portion, number) for number, portion in product((A, *FEW), SERVINGS)))
-def please_order(vessel, content, number) -> Sentence:
+def please_order(vessel: Noun, content: Noun, number: Determiner) -> Sentence:
     """Two cups of tea, please. / Zwei Tassen Tee, bitte."""
     english, german = serving(vessel, content, number)
     return Sentence(f"{english}, please.", f"{german}, bitte/please.")
 
 
 @rule("travel", 5, product((A, *FEW), TOWNS), product((None, ME)))
-def ticket(number, town, traveller) -> Sentence:
+def ticket(number: Determiner, town: Words, traveller: Subject | None) -> Sentence:
     """A ticket to Vienna, please. / Eine Fahrkarte nach Wien, bitte."""
     english_town, german_town = town
     tickets = NounPhrase(TICKET, determiner=number, plural=number is not A)
@@ -197,7 +215,7 @@ def habits(subjects: tuple) -> tuple:
 
 
 @rule("habit", 18, habits(SUBJECTS), product((PRESENT, PAST)))
-def habit(subject, verb, adverb, tense) -> Sentence:
+def habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense: Tense) -> Sentence:
     """Her sister works at home. / Ihre Schwester arbeitet zu Hause."""
     english, german = tense
     english_adverb, german_adverb, _ = adverb
@@ -209,7 +227,7 @@ def habit(subject, verb, adverb, tense) -> Sentence:
 
 
 @rule("habit", 9, habits(SUBJECTS), product(NEGATED))
-def no_habit(subject, verb, adverb, tense) -> Sentence:
+def no_habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense: Tense) -> Sentence:
     """He doesn't sleep well. / Er schläft nicht gut."""
     english, german = tense
     english_adverb, german_adverb, follows_not = adverb
@@ -222,7 +240,9 @@ def no_habit(subject, verb, adverb, tense) -> Sentence:
 
 
 @rule("habit", 8, habits(SUBJECTS), product((CAN, MUST, WANT_TO, WOULD_LIKE_TO)))
-def wants_to(subject, verb, adverb, modal_verb) -> Sentence:
+def wants_to(
+    subject: Subject, verb: Verb, adverb: tuple[str, str, bool], modal_verb: Verb
+) -> Sentence:
     """We want to stay here. / Wir wollen hier bleiben."""
     english_adverb, german_adverb, _ = adverb
     modal, verb = modal_verb.of(subject), verb.of(subject)
@@ -233,7 +253,7 @@ def wants_to(subject, verb, adverb, modal_verb) -> Sentence:
 
 
 @rule("question", 7, habits(ASKED_ABOUT))
-def is_it_a_habit(subject, verb, adverb) -> Sentence:
+def is_it_a_habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool]) -> Sentence:
     """Do you work here? / Arbeiten Sie hier?"""
     english_adverb, german_adverb, _ = adverb
     verb = verb.of(subject)
@@ -244,7 +264,7 @@ def is_it_a_habit(subject, verb, adverb) -> Sentence:
 
 
 @rule("question", 12, product(ASKED_ABOUT, ASKED_WITH_WHY), product(QUESTION_WORDS))
-def where_when_and_why(subject, verb, question_word) -> Sentence:
+def where_when_and_why(subject: Subject, verb: Verb, question_word: Words) -> Sentence:
     """Where does your brother work? / Wo arbeitet Ihr Bruder?"""
     english, german = question_word
     verb = verb.of(subject)
@@ -255,7 +275,7 @@ def where_when_and_why(subject, verb, question_word) -> Sentence:
 
 
 @rule("state", 14, product(SUBJECTS, STATES), product((PRESENT, PAST), DEGREES))
-def state(subject, quality, tense, degree) -> Sentence:
+def state(subject: Subject, quality: Adjective, tense: Tense, degree: Words) -> Sentence:
     """I am very tired. / Ich bin sehr müde."""
     (english, german), (too, zu) = tense, degree
     be = BE.of(subject)
@@ -266,7 +286,7 @@ def state(subject, quality, tense, degree) -> Sentence:
 
 
 @rule("question", 5, product(ASKED_ABOUT, STATES))
-def is_he(subject, quality) -> Sentence:
+def is_he(subject: Subject, quality: Adjective) -> Sentence:
     """Are you hungry? / Sind Sie hungrig?"""
     be = BE.of(subject)
     return Sentence(
@@ -279,7 +299,7 @@ def is_he(subject, quality) -> Sentence:
 
 
 @rule("language", 8, product(SUBJECTS, TONGUES), (("", ""), ("a little", "ein wenig")))
-def speaks(subject, tongue, english_degree, german_degree) -> Sentence:
+def speaks(subject: Subject, tongue: Words, english_degree: str, german_degree: str) -> Sentence:
     """He speaks a little French. / Er spricht ein wenig Französisch."""
     english, german = tongue
     verb = SPEAK.of(subject)
@@ -291,7 +311,7 @@ def speaks(subject, tongue, english_degree, german_degree) -> Sentence:
 
 
 @rule("language", 4, product(SUBJECTS, TONGUES))
-def does_not_speak(subject, tongue) -> Sentence:
+def does_not_speak(subject: Subject, tongue: Words) -> Sentence:
     """I don't speak Polish. / Ich spreche kein Polnisch."""
     english, german = tongue
     verb = SPEAK.of(subject)
@@ -302,7 +322,7 @@ def does_not_speak(subject, tongue) -> Sentence:
 
 
 @rule("question", 3, product(ASKED_ABOUT, TONGUES))
-def does_he_speak(subject, tongue) -> Sentence:
+def does_he_speak(subject: Subject, tongue: Words) -> Sentence:
     """Do you speak English? / Sprechen Sie Englisch?"""
     english, german = tongue
     verb = SPEAK.of(subject)
@@ -313,7 +333,7 @@ def does_he_speak(subject, tongue) -> Sentence:
 
 
 @rule("home", 8, product(NATIVES, HOMES), product((BE, COME)))
-def is_from(subject, home, english_verb) -> Sentence:
+def is_from(subject: Subject, home: Words, english_verb: Verb) -> Sentence:
     """We are from Spain. / Wir kommen aus Spanien."""
     english, german = home
     verb, come = english_verb.of(subject), COME.of(subject)
@@ -324,7 +344,7 @@ def is_from(subject, home, english_verb) -> Sentence:
 
 
 @rule("home", 8, product(NATIVES, (LIVE, WORK), HOMES))
-def lives_there(subject, verb, home) -> Sentence:
+def lives_there(subject: Subject, verb: Verb, home: Words) -> Sentence:
     """I live in Munich. / Ich wohne in München."""
     english, german = home
     verb = verb.of(subject)
@@ -338,7 +358,7 @@ def lives_there(subject, verb, home) -> Sentence:
 
 
 @rule("introduction", 4, INTRODUCED, (("name",), ("be",)))
-def is_called(person, name, by) -> Sentence:
+def is_called(person: tuple[Subject, Determiner], name: str, by: str) -> Sentence:
     """My name is Anna. / Ich heiße Anna."""
     pronoun, owner = person
     called, be = BE_CALLED.of(pronoun), BE.of(pronoun)
@@ -350,28 +370,28 @@ def is_called(person, name, by) -> Sentence:
 
 
 @rule("introduction", 8, product(GREETINGS, CALLED))
-def greeting(greeting, called) -> Sentence:
+def greeting(greeting: Words, called: Words) -> Sentence:
     """Good morning, Mrs. Weber. / Guten Morgen, Frau Weber."""
     (english, german), (name, german_name) = greeting, called
     return Sentence(f"{english}, {name}.", f"{german}, {german_name}.")
 
 
 @rule("introduction", 2, product(OWNERS, RELATIVES))
-def this_is(owner, noun) -> Sentence:
+def this_is(owner: Determiner, noun: Noun) -> Sentence:
     """This is my brother. / Das ist mein Bruder."""
     relative = phrase(owner, noun)
     return Sentence(f"this is {relative}.", f"das/this ist/is {relative:Nominativ}.")
 
 
 @rule("introduction", 2, product(OWNERS[1:], RELATIVES))
-def how_is(owner, noun) -> Sentence:
+def how_is(owner: Determiner, noun: Noun) -> Sentence:
     """How is your mother? / Wie geht es Ihrer Mutter?"""
     relative = phrase(owner, noun)
     return Sentence(f"how is {relative}?", f"wie/how geht/is es/is {relative:Dativ}?")
 
 
 @rule("introduction", 2, product(OWNERS[1:], RELATIVES))
-def how_old(owner, noun) -> Sentence:
+def how_old(owner: Determiner, noun: Noun) -> Sentence:
     """How old is his daughter? / Wie alt ist seine Tochter?"""
     relative = phrase(owner, noun)
     return Sentence(f"how old is {relative}?", f"wie/how alt/old ist/is {relative:Nominativ}?")
@@ -382,7 +402,7 @@ def how_old(owner, noun) -> Sentence:
 
 @rule("direction", 1, ((the(place, which),) for place, which in product(DESTINATIONS, NEARBY)))
 @rule("direction", 6, ((thing,) for thing in CLOTHES + LUGGAGE), product((THE, MY, YOUR)))
-def where_is(thing, determiner=None) -> Sentence:
+def where_is(thing: NounPhrase, determiner: Determiner | None = None) -> Sentence:
     """Where is the nearest pharmacy? / Wo ist die nächste Apotheke?"""
     thing = thing.determined(determiner)
     be = BE.of(thing)
@@ -397,7 +417,7 @@ def where_is(thing, determiner=None) -> Sentence:
     4,
     ((start, goal) for start, goal in product(DESTINATIONS, DESTINATIONS) if start is not goal),
 )
-def how_far(start, goal) -> Sentence:
+def how_far(start: Noun, goal: Noun) -> Sentence:
     """How far is it from the hotel to the beach?
 
     Wie weit ist es vom Hotel zum Strand?
@@ -411,7 +431,7 @@ def how_far(start, goal) -> Sentence:
 
 
 @rule("travel", 10, product(LINES, (ARRIVE, LEAVE), TOWNS), product(ASKING_THE_TIME))
-def when_does(line, verb, town, asking) -> Sentence:
+def when_does(line: NounPhrase, verb: Verb, town: Words, asking: Words) -> Sentence:
     """When does the train to Munich arrive? / Wann kommt der Zug nach München an?"""
     (english, german), (english_town, german_town) = asking, town
     line, verb = line.determined(THE), verb.of(line)
@@ -423,7 +443,7 @@ def when_does(line, verb, town, asking) -> Sentence:
 
 
 @rule("travel", 4, EVENTS, product(ASKING_THE_TIME))
-def when_is_it(subject, verb, asking) -> Sentence:
+def when_is_it(subject: Subject, verb: Verb, asking: Words) -> Sentence:
     """When does the museum open? / Wann macht das Museum auf?"""
     english, german = asking
     verb = verb.of(subject)
@@ -434,7 +454,7 @@ def when_is_it(subject, verb, asking) -> Sentence:
 
 
 @rule("travel", 10, product(LINES, (ARRIVE, LEAVE), TOWNS, CLOCK_TIMES))
-def timetable(line, verb, town, time) -> Sentence:
+def timetable(line: NounPhrase, verb: Verb, town: Words, time: tuple[str, str, str]) -> Sentence:
     """The train to Munich leaves at half past two.
 
     Der Zug nach München fährt um halb drei ab.
@@ -449,7 +469,7 @@ def timetable(line, verb, town, time) -> Sentence:
 
 
 @rule("time", 2, ((time,) for time in CLOCK_TIMES), (("is", "ist"), ("was", "war")))
-def clock(time, english_be, german_be) -> Sentence:
+def clock(time: tuple[str, str, str], english_be: str, german_be: str) -> Sentence:
     """It is half past two. / Es ist halb drei."""
     _, english, german = time
     return Sentence(f"it {english_be}/be {english}.", f"es/it {german_be}/be {german}.")

@@ -5,6 +5,9 @@ Other rules write coreference and topics. Words and their forms come from the le
 alignment comes from. The docstring of each rule is one pair that it writes.
 """
 
+# A word and its form in the sentence share a name.
+# mypy: allow-redefinition
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -29,6 +32,7 @@ from tfformer.phrasebook.inflection import (
     Noun,
     NounPhrase,
     PrepositionalPhrase,
+    Verb,
     glossed,
     phrase,
     the,
@@ -163,7 +167,7 @@ from tfformer.phrasebook.lexicon import (
     scenes,
     transitive,
 )
-from tfformer.phrasebook.rules import Sentence, clause, rule
+from tfformer.phrasebook.rules import Sentence, Subject, Tense, Words, clause, rule
 
 # --- Clauses --------------------------------------------------------------------------------------
 
@@ -176,7 +180,9 @@ from tfformer.phrasebook.rules import Sentence, clause, rule
 @rule(
     "statement", 9, transitive(SUBJECTS, (EATING,), at_most=100), product((PRESENT,), (NO_ARTICLE,))
 )
-def statement(subject, action, thing, tense, determiner) -> Sentence:
+def statement(
+    subject: Subject, action: Action, thing: Subject, tense: Tense, determiner: Determiner | None
+) -> Sentence:
     """Their daughter likes big potatoes. / Ihre Tochter mag große Kartoffeln."""
     english, german = tense
     verb, thing = clause(subject, action, thing, determiner)
@@ -193,7 +199,13 @@ def statement(subject, action, thing, tense, determiner) -> Sentence:
     product(WHEN, (THE, A)),
 )
 @rule("verb-second", 15, transitive(SUBJECTS, PERSON_ACTIONS), product(WHEN, (None,)))
-def verb_second(subject, action, thing, when, determiner) -> Sentence:
+def verb_second(
+    subject: Subject,
+    action: Action,
+    thing: Subject,
+    when: tuple[str, str, Tense],
+    determiner: Determiner | None,
+) -> Sentence:
     """On Sunday the young man thanked him. / Am Sonntag dankte der junge Mann ihm."""
     english_when, german_when, (english, german) = when
     verb, thing = clause(subject, action, thing, determiner)
@@ -217,7 +229,9 @@ def verb_second(subject, action, thing, when, determiner) -> Sentence:
 @rule(
     "negation", 5, transitive(SUBJECTS, (EATING,), at_most=100), product(NEGATED[:1], (NO_ARTICLE,))
 )
-def negation(subject, action, thing, tense, determiner) -> Sentence:
+def negation(
+    subject: Subject, action: Action, thing: Subject, tense: Tense, determiner: Determiner | None
+) -> Sentence:
     """My brother doesn't like fresh bread. / Mein Bruder mag kein frisches Brot."""
     english, german = tense
     verb, thing = clause(subject, action, thing, determiner)
@@ -238,7 +252,9 @@ def negation(subject, action, thing, tense, determiner) -> Sentence:
 @rule("question", 5, transitive(ASKED_ABOUT, SEEING_PEOPLE), ((None,),))
 @rule("question", 6, transitive(ASKED_ABOUT, (HAVING,), at_most=100), ((A,),))
 @rule("question", 4, transitive(ASKED_ABOUT, (EATING,), at_most=100), ((NO_ARTICLE,),))
-def question(subject, action, thing, determiner) -> Sentence:
+def question(
+    subject: Subject, action: Action, thing: Subject, determiner: Determiner | None
+) -> Sentence:
     """Does the young woman like good tea? / Mag die junge Frau guten Tee?"""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
@@ -254,7 +270,9 @@ def question(subject, action, thing, determiner) -> Sentence:
     product((THE, A, YOUR)),
 )
 @rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
-def perfect_question(subject, action, thing, determiner) -> Sentence:
+def perfect_question(
+    subject: Subject, action: Action, thing: Subject, determiner: Determiner | None
+) -> Sentence:
     """Have your children thanked the girl? / Haben Ihre Kinder dem Mädchen gedankt?"""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
@@ -270,7 +288,9 @@ def perfect_question(subject, action, thing, determiner) -> Sentence:
     product((THE, THIS)),
 )
 @rule("question", 8, transitive(ASKED_ABOUT, PERSON_ACTIONS), ((None,),))
-def why(subject, action, thing, determiner) -> Sentence:
+def why(
+    subject: Subject, action: Action, thing: Subject, determiner: Determiner | None
+) -> Sentence:
     """Why does the girl pick up my friend? / Warum holt das Mädchen meinen Freund ab?"""
     verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
@@ -285,7 +305,7 @@ def why(subject, action, thing, determiner) -> Sentence:
     transitive((*ASKED_ABOUT, ME, WE), (BUYING, FINDING, REPAIRING, SELLING)),
     product((THE, A)),
 )
-def where_can(subject, action, thing, determiner) -> Sentence:
+def where_can(subject: Subject, action: Action, thing: Subject, determiner: Determiner) -> Sentence:
     """Where can they repair the new radio? / Wo können sie das neue Radio reparieren?"""
     can, (verb, thing) = CAN.of(subject), clause(subject, action, thing, determiner)
     return Sentence(
@@ -295,7 +315,7 @@ def where_can(subject, action, thing, determiner) -> Sentence:
 
 
 @rule("question", 8, transitive((HE,), ACCOMPLISHMENTS), product((THE, MY)))
-def who(someone, action, thing, determiner) -> Sentence:
+def who(someone: Subject, action: Action, thing: Subject, determiner: Determiner) -> Sentence:
     """Who has looked for the cheap ticket? / Wer hat die billige Fahrkarte gesucht?"""
     verb, thing = clause(someone, action, thing, determiner)
     return Sentence(
@@ -309,7 +329,7 @@ def who(someone, action, thing, determiner) -> Sentence:
     8,
     transitive(ASKED_ABOUT, (BUYING, WEARING, NEEDING, *SWITCHING), adjectives=False, at_most=8),
 )
-def which(subject, action, thing) -> Sentence:
+def which(subject: Subject, action: Action, thing: Subject) -> Sentence:
     """Which mirror does your brother need? / Welchen Spiegel braucht Ihr Bruder?"""
     verb, thing = action.verb.of(subject), thing.determined(WHICH)
     return Sentence(
@@ -325,7 +345,13 @@ def which(subject, action, thing) -> Sentence:
     product(MODALS, (THE, A)),
 )
 @rule("modal", 12, transitive(SUBJECTS, PERSON_ACTIONS), product(MODALS, (None,)))
-def modal(subject, action, thing, modal_verb, determiner) -> Sentence:
+def modal(
+    subject: Subject,
+    action: Action,
+    thing: Subject,
+    modal_verb: Verb,
+    determiner: Determiner | None,
+) -> Sentence:
     """My mother must pick up a sick child.
 
     Meine Mutter muss ein krankes Kind abholen.
@@ -341,7 +367,9 @@ def modal(subject, action, thing, modal_verb, determiner) -> Sentence:
     "modal", 12, transitive(SUBJECTS, DELIBERATE, adjectives=False, at_most=8), product((THE, MY))
 )
 @rule("modal", 8, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
-def cannot(subject, action, thing, determiner) -> Sentence:
+def cannot(
+    subject: Subject, action: Action, thing: Subject, determiner: Determiner | None
+) -> Sentence:
     """The girl can't meet the young woman.
 
     Das Mädchen kann die junge Frau nicht treffen.
@@ -355,7 +383,9 @@ def cannot(subject, action, thing, determiner) -> Sentence:
 
 @rule("perfect", 24, transitive(SUBJECTS, ACCOMPLISHMENTS), product((A, HER)))
 @rule("perfect", 15, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
-def perfect(subject, action, thing, determiner) -> Sentence:
+def perfect(
+    subject: Subject, action: Action, thing: Subject, determiner: Determiner | None
+) -> Sentence:
     """The girl has picked up a sick child.
 
     Das Mädchen hat ein krankes Kind abgeholt.
@@ -379,7 +409,13 @@ def perfect(subject, action, thing, determiner) -> Sentence:
     transitive(SUBJECTS, (CALLING, HELPING, INVITING, COLLECTING)),
     product(TO_DO, (None,)),
 )
-def infinitive(subject, action, thing, to_do, determiner) -> Sentence:
+def infinitive(
+    subject: Subject,
+    action: Action,
+    thing: Subject,
+    to_do: tuple[Verb, Tense],
+    determiner: Determiner | None,
+) -> Sentence:
     """They promise to invite her daughter. / Sie versprechen, ihre Tochter einzuladen."""
     control, (english, german) = to_do
     control, (verb, thing) = control.of(subject), clause(subject, action, thing, determiner)
@@ -407,7 +443,14 @@ def main(words: str) -> str:
     product(KNOWING, (PRESENT, PAST), (THE,)),
 )
 @rule("subordinate", 12, transitive(SUBJECTS, PERSON_ACTIONS), product(KNOWING, (PAST,), (None,)))
-def that(subject, action, thing, knowing, tense, determiner) -> Sentence:
+def that(
+    subject: Subject,
+    action: Action,
+    thing: Subject,
+    knowing: tuple[Subject, Verb],
+    tense: Tense,
+    determiner: Determiner | None,
+) -> Sentence:
     """We believe that he invited the girl. / Wir glauben, dass er das Mädchen einlud."""
     someone, know = knowing
     english, german = tense
@@ -437,7 +480,15 @@ def that(subject, action, thing, knowing, tense, determiner) -> Sentence:
     transitive(SUBJECTS, (CALLING, HELPING, INVITING)),
     product(OTHERS, GLAD_OR_SORRY, (PRESENT,), (None,)),
 )
-def because_and_although(subject, action, thing, other, mood, tense, determiner) -> Sentence:
+def because_and_although(
+    subject: Subject,
+    action: Action,
+    thing: Subject,
+    other: Subject,
+    mood: tuple[Adjective, str, str],
+    tense: Tense,
+    determiner: Determiner | None,
+) -> Sentence:
     """I am sad although they have helped you.
 
     Ich bin traurig, obwohl sie Ihnen geholfen haben.
@@ -463,7 +514,13 @@ def because_and_although(subject, action, thing, other, mood, tense, determiner)
     product(CONDITIONS, (THE,)),
 )
 @rule("subordinate", 8, transitive(SUBJECTS, PERSON_ACTIONS), product(CONDITIONS, (None,)))
-def conditional(subject, action, thing, condition, determiner) -> Sentence:
+def conditional(
+    subject: Subject,
+    action: Action,
+    thing: Subject,
+    condition: Words,
+    determiner: Determiner | None,
+) -> Sentence:
     """If it rains, the teacher visits him. / Wenn es regnet, besucht der Lehrer ihn."""
     english, german = condition
     verb, thing = clause(subject, action, thing, determiner)
@@ -494,7 +551,16 @@ def reason(
 
 @rule("coreference", 72, scenes(fitting=False), product((THE, THIS, A), NOT_DONE[:1], TOO_AND_VERY))
 @rule("coreference", 24, scenes(fitting=True), product((THE, MY, HER), NOT_DONE, TOO_AND_VERY))
-def did_not(actor, action, obstacle, quality, bearer, determiner, tenses, degree) -> Sentence:
+def did_not(
+    actor: Noun,
+    action: Action,
+    obstacle: Noun,
+    quality: Adjective,
+    bearer: Noun,
+    determiner: Determiner,
+    tenses: tuple[Tense, Words],
+    degree: Words,
+) -> Sentence:
     """My box didn't fit into the room because it was too big.
 
     Meine Kiste passte nicht ins Zimmer, weil sie zu groß war.
@@ -513,7 +579,16 @@ def did_not(actor, action, obstacle, quality, bearer, determiner, tenses, degree
 
 
 @rule("coreference", 62, scenes(fitting=False), product(UNABLE, (THE, THIS), TOO_AND_VERY))
-def could_not(actor, action, obstacle, quality, bearer, unable, determiner, degree) -> Sentence:
+def could_not(
+    actor: Noun,
+    action: Action,
+    obstacle: Noun,
+    quality: Adjective,
+    bearer: Noun,
+    unable: tuple[str, str, Words],
+    determiner: Determiner,
+    degree: Words,
+) -> Sentence:
     """The fox can't eat the egg because it is very scared.
 
     Der Fuchs kann das Ei nicht fressen, weil er sehr ängstlich ist.
@@ -532,7 +607,14 @@ def could_not(actor, action, obstacle, quality, bearer, unable, determiner, degr
 
 
 @rule("coreference", 37, scenes(fitting=False), product((THE, THIS, A)))
-def did_although(actor, action, obstacle, quality, bearer, determiner) -> Sentence:
+def did_although(
+    actor: Noun,
+    action: Action,
+    obstacle: Noun,
+    quality: Adjective,
+    bearer: Noun,
+    determiner: Determiner,
+) -> Sentence:
     """A mouse ate the apple although it was very sour.
 
     Eine Maus fraß den Apfel, obwohl er sehr sauer war.
@@ -562,7 +644,14 @@ def did_although(actor, action, obstacle, quality, bearer, determiner) -> Senten
     ),
     product((PRESENT, PAST), (A,)),
 )
-def dative(giver, action, receiver, thing, tense, determiner) -> Sentence:
+def dative(
+    giver: Subject,
+    action: Action,
+    receiver: Subject,
+    thing: Subject,
+    tense: Tense,
+    determiner: Determiner,
+) -> Sentence:
     """My uncle gives my friend a postcard.
 
     Mein Onkel gibt meinem Freund eine Postkarte.
@@ -585,7 +674,7 @@ def going() -> Iterator[tuple]:
                 yield subject, verb, place, companion
 
 
-def together(companion) -> tuple[str, str]:
+def together(companion: Subject | None) -> tuple[str, str]:
     """`with my aunt`, `mit meiner Tante`; empty without a companion."""
     if companion is None:
         return "", ""
@@ -594,7 +683,9 @@ def together(companion) -> tuple[str, str]:
 
 
 @rule("motion", 20, going(), product((PRESENT, PAST)))
-def motion(subject, verb, place, companion, tense) -> Sentence:
+def motion(
+    subject: Subject, verb: Verb, place: Noun, companion: Subject | None, tense: Tense
+) -> Sentence:
     """Our neighbor drove to the restaurant. / Unser Nachbar fuhr zum Restaurant."""
     english, german = tense
     verb, goal = verb.of(subject), PrepositionalPhrase("to", "zu", "Dativ", the(place))
@@ -606,7 +697,7 @@ def motion(subject, verb, place, companion, tense) -> Sentence:
 
 
 @rule("motion", 12, going())
-def has_gone(subject, verb, place, companion) -> Sentence:
+def has_gone(subject: Subject, verb: Verb, place: Noun, companion: Subject | None) -> Sentence:
     """The old woman has gone to the park. / Die alte Frau ist zum Park gegangen."""
     verb, goal = verb.of(subject), PrepositionalPhrase("to", "zu", "Dativ", the(place))
     with_someone, mit_jemandem = together(companion)
@@ -622,7 +713,14 @@ def has_gone(subject, verb, place, companion) -> Sentence:
     ((thing, preposition, spot) for thing in SMALL_THINGS for preposition, spot in SPOTS),
     product((THE, MY, YOUR), (THE, THIS, OUR), IS_AND_WAS),
 )
-def place(thing, prepositions, spot, determiner, spot_determiner, be) -> Sentence:
+def place(
+    thing: Noun,
+    prepositions: tuple[str, str, str],
+    spot: Noun,
+    determiner: Determiner,
+    spot_determiner: Determiner,
+    be: Words,
+) -> Sentence:
     """The newspaper was next to our glass. / Die Zeitung war neben unserem Glas."""
     english, german, _ = prepositions
     english_be, german_be = be
@@ -644,7 +742,14 @@ def place(thing, prepositions, spot, determiner, spot_determiner, be) -> Sentenc
     ),
     product((THE, MY)),
 )
-def has_put(subject, put, thing, prepositions, spot, determiner) -> Sentence:
+def has_put(
+    subject: Subject,
+    put: Verb,
+    thing: Noun,
+    prepositions: tuple[str, str, str],
+    spot: Noun,
+    determiner: Determiner,
+) -> Sentence:
     """We have put my spoon under the sofa.
 
     Wir haben meinen Löffel unter das Sofa gelegt.
@@ -663,7 +768,7 @@ def has_put(subject, put, thing, prepositions, spot, determiner) -> Sentence:
     8,
     ((building, *site) for building, site in product(BUILDINGS, SITES) if building is not site[1]),
 )
-def site(building, prepositions, landmark) -> Sentence:
+def site(building: Noun, prepositions: Words, landmark: Noun) -> Sentence:
     """The market is behind the restaurant. / Der Markt ist hinter dem Restaurant."""
     english, german = prepositions
     where = PrepositionalPhrase(english, german, "Dativ", the(landmark))
@@ -681,7 +786,9 @@ def site(building, prepositions, landmark) -> Sentence:
     product(GIVERS, (BUYING, NEEDING, ORDERING), SMALL_NUMBERS, COUNTED),
     product((PRESENT, PAST)),
 )
-def counted(subject, action, number, thing, tense) -> Sentence:
+def counted(
+    subject: Subject, action: Action, number: Determiner, thing: Subject, tense: Tense
+) -> Sentence:
     """Her mother bought eight big carrots. / Ihre Mutter kaufte acht große Karotten."""
     english, german = tense
     verb, thing = clause(subject, action, thing, number)
@@ -692,7 +799,7 @@ def counted(subject, action, number, thing, tense) -> Sentence:
 
 
 @rule("number", 16, product((*CLOTHES, *LUGGAGE), PRICES), product((THE, THIS)))
-def price(thing, number, determiner) -> Sentence:
+def price(thing: NounPhrase, number: Determiner, determiner: Determiner) -> Sentence:
     """This green jacket costs fifty euros. / Diese grüne Jacke kostet fünfzig Euro."""
     thing = thing.determined(determiner)
     cost = COST.of(thing)
@@ -709,7 +816,7 @@ def price(thing, number, determiner) -> Sentence:
     (*product(CHILDREN, AGES_OF_CHILDREN), *product(ADULTS, AGES_OF_ADULTS)),
     product(OWNERS, IS_AND_WAS),
 )
-def age(relative, number, owner, be) -> Sentence:
+def age(relative: Noun, number: Determiner, owner: Determiner, be: Words) -> Sentence:
     """Her mother is thirty-five years old. / Ihre Mutter ist fünfunddreißig Jahre alt."""
     english, german = be
     relative = phrase(owner, relative)
@@ -725,7 +832,7 @@ def age(relative, number, owner, be) -> Sentence:
     ((subject, verb, time) for (subject, verb), time in product(EVENTS, CLOCK_TIMES)),
     product((PRESENT, PAST)),
 )
-def at_time(subject, verb, time, tense) -> Sentence:
+def at_time(subject: Subject, verb: Verb, time: tuple[str, str, str], tense: Tense) -> Sentence:
     """The first bus left at three o'clock. / Der erste Bus fuhr um drei Uhr ab."""
     english, german = tense
     _, english_time, german_time = time
@@ -740,7 +847,13 @@ def at_time(subject, verb, time, tense) -> Sentence:
 
 
 @rule("comparison", 18, COMPARABLE, product((THE, THIS), (THE, THIS)))
-def comparison(adjective, one, other, determiner, other_determiner) -> Sentence:
+def comparison(
+    adjective: Adjective,
+    one: Noun,
+    other: Noun,
+    determiner: Determiner,
+    other_determiner: Determiner,
+) -> Sentence:
     """The mirror is smaller than this bed. / Der Spiegel ist kleiner als dieses Bett."""
     one, other = phrase(determiner, one), phrase(other_determiner, other)
     return Sentence(
@@ -750,7 +863,7 @@ def comparison(adjective, one, other, determiner, other_determiner) -> Sentence:
 
 
 @rule("description", 10, properties(), product(IS_AND_WAS, (("", ""), *TOO_AND_VERY)))
-def property_of(noun, quality, be, degree) -> Sentence:
+def property_of(noun: Noun, quality: Adjective, be: Words, degree: Words) -> Sentence:
     """The street was very slippery. / Die Straße war sehr rutschig."""
     (english_be, german_be), (too, zu) = be, degree
     return Sentence(
@@ -769,7 +882,9 @@ def property_of(noun, quality, be, degree) -> Sentence:
     ),
     product((THIS, MY, HER), TOO_AND_VERY, (PRESENT, PAST)),
 )
-def description(thing, quality, determiner, degree, tense) -> Sentence:
+def description(
+    thing: NounPhrase, quality: Adjective, determiner: Determiner, degree: Words, tense: Tense
+) -> Sentence:
     """This small chair is very expensive. / Dieser kleine Stuhl ist sehr teuer."""
     (too, zu), (english, german) = degree, tense
     thing = thing.determined(determiner)
@@ -789,7 +904,7 @@ def description(thing, quality, determiner, degree, tense) -> Sentence:
     product((*ADULTS, SON, DAUGHTER), (LIVE, WORK), CITIES),
     product(OWNERS, (PRESENT, PAST)),
 )
-def lives_in(relative, verb, city, owner, tense) -> Sentence:
+def lives_in(relative: Noun, verb: Verb, city: Words, owner: Determiner, tense: Tense) -> Sentence:
     """Their daughter works in Hamburg. / Ihre Tochter arbeitet in Hamburg."""
     (english_city, german_city), (english, german) = city, tense
     relative = phrase(owner, relative)
@@ -814,7 +929,9 @@ rule("family", 8, PEERS, product(OWNERS, (MY, YOUR)))(comparison)
     ),
     product((WE, ME, THEY)),
 )
-def hotel_room(quality, extra, unit, number, guest) -> Sentence:
+def hotel_room(
+    quality: Adjective, extra: Noun, unit: Noun, number: Determiner, guest: Subject
+) -> Sentence:
     """I would like a big room with a shower for two nights.
 
     Ich möchte ein großes Zimmer mit einer Dusche für zwei Nächte.
@@ -847,7 +964,9 @@ def serving(vessel: Noun, content: Noun, number: Determiner = A) -> tuple[str, s
     ),
     product((ME, WE, HE, SHE)),
 )
-def order(vessel, content, other_vessel, other_content, guest) -> Sentence:
+def order(
+    vessel: Noun, content: Noun, other_vessel: Noun, other_content: Noun, guest: Subject
+) -> Sentence:
     """We would like a cup of tea and a piece of meat.
 
     Wir möchten eine Tasse Tee und ein Stück Fleisch.
@@ -867,7 +986,7 @@ def order(vessel, content, other_vessel, other_content, guest) -> Sentence:
     ((*portion, guest) for portion, guest in product(SERVINGS, DINERS) if guest is not YOU),
     product((A, *FEW)),
 )
-def could_you_bring(vessel, content, guest, number) -> Sentence:
+def could_you_bring(vessel: Noun, content: Noun, guest: Subject, number: Determiner) -> Sentence:
     """Could you bring us two cups of tea, please?
 
     Könnten Sie uns bitte zwei Tassen Tee bringen?
@@ -882,7 +1001,9 @@ def could_you_bring(vessel, content, guest, number) -> Sentence:
 @rule(
     "restaurant", 8, ((*dish, guest) for dish, guest in product(DISHES, RECEIVERS)), (PRESENT, PAST)
 )
-def too_salty(dish, quality, guest, english, german) -> Sentence:
+def too_salty(
+    dish: Noun, quality: Adjective, guest: Subject, english: str, german: str
+) -> Sentence:
     """The sausage was too dry for our son.
 
     Die Wurst war zu trocken für unseren Sohn.
@@ -896,7 +1017,7 @@ def too_salty(dish, quality, guest, english, german) -> Sentence:
 
 
 @rule("shopping", 7, ((thing,) for thing in HOUSEHOLD), product((THE, THIS)))
-def how_much(thing, determiner) -> Sentence:
+def how_much(thing: NounPhrase, determiner: Determiner) -> Sentence:
     """How much does the old cupboard cost? / Wie viel kostet der alte Schrank?"""
     thing = thing.determined(determiner)
     cost = COST.of(thing)
@@ -907,7 +1028,7 @@ def how_much(thing, determiner) -> Sentence:
 
 
 @rule("shopping", 16, product(RECEIVERS, HOUSEHOLD), product((THE, THIS)))
-def likes(someone, thing, determiner) -> Sentence:
+def likes(someone: Subject, thing: NounPhrase, determiner: Determiner) -> Sentence:
     """My father likes this small backpack.
 
     Meinem Vater gefällt dieser kleine Rucksack.
@@ -929,7 +1050,7 @@ def likes(someone, thing, determiner) -> Sentence:
     ),
     product((ME, WE)),
 )
-def how_to_get(origin, place, traveller) -> Sentence:
+def how_to_get(origin: Noun, place: Noun, traveller: Subject) -> Sentence:
     """How do I get from the beach to the park? / Wie komme ich vom Strand zum Park?"""
     get = GET_TO.of(traveller)
     start = PrepositionalPhrase("from", "von", "Dativ", the(origin))
@@ -950,7 +1071,7 @@ def how_to_get(origin, place, traveller) -> Sentence:
     ),
     (("left", "links"), ("right", "rechts")),
 )
-def turn(corner, goal, left, links) -> Sentence:
+def turn(corner: Noun, goal: Noun, left: str, links: str) -> Sentence:
     """Turn left at the park and then go straight ahead to the beach.
 
     Biegen Sie am Park links ab und gehen Sie dann geradeaus bis zum Strand.
@@ -969,7 +1090,7 @@ def turn(corner, goal, left, links) -> Sentence:
     8,
     ((building, *site) for building, site in product(BUILDINGS, SITES) if building is not site[1]),
 )
-def is_there(building, prepositions, landmark) -> Sentence:
+def is_there(building: Noun, prepositions: Words, landmark: Noun) -> Sentence:
     """Is there a church next to the hotel? / Gibt es eine Kirche neben dem Hotel?"""
     english, german = prepositions
     where, building = (
@@ -983,7 +1104,7 @@ def is_there(building, prepositions, landmark) -> Sentence:
 
 
 @rule("weather", 4, product((RAIN, SNOW), CITIES, DAYS))
-def rained(verb, city, day) -> Sentence:
+def rained(verb: Verb, city: Words, day: Words) -> Sentence:
     """It snowed in Cologne on Wednesday. / Am Mittwoch schneite es in Köln."""
     (english_city, german_city), (english_day, german_day) = city, day
     verb = verb.of(IT)
@@ -1000,7 +1121,9 @@ def rained(verb, city, day) -> Sentence:
     product(CITIES, (COLD, WARM, HOT, DRY, WINDY, FOGGY)),
     product(WEATHER_DAYS, (*TOO_AND_VERY, ("quite", "ziemlich"))),
 )
-def weather(city, quality, day, degree) -> Sentence:
+def weather(
+    city: Words, quality: Adjective, day: tuple[str, str, str, str], degree: Words
+) -> Sentence:
     """It was too warm in Vienna yesterday. / Gestern war es in Wien zu warm."""
     (english_city, german_city), (too, zu) = city, degree
     english_be, english_day, german_be, german_day = day
@@ -1012,7 +1135,7 @@ def weather(city, quality, day, degree) -> Sentence:
 
 
 @rule("health", 13, product(BODY, DAYS), product((MY, YOUR, HIS, HER)))
-def has_hurt(part, day, owner) -> Sentence:
+def has_hurt(part: NounPhrase, day: Words, owner: Determiner) -> Sentence:
     """My left arm has hurt since Thursday. / Mein linker Arm tut seit Donnerstag weh."""
     english_day, german_day = day
     part = part.determined(owner)
@@ -1024,7 +1147,7 @@ def has_hurt(part, day, owner) -> Sentence:
 
 
 @rule("health", 3, product(((ME, MY), (HE, HIS), (SHE, HER), (YOU, YOUR)), LIMBS))
-def cannot_move(patient, part) -> Sentence:
+def cannot_move(patient: tuple[Subject, Determiner], part: NounPhrase) -> Sentence:
     """You can't move your right shoulder.
 
     Sie können Ihre rechte Schulter nicht bewegen.

@@ -47,6 +47,7 @@ CHOSEN = {
 
 Subject = NounPhrase | Pronoun
 Tense = tuple[str, str]  # the names of the English and of the German form
+Words = tuple[str, str]  # in English and in German
 
 
 class Sentence(NamedTuple):

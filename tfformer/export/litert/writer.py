@@ -31,7 +31,8 @@ QUANTIZATIONS = ("none", "int8", "float16")
 FIRST_WIDTH = 16
 BLANK = "\u2581"  # the piece of a blank alone
 TENSORS = {  # descriptions of inputs and outputs within the file
-    "ids": "SentencePiece ids of a sentence; a translation ends with the end token, 3, if it ends in time",
+    "ids": "SentencePiece ids of a sentence; "
+    "a translation ends with the end token, 3, if it ends in time",
     "lengths": "how many ids of each row count",
     "score": "log-probability of the translation in nats",
     "scores": "log-probability over the length penalty, best first",
