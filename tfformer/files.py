@@ -18,8 +18,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 KEPT_OF_NAME = 40  # characters of the final name in the temporary one, so that it fits too
+SEAL = re.compile(rb"\ntfformer (?P<note>[0-9a-f ]{0,256}) sha256 (?P<digest>[0-9a-f]{64})\n\Z")
+SEAL_BYTES = 400  # the longest seal is shorter
 TEMPORARY = re.compile(r"\.tfformer-(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,10})-[0-9a-f]{16}-.*")
 
 
@@ -192,6 +195,63 @@ def _lock(path: Path, refusal: str) -> int:
         except FileNotFoundError:
             pass  # removed between the two looks
         os.close(handle)
+
+
+def seal(path: Path, note: str) -> None:
+    """Write a last line behind a file's content: a note, and the SHA-256 of all before the digest.
+
+    Formats that know their own length, such as HDF5, leave it alone. An earlier seal goes.
+
+    Args:
+        path: The file, not yet in use; see `whole_file`.
+        note: Up to 256 hexadecimal digits and spaces.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "a")
+        ...     _ = path.write_text("content")
+        ...     seal(path, "b5")
+        ...     read_seal(path)
+        'b5'
+    """
+    with path.open("r+b") as file:
+        start, _ = _find_seal(file)
+        file.truncate(start)
+        file.seek(start)
+        file.write(f"\ntfformer {note} sha256 ".encode())
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        file.write(f"{digest}\n".encode())
+
+
+def read_seal(path: Path) -> str | None:
+    """Return the note of a sealed file, or None for one that is not sealed.
+
+    Raises:
+        ValueError: The file has another digest.
+    """
+    with path.open("rb") as file:
+        start, found = _find_seal(file)
+        if found is None:
+            return None
+        file.seek(0)
+        digest = hashlib.sha256()
+        left = start + found.start("digest") - found.start()
+        while left and (part := file.read(min(left, 2**20))):
+            digest.update(part)
+            left -= len(part)
+    if digest.hexdigest().encode() != found["digest"]:
+        raise ValueError("it has another digest")
+    return found["note"].decode()
+
+
+def _find_seal(file: BinaryIO) -> tuple[int, re.Match[bytes] | None]:
+    """The place where the content ends, and the seal behind it."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - SEAL_BYTES))
+    found = SEAL.search(file.read())
+    return (size - len(found[0]) if found else size), found
 
 
 def check_regular(path: Path) -> None:

@@ -4,7 +4,8 @@ config.json         the recipe in full; digests of the recipe, the tokenizers an
 tokenizer.model     the vocabulary (or source.model and target.model)
 *.pieces.json       beside a vocabulary that was imported: its ids
 imported.json       of a run that was imported: its origin, its licence, and its own order of ids
-best.weights.h5     the weights with the best validation; digests of them and the model's settings
+best.weights.h5     the weights with the best validation; the digests of its bytes and of the
+                    model's settings are a line behind the arrays
 resume.npz          every variable and the epochs so far: where --resume goes on
 metrics.jsonl       one line an epoch
 result.json         written last: the training has finished
@@ -34,7 +35,7 @@ from tfformer.config import RUN_CONFIG, Config, ModelConfig, run_config_file
 from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
 from tfformer.data.sources import Sides, read_pairs, read_sentences
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.files import TEMPORARY, locked, whole_file, write_text
+from tfformer.files import TEMPORARY, locked, read_seal, seal, whole_file, write_text
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
 from tfformer.plain_values import parse_json, read_text
@@ -45,7 +46,8 @@ BEFORE_CONFIG = {  # files that a killed training may have written before config
     *("tokenizer.pieces.json", "source.pieces.json", "target.pieces.json"),
 }
 MOVABLE = ("train", "valid", "folder")  # settings of `data` that a person may edit in config.json
-OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes in best.weights.h5
+SEALED = {"weights": "in its last line"}  # among the digests; a run of before has none there
+OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes of the time before
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py
 
 
@@ -231,7 +233,7 @@ class Run:
         """
         values = config.to_dict()
         settings = {"settings": _digest_of_settings(values)}
-        digests = tokenizers.digests | {"text": text_digest} | settings
+        digests = tokenizers.digests | {"text": text_digest} | settings | SEALED
         return cls(Path(path), config, digests, _digest_of_model(values, digests))
 
     @classmethod
@@ -322,7 +324,7 @@ class Run:
     def load_model(self) -> Model:
         """Build the run's model and give it the best weights.
 
-        The file's arrays, their digest and that of the model's settings are compared first.
+        The digests of the file and of the model's settings are compared first.
 
         Returns:
             The model, in float32.
@@ -352,6 +354,7 @@ class Run:
             raise FileNotFoundError(
                 f"{self.path} has no best.weights.h5 yet: no validation has been reached; train on"
             )
+        settings = self._sealed_settings()
         expected = self.kind.parameters(self.config.model, self.tokenizers)
         try:
             with h5py.File(self.weights) as file:
@@ -359,29 +362,25 @@ class Run:
                 found = sum(array.size for array in arrays.values())
                 if found != expected:
                     raise self._bad_weights(f"{found:,} numbers, where the model has {expected:,}")
-                settings, digest = file.attrs.get(OF_SETTINGS), file.attrs.get(OF_ARRAYS)
-                if digest is not None and digest != _digest_of_arrays(arrays):
-                    raise self._bad_weights("its arrays have another digest")
+                settings = settings or self._settings_in_attributes(file, arrays)
         except _WeightsError:
             raise
         except UNREADABLE as error:
             raise self._bad_weights(first_line(error)) from None
-        if digest is None or settings is None:
-            self._check_digests_may_be_missing()
+        if settings:
+            self._check_settings(settings.split())
         else:
-            self._check_settings(str(settings).split())
+            self._check_digests_may_be_missing()
 
     def save_weights(self, model: Model) -> None:
-        """Replace best.weights.h5, with digests of its arrays and of the model's settings.
+        """Replace best.weights.h5, sealed with the digest of the model's settings.
 
         Raises:
             OSError: They cannot be written, as the disk is full; the weights of before stay.
         """
         with _explained(self.weights), whole_file(self.weights) as temporary:
             model.save_weights(temporary)
-            with h5py.File(temporary, "r+") as file:
-                file.attrs[OF_ARRAYS] = _digest_of_arrays(_arrays(file))
-                file.attrs[OF_SETTINGS] = self.model_digest
+            seal(temporary, self.model_digest)
 
     def keep_weights(self, before: "Run") -> None:
         """Let best.weights.h5 be this run's, which resumes the run `before`.
@@ -392,13 +391,33 @@ class Run:
         if not self.weights.is_file():
             return
         before.check_weights()
-        if "settings" in before.digests and before.model_digest == self.model_digest:
+        if before.digests.keys() >= SEALED.keys() and before.model_digest == self.model_digest:
             return
         with _explained(self.weights), whole_file(self.weights) as temporary:
             shutil.copyfile(self.weights, temporary)
-            with h5py.File(temporary, "r+") as file:
-                file.attrs[OF_ARRAYS] = _digest_of_arrays(_arrays(file))
-                file.attrs[OF_SETTINGS] = f"{before.model_digest} {self.model_digest}"
+            seal(temporary, f"{before.model_digest} {self.model_digest}")
+
+    def _sealed_settings(self) -> str | None:
+        """The settings' digests behind the weights, whose bytes are compared with their own first.
+
+        None for a run of before, which has them in the file's attributes, or none at all (0.1). No
+        library parses bytes that are not those that were written.
+        """
+        try:
+            settings = read_seal(self.weights)
+        except ValueError as error:
+            raise self._bad_weights(str(error)) from None
+        if settings is None and SEALED.keys() <= self.digests.keys():
+            raise self._bad_weights("it has lost its digests")
+        return settings
+
+    def _settings_in_attributes(
+        self, file: h5py.File, arrays: Mapping[str, h5py.Dataset]
+    ) -> str | None:
+        settings, digest = file.attrs.get(OF_SETTINGS), file.attrs.get(OF_ARRAYS)
+        if digest is not None and digest != _digest_of_arrays(arrays):
+            raise self._bad_weights("its arrays have another digest")
+        return None if digest is None or settings is None else str(settings)
 
     def _check_settings(self, digests: list[str]) -> None:
         """Compare the model's settings with those that the weights were trained with.
