@@ -4,50 +4,17 @@ The folder that it leaves resumes as if nothing had been.
 """
 
 import os
-import random
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tfformer.config import Config
 from tfformer.run_directory import Run, check_free
 from tfformer.training.train import train
 
-WORDS = {"en": ["one", "two", "three", "four"], "de": ["eins", "zwei", "drei", "vier"]}
-
-
-def config_for(folder: Path) -> Config:
-    return Config.from_dict(
-        {
-            "model": {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 16},
-            "tokenizer": {"vocab_size": 24},
-            "data": {
-                "train": ["train.en", "train.de"],
-                "valid": ["valid.en", "valid.de"],
-                "folder": str(folder),
-                "max_length": 20,
-                "batch_tokens": 100,
-            },
-            "training": {"epochs": 2, "warmup_steps": 10, "ema_momentum": 0.9},
-        }
-    )
-
-
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    folder, draw = tmp_path_factory.mktemp("corpus"), random.Random(1)
-    for split, count in (("train", 60), ("valid", 4)):
-        rows = [[draw.randrange(4) for _ in range(draw.randint(2, 6))] for _ in range(count)]
-        for language, words in WORDS.items():
-            lines = [" ".join(words[n] for n in row) for row in rows]
-            (folder / f"{split}.{language}").write_text("\n".join(lines) + "\n")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def images(corpus, tmp_path_factory) -> list[Path]:
+def images(smallest_config, tmp_path_factory) -> list[Path]:
     """The folder as a kill would leave it, and at the end.
 
     There is an image before each step in which a file appears.
@@ -61,7 +28,7 @@ def images(corpus, tmp_path_factory) -> list[Path]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "replace", after_an_image)
-        train(config_for(corpus), run, report=lambda line: None)
+        train(smallest_config, run, report=lambda line: None)
     return [*taken, run]
 
 
@@ -98,7 +65,7 @@ def test_a_folder_that_is_a_run_opens_with_all_its_files_whole(images):
 
 @pytest.mark.slow
 def test_training_goes_on_from_each_with_the_variables_of_the_uninterrupted_run(
-    corpus, images, tmp_path
+    smallest_config, images, tmp_path
 ):
     """From the first image, and the first of each length of the history.
 
@@ -108,7 +75,7 @@ def test_training_goes_on_from_each_with_the_variables_of_the_uninterrupted_run(
     assert set(firsts) == {0, 1, 2}
     for image in (images[0], *firsts.values()):
         folder = Path(shutil.copytree(image, tmp_path / image.name))
-        train(config_for(corpus), folder, resume=is_run(folder), report=lambda line: None)
+        train(smallest_config, folder, resume=is_run(folder), report=lambda line: None)
         with (
             np.load(images[-1] / "resume.npz") as expected,
             np.load(folder / "resume.npz") as state,

@@ -1,0 +1,51 @@
+"""A small corpus, its recipe, and a process whose file operations fail."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tfformer.config import Config
+
+WORDS = {"en": ["one", "two", "three", "four"], "de": ["eins", "zwei", "drei", "vier"]}
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory) -> Path:
+    """A folder with 60 pairs to train with and 4 to validate with."""
+    folder, draw = tmp_path_factory.mktemp("corpus"), random.Random(1)
+    for split, count in (("train", 60), ("valid", 4)):
+        rows = [[draw.randrange(4) for _ in range(draw.randint(2, 6))] for _ in range(count)]
+        for language, words in WORDS.items():
+            lines = [" ".join(words[n] for n in row) for row in rows]
+            (folder / f"{split}.{language}").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def smallest_config(corpus) -> Config:
+    """A recipe that trains on it in a few seconds."""
+    return Config.from_dict(
+        {
+            "model": {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 16},
+            "tokenizer": {"vocab_size": 24},
+            "data": {
+                "train": ["train.en", "train.de"],
+                "valid": ["valid.en", "valid.de"],
+                "folder": str(corpus),
+                "max_length": 20,
+                "batch_tokens": 100,
+            },
+            "training": {"epochs": 2, "warmup_steps": 10, "ema_momentum": 0.9},
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def faulty(tmp_path_factory):
+    """A process for command lines with faults; it needs gcc."""
+    from support.faulty_process import FaultyProcess
+
+    process = FaultyProcess(tmp_path_factory.mktemp("faulty"))
+    yield process
+    process.close()

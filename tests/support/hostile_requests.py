@@ -1,0 +1,165 @@
+"""A client of both protocols, and requests that are drawn at random."""
+
+import http.client
+import json
+import random
+import string
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import grpc
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2
+
+PREDICT = "/tensorflow.serving.PredictionService/Predict"
+SIGNATURES = ("serving_default", "translate_beam", "translate_ids", "score", "none", "")
+INPUTS = {
+    "serving_default": ("text",),
+    "translate_beam": ("text",),
+    "translate_ids": ("ids", "lengths"),
+    "score": ("source", "target"),
+}
+VALUES = (None, True, -1, 2**31, 1e308, "", "text", "\ud800", [], [[]], {}, {"b64": "?"}, [0] * 70)
+Answer = tuple[str, Any]  # a name of gRPC's codes and the outputs or the reason
+
+
+class Client:
+    """Asks a server over REST and gRPC.
+
+    Args:
+        server: its addresses, `rest` and `grpc`.
+        name: the model's name.
+    """
+
+    def __init__(self, server: SimpleNamespace, name: str) -> None:
+        self.name = name
+        self._place = urlsplit(server.rest).netloc
+        self._connection = http.client.HTTPConnection(self._place, timeout=60)
+        self._channel = grpc.insecure_channel(server.grpc)
+        self._predict = self._channel.unary_unary(PREDICT)
+
+    def close(self) -> None:
+        self._connection.close()
+        self._channel.close()
+
+    def rest(self, path: str, body: bytes) -> tuple[int, Any]:
+        """Status and JSON of the answer to a POST to /v1/models/`path`."""
+        try:
+            self._connection.request("POST", f"/v1/models/{path}", body)
+            response = self._connection.getresponse()
+        except (http.client.RemoteDisconnected, ConnectionError):  # it was idle for too long
+            self._connection.close()
+            self._connection.request("POST", f"/v1/models/{path}", body)
+            response = self._connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    def grpc(self, content: bytes) -> tuple[str, bytes | str]:
+        """The code's name, and the bytes of the response or the reason."""
+        try:
+            return "OK", self._predict(content, timeout=60)
+        except grpc.RpcError as error:
+            return error.code().name, error.details()
+
+    def translations_by_rest(self, texts: list[str]) -> list[str]:
+        body = json.dumps({"inputs": texts}).encode()
+        status, answer = self.rest(f"{self.name}:predict", body)
+        assert status == 200, answer
+        return answer["outputs"]["translation"]
+
+    def translations_by_grpc(self, texts: list[str]) -> list[str]:
+        code, content = self.grpc(self.message({"inputs": {"text": texts}}).SerializeToString())
+        assert code == "OK", content
+        outputs = predict_pb2.PredictResponse.FromString(content).outputs
+        return [text.decode() for text in outputs["translation"].string_val]
+
+    def message(self, asked: Mapping[str, Any]) -> predict_pb2.PredictRequest:
+        """A request as `drawn_request` describes it."""
+        spec = {"name": self.name, "signature_name": asked.get("signature_name", "")}
+        message = predict_pb2.PredictRequest(model_spec=spec)
+        if "version" in asked:
+            message.model_spec.version.value = asked["version"]
+        if "label" in asked:
+            message.model_spec.version_label = asked["label"]
+        for name, values in asked["inputs"].items():
+            message.inputs[name].CopyFrom(tf.make_tensor_proto(values))
+        return message
+
+    def path(self, asked: Mapping[str, Any]) -> str:
+        version = f"/versions/{asked['version']}" if "version" in asked else ""
+        label = f"/labels/{asked['label']}" if "label" in asked else ""
+        return f"{self.name}{version}{label}:predict"
+
+    def body(self, asked: Mapping[str, Any]) -> bytes:
+        plain = {name: np.array(values).tolist() for name, values in asked["inputs"].items()}
+        named = {key: asked[key] for key in ("signature_name",) if key in asked}
+        return json.dumps({"inputs": plain, **named}).encode()
+
+
+def text(draw: random.Random) -> str:
+    letters = string.printable + "äß€Жは𝄞\u00a0\u200b\u0301"
+    return "".join(draw.choices(letters, k=draw.choice((0, 1, 5, 20, 60))))
+
+
+def drawn_request(draw: random.Random) -> dict[str, Any]:
+    """A request that both protocols can send; about half of them must be refused."""
+    signature = draw.choice(SIGNATURES)
+    asked: dict[str, Any] = {"signature_name": signature}
+    rows = draw.choice((1, 1, 1, 2, 3, 3, 64, 65))
+    names = list(INPUTS.get(signature or "serving_default", ("text",)))
+    if draw.random() < 0.1:
+        names.pop()
+    if draw.random() < 0.1:
+        names.append(draw.choice(("text", "ids", "x")))
+    asked["inputs"] = {name: _values(draw, name, rows) for name in names}
+    place = draw.random()
+    if place < 0.1:
+        asked["version"] = draw.choice((0, 8, 9, 10))
+    elif place < 0.2:
+        asked["label"] = draw.choice(("stable", "canary", "none"))
+    return asked
+
+
+def _values(draw: random.Random, name: str, rows: int) -> Any:
+    """Values of an input: mostly of the right type and rank, sometimes of another."""
+    if draw.random() < 0.05:
+        rows += 1
+    kind = draw.choice((str, np.int32, np.float32)) if draw.random() < 0.1 else None
+    kind = kind or (np.int32 if name in ("ids", "lengths") else str)
+    rank = draw.randrange(3) if draw.random() < 0.1 else 1 + (name == "ids")
+    shape = (rows, draw.randint(1, 9))[:rank]
+    count = int(np.prod(shape))
+    if kind is str:
+        return np.array([text(draw) for _ in range(count)], object).reshape(shape)
+    return np.array([draw.randint(0, 9) for _ in range(count)], kind).reshape(shape)
+
+
+def damaged_bytes(content: bytes, draw: random.Random) -> bytes:
+    """Some bytes flipped, cut out, doubled, or drawn anew."""
+    found = bytearray(content or b"x")
+    for _ in range(draw.choice((1, 1, 2, 5))):
+        start = draw.randrange(len(found) + 1)
+        end = start + draw.choice((1, 1, 3, 20))
+        kind = draw.choice(("draw", "cut", "double", "end"))
+        if kind == "draw":
+            found[start:end] = draw.randbytes(draw.choice((1, 1, 4)))
+        elif kind == "cut":
+            del found[start:end]
+        elif kind == "double":
+            found[start:start] = found[start:end] * draw.choice((1, 2, 50))
+        else:
+            del found[start:]
+    return bytes(found)
+
+
+def damaged_body(content: bytes, draw: random.Random) -> bytes:
+    """A body whose bytes, or one of whose values, are others."""
+    if draw.random() < 0.5:
+        return damaged_bytes(content, draw)
+    request = json.loads(content)
+    holder = draw.choice([request, request.get("inputs", request)])
+    key = draw.choice([*holder, "instances", "inputs", "signature_name", "x"])
+    holder[key] = draw.choice(VALUES)
+    return json.dumps(request).encode()
