@@ -1,4 +1,4 @@
-"""Requests drawn at random: both protocols agree, and a canary is answered right."""
+"""Requests drawn at random: both protocols agree, a canary is answered right."""
 
 import random
 
@@ -30,7 +30,7 @@ def check_canary(client: Client, draw: random.Random) -> None:
 
 
 def check_same_answers(client: Client, asked: dict) -> str:
-    """Both protocols answer alike, or refuse for the same kind of reason: gRPC's code."""
+    """Both protocols answer alike, or refuse for like reasons: gRPC's code."""
     status, answer = client.rest(client.path(asked), client.body(asked))
     code, content = client.grpc(client.message(asked).SerializeToString())
     if code != "OK":
