@@ -13,6 +13,7 @@ import pytest
 from tfformer.run_directory import Run, check_free
 from tfformer.training.train import train
 
+
 @pytest.fixture(scope="module")
 def images(smallest_config, tmp_path_factory) -> list[Path]:
     """The folder as a kill would leave it, and at the end.
