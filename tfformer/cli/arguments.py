@@ -392,6 +392,7 @@ def _add_shipping(add_verb: AddVerb) -> None:
         metavar="NAME",
         help="a name by which browsers may call the server, such as a proxy's; may be repeated",
     )
+    add("--api-keys", metavar="F", help="keys, one a line, of which a request needs one")
 
 
 def _add_output(

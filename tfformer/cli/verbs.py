@@ -392,11 +392,13 @@ def _parity_lines(manifest: dict[str, Any]) -> Iterator[str]:
 def _serve(options: argparse.Namespace) -> None:
     for place in options.models:
         check_run_or_export(place)
+    check_text_files(options.api_keys)
     import_tensorflow()
     from tfformer.serving.server import serve
 
     ports = (options.port, options.grpc_port)
-    serve(options.models, options.host, *ports, options.name, options.allow_host)
+    names = (options.name, options.allow_host)
+    serve(options.models, options.host, *ports, *names, options.api_keys)
 
 
 # --- Shared by several verbs --------------------------------------------------------------------

@@ -10,31 +10,53 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from tfformer.serving import health, page, tf_serving_api
-from tfformer.serving.application_keys import BUSY, GUARD, LIFECYCLE, METRICS, MODELS, QUEUE
+from tfformer.serving import deepl, health, libretranslate, openapi, page, stream, tf_serving_api
+from tfformer.serving.api_keys import ApiKeys
+from tfformer.serving.application_keys import (
+    API_KEYS,
+    BUSY,
+    DIRECTIONS,
+    GUARD,
+    LIFECYCLE,
+    METRICS,
+    MODELS,
+    QUEUE,
+    TRANSLATIONS,
+    USAGE,
+)
 from tfformer.serving.body import MAX_BYTES
 from tfformer.serving.browser_guard import HostGuard, add_headers
 from tfformer.serving.error_answers import Handler, answer_errors
+from tfformer.serving.languages import Directions
 from tfformer.serving.lifecycle import Lifecycle
 from tfformer.serving.metrics import Metrics
 from tfformer.serving.model import ServedModels
 from tfformer.serving.request_queue import RequestQueue, Runs
+from tfformer.serving.translations import Translations
+from tfformer.serving.usage import Usage
 
 CLIENT_GONE = 499  # the usual status in figures for a client that did not wait for its answer
 
 
-def application(models: ServedModels, hosts: Collection[str] = ()) -> web.Application:
+def application(
+    models: ServedModels, hosts: Collection[str] = (), keys: Collection[str] = ()
+) -> web.Application:
     """Return the server but the listening.
 
     Args:
         models: the models that answer.
         hosts: names, beside addresses and localhost, by which browsers may call this server.
+        keys: the API keys of which a request needs one; none lets everybody in.
     """
     middlewares = [_mark_busy, _measure, answer_errors, _check_sender, _count_under_way]
     app = web.Application(client_max_size=MAX_BYTES, middlewares=middlewares)
     app[MODELS] = models
     app[METRICS] = metrics = Metrics()
     app[QUEUE] = queue = _queue(models, metrics)
+    app[API_KEYS] = ApiKeys(keys)
+    app[DIRECTIONS] = Directions(models)
+    app[TRANSLATIONS] = Translations(queue, metrics)
+    app[USAGE] = Usage()
     app[LIFECYCLE] = lifecycle = Lifecycle()
     app[GUARD] = HostGuard(hosts)
     app[BUSY] = set()
@@ -42,7 +64,7 @@ def application(models: ServedModels, hosts: Collection[str] = ()) -> web.Applic
     metrics.watch("tfformer_requests_under_way", "Requests.", lambda: lifecycle.under_way)
     app.on_response_prepare.append(add_headers)
     app.cleanup_ctx.append(_run_queue)
-    for room in (page, health, tf_serving_api):
+    for room in (page, health, tf_serving_api, libretranslate, deepl, stream, openapi):
         room.add_routes(app)
     return app
 
@@ -62,6 +84,7 @@ async def _run_queue(app: web.Application) -> AsyncIterator[None]:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+    app[TRANSLATIONS].close()
 
 
 # --- Around every request, from the outside inwards -----------------------------------------------

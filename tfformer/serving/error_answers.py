@@ -13,6 +13,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HTTP_STATUS = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
+    "UNSUPPORTED_TYPE": 415,
     "PERMISSION_DENIED": 403,
     "NOT_FOUND": 404,
     "UNAVAILABLE": 503,

@@ -64,6 +64,13 @@ class Metrics:
             registry=self._registry,
         )
 
+        self._cache = Counter(
+            "tfformer_cache_sentences",
+            "Sentences that the cache was asked for, and whether it knew them.",
+            ["result"],
+            registry=self._registry,
+        )
+
     def watch(self, name: str, description: str, value: Callable[[], float]) -> None:
         """Add a figure that is read whenever the figures are asked for.
 
@@ -97,6 +104,16 @@ class Metrics:
         self._sentences.labels(model).inc(sentences)
         self._batches.labels(model).observe(sentences)
         self._batch_seconds.labels(model).observe(seconds)
+
+    def cache_asked(self, hits: int, misses: int) -> None:
+        """Count sentences that the cache was asked for.
+
+        Args:
+            hits: those that it knew.
+            misses: the others.
+        """
+        self._cache.labels("hit").inc(hits)
+        self._cache.labels("miss").inc(misses)
 
     def text(self) -> bytes:
         """Return all figures, in the format that `CONTENT_TYPE` names."""

@@ -3,7 +3,7 @@
 It knows no network.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,20 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  the operations of the signatures over text
 from google.protobuf.message import DecodeError
+from sentencepiece import SentencePieceProcessor
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from tfformer.export.manifest import MANIFEST, check_files, read_manifest
 from tfformer.serving.errors import RequestError, check_name
 
+CountTokens = Callable[[Sequence[str]], list[int]]
 Arrays = dict[str, np.ndarray]  # by the name of an input or output; the first axis is the batch
 
 SAVED_MODEL = "saved_model.pb"
 FINGERPRINT = "fingerprint.pb"
 DEFAULT_SIGNATURE = "serving_default"
 NEWEST = 2  # versions that are served: the one in use and its successor
+NO_MAXIMUM = 2**31  # tokens, of a model that does not say how many it takes
 MAX_SENTENCES = 64  # in one request, and in requests that run together
 
 
@@ -39,6 +42,8 @@ class Version:
         self.manifest = _checked_manifest(folder)
         self.signatures = _signatures(folder / SAVED_MODEL)
         self._model = _load(folder)
+        self.count_tokens = _token_counter(folder, self.manifest)
+        self.max_tokens = _max_tokens(self.manifest)
 
     def signature(self, name: str) -> meta_graph_pb2.SignatureDef:
         """Return the description of a signature; RequestError if the model lacks it."""
@@ -262,6 +267,21 @@ def _load(folder: Path) -> Any:
             f"{folder} cannot be loaded ({lines[0]}); copy the whole exported folder again, "
             "or export the run again"
         ) from None
+
+
+def _token_counter(folder: Path, manifest: Mapping[str, Any]) -> CountTokens | None:
+    """A counter of a sentence's tokens, if the export has its vocabulary."""
+    names = sorted(manifest.get("tokenizers") or ())  # source before target, or one for both
+    if not names:
+        return None
+    tokenizer = SentencePieceProcessor(model_file=str(folder / names[0]))
+    return lambda texts: [len(ids) for ids in tokenizer.encode(list(texts))]
+
+
+def _max_tokens(manifest: Mapping[str, Any]) -> int:
+    """Tokens of the longest sentence that the model takes whole, without the end token."""
+    decoding = manifest.get("decoding")
+    return decoding["max_length"] - 1 if isinstance(decoding, dict) else NO_MAXIMUM
 
 
 def _reason(error: tf.errors.OpError) -> str:

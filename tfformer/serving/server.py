@@ -27,6 +27,7 @@ except ImportError:
         "serving needs aiohttp; install it with: pip install 'tfformer[serve]'"
     ) from None
 
+from tfformer.serving.api_keys import read_keys
 from tfformer.serving.application import application
 from tfformer.serving.application_keys import BUSY, LIFECYCLE, MODELS, QUEUE
 from tfformer.serving.body import MAX_BYTES
@@ -43,6 +44,7 @@ def serve(
     grpc_port: int | None = None,
     name: str | None = None,
     allowed_hosts: Collection[str] = (),
+    api_keys: str | Path | None = None,
 ) -> None:
     """Serve run directories or exports until interrupted.
 
@@ -56,18 +58,21 @@ def serve(
         grpc_port: the port of gRPC; none if left out.
         name: the name of a single model in requests.
         allowed_hosts: further names by which browsers may call this server, such as a proxy's.
+        api_keys: a file of keys, one a line, of which each request for a translation needs one; none
+            are needed if left out.
 
     Raises:
         ValueError: an argument is wrong, or an export is damaged.
         OSError: a port is taken.
     """
     paths = _named(places, name)
+    keys = read_keys(api_keys)
     if grpc_port is not None:
         _check_grpc(host, grpc_port)
     with _listen(host, port, "--port") as listener, ExitStack() as exports:
         folders = {name: exports.enter_context(_versions(path)) for name, path in paths.items()}
         models = ServedModels(_load(name, versions) for name, versions in folders.items())
-        app = application(models, [host, *allowed_hosts])
+        app = application(models, [host, *allowed_hosts], keys)
         asyncio.run(_run(app, listener, host, grpc_port))
 
 

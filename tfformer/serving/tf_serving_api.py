@@ -5,7 +5,7 @@ import json
 from aiohttp import web
 
 from tfformer.serving import rest_format
-from tfformer.serving.application_keys import MODELS, QUEUE
+from tfformer.serving.application_keys import API_KEYS, MODELS, QUEUE
 from tfformer.serving.body import read_body
 from tfformer.serving.model import ServedModel
 
@@ -34,6 +34,7 @@ async def _metadata(request: web.Request) -> web.Response:
 
 
 async def _predict(request: web.Request) -> web.Response:
+    request.app[API_KEYS].check(request)
     model, number = _asked(request)
     version = model.versions[number]
     asked = rest_format.read_request(await read_body(request))

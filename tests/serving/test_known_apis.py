@@ -1,0 +1,171 @@
+"""LibreTranslate's and DeepL's APIs, by their own clients and by hand.
+
+The served model gives a sentence in capitals, and as its second best in small letters.
+"""
+
+import http.client
+import json
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urlsplit
+
+import deepl
+import pytest
+from deep_translator import LibreTranslator
+from libretranslatepy import LibreTranslateAPI
+
+TEXT = "Mr. Smith is here.  He sleeps.\n\n\tThe dog?  \n"
+CAPITALS = "MR. SMITH IS HERE.  HE SLEEPS.\n\n\tTHE DOG?  \n"
+
+
+def ask(
+    server, method: str, path: str, content: object = None, **headers: str
+) -> tuple[int, object]:
+    """Status and JSON of an answer; a dict is sent as JSON, a list of pairs as a form."""
+    body, kind = None, "application/json"
+    if isinstance(content, dict):
+        body = json.dumps(content).encode()
+    elif isinstance(content, list):
+        body, kind = urlencode(content).encode(), "application/x-www-form-urlencoded"
+    elif isinstance(content, bytes):
+        body = content
+    connection = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
+    connection.request(method, path, body, {"Content-Type": kind} | headers)
+    response = connection.getresponse()
+    try:
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+# The clients of others
+
+
+def test_libretranslatepy_is_answered(server):
+    client = LibreTranslateAPI(server.rest)
+    assert client.translate(TEXT, "en", "de") == CAPITALS
+    assert client.translate("A dog.", "auto", "de") == "A DOG."
+    assert client.languages() == [{"code": "en", "name": "English", "targets": ["de"]}]
+    best, other = client.detect("The animal did not cross the street.")
+    assert (best["language"], other["language"]) == ("en", "de")
+    assert best["confidence"] > 90 > 10 > other["confidence"]
+    with pytest.raises(HTTPError, match="400"):
+        client.translate("A dog.", "fr", "de")
+
+
+def test_deep_translator_is_answered(server):
+    settings = {"source": "en", "target": "de", "custom_url": f"{server.rest}/"}
+    client = LibreTranslator(api_key="any", **settings)
+    assert client.translate(TEXT) == CAPITALS
+    assert client.translate_batch(["A dog.", "A cat."]) == ["A DOG.", "A CAT."]
+
+
+def test_deepls_client_is_answered(server):
+    client = deepl.DeepLClient("any", server_url=server.rest)
+    result = client.translate_text(TEXT, target_lang="DE")
+    assert (result.text, result.detected_source_lang) == (CAPITALS, "EN")
+    assert result.billed_characters == len(TEXT)
+    many = client.translate_text(["A dog.", "A cat."], source_lang="EN", target_lang="DE")
+    assert [one.text for one in many] == ["A DOG.", "A CAT."]
+    assert [language.code for language in client.get_source_languages()] == ["EN"]
+    assert [language.name for language in client.get_target_languages()] == ["German"]
+    before = client.get_usage().character.count
+    client.translate_text("A dog.", target_lang="DE")
+    usage = client.get_usage()
+    assert usage.character.count == before + len("A dog.")
+    assert not usage.any_limit_reached
+
+
+def test_deepls_client_has_the_faster_search_and_whole_lines(server):
+    client = deepl.DeepLClient("any", server_url=server.rest)
+    quick = client.translate_text("A dog.", target_lang="DE", model_type="latency_optimized")
+    assert (quick.text, quick.model_type_used) == ("v10: A dog.", "latency_optimized")
+    options = {"target_lang": "DE", "model_type": "latency_optimized", "split_sentences": "0"}
+    assert client.translate_text("A. B c.\nD e.", **options).text == "v10: A. B c.\nv10: D e."
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"formality": "more"}, "formality 'more' is not supported"),
+        ({"glossary": "an-id", "source_lang": "EN"}, "glossary_id is not supported"),
+        ({"ignore_tags": ["x"]}, "ignore_tags is not supported"),
+        ({"target_lang": "FR"}, "this server translates: en to de"),
+        ({"tag_handling": "latex"}, "tag_handling must be one of"),
+    ],
+)
+def test_deepls_client_hears_what_is_not_supported(server, options, message):
+    client = deepl.DeepLClient("any", server_url=server.rest)
+    with pytest.raises(deepl.DeepLException, match=message) as caught:
+        client.translate_text("A dog.", **({"target_lang": "DE"} | options))
+    assert caught.value.http_status_code == 400
+
+
+# By hand
+
+
+def test_a_list_is_answered_with_lists(server):
+    body = {"q": ["A dog.", ""], "source": "auto", "target": "de", "alternatives": 3}
+    status, answer = ask(server, "POST", "/translate", body)
+    assert status == 200
+    assert answer["translatedText"] == ["A DOG.", ""]
+    assert answer["alternatives"] == [["a dog."], []]
+    assert [one["language"] for one in answer["detectedLanguage"]] == ["en", "en"]
+    assert ask(server, "POST", "/translate", body | {"q": []}) == (200, {"translatedText": []})
+
+
+def test_forms_and_the_query_are_read(server):
+    pairs = [("text", "A dog."), ("text", "Ж."), ("target_lang", "de")]
+    status, answer = ask(server, "POST", "/v2/translate", pairs)
+    assert (status, [one["text"] for one in answer["translations"]]) == (200, ["A DOG.", "Ж."])
+    query = urlencode({"q": "A dog.", "source": "en", "target": "de"})
+    assert ask(server, "POST", f"/translate?{query}") == (200, {"translatedText": "A DOG."})
+
+
+def test_the_settings_say_what_the_server_can(server):
+    status, settings = ask(server, "GET", "/frontend/settings")
+    assert status == 200
+    assert settings["language"]["target"] == {"code": "de", "name": "German"}
+    assert (settings["keyRequired"], settings["suggestions"]) == (False, False)
+
+
+GOOD = {"q": "A dog.", "source": "en", "target": "de"}
+BAD = {
+    "no q": ({"target": "de"}, 400, "the field q is missing"),
+    "no target": ({"q": "a", "source": "en"}, 400, "the field target is missing"),
+    "a number": (GOOD | {"q": 7}, 400, "q must be a string; it is 7"),
+    "a nested list": (GOOD | {"q": [["a"]]}, 400, "q must be a string"),
+    "half a surrogate": (b'{"q": "\\ud800", "target": "de"}', 400, "half a surrogate pair"),
+    "a format": (GOOD | {"format": "pdf"}, 400, "format must be one of text, html"),
+    "a language": (GOOD | {"target": "xx"}, 400, "en to xx is not supported"),
+    "alternatives": (GOOD | {"alternatives": -1}, 400, "alternatives must be a whole number"),
+    "no JSON": (b"{", 400, "the body is not JSON"),
+    "a list": (b"[1]", 400, "must be a JSON object"),
+    "nested": (b"[" * 100_000, 400, "nested too deeply"),
+    "too much": (b" " * (2 * 2**20 + 1), 413, "more than 2097152 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_requests_get_libretranslates_errors(server, name):
+    content, status, message = BAD[name]
+    found, answer = ask(server, "POST", "/translate", content)
+    assert (found, set(answer)) == (status, {"error"})
+    assert message in answer["error"]
+
+
+def test_errors_of_deepls_api_have_its_form(server):
+    for content, message in (
+        ({"target_lang": "DE"}, "the field text is missing"),
+        ({"target_lang": "DE", "text": ["a"] * 51}, "text must be 1 to 50 texts; it is 51"),
+        ({"text": ["a"]}, "the field target_lang is missing"),
+        (b"{", "the body is not JSON"),
+    ):
+        status, answer = ask(server, "POST", "/v2/translate", content)
+        assert (status, set(answer)) == (400, {"message"})
+        assert message in answer["message"]
+    assert ask(server, "GET", "/v2/nowhere")[0] == 404
+    assert ask(server, "GET", "/v2/translate")[0] == 405
+    xml = ask(server, "POST", "/v2/translate", b"<x/>", **{"Content-Type": "text/xml"})
+    assert xml[0] == 415
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert ask(server, "POST", "/v2/translate", b"text=%ff", **form)[0] == 400

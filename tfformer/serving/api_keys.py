@@ -1,0 +1,70 @@
+"""Keys without which nobody may translate; off unless there are some."""
+
+import hmac
+from collections.abc import Collection
+from pathlib import Path
+
+from aiohttp import web
+
+from tfformer.serving.errors import RequestError
+
+SCHEMES = ("DeepL-Auth-Key ", "Bearer ")
+
+
+class ApiKeys:
+    """The keys of a server.
+
+    Args:
+        keys: all of them; none lets everybody in.
+
+    Example:
+        >>> keys = ApiKeys(["secret"])
+        >>> keys.is_known("secret"), keys.is_known("guess"), ApiKeys([]).is_known("")
+        (True, False, True)
+    """
+
+    def __init__(self, keys: Collection[str]) -> None:
+        self._keys = [key.encode() for key in keys]
+
+    @property
+    def are_required(self) -> bool:
+        """Whether a request needs a key."""
+        return bool(self._keys)
+
+    def is_known(self, key: str) -> bool:
+        """Return whether a key lets in; the time says nothing about the keys."""
+        given = key.encode("utf-8", "surrogatepass")
+        known = [hmac.compare_digest(given, one) for one in self._keys]
+        return not known or any(known)
+
+    def check(self, request: web.Request, key: str = "") -> None:
+        """Refuse a request without a known key.
+
+        Args:
+            request: its header `Authorization` may have the key.
+            key: the key of a field, where an API has one.
+
+        Raises:
+            RequestError: there is no key, or a wrong one.
+        """
+        if not self.is_known(key or _header_key(request)):
+            raise RequestError("PERMISSION_DENIED", "the API key is missing or unknown")
+
+
+def read_keys(path: str | Path | None) -> list[str]:
+    """Return the keys of a file, one a line; none without a file.
+
+    Raises:
+        ValueError: there is no key in the file.
+    """
+    if path is None:
+        return []
+    keys = Path(path).read_text(encoding="utf-8").split()
+    if not keys:
+        raise ValueError(f"--api-keys {path} has no key; write one a line")
+    return keys
+
+
+def _header_key(request: web.Request) -> str:
+    given = request.headers.get("Authorization", "")
+    return next((given.removeprefix(one) for one in SCHEMES if given.startswith(one)), "")

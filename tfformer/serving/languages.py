@@ -1,0 +1,164 @@
+"""The languages between which a server translates: their models, names and detection."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from babel import Locale, UnknownLocaleError
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+from tfformer.serving.errors import RequestError
+from tfformer.serving.model import ServedModel
+
+PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")  # a model's name that says its languages
+UNKNOWN = "und"  # ISO 639: undetermined
+DETECTED_CHARACTERS = 2_000  # of a text; more do not make the answer better
+
+
+class Detected(NamedTuple):
+    """A language that a text may be in.
+
+    Attributes:
+        language: Its code.
+        confidence: Its probability in per cent.
+    """
+
+    language: str
+    confidence: float
+
+
+class Direction(NamedTuple):
+    """A model with the languages that it translates between.
+
+    Attributes:
+        source: The code of the language that it takes.
+        target: The code of the language that it gives.
+        model: The model.
+    """
+
+    source: str
+    target: str
+    model: ServedModel
+
+
+class Directions:
+    """All directions of a server.
+
+    The languages of a model are those of its recipe, or else those that its name says, as `en-de`.
+    A model without languages has no direction. Of two models for one direction the first counts.
+
+    Args:
+        models: the models of the server.
+    """
+
+    def __init__(self, models: Iterable[ServedModel]) -> None:
+        self._models: dict[tuple[str, str], ServedModel] = {}
+        for model in models:
+            if languages := languages_of(model):
+                self._models.setdefault(languages, model)
+
+    @property
+    def targets(self) -> dict[str, list[str]]:
+        """The target languages of each source language."""
+        found: dict[str, list[str]] = {}
+        for source, target in self._models:
+            found.setdefault(source, []).append(target)
+        return found
+
+    @property
+    def target_languages(self) -> list[str]:
+        """Every target language once."""
+        return list(dict.fromkeys(target for _, target in self._models))
+
+    def find(self, source: str, target: str) -> Direction:
+        """Return the direction between two languages.
+
+        Args:
+            source: a code, of which `en-GB` is also `en` where there is no model of its own.
+            target: another.
+
+        Raises:
+            RequestError: no model translates between these.
+        """
+        for pair in _pairs(source.lower(), target.lower()):
+            if pair in self._models:
+                return Direction(*pair, self._models[pair])
+        known = ", ".join(f"{one} to {other}" for one, other in self._models)
+        known = known or "nothing, as no model's languages are known; serve en-de=MODEL"
+        raise RequestError(
+            "INVALID_ARGUMENT",
+            f"{source[:20]} to {target[:20]} is not supported; this server translates: {known}",
+        )
+
+    @staticmethod
+    def of(model: ServedModel) -> Direction:
+        """Return the direction of a model; of unknown languages, `und`, if nothing says them."""
+        source, target = languages_of(model) or (UNKNOWN, UNKNOWN)
+        return Direction(source, target, model)
+
+    def sources_of(self, target: str) -> list[str]:
+        """Return the languages from which a model translates into this one."""
+        wanted = {target.lower(), _base(target.lower())}
+        return [source for source, other in self._models if other in wanted]
+
+    def detect(self, text: str, among: Sequence[str] | None = None) -> list[Detected]:
+        """Return the languages that a text may be in, the likeliest first.
+
+        Args:
+            text: any text, of which the beginning counts.
+            among: the languages that it may be in; those of the server if left out.
+        """
+        languages = [*self.targets, *self.target_languages] if among is None else among
+        detector = self._detector
+        known = [code for code in dict.fromkeys(languages) if code in self._detectable]
+        if not known:
+            return [Detected(code, 0.0) for code in dict.fromkeys(languages)]
+        detector.set_languages(known)
+        ranked = detector.rank(text[:DETECTED_CHARACTERS])
+        return [Detected(code, round(100 * float(share), 1)) for code, share in ranked]
+
+    @cached_property
+    def _detector(self) -> LanguageIdentifier:
+        return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+    @cached_property
+    def _detectable(self) -> set[str]:
+        self._detector.set_languages(None)
+        return set(self._detector.labels)
+
+
+def languages_of(model: ServedModel) -> tuple[str, str] | None:
+    """Return the codes of a model's languages, if its recipe or its name says them."""
+    said = model.newest.manifest.get("languages")
+    if isinstance(said, list) and len(said) == 2 and all(isinstance(code, str) for code in said):
+        return said[0].lower(), said[1].lower()
+    found = PAIR.fullmatch(model.name)
+    return (found[1], found[2]) if found else None
+
+
+def language_name(code: str) -> str:
+    """Return the English name of a language; its code if it has none.
+
+    Example:
+        >>> language_name("de"), language_name("en-US"), language_name("qq")
+        ('German', 'English (United States)', 'qq')
+    """
+    try:
+        return Locale.parse(code, sep="-").get_display_name("en") or code
+    except (ValueError, UnknownLocaleError):
+        return code
+
+
+def _pairs(source: str, target: str) -> list[tuple[str, str]]:
+    """A pair of codes, and then those without their regions."""
+    return [
+        (source, target),
+        (source, _base(target)),
+        (_base(source), target),
+        (_base(source), _base(target)),
+    ]
+
+
+def _base(code: str) -> str:
+    return code.partition("-")[0]

@@ -1,0 +1,212 @@
+"""Translations of sentences and of whole texts, through the queue and the cache."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from tfformer.serving.errors import RequestError
+from tfformer.serving.languages import Direction
+from tfformer.serving.metrics import Metrics
+from tfformer.serving.model import Arrays, Version
+from tfformer.serving.request_queue import RequestQueue
+from tfformer.serving.translation_cache import TranslationCache
+from tfformer.text import FORMATS, TextTranslator, segments
+from tfformer.text.segmentation import divided
+
+GREEDY = "serving_default"
+BEAM = "translate_beam"
+NO_TRANSLATION = -1e8  # the score of a place in the beam that was not filled
+PORTION = 32  # sentences of a text that are in the queue at a time
+STREAMED = 8  # sentences that a stream gives together
+MAX_TEXTS = 64  # that are divided and put together at a time
+
+
+class Piece(NamedTuple):
+    """A stretch of a text with its translation; whitespace and the like is its own.
+
+    Attributes:
+        source: The stretch.
+        translation: Its translation.
+        is_sentence: Whether it was translated.
+        others: Further translations of it, best first.
+    """
+
+    source: str
+    translation: str
+    is_sentence: bool
+    others: list[str]
+
+
+class Translations:
+    """Translates for many requests at once.
+
+    Args:
+        queue: the queue of the models.
+        metrics: counts what the cache knew.
+    """
+
+    def __init__(self, queue: RequestQueue, metrics: Metrics) -> None:
+        self._queue = queue
+        self._metrics = metrics
+        self._cache = TranslationCache()
+        self._threads = ThreadPoolExecutor(MAX_TEXTS, "text")
+
+    async def n_best(
+        self, version: Version, sentences: Sequence[str], signature: str
+    ) -> list[list[str]]:
+        """Return the translations of each sentence, best first.
+
+        Args:
+            version: the version that translates.
+            sentences: any number of them.
+            signature: `BEAM`, or `GREEDY` for a single translation each.
+
+        Raises:
+            RequestError: the queue is full.
+        """
+        found = {one: self._cache.find(version, signature, one) for one in dict.fromkeys(sentences)}
+        missing = [one for one, best in found.items() if best is None]
+        self._metrics.cache_asked(hits=len(found) - len(missing), misses=len(missing))
+        for start in range(0, len(missing), PORTION):
+            portion = missing[start : start + PORTION]
+            inputs = {"text": np.array([one.encode() for one in portion], object)}
+            outputs = await self._queue.submit(version, signature, inputs)
+            for sentence, best in zip(portion, _lists(outputs), strict=True):
+                self._cache.keep(version, signature, sentence, best)
+                found[sentence] = best
+        return [found[one] or [""] for one in sentences]
+
+    async def text(
+        self,
+        direction: Direction,
+        text: str,
+        format: str = "text",
+        signature: str = BEAM,
+        rank: int = 0,
+    ) -> str:
+        """Return the translation of a text.
+
+        Args:
+            direction: the languages and their model.
+            text: the text.
+            format: a format of `tfformer.text`.
+            signature: as of `n_best`.
+            rank: 0 for the best translation of each sentence, 1 for the second, and so on; the last
+                where there are fewer.
+
+        Raises:
+            RequestError: the queue is full.
+        """
+        if format not in FORMATS:
+            raise RequestError("INVALID_ARGUMENT", f"the format {format} is not supported")
+        version = _translating(direction)
+        loop = asyncio.get_running_loop()
+        calls: list[Future[list[list[str]]]] = []
+        caller_gone = threading.Event()
+
+        def translate(sentences: list[str]) -> list[str]:
+            if caller_gone.is_set():
+                raise CancelledError
+            call = asyncio.run_coroutine_threadsafe(
+                self.n_best(version, sentences, signature), loop
+            )
+            calls.append(call)
+            return [best[min(rank, len(best) - 1)] for best in call.result()]
+
+        translator = TextTranslator(
+            translate,
+            count_tokens=version.count_tokens,
+            max_tokens=version.max_tokens,
+            language=direction.source,
+        )
+        try:
+            return await loop.run_in_executor(self._threads, translator.translate, text, format)
+        finally:
+            caller_gone.set()
+            for call in calls:
+                call.cancel()
+
+    async def pieces(self, direction: Direction, text: str) -> AsyncIterator[Piece]:
+        """Yield a text in pieces with their translations, as they come.
+
+        Args:
+            direction: the languages and their model.
+            text: the text.
+
+        Yields:
+            Pieces whose sources, joined, are the text.
+
+        Raises:
+            RequestError: the queue is full.
+        """
+        version = _translating(direction)
+        stretches = await asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: list(_stretches(version, direction.source, text))
+        )
+        for portion in _portions(stretches):
+            sentences = [stretch for stretch, is_sentence in portion if is_sentence]
+            n_best = iter(await self.n_best(version, sentences, BEAM))
+            for stretch, is_sentence in portion:
+                best, *others = next(n_best) if is_sentence else [stretch]
+                yield Piece(stretch, best, is_sentence, others)
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+Stretch = tuple[str, bool]  # of a text, and whether it is a sentence
+
+
+def _stretches(version: Version, language: str, text: str) -> Iterator[Stretch]:
+    """Sentences, of which the too long ones are divided, and the rest."""
+    for segment in segments(text, language):
+        if not segment.is_sentence or version.count_tokens is None:
+            yield segment
+            continue
+        for clause in divided(segment.text, version.count_tokens, version.max_tokens):
+            words = clause.lstrip()
+            if len(words) < len(clause):
+                yield clause[: len(clause) - len(words)], False
+            yield words, True
+
+
+def _portions(stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
+    """Stretches with `STREAMED` sentences each."""
+    portion: list[Stretch] = []
+    for stretch in stretches:
+        portion.append(stretch)
+        if sum(is_sentence for _, is_sentence in portion) == STREAMED:
+            yield portion
+            portion = []
+    yield portion
+
+
+def _translating(direction: Direction) -> Version:
+    """The newest version of the direction's model, if it takes text."""
+    version = direction.model.newest
+    if not {BEAM, GREEDY} <= version.signatures.keys():
+        raise RequestError(
+            "FAILED_PRECONDITION",
+            f"{direction.model.name} takes no text; export it again without --no-text",
+        )
+    return version
+
+
+def _lists(outputs: Arrays) -> list[list[str]]:
+    """The translations of each row, without the places in the beam that were not filled."""
+    if "translation" in outputs:
+        return [[_text(one)] for one in outputs["translation"]]
+    rows = zip(outputs["translations"], outputs["scores"], strict=True)
+    return [
+        [_text(one) for one, score in zip(texts, scores, strict=True) if score > NO_TRANSLATION]
+        for texts, scores in rows
+    ]
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,14 @@
+"""What a server has translated, as DeepL's API tells it."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Usage:
+    """A count since the server began.
+
+    Attributes:
+        characters: The characters of all texts.
+    """
+
+    characters: int = 0
