@@ -22,17 +22,17 @@ from tfformer.serving.model import ServedModel, ServedModels, find_versions
 
 try:
     from aiohttp import web
-except ImportError:
-    raise ValueError(
-        "serving needs aiohttp; install it with: pip install 'tfformer[serve]'"
-    ) from None
 
-from tfformer.serving.api_keys import read_keys
-from tfformer.serving.application import application
-from tfformer.serving.application_keys import BUSY, LIFECYCLE, MODELS, QUEUE
-from tfformer.serving.body import MAX_BYTES
-from tfformer.serving.connections import IDLE_SECONDS, Connections
-from tfformer.serving.tf_serving_api import NAME
+    from tfformer.serving.api_keys import read_keys
+    from tfformer.serving.application import application
+    from tfformer.serving.application_keys import BUSY, LIFECYCLE, MODELS, QUEUE
+    from tfformer.serving.body import MAX_BYTES
+    from tfformer.serving.connections import IDLE_SECONDS, Connections
+    from tfformer.serving.tf_serving_api import NAME
+except ModuleNotFoundError as error:
+    raise ValueError(
+        f"serving needs {error.name}; install it with: pip install 'tfformer[serve]'"
+    ) from None
 
 CLOSE_SECONDS = 1  # for connections that are still open after the draining
 

@@ -21,6 +21,7 @@ GREEDY = "serving_default"
 BEAM = "translate_beam"
 NO_TRANSLATION = -1e8  # the score of a place in the beam that was not filled
 PORTION = 32  # sentences of a text that are in the queue at a time
+PORTIONS = 16  # in the queue at a time, half of its places: others wait, and are not refused
 STREAMED = 8  # sentences that a stream gives together
 MAX_TEXTS = 64  # that are divided and put together at a time
 
@@ -53,6 +54,7 @@ class Translations:
         self._queue = queue
         self._metrics = metrics
         self._cache = TranslationCache()
+        self._places = asyncio.Semaphore(PORTIONS)
         self._threads = ThreadPoolExecutor(MAX_TEXTS, "text")
 
     async def n_best(
@@ -74,7 +76,8 @@ class Translations:
         for start in range(0, len(missing), PORTION):
             portion = missing[start : start + PORTION]
             inputs = {"text": np.array([one.encode() for one in portion], object)}
-            outputs = await self._queue.submit(version, signature, inputs)
+            async with self._places:
+                outputs = await self._queue.submit(version, signature, inputs)
             for sentence, best in zip(portion, _lists(outputs), strict=True):
                 self._cache.keep(version, signature, sentence, best)
                 found[sentence] = best

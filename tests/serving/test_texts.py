@@ -1,0 +1,215 @@
+"""Whole texts through the server: the stream, the cache, the keys, the formats."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from tfformer.serving.api_keys import read_keys
+from tfformer.serving.application import application
+from tfformer.serving.errors import RequestError
+from tfformer.serving.languages import Directions, languages_of
+from tfformer.serving.model import ServedModels
+from tfformer.serving.translation_cache import TranslationCache
+
+
+def backwards(name: str, asked: list[str], **manifest) -> SimpleNamespace:
+    """A model that gives each sentence backwards; it takes seven words and notes what it is asked."""
+
+    def run(signature, inputs):
+        texts = [text.decode() for text in inputs["text"]]
+        asked.extend(texts)
+        turned = [[text[::-1].encode(), text.encode(), b""] for text in texts]
+        scores = np.array([[-1.0, -2.0, -1e9]] * len(texts))
+        return {"translations": np.array(turned, object), "scores": scores}
+
+    version = SimpleNamespace(
+        run=run,
+        manifest=manifest,
+        signatures={"translate_beam": None, "serving_default": None},
+        count_tokens=lambda texts: [len(text.split()) for text in texts],
+        max_tokens=7,
+    )
+    return SimpleNamespace(
+        name=name, versions={1: version}, number=lambda *_: 1, newest=version, manifest=manifest
+    )
+
+
+def with_client(scenario: Callable, *models, keys=()):
+    async def run():
+        app = application(ServedModels(models), keys=keys)
+        async with TestClient(TestServer(app)) as client:
+            return await scenario(client)
+
+    return asyncio.run(run())
+
+
+def events(text: str) -> list[tuple[str, dict]]:
+    """The names and data of server-sent events."""
+    found = []
+    for block in text.removesuffix("\n\n").split("\n\n"):
+        name, data = block.split("\n")
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+LONG = "One two three four, five six seven eight nine ten."
+TEXT = f"First one. Second one?\n\n  {LONG}\nFirst one."
+
+
+def test_a_stream_gives_the_text_back_in_pieces():
+    asked = []
+
+    async def scenario(client):
+        body = {"q": TEXT, "source": "en", "target": "de"}
+        async with client.post("/translate/stream", json=body) as response:
+            return response.headers, events(await response.text())
+
+    headers, found = with_client(scenario, backwards("en-de", asked))
+    assert headers["Content-Type"].startswith("text/event-stream")
+    assert [name for name, _ in found] == ["piece"] * (len(found) - 1) + ["end"]
+    pieces = [data for name, data in found if name == "piece"]
+    assert "".join(piece["source"] for piece in pieces) == TEXT
+    for piece in pieces:
+        source = piece["source"]
+        assert piece["translation"] == (source[::-1] if piece["is_sentence"] else source)
+        assert piece["others"] == ([source] if piece["is_sentence"] else [])
+    assert all(len(sentence.split()) <= 7 for sentence in asked)
+    assert asked.count("First one.") == 1
+
+
+def test_a_stream_may_name_its_model_and_refuses_what_it_cannot():
+    async def scenario(client):
+        async with client.post("/translate/stream", json={"q": "A.", "model": "mine"}) as response:
+            named = events(await response.text())[0][1]["translation"]
+        statuses = []
+        for body in ({"q": "A."}, {"q": "A.", "target": "de"}, {"q": "A.", "model": "other"}):
+            async with client.post("/translate/stream", json=body) as response:
+                statuses.append((response.status, (await response.json())["error"]))
+        return named, statuses
+
+    named, [no_target, unknown, other] = with_client(scenario, backwards("mine", []))
+    assert named == ".A"
+    assert no_target == (400, "the field target is missing")
+    assert unknown[0] == 400
+    assert "no model's languages are known; serve en-de=MODEL" in unknown[1]
+    assert other == (404, "there is no model 'other'; this server has 'mine'")
+
+
+def test_many_texts_at_once_keep_their_order():
+    async def scenario(client):
+        async def translate(number: int) -> str:
+            lines = "\n".join(f"Page {number} line {n}." for n in range(30))
+            body = {"q": lines, "source": "en", "target": "de"}
+            async with client.post("/translate", json=body) as response:
+                return lines, (await response.json())["translatedText"]
+
+        return await asyncio.gather(*map(translate, range(40)))
+
+    for lines, translation in with_client(scenario, backwards("en-de", [])):
+        assert translation == "\n".join(line[::-1] for line in lines.split("\n"))
+
+
+def test_the_cache_answers_what_was_asked_before():
+    asked = []
+
+    async def scenario(client):
+        for target in ("de", "de", "fr"):
+            body = {"q": "A dog. A cat.", "source": "en", "target": target}
+            async with client.post("/translate", json=body) as response:
+                assert response.status == 200
+        return await (await client.get("/metrics")).text()
+
+    figures = with_client(scenario, backwards("en-de", asked), backwards("en-fr", asked))
+    assert asked == ["A dog.", "A cat."] * 2  # once for each model
+    assert 'tfformer_cache_sentences_total{result="hit"} 2.0' in figures
+    assert 'tfformer_cache_sentences_total{result="miss"} 4.0' in figures
+
+
+def test_the_cache_has_a_bound_and_forgets_the_oldest():
+    version = object()
+    cache = TranslationCache(max_bytes=10_000)
+    for number in range(1_000):
+        cache.keep(version, "beam", str(number), ["x"])
+        cache.find(version, "beam", "0")
+    assert 10 < len(cache) < 25
+    assert cache.find(version, "beam", "0") == ["x"]
+    assert cache.find(version, "beam", "999") == ["x"]
+    assert cache.find(version, "beam", "1") is None
+    cache.keep(version, "beam", "large", ["x" * 20_000])
+    assert cache.find(version, "beam", "large") is None
+
+
+def test_keys_are_asked_for_where_there_are_some(tmp_path):
+    async def scenario(client):
+        async def status(path: str, body: dict, **headers) -> int:
+            async with client.post(path, json=body, headers=headers) as response:
+                return response.status
+
+        one = {"q": "A.", "source": "en", "target": "de"}
+        deepl = {"text": ["A."], "target_lang": "DE"}
+        refused = [
+            await status("/translate", one),
+            await status("/translate", one | {"api_key": "guess"}),
+            await status("/translate/stream", one),
+            await status("/v2/translate", deepl, Authorization="DeepL-Auth-Key guess"),
+            await status("/v1/models/en-de:predict", {"instances": ["A."]}),
+        ]
+        allowed = [
+            await status("/translate", one | {"api_key": "first"}),
+            await status("/translate/stream", one, Authorization="Bearer second"),
+            await status("/v2/translate", deepl, Authorization="DeepL-Auth-Key second"),
+        ]
+        settings = await (await client.get("/frontend/settings")).json()
+        return refused, allowed, settings["keyRequired"]
+
+    (tmp_path / "keys").write_text("first\nsecond\n")
+    model = backwards("en-de", [])
+    found = with_client(scenario, model, keys=read_keys(tmp_path / "keys"))
+    assert found == ([403] * 5, [200] * 3, True)
+    (tmp_path / "none").write_text("\n")
+    with pytest.raises(ValueError, match="has no key; write one a line"):
+        read_keys(tmp_path / "none")
+
+
+def test_languages_are_the_recipes_or_else_the_names():
+    said = {"languages": ["en", "de"]}
+    assert languages_of(backwards("mine", [], **said)) == ("en", "de")
+    assert languages_of(backwards("en-fr", [], languages=None)) == ("en", "fr")
+    assert languages_of(backwards("mine", [])) is None
+
+
+def test_a_region_is_found_by_its_language():
+    models = [backwards("en-de", []), backwards("de-en", []), backwards("fr-en", [])]
+    directions = Directions(models)
+    assert directions.find("EN-GB", "de-AT").model is models[0]
+    assert directions.sources_of("en-US") == ["de", "fr"]
+    assert directions.targets == {"en": ["de"], "de": ["en"], "fr": ["en"]}
+    assert directions.detect("Le chien est fatigué.")[0].language == "fr"
+    assert directions.detect("Le chien est fatigué.", ["en", "de"])[0].language != "fr"
+    with pytest.raises(RequestError, match="de to fr is not supported; this server translates: en"):
+        directions.find("de", "fr")
+
+
+def test_the_description_names_every_route():
+    """And no other: paths and methods are those of the application."""
+    app = application(ServedModels([backwards("en-de", [])]))
+    of_app = {
+        (route.method.lower(), route.resource.canonical)
+        for route in app.router.routes()
+        if route.method != "HEAD"
+    }
+    unnamed = {("get", path) for path in ("/", "/docs", "/openapi.json")}
+    unnamed |= {one for one in of_app if "{version}" in one[1] or "{label}" in one[1]}
+
+    async def scenario(client):
+        return await (await client.get("/openapi.json")).json()
+
+    described = with_client(scenario, backwards("en-de", []))
+    of_text = {(method, path) for path, one in described["paths"].items() for method in one}
+    assert of_text == of_app - unnamed
+    assert described["openapi"].startswith("3.1")
