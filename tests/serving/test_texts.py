@@ -18,7 +18,7 @@ from tfformer.serving.translation_cache import TranslationCache
 
 
 def backwards(name: str, asked: list[str], **manifest) -> SimpleNamespace:
-    """A model that gives each sentence backwards; it takes seven words and notes what it is asked."""
+    """A model of seven words that gives a sentence backwards and notes what it is asked."""
 
     def run(signature, inputs):
         texts = [text.decode() for text in inputs["text"]]

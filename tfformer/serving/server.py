@@ -58,8 +58,8 @@ def serve(
         grpc_port: the port of gRPC; none if left out.
         name: the name of a single model in requests.
         allowed_hosts: further names by which browsers may call this server, such as a proxy's.
-        api_keys: a file of keys, one a line, of which each request for a translation needs one; none
-            are needed if left out.
+        api_keys: a file of keys, one a line, of which a request for a translation needs one.
+            Without the file everybody may ask.
 
     Raises:
         ValueError: an argument is wrong, or an export is damaged.
