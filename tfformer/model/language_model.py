@@ -34,19 +34,18 @@ class LanguageModel(TokenModel):
 
     Args:
         vocab_size: Token ids V.
-        num_layers: Layers in the stack.
-        d_model: Numbers for each position, even.
-        num_heads: Heads of each attention, a divisor of `d_model`.
-        d_ff: Numbers for each position inside the feed-forward sub-layers.
-        dropout: The share of the embeddings and of each sub-layer's output that is dropped in
-            training.
+        num_layers: Number of layers.
+        d_model: Width of the model, the size of each vector; must be even.
+        num_heads: Number of attention heads; must divide `d_model`.
+        d_ff: Width of the feed-forward sub-layers' hidden layer.
+        dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
         tie_embeddings: With "none" or "input" the output projection is a matrix of its own,
             otherwise the embedding.
         output_bias: Add a bias to the logits.
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre".
         use_bias: Add a bias in the projections of the attention.
-        epsilon: Added to the variance by each normalisation.
+        epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
         scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
@@ -59,7 +58,7 @@ class LanguageModel(TokenModel):
         stack: The layers, an `Encoder`.
 
     Raises:
-        ValueError: If an argument has no such value.
+        ValueError: If an argument is invalid; the message names it and its valid values.
 
     Example:
         >>> import numpy, tfformer
@@ -115,7 +114,7 @@ class LanguageModel(TokenModel):
         self.build((None, None))
 
     def build(self, ids_shape: Shape | None = None) -> None:
-        """Make the weights, whose sizes are the constructor's."""
+        """Create the weights; their shapes follow from the constructor's arguments."""
         if self.built:
             return
         for embedding in (self.embedding, self.output_embedding):
@@ -129,7 +128,7 @@ class LanguageModel(TokenModel):
 
         Args:
             ids: Integers (B, T), beginning with the start token.
-            training: Drop units.
+            training: Whether to apply dropout.
 
         Returns:
             Logits (B, T, V).
@@ -202,7 +201,7 @@ class LanguageModel(TokenModel):
         return tf.reduce_sum(self.token_log_probs(ids, to_logits), axis=1)
 
     def compute_output_shape(self, ids_shape: Shape) -> Shape:
-        """(B, T, V), the shape of the logits."""
+        """Return (B, T, V), the shape of the logits."""
         return (*ids_shape, self.vocab_size)
 
     def input_signature(self) -> list:

@@ -39,7 +39,7 @@ def positional_encoding(
 
     Args:
         positions: Positions (T,), from 0 on.
-        d_model: Numbers for each position, even.
+        d_model: Width of the model, the size of each vector; must be even.
         layout: "interleaved" is the paper's order (sin, cos, sin, cos, ...); "halves" has all sines
             before all cosines.
         timescale: "paper": the i-th wavelength is 2 pi 10000^(2i / d_model). "t2t", as in
@@ -71,7 +71,7 @@ class PositionalEncoding(keras.layers.Layer):
     It has no weights and no length limit.
 
     Args:
-        d_model: Numbers for each position, even.
+        d_model: Width of the model, the size of each vector; must be even.
         layout: The order of sines and cosines, see `positional_encoding`.
         timescale: The range of their wavelengths, "paper" or "t2t".
         **kwargs: Keras' own `name` and `dtype`.
@@ -111,11 +111,11 @@ class PositionalEncoding(keras.layers.Layer):
         return embeddings + tf.cast(encodings, embeddings.dtype)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """(B, T, D), the shape of the embeddings."""
+        """Return (B, T, D), the shape of the embeddings."""
         return tuple(input_shape)
 
     def get_config(self) -> dict:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return super().get_config() | arguments_of(self, ("d_model", "layout", "timescale"))
 
 
@@ -129,7 +129,7 @@ class TokenEmbedding(keras.layers.Embedding):
 
     Args:
         vocab_size: The number V of token ids.
-        d_model: Numbers for each token.
+        d_model: Width of the model, the size of each vector.
         scale: Multiply the vectors by sqrt(d_model).
         **kwargs: Keras' own `name` and `dtype`.
 
@@ -178,7 +178,7 @@ class TokenEmbedding(keras.layers.Embedding):
         return tf.reshape(logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0))
 
     def get_config(self) -> dict:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         base = keras.layers.Layer.get_config(self)
         return base | arguments_of(self, ("vocab_size", "d_model", "scale"))
 
@@ -208,8 +208,8 @@ class MultiHeadAttention(MaskedLayer):
     it at each step.
 
     Args:
-        d_model: Numbers for each position.
-        num_heads: Heads, a divisor of `d_model`.
+        d_model: Width of the model, the size of each vector.
+        num_heads: Number of attention heads; must divide `d_model`.
         use_bias: Add a bias in each of the four projections.
         **kwargs: Keras' own `name` and `dtype`.
 
@@ -241,7 +241,7 @@ class MultiHeadAttention(MaskedLayer):
         self.output_projection = Dense(d_model, name="output", **dense)
 
     def build(self, query_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
-        """Make the weights of the projections, whose sizes are the constructor's."""
+        """Create the weights of the projections."""
         for dense in (self.query, self.key_value, self.output_projection):
             dense.build((None, None, self.d_model))
 
@@ -261,7 +261,7 @@ class MultiHeadAttention(MaskedLayer):
             attention_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may
                 be attended to.
             return_weights: Give the attention weights too.
-            mask: An older name of `attention_mask`; both count.
+            mask: The mask that Keras passes by this name, combined with `attention_mask`.
 
         Returns:
             Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S), exactly 0 where
@@ -316,7 +316,7 @@ class MultiHeadAttention(MaskedLayer):
         return tf.reshape(positions, (shape[0], shape[2], self.d_model))
 
     def compute_output_shape(self, query_shape: Shape, memory_shape: Shape | None = None) -> Shape:
-        """(B, T, D), the query's shape."""
+        """Return (B, T, D), the shape of the query."""
         return tuple(query_shape)
 
     def compute_output_spec(
@@ -347,7 +347,7 @@ class MultiHeadAttention(MaskedLayer):
         return output, keras.KerasTensor(shape, self.compute_dtype)
 
     def get_config(self) -> dict:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         names = ("d_model", "num_heads", "use_bias")
         return super().get_config() | arguments_of(self, names)
 
@@ -359,8 +359,8 @@ class FeedForward(keras.layers.Layer):
     Gelu or swish may take the place of relu.
 
     Args:
-        d_model: Numbers for each position, before and after.
-        d_ff: Numbers for each position in between.
+        d_model: Width of the model, the size of each vector.
+        d_ff: Width of the hidden layer.
         activation: "relu", "gelu" or "swish".
         **kwargs: Keras' own `name` and `dtype`.
 
@@ -383,7 +383,7 @@ class FeedForward(keras.layers.Layer):
         self.outer = Dense(d_model, name="outer", dtype=self.dtype_policy)
 
     def build(self, input_shape: Shape | None = None) -> None:
-        """Make the weights of both projections."""
+        """Create the weights of both projections."""
         self.inner.build((None, None, self.d_model))
         self.outer.build((None, None, self.d_ff))
 
@@ -392,11 +392,11 @@ class FeedForward(keras.layers.Layer):
         return self.outer(self.inner(x))
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """(B, T, D), the input's shape."""
+        """Return (B, T, D), the shape of the input."""
         return tuple(input_shape)
 
     def get_config(self) -> dict:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return super().get_config() | arguments_of(self, ("d_model", "d_ff", "activation"))
 
 
@@ -410,10 +410,10 @@ class Residual(keras.layers.Layer):
     x + Dropout(Sublayer(LayerNorm(x))). A layer calls `before`, then its sub-layer, then `after`.
 
     Args:
-        d_model: Numbers for each position.
-        dropout: The share of the sub-layer's output that is dropped in training.
+        d_model: Width of the model, the size of each vector.
+        dropout: Dropout rate on the sub-layer's output (section 5.4).
         norm: "post" or "pre".
-        epsilon: Added to the variance.
+        epsilon: Added to the variance in the layer normalisation.
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
@@ -476,11 +476,11 @@ class Residual(keras.layers.Layer):
     def compute_output_shape(
         self, x_shape: Shape, sublayer_output_shape: Shape | None = None
     ) -> Shape:
-        """(B, T, D), the shape of `x`."""
+        """Return (B, T, D), the shape of `x`."""
         return tuple(x_shape)
 
     def get_config(self) -> dict:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         names = ("d_model", "dropout", "norm", "epsilon")
         return super().get_config() | arguments_of(self, names)
 
@@ -550,7 +550,7 @@ class _TransformerLayer(MaskedLayer):
             layer.build((None, None, self.d_model))
 
     def get_config(self) -> dict:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return super().get_config() | arguments_of(self, LAYER_ARGUMENTS)
 
     def _attend_to_self(
@@ -595,18 +595,18 @@ class EncoderLayer(_TransformerLayer):
     that has no source.
 
     Args:
-        d_model: Numbers for each position, even.
-        num_heads: Heads of the attention, a divisor of `d_model`.
-        d_ff: Numbers for each position inside the feed-forward sub-layer.
-        dropout: The share of each sub-layer's output that is dropped in training.
+        d_model: Width of the model, the size of each vector; must be even.
+        num_heads: Number of attention heads; must divide `d_model`.
+        d_ff: Width of the feed-forward sub-layer's hidden layer.
+        dropout: Dropout rate on each sub-layer's output (section 5.4).
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre".
         use_bias: Add a bias in the projections of the attention.
-        epsilon: Added to the variance by each normalisation.
+        epsilon: Added to the variance in each layer normalisation.
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If an argument has no such value.
+        ValueError: If an argument is invalid; the message names it and its valid values.
 
     Example:
         >>> import numpy, tfformer
@@ -616,7 +616,7 @@ class EncoderLayer(_TransformerLayer):
     """
 
     def build(self, x_shape: Shape | None = None) -> None:
-        """Make the weights, whose sizes are the constructor's."""
+        """Create the weights; their shapes follow from the constructor's arguments."""
         self._build_sublayers()
 
     def call(
@@ -629,11 +629,11 @@ class EncoderLayer(_TransformerLayer):
         """Transform all positions at once.
 
         Args:
-            x: Vectors (B, S, D). A mask that Keras carries along with them is honoured.
+            x: Vectors (B, S, D). A mask that Keras carries along with them is applied too.
             attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may
                 be attended to.
-            mask: The mask of Keras, and an older name of `attention_mask`; both count.
-            training: Drop units.
+            mask: The mask that Keras passes by this name, combined with `attention_mask`.
+            training: Whether to apply dropout.
 
         Returns:
             Vectors (B, S, D).
@@ -657,7 +657,7 @@ class EncoderLayer(_TransformerLayer):
             cache: Keys and values (B, H, L, D // H). Without it the positions attend to themselves
                 alone.
             position: The first position.
-            training: Drop units.
+            training: Whether to apply dropout.
 
         Returns:
             Vectors (B, T, D), and the cache with these positions.
@@ -666,7 +666,7 @@ class EncoderLayer(_TransformerLayer):
         return self._feed_forward(x, training), cache
 
     def compute_output_shape(self, x_shape: Shape) -> Shape:
-        """(B, S, D), the input's shape."""
+        """Return (B, S, D), the shape of the input."""
         return tuple(x_shape)
 
 
@@ -677,18 +677,18 @@ class DecoderLayer(_TransformerLayer):
     Each is in its residual (figure 1 right).
 
     Args:
-        d_model: Numbers for each position, even.
-        num_heads: Heads of each attention, a divisor of `d_model`.
-        d_ff: Numbers for each position inside the feed-forward sub-layer.
-        dropout: The share of each sub-layer's output that is dropped in training.
+        d_model: Width of the model, the size of each vector; must be even.
+        num_heads: Number of attention heads; must divide `d_model`.
+        d_ff: Width of the feed-forward sub-layer's hidden layer.
+        dropout: Dropout rate on each sub-layer's output (section 5.4).
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre".
         use_bias: Add a bias in the projections of both attentions.
-        epsilon: Added to the variance by each normalisation.
+        epsilon: Added to the variance in each layer normalisation.
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If an argument has no such value.
+        ValueError: If an argument is invalid; the message names it and its valid values.
 
     Example:
         >>> import numpy, tfformer
@@ -708,7 +708,7 @@ class DecoderLayer(_TransformerLayer):
         return *super().sublayers(), self.cross_attention, self.cross_attention_residual
 
     def build(self, x_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
-        """Make the weights, whose sizes are the constructor's."""
+        """Create the weights; their shapes follow from the constructor's arguments."""
         self._build_sublayers()
 
     def call(
@@ -729,8 +729,8 @@ class DecoderLayer(_TransformerLayer):
             attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
                 be attended to.
             memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S).
-            mask: An older name of `attention_mask`; both count.
-            training: Drop units.
+            mask: The mask that Keras passes by this name, combined with `attention_mask`.
+            training: Whether to apply dropout.
 
         Returns:
             Vectors (B, T, D).
@@ -763,7 +763,7 @@ class DecoderLayer(_TransformerLayer):
             position: The first position.
             memory: Projected keys and values (B, H, S, D // H) of the source; B divides R.
             memory_mask: Boolean, broadcasting over (B, H, T, S).
-            training: Drop units.
+            training: Whether to apply dropout.
 
         Returns:
             Vectors (R, T, D), and the cache with these positions.
@@ -778,5 +778,5 @@ class DecoderLayer(_TransformerLayer):
         return self._feed_forward(x, training), cache
 
     def compute_output_shape(self, x_shape: Shape, memory_shape: Shape | None = None) -> Shape:
-        """(B, T, D), the target's shape."""
+        """Return (B, T, D), the shape of the target."""
         return tuple(x_shape)

@@ -106,7 +106,7 @@ class _Stack(MaskedLayer):
         Args:
             embeddings: Vectors (B, T, D) at position, position + 1, ...
             position: The first position.
-            training: Drop units.
+            training: Whether to apply dropout.
 
         Returns:
             Vectors (B, T, D).
@@ -153,7 +153,7 @@ class _Stack(MaskedLayer):
         return self.leave(x), tuple(written)
 
     def get_config(self) -> dict:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return super().get_config() | arguments_of(self, STACK_ARGUMENTS)
 
 
@@ -165,22 +165,21 @@ class Encoder(_Stack):
     without cross-attention, and may go step by step.
 
     Args:
-        num_layers: Layers in the stack.
-        d_model: Numbers for each position, even.
-        num_heads: Heads of each attention, a divisor of `d_model`.
-        d_ff: Numbers for each position inside the feed-forward sub-layers.
-        dropout: The share of the embeddings and of each sub-layer's output that is dropped in
-            training.
+        num_layers: Number of layers.
+        d_model: Width of the model, the size of each vector; must be even.
+        num_heads: Number of attention heads; must divide `d_model`.
+        d_ff: Width of the feed-forward sub-layers' hidden layer.
+        dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre", with one more normalisation after the last layer.
         use_bias: Add a bias in the projections of the attention.
-        epsilon: Added to the variance by each normalisation.
+        epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If an argument has no such value.
+        ValueError: If an argument is invalid; the message names it and its valid values.
 
     Example:
         >>> import numpy, tfformer
@@ -194,7 +193,7 @@ class Encoder(_Stack):
     layer_class = EncoderLayer
 
     def build(self, embeddings_shape: Shape | None = None) -> None:
-        """Make the weights, whose sizes are the constructor's."""
+        """Create the weights; their shapes follow from the constructor's arguments."""
         self._build_layers()
 
     def call(
@@ -210,8 +209,8 @@ class Encoder(_Stack):
             embeddings: Vectors (B, S, D). A mask that Keras carries along with them is honoured.
             attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may
                 be attended to.
-            mask: The mask of Keras, and an older name of `attention_mask`; both count.
-            training: Drop units.
+            mask: The mask that Keras passes by this name, combined with `attention_mask`.
+            training: Whether to apply dropout.
 
         Returns:
             Vectors (B, S, D).
@@ -224,7 +223,7 @@ class Encoder(_Stack):
         return self.leave(x)
 
     def compute_output_shape(self, embeddings_shape: Shape) -> Shape:
-        """(B, S, D), the input's shape."""
+        """Return (B, S, D), the shape of the input."""
         return tuple(embeddings_shape)
 
 
@@ -235,22 +234,21 @@ class Decoder(_Stack):
     It takes all positions at once, or goes step by step.
 
     Args:
-        num_layers: Layers in the stack.
-        d_model: Numbers for each position, even.
-        num_heads: Heads of each attention, a divisor of `d_model`.
-        d_ff: Numbers for each position inside the feed-forward sub-layers.
-        dropout: The share of the embeddings and of each sub-layer's output that is dropped in
-            training.
+        num_layers: Number of layers.
+        d_model: Width of the model, the size of each vector; must be even.
+        num_heads: Number of attention heads; must divide `d_model`.
+        d_ff: Width of the feed-forward sub-layers' hidden layer.
+        dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre", with one more normalisation after the last layer.
         use_bias: Add a bias in the projections of the attentions.
-        epsilon: Added to the variance by each normalisation.
+        epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If an argument has no such value.
+        ValueError: If an argument is invalid; the message names it and its valid values.
 
     Example:
         >>> import numpy, tfformer
@@ -265,7 +263,7 @@ class Decoder(_Stack):
     def build(
         self, embeddings_shape: Shape | None = None, memory_shape: Shape | None = None
     ) -> None:
-        """Make the weights, whose sizes are the constructor's."""
+        """Create the weights; their shapes follow from the constructor's arguments."""
         self._build_layers()
 
     def call(
@@ -288,8 +286,8 @@ class Decoder(_Stack):
             attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
                 be attended to.
             memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S).
-            mask: An older name of `attention_mask`; both count.
-            training: Drop units.
+            mask: The mask that Keras passes by this name, combined with `attention_mask`.
+            training: Whether to apply dropout.
 
         Returns:
             Vectors (B, T, D).
@@ -331,7 +329,7 @@ class Decoder(_Stack):
     def compute_output_shape(
         self, embeddings_shape: Shape, memory_shape: Shape | None = None
     ) -> Shape:
-        """(B, T, D), the target's shape."""
+        """Return (B, T, D), the shape of the target."""
         return tuple(embeddings_shape)
 
 
@@ -343,11 +341,10 @@ class Transformer(TokenModel):
         source_vocab_size: Token ids of the source.
         target_vocab_size: Token ids V of the target.
         num_layers: Layers of the encoder, and of the decoder unless `num_decoder_layers` is given.
-        d_model: Numbers for each position, even.
-        num_heads: Heads of each attention, a divisor of `d_model`.
-        d_ff: Numbers for each position inside the feed-forward sub-layers.
-        dropout: The share of the embeddings and of each sub-layer's output that is dropped in
-            training.
+        d_model: Width of the model, the size of each vector; must be even.
+        num_heads: Number of attention heads; must divide `d_model`.
+        d_ff: Width of the feed-forward sub-layers' hidden layer.
+        dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
         num_decoder_layers: Layers of the decoder; by default `num_layers`.
         tie_embeddings: "none": three matrices; "output": the output projection is the transposed
             target embedding; "all": source, target and output are one matrix, as in the paper
@@ -356,12 +353,12 @@ class Transformer(TokenModel):
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre".
         use_bias: Add a bias in the projections of the attentions.
-        epsilon: Added to the variance by each normalisation.
+        epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
         scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
-        num_decoder_heads: Heads in the decoder; by default `num_heads`.
-        decoder_d_ff: Numbers inside the decoder's feed-forward sub-layers; by default `d_ff`.
+        num_decoder_heads: Attention heads of the decoder; by default `num_heads`.
+        decoder_d_ff: `d_ff` of the decoder; by default the encoder's.
         **kwargs: Keras' own `name` and `dtype`.
 
     Attributes:
@@ -373,7 +370,8 @@ class Transformer(TokenModel):
         decoder: The `Decoder`.
 
     Raises:
-        ValueError: If an argument has no such value, or one matrix is wanted for two vocabularies.
+        ValueError: If an argument is invalid, or one matrix is wanted for two vocabularies; the
+            message names the argument and its valid values.
 
     Example:
         >>> import numpy, tfformer
@@ -481,7 +479,7 @@ class Transformer(TokenModel):
     def build(
         self, inputs_shape: dict[str, Shape] | None = None, target_shape: Shape | None = None
     ) -> None:
-        """Make the weights, whose sizes are the constructor's."""
+        """Create the weights; their shapes follow from the constructor's arguments."""
         if self.built:
             return
         for embedding in (self.source_embedding, self.target_embedding, self.output_embedding):
@@ -504,7 +502,7 @@ class Transformer(TokenModel):
             inputs: {"source": ids (B, S), "target": ids (B, T)}, or [source, target], or the source
                 alone. Ids are integers; a target begins with the start token.
             target: Target ids (B, T), where `inputs` is the source alone.
-            training: Drop units.
+            training: Whether to apply dropout.
 
         Returns:
             Logits (B, T, V).
@@ -519,7 +517,7 @@ class Transformer(TokenModel):
 
         Args:
             inputs: {"source": ids (B, S), "target": ids (B, T)}.
-            training: Drop units.
+            training: Whether to apply dropout.
 
         Returns:
             Vectors (B, T, D).
@@ -534,7 +532,7 @@ class Transformer(TokenModel):
 
         Args:
             source: Ids (B, S), 0 = padding.
-            training: Drop units.
+            training: Whether to apply dropout.
 
         Returns:
             The memory (B, S, D) and its mask (B, 1, 1, S).
@@ -556,7 +554,7 @@ class Transformer(TokenModel):
             target: Ids (B, T), beginning with the start token.
             memory: The encoded source (B, S, D).
             memory_mask: Its mask (B, 1, 1, S).
-            training: Drop units.
+            training: Whether to apply dropout.
 
         Returns:
             Logits (B, T, V).
@@ -611,7 +609,7 @@ class Transformer(TokenModel):
         inputs_shape: dict[str, Shape] | list[Shape],
         target_shape: Shape | None = None,
     ) -> Shape:
-        """(B, T, V), the shape of the logits."""
+        """Return (B, T, V), the shape of the logits."""
         if isinstance(inputs_shape, dict):
             target_shape = inputs_shape["target"]
         elif target_shape is None:
