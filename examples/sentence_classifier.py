@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import tfformer
 from tfformer import phrasebook
-from tfformer.data.encoding import IdRows
+from tfformer.data.encoding import pad
 
 
 class SentenceClassifier(keras.Model):
@@ -54,8 +54,7 @@ def main() -> float:
     tokenizer = tfformer.Tokenizer.train(texts, vocab_size=400)
 
     def ids_of(texts: list[str]) -> np.ndarray:
-        rows = IdRows.of(tokenizer.encode(texts))
-        return rows.padded(range(len(rows)))
+        return pad(tokenizer.encode(texts))
 
     model = SentenceClassifier(tokenizer.vocab_size)
     model.compile(

@@ -106,7 +106,7 @@ show(f"E[id] * sqrt({D_MODEL})", "section 3.4", embedding[0], words(source))
 positions = positional_encoding(tf.range(len(source)), D_MODEL)
 show("PE: sin(pos), cos(pos), sin(pos/100), cos(pos/100)", "section 3.5", positions, words(source))
 
-x = model.encoder.enter(embedding)
+x = model.encoder.add_positions(embedding)
 show("x = E[id] * sqrt(d_model) + PE", "section 3.5", x[0], words(source))
 
 # %% [markdown]
@@ -238,7 +238,7 @@ show(name, "section 3.2.3", ahead[0, 0], words(target), words(target))
 
 # %%
 decoder = model.decoder.layers[0]
-y = model.decoder.enter(model.target_embedding(tf.constant([target])))
+y = model.decoder.add_positions(model.target_embedding(tf.constant([target])))
 show("y = E[id] * sqrt(d_model) + PE", "sections 3.4, 3.5", y[0], words(target))
 
 attended = attend(decoder.self_attention, y, y, words(target), words(target), "y", "y", ahead)
@@ -315,13 +315,14 @@ print(f"\nloss before {before:.2f}, after 600 steps {after:.2f} nats a word (sec
 # sentence.
 
 # %%
-memory = model.memory(tf.constant([source]))
+memory = model.encode_and_project(tf.constant([source]))
 
 
 @tf.function
 def next_word(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
     """Return the logits (B, V) of the word after `ids` (B,), and the cache with them."""
-    return model.decode_step(ids, step, cache, memory)
+    logits, cache = model.step(ids[:, tf.newaxis], step, cache, memory)
+    return logits[:, 0], cache
 
 
 def best(search: Callable, beams: int, *settings: float) -> tuple[str, float]:

@@ -37,11 +37,11 @@ def measure(options: argparse.Namespace) -> dict:
 
     @tf.function
     def decode(tokens: tf.Tensor) -> tf.Tensor:
-        memory = model.memory(source)
+        memory = model.encode_and_project(source)
 
         def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
-            logits, cache = model.decode_step(ids, step, cache, memory)
-            return logits + never_end, cache
+            logits, cache = model.step(ids[:, tf.newaxis], step, cache, memory)
+            return logits[:, 0] + never_end, cache
 
         cache = model.decoder.empty_cache(options.batch, tokens)
         return greedy_search(step_fn, cache, tf.fill([options.batch], tokens)).lengths

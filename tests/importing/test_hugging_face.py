@@ -83,13 +83,13 @@ def test_states_of_every_layer_are_those_of_transformers(imported, name):
     given = inputs(imported(name), arrays)
     mask = given["source"] != PAD_ID
     keys = tf.constant(mask[:, np.newaxis, np.newaxis])
-    x = model.encoder.enter(model.source_embedding(given["source"]))
+    x = model.encoder.add_positions(model.source_embedding(given["source"]))
     states = [x]
     for layer in model.encoder.layers:
         states.append(x := layer(x, keys))
     difference = np.abs(np.stack(states) - arrays["encoder"]) * mask[..., np.newaxis]
     assert difference.max() < 2e-5
-    y = model.decoder.enter(model.target_embedding(given["target"]))
+    y = model.decoder.add_positions(model.target_embedding(given["target"]))
     look_ahead = tf.constant(np.tri(y.shape[1], dtype=bool)[np.newaxis, np.newaxis])
     states = [y]
     for layer in model.decoder.layers:
@@ -153,11 +153,12 @@ def test_cached_steps_give_the_logits_of_teacher_forcing(imported, name):
     model = Run.open(imported(name)).load_model()
     given = inputs(imported(name), arrays)
     wanted = model(given).numpy()
-    memory = model.memory(tf.constant(given["source"]))
+    memory = model.encode_and_project(tf.constant(given["source"]))
     cache = model.decoder.empty_cache(len(wanted), wanted.shape[1])
     for step in range(wanted.shape[1]):
-        logits, cache = model.decode_step(given["target"][:, step], step, cache, memory)
-        np.testing.assert_allclose(logits, wanted[:, step], atol=1e-5)
+        ids = given["target"][:, step : step + 1]
+        logits, cache = model.step(ids, step, cache, memory)
+        np.testing.assert_allclose(logits[:, 0], wanted[:, step], atol=1e-5)
 
 
 def test_padding_and_start_are_never_generated_though_their_logit_would_be_the_highest(imported):

@@ -3,8 +3,6 @@
 The ids are recomputed in NumPy without a cache.
 """
 
-from functools import partial
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -61,7 +59,7 @@ def uncached_greedy(model, source, most):
 
 @pytest.mark.slow
 def test_cached_decoding_equals_decoding_without_a_cache(model):
-    hypotheses = graphs.search(model, padded(SOURCES), max_length=20, beam_size=1, alpha=0.0)
+    hypotheses = graphs.translate_ids(model, padded(SOURCES), max_length=20, beam_size=1, alpha=0.0)
     for source, (ids, score) in zip(SOURCES, found_rows(hypotheses), strict=True):
         expected_ids, expected_score = uncached_greedy(model, source, most=20)
         assert ids == expected_ids
@@ -72,7 +70,7 @@ def test_cached_decoding_equals_decoding_without_a_cache(model):
 def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model, beam_size):
     ids = tf.TensorSpec((None, None), tf.int32)
     search = tf.function(
-        lambda source: graphs.search(model, source, 20, beam_size, alpha=0.6),
+        lambda source: graphs.translate_ids(model, source, 20, beam_size, alpha=0.6),
         input_signature=[ids],
     )
     together = found_rows(search(padded(SOURCES)))
@@ -96,7 +94,7 @@ def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
         return model.logits(hidden) - 1e4 * tf.one_hot(END_ID, 13)
 
     def found(source: tf.Tensor) -> Hypotheses:
-        return graphs.search(model, source, 100, beam_size, 1.0, to_logits=long)
+        return graphs.translate_ids(model, source, 100, beam_size, 1.0, to_logits=long)
 
     grown = tf.function(found, input_signature=[tf.TensorSpec((None, None), tf.int32)])(source)
     fixed = tf.function(found)(source)
@@ -129,26 +127,32 @@ def test_the_logits_function_decides(model):
     def end(hidden: tf.Tensor) -> tf.Tensor:
         return 50.0 * tf.one_hot(tf.fill(tf.shape(hidden)[:-1], END_ID), 13)
 
-    hypotheses = graphs.search(model, padded(SOURCES), 20, 1, alpha=0.0, to_logits=end)
+    hypotheses = graphs.translate_ids(model, padded(SOURCES), 20, 1, alpha=0.0, to_logits=end)
     assert [ids for ids, _ in found_rows(hypotheses)] == [[END_ID]] * 4
+
+
+def transposed(model):
+    """Logits by a copy (D, V) of the output matrix, as the exporter of a SavedModel makes them."""
+    kernel = tf.transpose(model.output_embedding.embeddings)
+    return lambda hidden: model.add_output_bias(hidden @ kernel)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tie_embeddings", ["output", "none"])
 def test_a_transposed_copy_of_the_output_matrix_gives_the_models_own(tie_embeddings):
     model = untrained_transformer(output_bias=True, tie_embeddings=tie_embeddings)
-    kernel = tf.transpose(model.output_embedding.embeddings)
-    to_logits = partial(model.logits, kernel=kernel)
+    to_logits = transposed(model)
     for compute in (
-        lambda *to_logits: graphs.search(model, padded(SOURCES), 20, 3, 0.6, *to_logits).scores,
+        lambda *to_logits: (
+            graphs.translate_ids(model, padded(SOURCES), 20, 3, 0.6, *to_logits).scores
+        ),
         lambda *to_logits: graphs.token_log_probs(model, *[padded(SOURCES)] * 2, *to_logits),
     ):
         np.testing.assert_allclose(compute(to_logits), compute(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_language_models_transposed_copy_gives_its_own(language_model):
-    kernel = tf.transpose(language_model.output_embedding.embeddings)
-    to_logits = partial(language_model.logits, kernel=kernel)
+    to_logits = transposed(language_model)
     rows = padded(SOURCES)
     own = language_model.log_prob(rows)
     np.testing.assert_allclose(language_model.log_prob(rows, to_logits), own, rtol=1e-4)
@@ -158,18 +162,18 @@ def test_a_language_models_transposed_copy_gives_its_own(language_model):
 
 
 def test_sources_are_ended_truncated_and_padded_to_what_the_longest_needs():
-    pieces = tf.constant([[5, 6, 7, 8], [9, 9, 9, 9], [4, 5, 9, 9]])
+    ids = tf.constant([[5, 6, 7, 8], [9, 9, 9, 9], [4, 5, 9, 9]])
     dynamic = tf.function(
-        lambda pieces, lengths: graphs.source_ids(pieces, lengths, max_length=3),
+        lambda ids, lengths: graphs.source_ids(ids, lengths, max_length=3),
         input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)],
     )
     expected = [[5, 6, END_ID], [0, 0, 0], [4, 5, END_ID]]
-    assert dynamic(pieces, tf.constant([4, 0, 2])).numpy().tolist() == expected
+    assert dynamic(ids, tf.constant([4, 0, 2])).numpy().tolist() == expected
 
 
 def test_sources_of_fixed_width_keep_it():
-    pieces = tf.constant([[5, 6, 7, 8], [9, 9, 9, 9]])
-    sources = graphs.source_ids(pieces, tf.constant([2, 0]), max_length=9)
+    ids = tf.constant([[5, 6, 7, 8], [9, 9, 9, 9]])
+    sources = graphs.source_ids(ids, tf.constant([2, 0]), max_length=9)
     assert sources.numpy().tolist() == [[5, 6, END_ID, 0], [0, 0, 0, 0]]
 
 

@@ -11,9 +11,10 @@ import pytest
 import tensorflow as tf
 
 from tfformer.inference.search import (
-    LOWEST,
+    EMPTY,
     beam_search,
     greedy_search,
+    is_used,
     keep_top_k,
     keep_top_p,
     length_penalty,
@@ -89,7 +90,7 @@ def n_best(found, sentence):
     return [
         (row[:n].tolist(), float(s))
         for row, n, s in zip(ids, lengths, scores, strict=True)
-        if s > LOWEST / 2
+        if is_used(s)
     ]
 
 
@@ -334,7 +335,7 @@ def test_places_that_no_sequence_fills_are_marked_empty():
     found = tree.search([0, 1], [1, 2], beam_size=20)
     for sentence, places in enumerate((4, 13)):
         assert len(n_best(found, sentence)) == places
-        np.testing.assert_array_equal(found.scores[sentence, places:], np.float32(LOWEST))
+        np.testing.assert_array_equal(found.scores[sentence, places:], np.float32(EMPTY))
         np.testing.assert_array_equal(found.lengths[sentence, places:], 0)
         np.testing.assert_array_equal(found.ids[sentence, places:], PAD_ID)
 

@@ -71,7 +71,7 @@ def decoded(model, capacity, chunks):
 
     They go through a cache in chunks of positions.
     """
-    memory = model.memory(SOURCE)
+    memory = model.encode_and_project(SOURCE)
     cache, position, logits = model.decoder.empty_cache(3, capacity), 0, []
     for count in chunks:
         embeddings = model.target_embedding(TARGET[:, position : position + count])

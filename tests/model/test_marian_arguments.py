@@ -55,10 +55,10 @@ def test_cached_steps_agree_with_a_decoder_of_other_heads():
     source, target = np.array([[5, 7, 3]], np.int32), np.array([[2, 9, 8, 4]], np.int32)
     wanted = model({"source": source, "target": target}).numpy()
     cache = model.decoder.empty_cache(1, 4)
-    memory = model.memory(tf.constant(source))
+    memory = model.encode_and_project(tf.constant(source))
     for step in range(4):
-        logits, cache = model.decode_step(target[:, step], step, cache, memory)
-        np.testing.assert_allclose(logits, wanted[:, step], atol=1e-5)
+        logits, cache = model.step(target[:, step : step + 1], step, cache, memory)
+        np.testing.assert_allclose(logits[:, 0], wanted[:, step], atol=1e-5)
 
 
 def test_source_and_target_may_be_one_matrix_and_the_output_another():

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 import tfformer
-from tfformer.inference.search import LOWEST, beam_search, greedy_search
+from tfformer.inference.search import beam_search, greedy_search, is_used
 from tfformer.model.masks import look_ahead_mask
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, START_ID
@@ -288,8 +288,8 @@ def test_dropout_acts_in_training_alone_and_on_embeddings_plus_positions():
     for stack in (model.encoder, model.decoder):
         embeddings = tf.random.stateless_normal([4, 50, 16], seed=[1, 2])
         entered, dropped = (
-            stack.enter(embeddings).numpy(),
-            stack.enter(embeddings, training=True).numpy(),
+            stack.add_positions(embeddings).numpy(),
+            stack.add_positions(embeddings, training=True).numpy(),
         )
         np.testing.assert_allclose(entered, stack.positions(embeddings), rtol=1e-6)
         kept = dropped != 0
@@ -305,10 +305,10 @@ def test_dropout_acts_in_training_alone_and_on_embeddings_plus_positions():
 def test_cached_decoding_equals_uncached(tie, norm):
     model = small(tie, norm=norm, num_decoder_layers=3, output_bias=True)
     expected = model(INPUTS)
-    memory, cache = model.memory(SOURCE), model.decoder.empty_cache(3, 8)
+    memory, cache = model.encode_and_project(SOURCE), model.decoder.empty_cache(3, 8)
     for step in range(6):
-        logits, cache = model.decode_step(tf.constant(TARGET[:, step]), step, cache, memory)
-        np.testing.assert_allclose(logits, expected[:, step], rtol=1e-4, atol=1e-5)
+        logits, cache = model.step(tf.constant(TARGET[:, step : step + 1]), step, cache, memory)
+        np.testing.assert_allclose(logits[:, 0], expected[:, step], rtol=1e-4, atol=1e-5)
 
 
 @each_norm
@@ -320,10 +320,10 @@ def test_cached_decoding_of_several_beams_to_a_row_of_memory_equals_uncached(nor
     model, beams = small(norm=norm), 4
     target = np.random.default_rng(5).integers(1, 13, size=(3 * beams, 5)).astype(np.int32)
     expected = model({"source": SOURCE.repeat(beams, axis=0), "target": target})
-    memory, cache = model.memory(SOURCE), model.decoder.empty_cache(3 * beams, 5)
+    memory, cache = model.encode_and_project(SOURCE), model.decoder.empty_cache(3 * beams, 5)
     for step in range(5):
-        logits, cache = model.decode_step(tf.constant(target[:, step]), step, cache, memory)
-        np.testing.assert_allclose(logits, expected[:, step], rtol=1e-4, atol=1e-5)
+        logits, cache = model.step(tf.constant(target[:, step : step + 1]), step, cache, memory)
+        np.testing.assert_allclose(logits[:, 0], expected[:, step], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -335,16 +335,17 @@ def test_beam_search_with_a_cache_equals_one_that_recomputes_every_prefix(beam_s
         prefix = tf.where(tf.range(longest) == step, ids[:, tf.newaxis], prefix)
         return model({"source": source, "target": prefix})[:, step], (source, prefix)
 
-    memory = model.memory(SOURCE)
+    memory = model.encode_and_project(SOURCE)
 
     def cached(ids, step, cache):
-        return model.decode_step(ids, step, cache, memory)
+        logits, cache = model.step(ids[:, tf.newaxis], step, cache, memory)
+        return logits[:, 0], cache
 
     rows = 3 * beam_size
     state = (tf.constant(SOURCE.repeat(beam_size, axis=0)), tf.zeros([rows, longest], tf.int32))
     expected = beam_search(recompute, state, limits, beam_size)
     found = beam_search(cached, model.decoder.empty_cache(rows, longest), limits, beam_size)
-    assert np.all(np.asarray(found.scores) > LOWEST / 2)
+    assert np.all(is_used(found.scores))
     np.testing.assert_array_equal(found.ids, expected.ids)
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-4, atol=1e-4)
 
@@ -509,12 +510,15 @@ def test_learns_to_copy_and_then_copies_unseen_sequences_perfectly():
         verbose=0,
     )
 
-    memory = model.memory(unseen)
+    memory = model.encode_and_project(unseen)
     limits = tf.fill(
         [len(unseen)], 9
     )  # longer than any answer, so that the end token has to be learned
     cache = model.decoder.empty_cache(len(unseen), 9)
-    found = greedy_search(
-        lambda ids, step, state: model.decode_step(ids, step, state, memory), cache, limits
-    )
+
+    def step_fn(ids, step, cache):
+        logits, cache = model.step(ids[:, tf.newaxis], step, cache, memory)
+        return logits[:, 0], cache
+
+    found = greedy_search(step_fn, cache, limits)
     np.testing.assert_array_equal(found.ids[:, 0], np.pad(unseen, ((0, 0), (0, 2))))

@@ -1,4 +1,4 @@
-"""Ids to batches: rows of like lengths together, in an order of a seed."""
+"""Ids to batches: rows of similar length together, in an order that a seed decides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tfformer.data.encoding import EncodedText, IdRows, encode_text, sampled_texts
+from tfformer.data.encoding import EncodedText, encode_text, pad, sampled_texts
 from tfformer.data.sources import SentencePair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import PAD_ID, START_ID
@@ -25,7 +25,7 @@ Batch = tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]  # inp
 def like_length_batches(
     rows: Sequence[Sequence[int]], batch_size: int
 ) -> Iterator[tuple[list[int], np.ndarray]]:
-    """Put rows of like length together, to be computed by a model.
+    """Put rows of similar length into batches for a model.
 
     Args:
         rows: Lists of ids; empty ones are left out.
@@ -38,7 +38,7 @@ def like_length_batches(
     order = [number for number in numbers_by_length if rows[number]]
     for start in range(0, len(order), batch_size):
         numbers = order[start : start + batch_size]
-        yield numbers, IdRows.of([rows[number] for number in numbers]).padded(range(len(numbers)))
+        yield numbers, pad([rows[number] for number in numbers])
 
 
 def snake_order(
@@ -66,7 +66,7 @@ def snake_order(
 def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[int, int]]:
     """Divide rows into batches by tokens (Vaswani et al. 2017, section 5.1).
 
-    The last two batches share their rows evenly, so that none is a mere rest.
+    The last two batches share their rows evenly, so that the last is not a small remainder.
 
     Args:
         longer_lengths: (rows,) tokens of each row's longer side, downwards.
@@ -87,20 +87,23 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
             f"batch_tokens is {batch_tokens:,}, but one sentence has {longer_lengths[0]:,} tokens "
             f"and must fit; raise batch_tokens, or encode with max_length={batch_tokens}"
         )
+    rows = len(longer_lengths)
     bounds = [0]
-    pairs = len(longer_lengths)
-    while bounds[-1] < pairs:
-        bounds.append(min(pairs, bounds[-1] + batch_tokens // int(longer_lengths[bounds[-1]])))
+    while bounds[-1] < rows:
+        start = bounds[-1]
+        fitting = batch_tokens // int(longer_lengths[start])  # the first row is the longest
+        bounds.append(min(rows, start + fitting))
     if len(bounds) > 2:
-        bounds[-2] = min(bounds[-2], (bounds[-3] + pairs) // 2)
+        # Even out the last two batches: the last one holds only the remainder.
+        bounds[-2] = min(bounds[-2], (bounds[-3] + rows) // 2)
     return list(itertools.pairwise(bounds))
 
 
 def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> list[tuple[int, int]]:
     """Divide rows as `plan_batches` does, but into exactly `steps` batches.
 
-    No batch has more tokens than so many batches take; where there are too few, the largest are
-    halved.
+    `batch_tokens` is raised as far as so few batches need; if there are too few batches, the largest
+    are halved.
 
     Args:
         longer_lengths: (rows,) tokens of each row's longer side, downwards.
@@ -118,6 +121,8 @@ def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> lis
         raise ValueError(
             f"{rows:,} rows cannot make {steps:,} batches; give more text or fewer steps"
         )
+    # The number of batches falls as the budget grows: bisect on its negative for the smallest budget
+    # that needs at most `steps`.
     budgets = range(batch_tokens, rows * int(longer_lengths[0]) + batch_tokens)
     enough = bisect.bisect_left(
         budgets, -steps, key=lambda tokens: -len(plan_batches(longer_lengths, tokens))
@@ -145,18 +150,19 @@ class Epoch(NamedTuple):
 
 
 class Batches:
-    """Batches of rows of like lengths, without a state.
+    """Deterministic batches of rows of similar length.
 
-    Batch `step` follows from the text, `batch_tokens`, `seed` and `step` alone. So a training run
-    resumes at any step without a state. Every epoch holds each row once, in as many batches; which
-    of the equally long rows share a batch, and the order of batches, change with the epoch.
+    Batch n depends only on the text, `batch_tokens`, `seed` and n, so training can resume at any
+    step. Every epoch holds each row once, in as many batches; which of the equally long rows share
+    a batch, and the order of batches, change with the epoch.
 
     Args:
         text: The text.
         batch_tokens: Tokens of a side of a batch at most, padding included.
-        seed: Decides company and order.
-        sampled: Gives the text of an epoch, where it is segmented anew each time. Then a batch may
-            need a few tokens more than `batch_tokens`, and another process has other segmentations.
+        seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
+        text_of_epoch: Returns the text of an epoch, if it is segmented anew in each. Then a batch
+            may need a few tokens more than `batch_tokens`, and another process has other
+            segmentations.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -179,12 +185,15 @@ class Batches:
         text: EncodedText,
         batch_tokens: int,
         seed: int = 0,
-        sampled: Callable[[int], EncodedText] | None = None,
+        text_of_epoch: Callable[[int], EncodedText] | None = None,
     ) -> None:
         self.text = text
         self.batch_tokens = batch_tokens
         self.seed = seed
-        self._text_of = functools.lru_cache(maxsize=1)(sampled) if sampled else lambda epoch: text
+        if text_of_epoch is None:
+            self._text_of = lambda epoch: text
+        else:
+            self._text_of = functools.lru_cache(maxsize=1)(text_of_epoch)  # a text is large
         self._epoch = functools.lru_cache(maxsize=2)(self._shuffle)
         self.steps_per_epoch = len(plan_batches(_longer(self._text_of(0)), batch_tokens))
 
@@ -203,7 +212,7 @@ class Batches:
         return f"{self.steps_per_epoch:,} batches an epoch, {self.padding_share:.1%} padding"
 
     def batch(self, step: int) -> Batch:
-        """Give one batch.
+        """Return one batch.
 
         Args:
             step: Counted from the first epoch's first batch on.
@@ -214,9 +223,9 @@ class Batches:
             START_ID; weights are 1 at real labels. Text with one side has no source: `target` takes
             the place of the dictionary.
         """
-        epoch, place = divmod(step, self.steps_per_epoch)
+        epoch, number = divmod(step, self.steps_per_epoch)
         text, order, plan = self._epoch(epoch)
-        start, stop = plan[place]
+        start, stop = plan[number]
         rows = order[start:stop]
         *sources, labels = (side.padded(rows) for side in text.sides)
         is_real = labels != PAD_ID
@@ -263,7 +272,7 @@ class Batches:
 
 
 def _longer(text: EncodedText) -> np.ndarray:
-    """Give the lengths of the rows' longer sides, downwards."""
+    """Return the lengths of the rows' longer sides, downwards."""
     return np.sort(np.maximum(text.source.lengths, text.target.lengths))[::-1]
 
 
@@ -277,7 +286,7 @@ def training_dataset(
     seed: int = 0,
     sampling_alpha: float | None = None,
 ) -> tf.data.Dataset:
-    """Make of sentence pairs a dataset for `model.fit(dataset, epochs=...)`.
+    """Turn sentence pairs into a dataset for `model.fit(dataset, epochs=...)`.
 
     Each pass is shuffled anew. Rows of like lengths share a batch (Vaswani et al. 2017, section
     5.1). Pairs with an empty side or a side that is too long are dropped, with a warning that says
@@ -289,7 +298,7 @@ def training_dataset(
         target_tokenizer: Of the target, if it has its own.
         batch_tokens: Tokens of a side of a batch at most, padding included.
         max_length: Tokens that a side may have, the end token included.
-        seed: Decides company and order.
+        seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
         sampling_alpha: If given, each pass segments the sentences anew at random, by
             `Tokenizer.sample`.
 
@@ -309,12 +318,12 @@ def training_dataset(
         >>> inputs["source"].shape.as_list(), inputs["target"].shape.as_list()
         ([10, 5], [10, 5])
     """
-    vocabularies = (tokenizer, target_tokenizer or tokenizer)
-    sampled = None
+    tokenizers = (tokenizer, target_tokenizer or tokenizer)
+    text_of_epoch = None
     if sampling_alpha is not None:
         pairs = list(pairs)
-        sampled = sampled_texts(pairs, vocabularies, max_length, sampling_alpha, seed)
-    encoded = encode_text(pairs, vocabularies, max_length)
+        text_of_epoch = sampled_texts(pairs, tokenizers, max_length, sampling_alpha, seed)
+    encoded = encode_text(pairs, tokenizers, max_length)
     if encoded.dropped_empty or encoded.dropped_long:
         warnings.warn(encoded.report(), stacklevel=2)
-    return Batches(encoded, batch_tokens, seed, sampled).dataset_of_epochs()
+    return Batches(encoded, batch_tokens, seed, text_of_epoch).dataset_of_epochs()

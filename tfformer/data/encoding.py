@@ -62,7 +62,7 @@ class IdRows:
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
     def padded(self, rows: Iterable[int]) -> np.ndarray:
-        """Give the chosen rows as one batch.
+        """Return the chosen rows as one batch.
 
         Args:
             rows: Numbers of B rows, at least one.
@@ -72,9 +72,14 @@ class IdRows:
         """
         chosen = [self[row] for row in rows]
         batch = np.full((len(chosen), max(map(len, chosen))), PAD_ID, np.int32)
-        for place, ids in zip(batch, chosen, strict=True):
-            place[: len(ids)] = ids
+        for row, ids in zip(batch, chosen, strict=True):
+            row[: len(ids)] = ids
         return batch
+
+
+def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Pad B lists of ids, at least one, with 0 to the longest: (B, longest) int32."""
+    return IdRows.of(rows).padded(range(len(rows)))
 
 
 # Sentences for a model that is trained
@@ -112,14 +117,16 @@ class EncodedSentences:
 Sentences = Sequence[str] | EncodedSentences  # texts, or texts that have been encoded
 
 
-class Encoder(Protocol):
+class TextEncoder(Protocol):
     """Anything that encodes as `Tokenizer` does."""
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Encode B texts as B lists of ids."""
 
 
-def encode_truncated(tokenizer: Encoder, sentences: Sentences, max_tokens: int) -> EncodedSentences:
+def encode_truncated(
+    tokenizer: TextEncoder, sentences: Sentences, max_tokens: int
+) -> EncodedSentences:
     """Encode sentences and truncate those that are too long for a model.
 
     Args:

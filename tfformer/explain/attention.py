@@ -176,12 +176,12 @@ def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, t
     """
     mask = padding_mask(source)
     self_weights = []
-    x = model.encoder.enter(model.source_embedding(source))
+    x = model.encoder.add_positions(model.source_embedding(source))
     for layer in model.encoder.layers:
         h = layer.self_attention_residual.before(x)
         self_weights.append(layer.self_attention(h, h, mask, return_weights=True)[1])
         x = layer(x, mask)
-    return model.encoder.leave(x), tf.stack(self_weights, axis=1)
+    return model.encoder.final_norm(x), tf.stack(self_weights, axis=1)
 
 
 def decoder_weights(
@@ -202,7 +202,7 @@ def decoder_weights(
     mask = look_ahead_mask(tf.shape(target)[1])
     self_weights = []
     cross_weights = []
-    x = model.decoder.enter(model.target_embedding(target))
+    x = model.decoder.add_positions(model.target_embedding(target))
     for layer in model.decoder.layers:
         h = layer.self_attention_residual.before(x)
         attended, weights = layer.self_attention(h, h, mask, return_weights=True)
@@ -210,7 +210,11 @@ def decoder_weights(
         h = layer.cross_attention_residual.before(layer.self_attention_residual.after(x, attended))
         cross_weights.append(layer.cross_attention(h, memory, memory_mask, return_weights=True)[1])
         x = layer(x, memory, mask, memory_mask)
-    return model.decoder.leave(x), tf.stack(self_weights, axis=1), tf.stack(cross_weights, axis=1)
+    return (
+        model.decoder.final_norm(x),
+        tf.stack(self_weights, axis=1),
+        tf.stack(cross_weights, axis=1),
+    )
 
 
 def _attentions_of_batch(

@@ -14,9 +14,9 @@ from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.generator import Generator
 from tfformer.inference.graphs import (
     continue_prefixes,
-    search,
     source_ids,
     token_log_probs,
+    translate_ids,
     with_end,
 )
 from tfformer.inference.search import Hypotheses, greedy_search
@@ -150,9 +150,15 @@ class _Translating:
         }
 
     def _search(self, source: tf.Tensor, beam_size: int) -> Hypotheses:
-        alpha = self.decoding.length_penalty
-        form = self.decoding.length_normalization
-        return search(self.model, source, self.max_length, beam_size, alpha, self.to_logits, form)
+        return translate_ids(
+            self.model,
+            source,
+            self.max_length,
+            beam_size,
+            self.decoding.length_penalty,
+            self.to_logits,
+            self.decoding.length_normalization,
+        )
 
     def _source(self, text: tf.Tensor) -> tf.Tensor:
         return source_ids(*self._pieces(self.tokenizers.source, text), self.max_length)

@@ -3,7 +3,6 @@
 It knows no run directory.
 """
 
-import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,10 @@ def write(folder: Path, subject: Subject, task: Task, with_text: bool) -> None:
     embeddings = model.output_embedding.embeddings  # (V, D)
     # A second copy, as (D, V): every step multiplies with it, and reads it faster in that order.
     holder.output_kernel = tf.Variable(tf.transpose(embeddings), trainable=False)
-    to_logits = functools.partial(model.logits, kernel=holder.output_kernel)
+
+    def to_logits(hidden: tf.Tensor) -> tf.Tensor:
+        return model.add_output_bias(tf.tensordot(hidden, holder.output_kernel, axes=1))
+
     functions = task.signatures(subject, to_logits)
     chosen = functions.over_ids | (functions.over_text if with_text else {})
     try:

@@ -16,9 +16,9 @@ import tensorflow as tf
 from tfformer.data.batches import like_length_batches
 from tfformer.data.encoding import (
     EncodedSentences,
-    IdRows,
     Sentences,
     encode_truncated,
+    pad,
     warn_of_truncation,
 )
 from tfformer.inference.graphs import continue_prefixes
@@ -29,7 +29,13 @@ from tfformer.special_ids import END_ID, START_ID
 
 
 class Sampling(NamedTuple):
-    """Settings of `search.sample`."""
+    """Settings of `search.sample`.
+
+    Attributes:
+        temperature: Divisor of the logits, above 0.
+        top_k: If above 0, only the k likeliest tokens may be drawn.
+        top_p: If below 1, only the fewest tokens that together reach probability p.
+    """
 
     temperature: float
     top_k: int
@@ -219,7 +225,7 @@ class Generator:
             unchanged distribution.
 
         Raises:
-            ValueError: A setting has no such value, or a prefix is not Unicode text.
+            ValueError: A setting is invalid, or a prefix is not Unicode text.
         """
         check_sampling(temperature, top_k, top_p)
         encoded = self.encode(prefixes)
@@ -237,9 +243,9 @@ class Generator:
         graph = self._graph(sampling)
         continuations: list[Continuation] = []
         for batch, start in enumerate(range(0, len(rows), batch_size)):
-            batch_rows = IdRows.of(rows[start : start + batch_size])
-            ids = batch_rows.padded(range(len(batch_rows)))  # (R, P)
-            lengths = batch_rows.lengths.astype(np.int32)
+            batch_rows = rows[start : start + batch_size]
+            ids = pad(batch_rows)  # (R, P)
+            lengths = np.array([len(row) for row in batch_rows], np.int32)
             hypotheses = graph(ids, lengths, seed, batch)
             texts = self.tokenizer.decode(hypotheses.ids[:, 0].numpy())
             scores = hypotheses.scores[:, 0].numpy().tolist()
@@ -252,10 +258,10 @@ class Generator:
         def continued(
             prefixes: tf.Tensor, lengths: tf.Tensor, seed: tf.Tensor, batch: tf.Tensor
         ) -> Hypotheses:
-            search: Callable[..., Hypotheses] = greedy_search
+            search_fn: Callable[..., Hypotheses] = greedy_search
             if sampling is not None:
-                search = functools.partial(sample, seed=seed, batch=batch, **sampling._asdict())
-            return continue_prefixes(self.model, prefixes, lengths, self.max_length, search)
+                search_fn = functools.partial(sample, seed=seed, batch=batch, **sampling._asdict())
+            return continue_prefixes(self.model, prefixes, lengths, self.max_length, search_fn)
 
         if sampling not in self._graphs:
             shapes = ((None, None), (None,), (), ())

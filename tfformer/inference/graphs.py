@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfformer.inference.search import (
-    LOWEST,
+    EMPTY,
     Hypotheses,
     StepFn,
     beam_search,
@@ -24,6 +24,7 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 # Tokens that a translation may have more than its source (Vaswani et al. 2017, section 6.1).
 EXTRA_LENGTH = 50
+IMPOSSIBLE = -1e9  # the logit of a token that cannot follow
 FIRST_CAPACITY = 16  # positions in a cache that may grow, at the beginning
 
 
@@ -43,14 +44,14 @@ class Decoding(NamedTuple):
     capacity: int | tf.Tensor
 
 
-def search(
+def translate_ids(
     model: Transformer,
     source: tf.Tensor,
     max_length: int,
     beam_size: int,
     alpha: float,
     to_logits: ToLogits | None = None,
-    normalization: str = "wu",
+    length_normalization: str = "wu",
 ) -> Hypotheses:
     """Find the best translations of each source: greedily, or with several beams.
 
@@ -61,9 +62,9 @@ def search(
         max_length: Tokens that the model takes and gives at most.
         beam_size: N; 1 is greedy search.
         alpha: Exponent of the length penalty. Greedy search has none.
-        to_logits: The function from hidden states (R, D) to logits (R, V); by default
+        to_logits: Projects hidden states (..., D) to logits (..., V); by default
             `model.logits`.
-        normalization: The form of the length penalty, see `length_penalty`.
+        length_normalization: The form of the length penalty, see `length_penalty`.
 
     Returns:
         N hypotheses for each of the B sources, best first.
@@ -72,11 +73,13 @@ def search(
     step_fn, cache, max_lengths, capacity = decoding
     if beam_size == 1:
         return greedy_search(step_fn, cache, max_lengths, capacity)
-    hypotheses = beam_search(step_fn, cache, max_lengths, beam_size, alpha, capacity, normalization)
+    hypotheses = beam_search(
+        step_fn, cache, max_lengths, beam_size, alpha, capacity, length_normalization
+    )
     return _empty_where(max_lengths < 1, hypotheses)
 
 
-def draw_sample(
+def sample_ids(
     model: Transformer,
     source: tf.Tensor,
     max_length: int,
@@ -122,14 +125,14 @@ def start_decoding(
         source: Ids (B, S) int32, each row ending in the end token.
         max_length: Tokens that the model takes and gives at most.
         beam_size: N, the rows for each source.
-        to_logits: The function from hidden states (R, D) to logits (R, V); by default
+        to_logits: Projects hidden states (..., D) to logits (..., V); by default
             `model.logits`.
 
     Returns:
         The step function, an empty cache for B * N rows, and the sources' limits.
     """
     to_logits = to_logits or model.logits
-    memory = model.memory(source)
+    memory = model.encode_and_project(source)
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
     max_lengths = tf.minimum(lengths + EXTRA_LENGTH, max_length)
     max_lengths = tf.where(lengths > 0, max_lengths, 0)
@@ -142,9 +145,9 @@ def start_decoding(
         first_capacity = tf.minimum(capacity, FIRST_CAPACITY)
     cache = model.decoder.empty_cache(tf.size(lengths) * beam_size, first_capacity)
 
-    def step_fn(ids: tf.Tensor, position: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
-        hidden, cache = model.hidden_step(ids, position, cache, memory)
-        return to_logits(hidden), cache
+    def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
+        hidden, cache = model.hidden_step(ids[:, tf.newaxis], step, cache, memory)  # (R, 1, D)
+        return to_logits(hidden[:, 0]), cache
 
     return Decoding(step_fn, cache, max_lengths, capacity)
 
@@ -153,7 +156,7 @@ def _empty_where(is_blank: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
     """Give each blank sentence (B,) one empty hypothesis of score 0."""
     is_blank = is_blank[:, tf.newaxis]
     is_first = tf.range(tf.shape(hypotheses.scores)[1]) == 0
-    one_of_score_0 = tf.where(is_first, 0.0, LOWEST)  # (N,)
+    one_of_score_0 = tf.where(is_first, 0.0, EMPTY)  # (N,)
     return Hypotheses(
         tf.where(is_blank[:, :, tf.newaxis], PAD_ID, hypotheses.ids),
         tf.where(is_blank, 0, hypotheses.lengths),
@@ -161,11 +164,11 @@ def _empty_where(is_blank: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
     )
 
 
-def source_ids(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
-    """Make of a tokenizer's ids the sources that `search` takes.
+def source_ids(ids: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
+    """Turn a tokenizer's ids into the sources that `translate_ids` takes.
 
     Args:
-        pieces: Ids (B, S) int32 without an end token.
+        ids: Ids (B, S) int32 without an end token.
         lengths: How many of each row count, (B,) int32.
         max_length: Tokens that the model takes at most, the end token included; longer rows are
             truncated.
@@ -174,20 +177,20 @@ def source_ids(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Ten
         Ids (B, W) int32, each row ended by the end token and padded with 0; nothing but padding for
         a blank sentence. W is S where that is a plain number, otherwise the longest row's width.
     """
-    ended = with_end(pieces, lengths, max_length)
+    ended = with_end(ids, lengths, max_length)
     return tf.where((lengths > 0)[:, tf.newaxis], ended, PAD_ID)
 
 
-def with_end(pieces: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
-    """Do as `source_ids`, but make the end token alone of a blank sentence."""
-    width = pieces.shape[1]
-    longest = tf.minimum(tf.shape(pieces)[1], max_length - 1)
+def with_end(ids: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
+    """Append the end token as `source_ids` does, in a blank sentence too."""
+    width = ids.shape[1]
+    longest = tf.minimum(tf.shape(ids)[1], max_length - 1)
     lengths = tf.clip_by_value(lengths, 0, longest)
-    needed = tf.maximum(tf.reduce_max(lengths), 0) + 1  # of no sentence the maximum is negative
+    needed = tf.maximum(tf.reduce_max(lengths), 0) + 1  # without rows the maximum is negative
     positions = tf.range(width or needed)  # (W,)
-    pieces = tf.pad(pieces, ((0, 0), (0, 1)))[:, : width or tf.size(positions)]
-    pieces = tf.where(positions < lengths[:, tf.newaxis], pieces, PAD_ID)
-    return tf.where(positions == lengths[:, tf.newaxis], END_ID, pieces)
+    ids = tf.pad(ids, ((0, 0), (0, 1)))[:, : width or tf.size(positions)]
+    ids = tf.where(positions < lengths[:, tf.newaxis], ids, PAD_ID)
+    return tf.where(positions == lengths[:, tf.newaxis], END_ID, ids)
 
 
 def token_log_probs(
@@ -200,7 +203,7 @@ def token_log_probs(
         source: Ids (B, S) int32, each row ending in the end token; nothing but padding for a blank
             sentence.
         target: Ids (B, T) int32, each row ending in the end token.
-        to_logits: As in `search`.
+        to_logits: As in `translate_ids`.
 
     Returns:
         log P(token | source, target tokens before it) (B, T) float32 in nats; 0 on padding and for
@@ -220,7 +223,7 @@ def continue_prefixes(
     prefixes: tf.Tensor,
     lengths: tf.Tensor,
     max_length: int,
-    search: Callable[..., Hypotheses],
+    search_fn: Callable[..., Hypotheses],
     to_logits: ToLogits | None = None,
 ) -> Hypotheses:
     """Continue the beginnings of sequences with a language model.
@@ -233,9 +236,9 @@ def continue_prefixes(
         prefixes: Ids (R, P) int32, each row beginning with the start token.
         lengths: How many of each row count, (R,) int32, at least 1.
         max_length: Tokens that a sequence may have, without the start token.
-        search: `search(step_fn, state, max_lengths)` finds one sequence a row, such as
+        search_fn: `search_fn(step_fn, state, max_lengths)` finds one sequence a row, such as
             `greedy_search`.
-        to_logits: As in `search`.
+        to_logits: As in `translate_ids`.
 
     Returns:
         One whole sequence a row, without the start token; scores are log p(continuation | prefix)
@@ -243,22 +246,23 @@ def continue_prefixes(
     """
     to_logits = to_logits or model.logits
     rows, longest = tf.unstack(tf.shape(prefixes))
-    shortest = tf.minimum(tf.reduce_min(lengths), longest)  # of no prefix the minimum is huge
-    together = tf.maximum(shortest, 1) - 1  # tokens of every prefix, but for its last
-    cache = model.stack.empty_cache(rows, together + 1)  # grows with the tokens found
-    _, cache = model.hidden_step(prefixes[:, :together], 0, cache)
+    shortest = tf.minimum(tf.reduce_min(lengths), longest)  # without rows the minimum is huge
+    shared = tf.maximum(shortest, 1) - 1  # tokens that every row has before its prefix's last
+    cache = model.stack.empty_cache(rows, shared + 1)  # grows with the tokens found
+    _, cache = model.hidden_step(prefixes[:, :shared], 0, cache)
 
     def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
-        ids = tf.where(step == 0, prefixes[:, together], ids)  # (R,)
-        hidden, cache = model.hidden_step(ids[:, tf.newaxis], together + step, cache)
+        ids = tf.where(step == 0, prefixes[:, shared], ids)  # (R,)
+        position = shared + step
+        hidden, cache = model.hidden_step(ids[:, tf.newaxis], position, cache)  # (R, 1, D)
         logits = tf.cast(to_logits(hidden[:, 0]), tf.float32)  # (R, V)
-        next_position = together + step + 1
+        next_position = position + 1
         given = tf.gather(prefixes, tf.minimum(next_position, longest - 1), axis=1)  # (R,)
         is_given = tf.range(tf.shape(logits)[1]) == given[:, tf.newaxis]
-        certain = tf.where(is_given, 0.0, LOWEST)  # (R, V)
+        certain = tf.where(is_given, 0.0, IMPOSSIBLE)  # (R, V)
         in_prefix = (next_position < lengths)[:, tf.newaxis]
         return tf.where(in_prefix, certain, logits), cache
 
-    continued = search(step_fn, cache, tf.fill([rows], max_length - together))
-    ids = tf.concat([prefixes[:, tf.newaxis, 1 : together + 1], continued.ids], axis=2)
-    return Hypotheses(ids, continued.lengths + together, continued.scores)
+    continued = search_fn(step_fn, cache, tf.fill([rows], max_length - shared))
+    ids = tf.concat([prefixes[:, tf.newaxis, 1 : shared + 1], continued.ids], axis=2)
+    return Hypotheses(ids, continued.lengths + shared, continued.scores)

@@ -1,24 +1,36 @@
 """Search over token ids in the graph: greedy, sampling and beam.
 
-A search takes a step function, `step_fn(ids, step, state) -> (logits, state)`. It gets the last
-token of each row (R,) int32, the token's position and the model's state, and gives the logits of
-the next token (R, V) and the state from then on. State is a nest of tensors whose first axis is the
-rows.
+A search takes a step function, see `StepFn`, and so knows no model. `step` counts the tokens that a
+search has appended; what it is in the positions of a model is the step function's matter.
 
 Shape letters: B sentences, N beams, R rows (B, or B * N), V vocabulary, K continuations looked at,
 L positions.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
-LOWEST = -1e9  # the score of a place that holds no hypothesis
+EMPTY = -1e9  # the score of a place that holds no beam and no hypothesis
 
-StepFn = Callable[[tf.Tensor, tf.Tensor, Any], tuple[tf.Tensor, Any]]
+
+class StepFn(Protocol):
+    """Computes the logits of the next token and the model's new state."""
+
+    def __call__(self, ids: tf.Tensor, step: tf.Tensor, state: Any, /) -> tuple[tf.Tensor, Any]:
+        """Take one step.
+
+        Args:
+            ids: (R,) int32, the last token of each row; at step 0 the start token.
+            step: () int32, the tokens appended so far.
+            state: A nest of tensors whose first axis is the rows, such as a cache.
+
+        Returns:
+            Logits (R, V) of the next token, and the new state.
+        """
 
 
 class Hypotheses(NamedTuple):
@@ -31,7 +43,7 @@ class Hypotheses(NamedTuple):
     Attributes:
         ids: (B, N, L) int32, padded with 0 behind the end.
         lengths: (B, N) int32, with the end token if there is one.
-        scores: (B, N) float32; `LOWEST` marks an empty place.
+        scores: (B, N) float32; `EMPTY` marks an empty place, see `is_used`.
     """
 
     ids: tf.Tensor
@@ -39,15 +51,22 @@ class Hypotheses(NamedTuple):
     scores: tf.Tensor
 
 
-def length_penalty(length: tf.Tensor, alpha: float, normalization: str = "wu") -> tf.Tensor:
-    """Give the number by which beam search divides a log-probability.
+def is_used(scores: tf.Tensor) -> tf.Tensor:
+    """Return whether the place of each score, of any shape, holds a hypothesis.
 
-    It is that of Wu et al. 2016, equation 14.
+    A log-probability, even divided by a length penalty, stays far above `EMPTY`.
+    """
+    return scores > EMPTY / 2
+
+
+def length_penalty(length: tf.Tensor, alpha: float, length_normalization: str = "wu") -> tf.Tensor:
+    """Return the number by which beam search divides a log-probability.
 
     Args:
         length: Tokens of a hypothesis, the end token included; of any shape.
         alpha: 0 for no penalty; the larger, the longer the winning hypotheses.
-        normalization: "power" for length^alpha, as Marian, Transformers and CTranslate2 have it.
+        length_normalization: "wu" for Wu et al. 2016, equation 14; "power" for length^alpha, as
+            Marian, Transformers and CTranslate2 have it.
 
     Returns:
         ((5 + length) / 6)^alpha, or length^alpha; float32; 1 for one token.
@@ -57,7 +76,7 @@ def length_penalty(length: tf.Tensor, alpha: float, normalization: str = "wu") -
         2.0
     """
     length = tf.cast(length, tf.float32)
-    return length**alpha if normalization == "power" else ((5.0 + length) / 6.0) ** alpha
+    return length**alpha if length_normalization == "power" else ((5.0 + length) / 6.0) ** alpha
 
 
 def greedy_search(
@@ -69,7 +88,7 @@ def greedy_search(
     """Take the likeliest token at each step.
 
     Args:
-        step_fn: Gives the logits of the next token; see the module's first lines.
+        step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of B rows.
         max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours
             may.
@@ -107,10 +126,10 @@ def sample(
 ) -> Hypotheses:
     """Draw a token at each step from softmax(logits / temperature).
 
-    The draws are by the Gumbel-max trick.
+    The draws are by the Gumbel-max trick (Maddison et al. 2014).
 
     Args:
-        step_fn: Gives the logits of the next token; see the module's first lines.
+        step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of B rows.
         max_lengths: (B,) int32, the tokens that each sentence may have.
         seed: From 0 to 2^31 - 1; the same one gives the same tokens.
@@ -133,12 +152,15 @@ def sample(
         >>> bool(tf.reduce_all(drawn.ids == again.ids))
         True
     """
-    first_draw = tf.cast(batch, tf.int64) * 2**32  # a batch has fewer steps than this
+    # The key of a draw is (seed, batch * 2^32 + step): no two steps of a seed share one.
+    first_draw = tf.cast(batch, tf.int64) * 2**32
 
     def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
         logits = keep_top_p(keep_top_k(logits / temperature, top_k), top_p)
         key = tf.stack([tf.cast(seed, tf.int64), first_draw + tf.cast(step, tf.int64)])
-        uniform = tf.random.stateless_uniform(tf.shape(logits), key, minval=1e-30)
+        # The argmax of logits + Gumbel noise is a draw from softmax(logits).
+        shape = tf.shape(logits)
+        uniform = tf.random.stateless_uniform(shape, key, minval=1e-30)  # log(0) would be -inf
         gumbel = -tf.math.log(-tf.math.log(uniform))
         return tf.argmax(logits + gumbel, axis=-1, output_type=tf.int32)
 
@@ -146,7 +168,16 @@ def sample(
 
 
 def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
-    """Raise ValueError for settings of `sample` that make no sense."""
+    """Refuse invalid settings of `sample`.
+
+    Args:
+        temperature: Must be above 0.
+        top_k: Must be at least 0.
+        top_p: Must be above 0 and at most 1.
+
+    Raises:
+        ValueError: If a setting is outside its range.
+    """
     if temperature <= 0:
         raise ValueError(
             f"temperature={temperature} must be above 0; the likeliest token is the limit of low "
@@ -159,9 +190,14 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
 
 
 def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
-    """Keep the k largest logits of each row (R, V), 0 for all.
+    """Mask all but the k largest logits of each row.
 
-    The lowest float takes the place of the others.
+    Args:
+        logits: (R, V).
+        k: At least 0; 0 keeps all.
+
+    Returns:
+        (R, V), with the lowest float where masked.
     """
     if not k:
         return logits
@@ -171,17 +207,35 @@ def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
 
 
 def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
-    """Keep the fewest logits of each row (R, V) that reach probability p, 1 for all.
+    """Mask all but the fewest logits of each row that together reach probability p.
 
-    The lowest float takes the place of the others.
+    Args:
+        logits: (R, V).
+        p: Above 0; 1 keeps all.
+
+    Returns:
+        (R, V), with the lowest float where masked.
     """
     if p >= 1.0:
         return logits
     ordered = tf.sort(logits, direction="DESCENDING")
-    before = tf.cumsum(tf.nn.softmax(ordered), axis=-1, exclusive=True)  # of all likelier tokens
-    kept = tf.where(before < p, ordered, ordered.dtype.max)
+    probabilities = tf.nn.softmax(ordered)
+    cumulative = tf.cumsum(probabilities, axis=-1, exclusive=True)  # of all likelier tokens
+    kept = tf.where(cumulative < p, ordered, ordered.dtype.max)
     smallest_kept = tf.reduce_min(kept, axis=-1, keepdims=True)  # (R, 1)
     return tf.where(logits >= smallest_kept, logits, logits.dtype.min)
+
+
+class _Sequences(NamedTuple):
+    """The state of greedy search and sampling: one sequence a row."""
+
+    step: tf.Tensor  # () tokens appended so far
+    last: tf.Tensor  # (R,) last token of each sequence
+    finished: tf.Tensor  # (R,) bool
+    ids: tf.Tensor  # (R, L) all tokens
+    lengths: tf.Tensor  # (R,) tokens, the end token included
+    scores: tf.Tensor  # (R,) log-probabilities in nats
+    state: Any  # the step function's, of R rows
 
 
 def _one_by_one(
@@ -196,7 +250,7 @@ def _one_by_one(
     A row ends with its end token, or at its greatest length.
 
     Args:
-        step_fn: Gives the logits of the next token; see the module's first lines.
+        step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of R rows.
         max_lengths: (R,) int32, the tokens that each row may have.
         choose: The next tokens (R,) int32 from logits (R, V) and the step () int32.
@@ -208,18 +262,11 @@ def _one_by_one(
     rows = tf.shape(max_lengths)[0]
     longest = _longest(max_lengths, capacity)
 
-    def is_unfinished(step: tf.Tensor, last: tf.Tensor, finished: tf.Tensor, *_: Any) -> tf.Tensor:
-        return tf.logical_not(tf.reduce_all(finished))
+    def is_unfinished(sequences: _Sequences) -> tf.Tensor:
+        return tf.logical_not(tf.reduce_all(sequences.finished))
 
-    def append_token(
-        step: tf.Tensor,
-        last: tf.Tensor,  # (R,), the tokens before this step
-        finished: tf.Tensor,  # (R,)
-        ids: tf.Tensor,  # (R, L)
-        lengths: tf.Tensor,  # (R,)
-        scores: tf.Tensor,  # (R,)
-        state: Any,
-    ) -> tuple[Any, ...]:
+    def append_token(sequences: _Sequences) -> list[_Sequences]:
+        step, last, finished, ids, lengths, scores, state = sequences
         logits, state = step_fn(last, step, state)
         logits = tf.cast(logits, tf.float32)  # (R, V)
         chosen = choose(logits, step)  # (R,)
@@ -229,20 +276,30 @@ def _one_by_one(
         lengths += tf.cast(tf.logical_not(finished), tf.int32)
         ids = tf.where(tf.range(longest) == step, chosen[:, tf.newaxis], ids)  # (R, L)
         finished |= (chosen == END_ID) | (step + 1 >= max_lengths)
-        return step + 1, chosen, finished, ids, lengths, scores, state
+        return [_Sequences(step + 1, chosen, finished, ids, lengths, scores, state)]
 
-    begin = (
-        tf.constant(0),
-        tf.fill([rows], START_ID),
-        max_lengths < 1,
-        tf.zeros([rows, longest], tf.int32),
-        tf.zeros([rows], tf.int32),
-        tf.zeros([rows], tf.float32),
-        state,
+    start = _Sequences(
+        step=tf.constant(0),
+        last=tf.fill([rows], START_ID),
+        finished=max_lengths < 1,
+        ids=tf.zeros([rows, longest], tf.int32),
+        lengths=tf.zeros([rows], tf.int32),
+        scores=tf.zeros([rows], tf.float32),
+        state=state,
     )
-    end = tf.while_loop(is_unfinished, append_token, begin, maximum_iterations=longest)
-    _, _, _, ids, lengths, scores, _ = end
-    return Hypotheses(ids[:, tf.newaxis], lengths[:, tf.newaxis], scores[:, tf.newaxis])
+    (end,) = tf.while_loop(is_unfinished, append_token, [start], maximum_iterations=longest)
+    return Hypotheses(end.ids[:, tf.newaxis], end.lengths[:, tf.newaxis], end.scores[:, tf.newaxis])
+
+
+class _Beams(NamedTuple):
+    """The state of beam search."""
+
+    step: tf.Tensor  # () tokens appended so far
+    last: tf.Tensor  # (B, N) last token of each live beam
+    ids: tf.Tensor  # (B, N, L) all tokens of each live beam
+    scores: tf.Tensor  # (B, N) their log-probabilities in nats
+    ended: Hypotheses  # (B, N) hypotheses that have ended
+    state: Any  # the step function's, of B * N rows
 
 
 def beam_search(
@@ -252,21 +309,23 @@ def beam_search(
     beam_size: int,
     alpha: float = 0.6,
     capacity: int | tf.Tensor | None = None,
-    normalization: str = "wu",
+    length_normalization: str = "wu",
 ) -> Hypotheses:
     """Follow the `beam_size` likeliest beginnings of each sentence to their ends.
 
-    At each step the 2N likeliest continuations are looked at. Those of the first N that end become
-    hypotheses, which never change again; the N likeliest that do not end live on. A sentence with N
-    hypotheses is done and frozen. At its greatest length, each living beam becomes a hypothesis as
-    it is. So a sentence's result never depends on its neighbours in the batch.
+    At each step the 2N likeliest continuations are looked at. At most N of them end with the end
+    token, one for each beam, so N that go on always remain. Those of the first N that end become
+    hypotheses, which never change again: an end behind them would not have survived the pruning to
+    N beams. The N likeliest that do not end live on. A sentence with N hypotheses is done and
+    frozen. At its greatest length, each living beam becomes a hypothesis as it is. So a sentence's
+    result never depends on its neighbours in the batch.
 
     Following N beginnings, and setting aside those that end, is the search of Sutskever et al. 2014
     ("Sequence to Sequence Learning with Neural Networks"), section 3.2; the ranking is that of Wu
     et al. 2016 ("Google's Neural Machine Translation System"), equation 14.
 
     Args:
-        step_fn: Gives the logits of the next token; see the module's first lines.
+        step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of B * N rows: the beams of a sentence side by side.
         max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours
             may.
@@ -274,7 +333,7 @@ def beam_search(
         alpha: Exponent of the length penalty.
         capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a
             fixed shape.
-        normalization: The form of the length penalty, "wu" or "power".
+        length_normalization: The form of the length penalty, "wu" or "power".
 
     Returns:
         N hypotheses for each sentence. A score is the log-probability over `length_penalty(length,
@@ -283,10 +342,11 @@ def beam_search(
     Example:
         The likeliest first token is 4, but the likeliest pair begins with 5.
 
-        >>> after_start, after_4, after_5 = [0.1, 0.5, 0.4], [0.3, 0.4, 0.3], [0.9, 0, 0.1]
-        >>> table = tf.math.log([[0, 0, 0, *row] for row in (after_start, after_4, after_5)])
+        >>> import numpy as np
+        >>> p = np.full((6, 6), 1e-9, "float32")  # P(next token | last token)
+        >>> p[START_ID, 3:], p[4, 3:], p[5, 3:] = [0.1, 0.5, 0.4], [0.3, 0.4, 0.3], [0.9, 0.0, 0.1]
         >>> def step_fn(ids, step, state):
-        ...     return tf.gather(table, tf.maximum(ids - 3, 0)), state  # START_ID is 2
+        ...     return tf.math.log(tf.gather(p, ids)), state
         >>> hypotheses = beam_search(step_fn, tf.zeros(2), tf.constant([2]), beam_size=2, alpha=0.0)
         >>> hypotheses.ids[0, 0].numpy().tolist(), round(float(tf.exp(hypotheses.scores[0, 0])), 2)
         ([5, 3], 0.36)
@@ -295,70 +355,59 @@ def beam_search(
     longest = _longest(max_lengths, capacity)  # L
     first_rows = tf.range(sentences)[:, tf.newaxis] * beam_size  # (B, 1): each sentence's first row
 
-    def is_unfinished(
-        step: tf.Tensor,
-        last: tf.Tensor,
-        ids: tf.Tensor,
-        scores: tf.Tensor,
-        hypotheses: Hypotheses,
-        state: Any,
-    ) -> tf.Tensor:
-        may_go_on = tf.logical_not(_is_done(hypotheses)) & (step < max_lengths)  # (B,)
+    def is_unfinished(beams: _Beams) -> tf.Tensor:
+        may_go_on = tf.logical_not(_is_done(beams.ended)) & (beams.step < max_lengths)  # (B,)
         return tf.reduce_any(may_go_on)
 
-    def append_token(
-        step: tf.Tensor,
-        last: tf.Tensor,  # (B, N), the tokens before this step
-        ids: tf.Tensor,  # (B, N, L)
-        scores: tf.Tensor,  # (B, N)
-        hypotheses: Hypotheses,
-        state: Any,
-    ) -> tuple[Any, ...]:
+    def append_token(beams: _Beams) -> list[_Beams]:
         # Look at the 2N likeliest continuations of each sentence.
-        logits, state = step_fn(tf.reshape(last, [-1]), step, state)  # (R, V)
-        scores, beams, tokens = _continuations(logits, scores, 2 * beam_size)  # (B, K) each
-        ids = tf.gather(ids, beams, batch_dims=1)  # (B, K, L)
-        ids = _write(ids, tokens, step)  # (B, K, L)
+        step = beams.step
+        logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (R, V)
+        top = _continuations(logits, beams.scores, 2 * beam_size)
+        top_scores, top_beams, top_tokens = top  # (B, K) each
+        top_ids = tf.gather(beams.ids, top_beams, batch_dims=1)  # (B, K, L)
+        top_ids = _write(top_ids, top_tokens, step)  # (B, K, L)
 
-        # Those that end become hypotheses.
+        # Those of the first N that end become hypotheses.
         at_limit = (step + 1 >= max_lengths)[:, tf.newaxis]  # (B, 1)
-        ends = (tokens == END_ID) | at_limit  # (B, K)
-        ended = (ids[:, :beam_size], scores[:, :beam_size], ends[:, :beam_size])
-        penalty = length_penalty(step + 1, alpha, normalization)
-        hypotheses = _add_ended(hypotheses, *ended, step + 1, penalty)  # (B, N)
+        ends = (top_tokens == END_ID) | at_limit  # (B, K)
+        ended = _add_ended(
+            beams.ended,
+            ids=top_ids[:, :beam_size],
+            scores=top_scores[:, :beam_size],
+            ends=ends[:, :beam_size],
+            length=step + 1,
+            penalty=length_penalty(step + 1, alpha, length_normalization),
+        )
 
         # The N likeliest others live on, each with the state of the beam that it continues.
-        scores, alive = tf.math.top_k(tf.where(ends, LOWEST, scores), beam_size)  # (B, N)
-        ids = tf.gather(ids, alive, batch_dims=1)  # (B, N, L)
-        last = tf.gather(tokens, alive, batch_dims=1)  # (B, N)
-        beams = tf.gather(beams, alive, batch_dims=1)  # (B, N)
-        state = _gather_rows(state, tf.reshape(first_rows + beams, [-1]))
-        return step + 1, last, ids, scores, hypotheses, state
+        live_scores, live = tf.math.top_k(tf.where(ends, EMPTY, top_scores), beam_size)  # (B, N)
+        live_ids = tf.gather(top_ids, live, batch_dims=1)  # (B, N, L)
+        live_tokens = tf.gather(top_tokens, live, batch_dims=1)  # (B, N)
+        live_beams = tf.gather(top_beams, live, batch_dims=1)  # (B, N)
+        state = _gather_rows(state, tf.reshape(first_rows + live_beams, [-1]))
+        return [_Beams(step + 1, live_tokens, live_ids, live_scores, ended, state)]
 
-    start = tf.fill([sentences, beam_size], START_ID)  # (B, N)
     no_ids = tf.zeros([sentences, beam_size, longest], tf.int32)
     no_lengths = tf.zeros([sentences, beam_size], tf.int32)
-    no_scores = tf.fill([sentences, beam_size], LOWEST)
+    no_scores = tf.fill([sentences, beam_size], EMPTY)
 
     # All beams of a sentence begin alike: only the first of them may be continued.
-    first_score = tf.where(max_lengths > 0, 0.0, LOWEST)[:, tf.newaxis]  # (B, 1)
-    scores = tf.concat([first_score, no_scores[:, 1:]], axis=1)  # (B, N)
-
-    begin = (
-        tf.constant(0),
-        start,
-        no_ids,
-        scores,
-        Hypotheses(no_ids, no_lengths, no_scores),
-        state,
+    first_score = tf.where(max_lengths > 0, 0.0, EMPTY)[:, tf.newaxis]  # (B, 1)
+    start = _Beams(
+        step=tf.constant(0),
+        last=tf.fill([sentences, beam_size], START_ID),
+        ids=no_ids,
+        scores=tf.concat([first_score, no_scores[:, 1:]], axis=1),
+        ended=Hypotheses(no_ids, no_lengths, no_scores),
+        state=state,
     )
-    end = tf.while_loop(is_unfinished, append_token, begin, maximum_iterations=longest)
-    *_, hypotheses, _ = end
-    return hypotheses
+    (end,) = tf.while_loop(is_unfinished, append_token, [start], maximum_iterations=longest)
+    return end.ended
 
 
 def _longest(max_lengths: tf.Tensor, capacity: int | tf.Tensor | None) -> int | tf.Tensor:
-    """Give the positions that a search has room for: 0 where there is no sentence."""
+    """Return the number L of positions that a search has room for; 0 without a sentence."""
     return tf.maximum(tf.reduce_max(max_lengths), 0) if capacity is None else capacity
 
 
@@ -378,16 +427,18 @@ def _continuations(
     """
     logits = tf.cast(logits, tf.float32)
     sentences = tf.shape(scores)[0]
-    beams = scores.shape[1]
-    each = min(count, logits.shape[-1])  # no beam has more than K among the K likeliest
-    top_logits, tokens = tf.math.top_k(logits, each)  # (B * N, each)
+    beam_size = scores.shape[1]
+    per_beam = min(count, logits.shape[-1])  # no beam has more than K of the K likeliest
+    top_logits, tokens = tf.math.top_k(logits, per_beam)  # (B * N, per_beam)
     log_probs = top_logits - tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
-    log_probs = tf.reshape(log_probs, [sentences, beams, each])
-    scores = log_probs + scores[:, :, tf.newaxis]  # (B, N, each)
-    scores = tf.reshape(scores, [sentences, beams * each])
-    tokens = tf.reshape(tokens, [sentences, beams * each])
-    scores, places = tf.math.top_k(scores, min(count, beams * each))  # (B, K)
-    return scores, places // each, tf.gather(tokens, places, batch_dims=1)
+    log_probs = tf.reshape(log_probs, [sentences, beam_size, per_beam])
+    candidates = log_probs + scores[:, :, tf.newaxis]  # (B, N, per_beam)
+    candidates = tf.reshape(candidates, [sentences, beam_size * per_beam])
+    tokens = tf.reshape(tokens, [sentences, beam_size * per_beam])
+    top_scores, indices = tf.math.top_k(candidates, min(count, beam_size * per_beam))  # (B, K)
+    top_beams = indices // per_beam  # the beam that each continues
+    top_tokens = tf.gather(tokens, indices, batch_dims=1)
+    return top_scores, top_beams, top_tokens
 
 
 def _write(ids: tf.Tensor, tokens: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
@@ -418,8 +469,8 @@ def _add_ended(
     """
     beam_size = hypotheses.scores.shape[1]
     is_open = tf.logical_not(_is_done(hypotheses))[:, tf.newaxis]  # (B, 1)
-    is_new = ends & (scores > LOWEST / 2) & is_open  # (B, N)
-    new_scores = tf.where(is_new, scores / penalty, LOWEST)
+    is_new = ends & is_used(scores) & is_open  # (B, N)
+    new_scores = tf.where(is_new, scores / penalty, EMPTY)
     all_scores = tf.concat([hypotheses.scores, new_scores], axis=1)  # (B, 2N)
     all_lengths = tf.concat([hypotheses.lengths, tf.fill(tf.shape(new_scores), length)], axis=1)
     all_ids = tf.concat([hypotheses.ids, ids], axis=1)  # (B, 2N, L)
@@ -430,10 +481,10 @@ def _add_ended(
 
 
 def _is_done(hypotheses: Hypotheses) -> tf.Tensor:
-    """Tell of each sentence (B,) whether all its N places are taken."""
-    return hypotheses.scores[:, -1] > LOWEST / 2
+    """Return whether all N places of each sentence (B,) are taken."""
+    return is_used(hypotheses.scores[:, -1])
 
 
 def _gather_rows(state: Any, rows: tf.Tensor) -> Any:
-    """Give each row the state of the row that it continues; rows (R,)."""
+    """Return the state of the row that each row continues; rows (R,)."""
     return tf.nest.map_structure(lambda tensor: tf.gather(tensor, rows), state)

@@ -1,6 +1,7 @@
 """Strings in, strings out: tokenizers, model and search put together."""
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,13 +14,13 @@ from tfformer.config import DecodingConfig
 from tfformer.data.batches import like_length_batches
 from tfformer.data.encoding import (
     EncodedSentences,
-    IdRows,
     Sentences,
     encode_truncated,
+    pad,
     warn_of_truncation,
 )
-from tfformer.inference.graphs import draw_sample, search, token_log_probs
-from tfformer.inference.search import LOWEST, Hypotheses, check_sampling
+from tfformer.inference.graphs import sample_ids, token_log_probs, translate_ids
+from tfformer.inference.search import Hypotheses, check_sampling, is_used
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID
@@ -173,8 +174,8 @@ class Translator:
             The best translation of each sentence; an empty one of a blank sentence.
 
         Raises:
-            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights
-                are damaged.
+            ValueError: A setting is invalid, a sentence is not Unicode text, or the weights are
+                damaged.
         """
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
@@ -248,8 +249,8 @@ class Translator:
             sentence.
 
         Raises:
-            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights
-                are damaged.
+            ValueError: A setting is invalid, a sentence is not Unicode text, or the weights are
+                damaged.
         """
         beam_size = self.decoding.beam_size if beam_size is None else beam_size
         alpha = self.decoding.length_penalty if length_penalty is None else length_penalty
@@ -259,8 +260,12 @@ class Translator:
             raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
-        form = self.decoding.length_normalization
-        graph = self._graph(search, (beam_size, alpha, None, form))
+        graph = self._graph(
+            translate_ids,
+            beam_size=beam_size,
+            alpha=alpha,
+            length_normalization=self.decoding.length_normalization,
+        )
         return self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids))
 
     def sample(
@@ -290,14 +295,15 @@ class Translator:
             One translation of each sentence.
 
         Raises:
-            ValueError: A setting has no such value, a sentence is not Unicode text, or the weights
-                are damaged.
+            ValueError: A setting is invalid, a sentence is not Unicode text, or the weights are
+                damaged.
         """
         check_sampling(temperature, top_k, top_p)
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         number = tf.TensorSpec((), tf.int32)
-        graph = self._graph(draw_sample, (temperature, top_k, top_p), number, number)
+        settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        graph = self._graph(sample_ids, number, number, **settings)
         drawn = self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids, seed, batch))
         return [translation.text for (translation,) in drawn]
 
@@ -330,20 +336,18 @@ class Translator:
         source_ids = _ended(encoded_sources)
         target_ids = [[*ids, END_ID] for ids in encoded_targets.ids]
 
-        measured = [ForcedScore((), np.zeros(0, np.float32)) for _ in source_ids]
+        scores = [ForcedScore((), np.zeros(0, np.float32)) for _ in source_ids]
         numbers_by_length = sorted(range(len(target_ids)), key=lambda n: len(target_ids[n]))
         order = [number for number in numbers_by_length if source_ids[number]]
         lengths = [len(ids) for ids in target_ids]
         for numbers in _token_batches(order, lengths, batch_tokens):
-            source, target = (
-                IdRows.of([rows[number] for number in numbers]).padded(range(len(numbers)))
-                for rows in (source_ids, target_ids)
-            )
+            source = pad([source_ids[number] for number in numbers])  # (B, S)
+            target = pad([target_ids[number] for number in numbers])  # (B, T)
             log_probs = self._token_log_probs(source, target).numpy()  # (B, T)
             for number, row in zip(numbers, log_probs, strict=True):
                 tokens = self.tokenizers.target.pieces(target_ids[number])
-                measured[number] = ForcedScore(tuple(tokens), _checked_finite(row[: len(tokens)]))
-        return measured
+                scores[number] = ForcedScore(tuple(tokens), _checked_finite(row[: len(tokens)]))
+        return scores
 
     def _in_batches(
         self,
@@ -361,13 +365,14 @@ class Translator:
         return translations
 
     def _texts(self, hypotheses: Hypotheses) -> list[list[Translation]]:
-        """Make translations of each sentence's hypotheses, but not of empty places."""
+        """Decode each sentence's hypotheses, leaving out empty places."""
         ids, _, scores = (tensor.numpy() for tensor in hypotheses)
         texts = iter(self.tokenizers.target.decode(ids.reshape(-1, ids.shape[-1])))
         translations = []
         for row in scores:
-            places = [Translation(next(texts), float(score)) for score in row]
-            translations.append([place for place in places if place.score > LOWEST / 2])
+            candidates = [Translation(next(texts), float(score)) for score in row]
+            used = is_used(row)  # (N,)
+            translations.append(list(itertools.compress(candidates, used)))
         if not all(translations):
             raise ValueError(DAMAGED)
         return translations
@@ -381,17 +386,19 @@ class Translator:
         )
 
     def _graph(
-        self, find: Callable[..., Hypotheses], settings: tuple, *more: tf.TensorSpec
+        self, search_fn: Callable[..., Hypotheses], *inputs: tf.TensorSpec, **settings: Any
     ) -> tf.types.experimental.PolymorphicFunction:
-        """Trace `find(model, source, max_length, *more, *settings)` once."""
-        if (find, settings) not in self._graphs:
+        """Trace `search_fn(model, source, max_length, *inputs, **settings)` once."""
+        key = (search_fn, *settings.values())
+        if key not in self._graphs:
+            search = functools.partial(search_fn, **settings)
 
-            def found(source: tf.Tensor, *inputs: Any) -> Hypotheses:
-                return find(self.model, source, self.max_length, *inputs, *settings)
+            def searched(source: tf.Tensor, *values: tf.Tensor) -> Hypotheses:
+                return search(self.model, source, self.max_length, *values)
 
             ids = tf.TensorSpec((None, None), tf.int32)
-            self._graphs[find, settings] = tf.function(found, input_signature=[ids, *more])
-        return self._graphs[find, settings]
+            self._graphs[key] = tf.function(searched, input_signature=[ids, *inputs])
+        return self._graphs[key]
 
 
 def _ended(sentences: EncodedSentences) -> list[list[int]]:

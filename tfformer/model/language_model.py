@@ -1,6 +1,4 @@
-"""The decoder alone: an autoregressive model of sequences.
-
-It is made of the Transformer's layers.
+"""The decoder alone: an autoregressive language model of the Transformer's layers.
 
 Shape letters: B batch, T positions, D d_model, H heads, V vocabulary, L cache capacity, R rows
 being continued.
@@ -22,15 +20,11 @@ from tfformer.special_ids import END_ID, START_ID
 
 @register
 class LanguageModel(TokenModel):
-    """An autoregressive language model: a decoder without a source.
+    """A decoder-only Transformer: an autoregressive language model.
 
-    p(x_1 ... x_T) = p(x_1) p(x_2 | x_1) ... p(x_T | x_1 ... x_{T-1}), where x_T is the end token.
-
-    Each factor is p(x_t | x_1 ... x_{t-1}) = Cat(softmax(f_t(x_1 ... x_{t-1}))): a neural
-    autoregressive distribution estimator (NADE, Larochelle and Murray 2011) whose f_t are one
-    Transformer. Its layers are the encoder's under a look-ahead mask, which is the decoder without
-    cross-attention (Liu et al. 2018, section 4.2.3). So a sequence has an exact probability, and
-    those of all sequences sum to 1. A row ends at its end token; padding follows.
+    Its layers are the encoder's under a look-ahead mask, which is the decoder without
+    cross-attention (Liu et al. 2018, section 4.2.3). The probability of a sequence is exact:
+    log p(x) = sum over t of log p(x_t | x_<t), the end token included. Padding may follow.
 
     Args:
         vocab_size: Token ids V.
@@ -53,7 +47,7 @@ class LanguageModel(TokenModel):
 
     Attributes:
         embedding: The `TokenEmbedding` of the tokens that are read.
-        output_embedding: The `TokenEmbedding` whose transposed matrix makes logits.
+        output_embedding: The `TokenEmbedding` whose transposed matrix projects to logits.
         output_bias: The bias (V,) of the logits; None without one.
         stack: The layers, an `Encoder`.
 
@@ -121,7 +115,7 @@ class LanguageModel(TokenModel):
             if not embedding.built:
                 embedding.build((None, None))
         self.stack.build((None, None, self.d_model))
-        self._add_output_bias(self.vocab_size)
+        self._create_output_bias(self.vocab_size)
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Compute the logits for the token after each position.
@@ -138,7 +132,7 @@ class LanguageModel(TokenModel):
     def hidden(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Compute the hidden states (B, T, D) of ids (B, T).
 
-        `logits` makes logits of them.
+        `logits` projects them to the vocabulary.
         """
         mask = look_ahead_mask(tf.shape(ids)[1])  # (1, 1, T, T)
         embeddings = self.embedding(ids, training=training)  # (B, T, D)
@@ -163,10 +157,7 @@ class LanguageModel(TokenModel):
     def hidden_step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache
     ) -> tuple[tf.Tensor, Cache]:
-        """Read some positions as `step` does, but return hidden states (R, T, D).
-
-        `logits` makes logits of them.
-        """
+        """Read as `step` does, but return hidden states (R, T, D)."""
         return self.stack.step(self.embedding(ids), position, cache)
 
     def token_log_probs(self, ids: tf.Tensor, to_logits: ToLogits | None = None) -> tf.Tensor:
@@ -175,7 +166,7 @@ class LanguageModel(TokenModel):
         Args:
             ids: Sequences (B, T) int32, without start token. A row without
                 end token is only the beginning of a sequence.
-            to_logits: Takes the place of `logits`.
+            to_logits: Projects hidden states (..., D) to logits (..., V); by default `logits`.
 
         Returns:
             Log-probabilities (B, T) float32 in nats, 0 after the end token.
@@ -193,7 +184,7 @@ class LanguageModel(TokenModel):
 
         Args:
             ids: Sequences (B, T) int32, each with its end token.
-            to_logits: Takes the place of `logits`.
+            to_logits: Projects hidden states (..., D) to logits (..., V); by default `logits`.
 
         Returns:
             Log-probabilities (B,) float32 in nats.

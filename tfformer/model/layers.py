@@ -18,7 +18,7 @@ ACTIVATIONS = ("relu", "gelu", "swish")
 NORMS = ("post", "pre")
 POSITION_LAYOUTS = ("interleaved", "halves")
 POSITION_TIMESCALES = ("paper", "t2t")
-LAYER_ARGUMENTS = (
+LAYER_ARGUMENTS = (  # constructor arguments that a stack hands to its layers
     "d_model",
     "num_heads",
     "d_ff",
@@ -101,7 +101,7 @@ class PositionalEncoding(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape: Shape | None = None) -> None:
-        """There is no weight to make."""
+        """Create nothing: there are no weights."""
 
     def call(self, embeddings: tf.Tensor, position: tf.Tensor | int = 0) -> tf.Tensor:
         """Add the encodings of position, position + 1, ... to embeddings (B, T, D)."""
@@ -123,9 +123,10 @@ class PositionalEncoding(keras.layers.Layer):
 class TokenEmbedding(keras.layers.Embedding):
     """Turns token ids into vectors, scaled by sqrt(d_model) (section 3.4).
 
-    Transposed, its matrix makes logits. Initialised with standard deviation d_model^-0.5, so that
-    both ends have unit variance. It is Keras' layer, with its `enable_lora`, and a gradient in
-    which a repeated id counts once.
+    Transposed, its matrix projects hidden states to logits. It is initialised with standard
+    deviation d_model^-0.5: after scaling the vectors have unit variance, and so have the logits of
+    states of unit variance. In training the gradient is dense, so that the gradients of a repeated
+    id are summed before Adam squares them. It is Keras' layer, with its `enable_lora`.
 
     Args:
         vocab_size: The number V of token ids.
@@ -151,7 +152,9 @@ class TokenEmbedding(keras.layers.Embedding):
         self.scale = scale
 
     def build(self, input_shape: Shape | None = None) -> None:
-        """Make the matrix (V, D)."""
+        """Create the matrix (V, D)."""
+        # Not in the constructor: an initialiser draws its seed when it is made, and so decides the
+        # seeds of all layers made after it.
         self.embeddings_initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         super().build(input_shape)
 
@@ -184,9 +187,10 @@ class TokenEmbedding(keras.layers.Embedding):
 
 
 class MaskedLayer(keras.layers.Layer):
-    """A layer that honours the mask (B, S) of its first input and hands it on.
+    """A layer that passes the padding mask (B, S) of its first input on to the next layer.
 
-    Keras carries that mask along with the input.
+    Keras does so for any layer with `supports_masking`. This one also takes masks over attention
+    scores, and passes none of them on.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -194,7 +198,7 @@ class MaskedLayer(keras.layers.Layer):
         self.supports_masking = True
 
     def compute_mask(self, inputs: tf.Tensor, previous_mask: tf.Tensor | None = None) -> tf.Tensor:
-        """Hand a mask over positions (B, S) on; a mask over scores ends here."""
+        """Return a padding mask (B, S) for the next layer, and None for a mask over scores."""
         is_over_positions = previous_mask is not None and len(previous_mask.shape) == 2
         return previous_mask if is_over_positions else None
 
@@ -205,7 +209,8 @@ class MultiHeadAttention(MaskedLayer):
 
     Each head has d_k = d_model / num_heads dimensions. A call attends from a sequence to a
     memory. A decoder with a cache uses its two halves: `project` the memory once, then `attend` to
-    it at each step.
+    its keys and values at each step. The attention weights have no dropout, as in the paper;
+    Tensor2Tensor has it.
 
     Args:
         d_model: Width of the model, the size of each vector.
@@ -257,15 +262,14 @@ class MultiHeadAttention(MaskedLayer):
 
         Args:
             query: Vectors (B, T, D).
-            memory: Vectors (B, S, D). A mask that Keras carries along with them is honoured.
+            memory: Vectors (B, S, D). A mask that Keras carries along with them is applied too.
             attention_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may
                 be attended to.
-            return_weights: Give the attention weights too.
+            return_weights: Return the attention weights too.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
 
         Returns:
-            Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S), exactly 0 where
-            masked.
+            Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S), see `attend`.
         """
         allowed = join_masks(attention_mask, mask, carried_mask(memory))
         output, weights = self.attend(query, self.project(memory), allowed)
@@ -281,25 +285,30 @@ class MultiHeadAttention(MaskedLayer):
         return KeyValue(*tf.unstack(both))
 
     def attend(
-        self, query: tf.Tensor, memory: KeyValue, mask: tf.Tensor | None = None
+        self, query: tf.Tensor, keys_values: KeyValue, mask: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Attend to a projected memory.
+        """Attend from a query to projected keys and values.
 
         Args:
             query: Vectors (B, T, D).
-            memory: Keys and values, each (B, H, S, D // H).
+            keys_values: Keys and values, each (B, H, S, D // H).
             mask: Boolean, broadcasting over (B, H, T, S), True = may be attended to.
 
         Returns:
-            Vectors (B, T, D) and weights (B, H, T, S), exactly 0 where masked.
+            Vectors (B, T, D) and weights (B, H, T, S): 0 where masked; uniform in a row whose keys
+            are all masked.
         """
-        depth = self.d_model // self.num_heads
+        depth = self.d_model // self.num_heads  # d_k
+        # Scale the queries: T * d_k numbers, where the scores would be T * S.
         query = self._split_heads(self.query(query)) * depth**-0.5  # (B, H, T, D // H)
-        scores = tf.matmul(query, memory.key, transpose_b=True)  # (B, H, T, S)
+        scores = tf.matmul(query, keys_values.key, transpose_b=True)  # (B, H, T, S)
         if mask is not None:
-            scores += tf.where(mask, tf.zeros((), scores.dtype), scores.dtype.min / 2)
+            # Half the lowest number: a score added to it cannot overflow to -inf, and a row of -inf
+            # would have a softmax of NaN.
+            masked = scores.dtype.min / 2
+            scores += tf.where(mask, tf.zeros((), scores.dtype), masked)
         weights = tf.nn.softmax(scores)  # (B, H, T, S)
-        heads = tf.matmul(weights, memory.value)  # (B, H, T, D // H)
+        heads = tf.matmul(weights, keys_values.value)  # (B, H, T, D // H)
         return self.output_projection(self._merge_heads(heads)), weights
 
     def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
@@ -402,11 +411,9 @@ class FeedForward(keras.layers.Layer):
 
 @register
 class Residual(keras.layers.Layer):
-    """A sub-layer's residual connection, dropout and layer normalisation.
+    """The residual connection, dropout and layer normalisation around a sub-layer.
 
-    Source: sections 3.1 and 5.4.
-
-    "post" is LayerNorm(x + Dropout(Sublayer(x))), as in the paper; "pre" is
+    (Sections 3.1 and 5.4.) "post" is LayerNorm(x + Dropout(Sublayer(x))), as in the paper; "pre" is
     x + Dropout(Sublayer(LayerNorm(x))). A layer calls `before`, then its sub-layer, then `after`.
 
     Args:
@@ -454,23 +461,20 @@ class Residual(keras.layers.Layer):
         self.normalization.build((None, None, self.d_model))
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
-        """Give the sub-layer's input: `x` (B, T, D), normalised if the norm is "pre"."""
+        """Return the sub-layer's input: `x` (B, T, D), normalised if `norm` is "pre"."""
         return self.normalization(x) if self.norm == "pre" else x
 
     def after(
         self, x: tf.Tensor, sublayer_output: tf.Tensor, training: bool | None = None
     ) -> tf.Tensor:
-        """Add the sub-layer's output to `x`, both (B, T, D).
-
-        The sum is normalised if the norm is "post".
-        """
+        """Return x plus the sub-layer's output (B, T, D), normalised if `norm` is "post"."""
         x = x + self.dropout_layer(sublayer_output, training=training)
         return self.normalization(x) if self.norm == "post" else x
 
     def call(
         self, x: tf.Tensor, sublayer_output: tf.Tensor, training: bool | None = None
     ) -> tf.Tensor:
-        """Do as `after`: a functional Keras model calls layers."""
+        """Return `after(x, sublayer_output)`; a functional Keras model needs a call."""
         return self.after(x, sublayer_output, training=training)
 
     def compute_output_shape(
@@ -486,10 +490,7 @@ class Residual(keras.layers.Layer):
 
 
 class _TransformerLayer(MaskedLayer):
-    """The common part of EncoderLayer and DecoderLayer.
-
-    Self-attention and feed-forward, each in its residual.
-    """
+    """The arguments and sub-layers that EncoderLayer and DecoderLayer have in common."""
 
     def __init__(
         self,
@@ -537,7 +538,7 @@ class _TransformerLayer(MaskedLayer):
         )
 
     def sublayers(self) -> tuple[keras.layers.Layer, ...]:
-        """Return the sub-layers and their residuals."""
+        """Return the sub-layers and their residuals in the order of computation."""
         return (
             self.self_attention,
             self.self_attention_residual,
@@ -553,46 +554,12 @@ class _TransformerLayer(MaskedLayer):
         """Return the constructor's arguments."""
         return super().get_config() | arguments_of(self, LAYER_ARGUMENTS)
 
-    def _attend_to_self(
-        self,
-        x: tf.Tensor,
-        mask: tf.Tensor | None,
-        cache: KeyValue | None,
-        position: tf.Tensor | int,
-        training: bool | None,
-    ) -> tuple[tf.Tensor, KeyValue]:
-        """Compute the first sub-layer.
-
-        Args:
-            x: Vectors (B, T, D).
-            mask: Boolean, broadcasting over (B, H, T, L), True = may be attended to.
-            cache: Keys and values (B, H, L, D // H) of earlier positions, if there are any.
-            position: The first position of `x` in the cache.
-            training: Drop units.
-
-        Returns:
-            Vectors (B, T, D), and the cache with the positions of `x`; without a cache, keys and
-            values of these positions alone.
-        """
-        h = self.self_attention_residual.before(x)
-        keys = self.self_attention.project(h)  # each (B, H, T, D // H)
-        cache = keys if cache is None else cache.write(keys, position)
-        attended, _ = self.self_attention.attend(h, cache, mask)
-        x = self.self_attention_residual.after(x, attended, training=training)
-        return x, cache
-
-    def _feed_forward(self, x: tf.Tensor, training: bool | None) -> tf.Tensor:
-        """The last sub-layer: (B, T, D)."""
-        h = self.feed_forward_residual.before(x)
-        return self.feed_forward_residual.after(x, self.feed_forward(h), training=training)
-
 
 @register
 class EncoderLayer(_TransformerLayer):
-    """Self-attention and feed-forward, each in its residual.
+    """Self-attention and feed-forward, each in its residual (section 3.1, figure 1 left).
 
-    Source: section 3.1, figure 1 left. With a look-ahead mask it is a decoder's layer for a model
-    that has no source.
+    With a look-ahead mask it is the layer of a decoder without a source.
 
     Args:
         d_model: Width of the model, the size of each vector; must be even.
@@ -662,8 +629,15 @@ class EncoderLayer(_TransformerLayer):
         Returns:
             Vectors (B, T, D), and the cache with these positions.
         """
-        x, cache = self._attend_to_self(x, mask, cache, position, training)
-        return self._feed_forward(x, training), cache
+        h = self.self_attention_residual.before(x)  # (B, T, D)
+        new = self.self_attention.project(h)  # keys and values, each (B, H, T, D // H)
+        cache = new if cache is None else cache.write(new, position)  # each (B, H, L, D // H)
+        attended, _ = self.self_attention.attend(h, cache, mask)  # (B, T, D)
+        x = self.self_attention_residual.after(x, attended, training=training)
+
+        h = self.feed_forward_residual.before(x)
+        x = self.feed_forward_residual.after(x, self.feed_forward(h), training=training)
+        return x, cache
 
     def compute_output_shape(self, x_shape: Shape) -> Shape:
         """Return (B, S, D), the shape of the input."""
@@ -672,9 +646,9 @@ class EncoderLayer(_TransformerLayer):
 
 @register
 class DecoderLayer(_TransformerLayer):
-    """Masked self-attention, attention to the memory, and feed-forward.
+    """Masked self-attention, attention to the memory, and feed-forward (figure 1 right).
 
-    Each is in its residual (figure 1 right).
+    Each is in its residual.
 
     Args:
         d_model: Width of the model, the size of each vector; must be even.
@@ -699,13 +673,21 @@ class DecoderLayer(_TransformerLayer):
     """
 
     def _add_sublayers(self) -> None:
+        # Cross-attention last: this order decides the initialisers' seeds and the order of weights.
         super()._add_sublayers()
         self.cross_attention = self._attention("cross_attention")
         self.cross_attention_residual = self._residual("cross_attention_residual")
 
     def sublayers(self) -> tuple[keras.layers.Layer, ...]:
-        """Return the sub-layers and their residuals."""
-        return *super().sublayers(), self.cross_attention, self.cross_attention_residual
+        """Return the sub-layers and their residuals in the order of computation."""
+        return (
+            self.self_attention,
+            self.self_attention_residual,
+            self.cross_attention,
+            self.cross_attention_residual,
+            self.feed_forward,
+            self.feed_forward_residual,
+        )
 
     def build(self, x_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
         """Create the weights; their shapes follow from the constructor's arguments."""
@@ -725,7 +707,7 @@ class DecoderLayer(_TransformerLayer):
         Args:
             x: Vectors (B, T, D) of the target.
             memory: Vectors (B, S, D) of the source. Masks that Keras carries along with both are
-                honoured.
+                applied too.
             attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
                 be attended to.
             memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S).
@@ -737,8 +719,8 @@ class DecoderLayer(_TransformerLayer):
         """
         allowed = join_masks(attention_mask, mask, carried_mask(x))
         memory_allowed = join_masks(memory_mask, carried_mask(memory))
-        projected = self.cross_attention.project(memory)
-        return self.step(x, allowed, None, 0, projected, memory_allowed, training)[0]
+        keys_values = self.cross_attention.project(memory)  # each (B, H, S, D // H)
+        return self.step(x, allowed, None, 0, keys_values, memory_allowed, training)[0]
 
     def step(
         self,
@@ -746,7 +728,7 @@ class DecoderLayer(_TransformerLayer):
         mask: tf.Tensor | None,
         cache: KeyValue | None,
         position: tf.Tensor | int,
-        memory: KeyValue,
+        memory_keys_values: KeyValue,
         memory_mask: tf.Tensor | None = None,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, KeyValue]:
@@ -761,21 +743,29 @@ class DecoderLayer(_TransformerLayer):
             cache: Keys and values (R, H, L, D // H). Without it the positions attend to themselves
                 alone.
             position: The first position.
-            memory: Projected keys and values (B, H, S, D // H) of the source; B divides R.
+            memory_keys_values: Keys and values of the source, each (B, H, S, D // H); B divides R.
             memory_mask: Boolean, broadcasting over (B, H, T, S).
             training: Whether to apply dropout.
 
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        x, cache = self._attend_to_self(x, mask, cache, position, training)
+        h = self.self_attention_residual.before(x)  # (R, T, D)
+        new = self.self_attention.project(h)  # keys and values, each (R, H, T, D // H)
+        cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
+        attended, _ = self.self_attention.attend(h, cache, mask)  # (R, T, D)
+        x = self.self_attention_residual.after(x, attended, training=training)
+
         h = self.cross_attention_residual.before(x)
-        rows = tf.shape(memory.key)[0]
-        queries = tf.reshape(h, (rows, -1, self.d_model))  # (B, R // B * T, D)
-        attended, _ = self.cross_attention.attend(queries, memory, memory_mask)
+        sources = tf.shape(memory_keys_values.key)[0]  # B
+        queries = tf.reshape(h, (sources, -1, self.d_model))  # (B, R // B * T, D)
+        attended, _ = self.cross_attention.attend(queries, memory_keys_values, memory_mask)
         attended = tf.reshape(attended, tf.shape(x))  # (R, T, D)
         x = self.cross_attention_residual.after(x, attended, training=training)
-        return self._feed_forward(x, training), cache
+
+        h = self.feed_forward_residual.before(x)
+        x = self.feed_forward_residual.after(x, self.feed_forward(h), training=training)
+        return x, cache
 
     def compute_output_shape(self, x_shape: Shape, memory_shape: Shape | None = None) -> Shape:
         """Return (B, T, D), the shape of the target."""

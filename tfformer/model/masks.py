@@ -16,8 +16,7 @@ def padding_mask(ids: tf.Tensor) -> tf.Tensor:
     """Allow every query to attend to every position that is not padding.
 
     Args:
-        ids: Token ids (B, S), integers, 0 = padding. A symbolic tensor such as `keras.Input` will
-            do.
+        ids: Token ids (B, S), integers, 0 = padding; also a symbolic tensor such as `keras.Input`.
 
     Returns:
         A boolean mask (B, 1, 1, S).
@@ -38,13 +37,11 @@ def look_ahead_mask(
     keys: tf.Tensor | int | None = None,
     position: tf.Tensor | int = 0,
 ) -> tf.Tensor:
-    """Allow position t to attend to positions 0 to t, never to a later one.
-
-    Source: section 3.2.3.
+    """Allow position t to attend to positions 0 to t, never to a later one (section 3.2.3).
 
     Args:
-        queries: The number T of query positions, or the token ids (B, T) that stand there, such as
-            `keras.Input`.
+        queries: The number T of query positions, or their token ids (B, T); also a symbolic tensor
+            such as `keras.Input`.
         keys: The number S of key positions; by default T.
         position: The position of the first query. A decoder that continues from a cache has T = 1,
             S = the cache's capacity and position = the step.
@@ -65,6 +62,7 @@ def look_ahead_mask(
     if queries is None:
         raise ValueError("queries=None is no length; give the token ids (B, T) in its place")
     if len(getattr(queries, "shape", ())) == 2:
+        # Positions counted from the ids, as the length of a `keras.Input` is not known.
         counted = keras.ops.cumsum(keras.ops.ones_like(queries, dtype="int32"), axis=1)  # (B, T)
         allowed = keras.ops.expand_dims(counted, 1) <= keras.ops.expand_dims(counted, 2)
         return over_keys(allowed)
@@ -105,6 +103,7 @@ def join_masks(*masks: tf.Tensor | None) -> tf.Tensor | None:
     Returns:
         A boolean mask that broadcasts over scores (B, H, T, S), or None.
     """
+    # Keras passes the mask that `x` carries as `mask` too: the same tensor twice.
     distinct = {id(mask): mask for mask in masks if mask is not None}
     if not distinct:
         return None

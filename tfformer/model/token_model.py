@@ -25,7 +25,7 @@ class TokenModel(ShardedModel):
     It has its weights from construction on.
 
     Attributes:
-        output_embedding: The embedding whose transposed matrix makes logits.
+        output_embedding: The embedding whose transposed matrix projects to logits.
         output_bias: The bias (V,) of the logits; None without one.
     """
 
@@ -61,26 +61,24 @@ class TokenModel(ShardedModel):
         require("preset", preset, tuple(PRESETS))
         return cls(**PRESETS[preset] | arguments)
 
-    def logits(self, hidden: tf.Tensor, kernel: tf.Tensor | None = None) -> tf.Tensor:
-        """Multiply hidden states by the transposed output embedding, and add the bias.
+    def logits(self, hidden: tf.Tensor) -> tf.Tensor:
+        """Project hidden states to the vocabulary.
+
+        They are multiplied by the transposed output embedding (section 3.4).
 
         Args:
-            hidden: Vectors (..., D), for example of `hidden`.
-            kernel: A copy (D, V) of the transposed output embedding, which a runtime may read
-                faster.
+            hidden: Vectors (..., D).
 
         Returns:
             Logits (..., V).
         """
-        logits = self._project(hidden, kernel)
+        return self.add_output_bias(self.output_embedding.logits(hidden))
+
+    def add_output_bias(self, logits: tf.Tensor) -> tf.Tensor:
+        """Add the output bias, if there is one, to logits (..., V)."""
         if self.output_bias is None:
             return logits
         return logits + tf.cast(self.output_bias, logits.dtype)
-
-    def _project(self, hidden: tf.Tensor, kernel: tf.Tensor | None) -> tf.Tensor:
-        if kernel is None:
-            return self.output_embedding.logits(hidden)
-        return tf.tensordot(hidden, kernel, axes=1)
 
     def input_signature(self) -> list:
         """Return the model's inputs as Keras' `export` takes them: ids of type int32."""
@@ -121,13 +119,13 @@ class TokenModel(ShardedModel):
             "--quantize int8"
         )
 
-    def _add_output_bias(self, vocab_size: int) -> None:
+    def _create_output_bias(self, vocab_size: int) -> None:
         self.output_bias = None
         if self.use_output_bias:
             shape = (vocab_size,)
             self.output_bias = self.add_weight(shape, "zeros", name="output_bias")
 
     def get_config(self) -> dict:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         config = super().get_config() | arguments_of(self, self.arguments)
         return config | {"output_bias": self.use_output_bias}

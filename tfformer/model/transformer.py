@@ -28,23 +28,21 @@ from tfformer.model.token_model import TIES, TokenModel
 STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS, "position_layout", "position_timescale")
 
 
-class Memory(NamedTuple):
-    """The source as the decoder looks it up at every step.
+class ProjectedMemory(NamedTuple):
+    """The memory projected once for each decoder layer, to be attended to at every step.
 
     Attributes:
-        key_values: For each layer the projected source, keys and values (B, H, S, D // H).
+        keys_values: For each layer the keys and values of its cross-attention, each (B, H, S,
+            D // H).
         mask: The padding mask (B, 1, 1, S).
     """
 
-    key_values: tuple[KeyValue, ...]
+    keys_values: tuple[KeyValue, ...]
     mask: tf.Tensor
 
 
 class _Stack(MaskedLayer):
-    """Positions and dropout, then `num_layers` equal layers.
-
-    A normalisation follows if the layers are pre-norm.
-    """
+    """Positions, dropout, then `num_layers` equal layers; pre-norm layers end in a normalisation."""
 
     layer_class: type[EncoderLayer] | type[DecoderLayer]
 
@@ -93,15 +91,13 @@ class _Stack(MaskedLayer):
         if self.normalization:
             self.normalization.build((None, None, self.d_model))
 
-    def enter(
+    def add_positions(
         self,
         embeddings: tf.Tensor,
         position: tf.Tensor | int = 0,
         training: bool | None = None,
     ) -> tf.Tensor:
-        """Add positions to embeddings and drop units, for the first layer.
-
-        Source: sections 3.5 and 5.4.
+        """Add the positional encoding and apply dropout (sections 3.5, 5.4).
 
         Args:
             embeddings: Vectors (B, T, D) at position, position + 1, ...
@@ -113,44 +109,52 @@ class _Stack(MaskedLayer):
         """
         return self.dropout_layer(self.positions(embeddings, position=position), training=training)
 
-    def leave(self, x: tf.Tensor) -> tf.Tensor:
-        """Normalise the last layer's output (B, T, D) if the layers are pre-norm."""
+    def final_norm(self, x: tf.Tensor) -> tf.Tensor:
+        """Normalise the last layer's output (B, T, D) if the layers are pre-norm.
+
+        Post-norm layers have done so.
+        """
         return self.normalization(x) if self.normalization else x
 
     def empty_cache(self, rows: tf.Tensor | int, capacity: tf.Tensor | int) -> Cache:
         """Return a cache of zeros for `capacity` positions of `rows` sentences.
 
-        It has one pair for each layer. It grows when it is full, except one of static shape inside
-        a graph.
+        It holds the keys and values of each layer. It grows when it is full, except one of static
+        shape inside a graph.
         """
         shape = (rows, self.num_heads, capacity, self.d_model // self.num_heads)
         return empty_cache(len(self.layers), shape, self.compute_dtype)
 
     def step(
-        self, embeddings: tf.Tensor, position: tf.Tensor | int, cache: Cache, *memories: Any
+        self,
+        embeddings: tf.Tensor,
+        position: tf.Tensor | int,
+        cache: Cache,
+        memory: ProjectedMemory | None = None,
     ) -> tuple[tf.Tensor, Cache]:
         """Transform some positions of a sequence.
 
-        They attend to themselves and to the cache before them.
+        They attend to themselves, to the cache before them and, in a decoder, to the memory.
 
         Args:
             embeddings: Vectors (R, T, D) at position, position + 1, ...
             position: The first position.
             cache: Keys and values of each layer, each (R, H, L, D // H).
-            *memories: More arguments for the layers' `step`, each with one element for each layer.
+            memory: The projected source, for a decoder.
 
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        x = self.enter(embeddings, position)
+        x = self.add_positions(embeddings, position)
         count = tf.shape(x)[1]
         cache = with_capacity(cache, position + count)
         mask = look_ahead_mask(count, tf.shape(cache[0].key)[2], position)  # (1, 1, T, L)
         written = []
-        for layer, layer_cache, *memory in zip(self.layers, cache, *memories, strict=True):
-            x, layer_cache = layer.step(x, mask, layer_cache, position, *memory)
+        for n, layer in enumerate(self.layers):
+            source = () if memory is None else (memory.keys_values[n], memory.mask)
+            x, layer_cache = layer.step(x, mask, cache[n], position, *source)
             written.append(layer_cache)
-        return self.leave(x), tuple(written)
+        return self.final_norm(x), tuple(written)
 
     def get_config(self) -> dict:
         """Return the constructor's arguments."""
@@ -161,8 +165,8 @@ class _Stack(MaskedLayer):
 class Encoder(_Stack):
     """Positions and a stack of encoder layers (section 3.1).
 
-    It turns the embeddings of a source into its memory. With a look-ahead mask it is a decoder
-    without cross-attention, and may go step by step.
+    It turns the embeddings of a source into its memory. With a look-ahead mask these layers are a
+    decoder-only model: `LanguageModel` uses them so, one position at a time with `step`.
 
     Args:
         num_layers: Number of layers.
@@ -206,7 +210,7 @@ class Encoder(_Stack):
         """Encode all positions at once.
 
         Args:
-            embeddings: Vectors (B, S, D). A mask that Keras carries along with them is honoured.
+            embeddings: Vectors (B, S, D). A mask that Keras carries along with them is applied too.
             attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may
                 be attended to.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
@@ -216,11 +220,10 @@ class Encoder(_Stack):
             Vectors (B, S, D).
         """
         allowed = join_masks(attention_mask, mask, carried_mask(embeddings))
-        x = self.enter(embeddings, training=training)
-        masks = () if allowed is None else (allowed,)  # Keras takes no None by position
+        x = self.add_positions(embeddings, training=training)
         for layer in self.layers:
-            x = layer(x, *masks, training=training)
-        return self.leave(x)
+            x = layer(x, attention_mask=allowed, training=training)
+        return self.final_norm(x)
 
     def compute_output_shape(self, embeddings_shape: Shape) -> Shape:
         """Return (B, S, D), the shape of the input."""
@@ -231,7 +234,7 @@ class Encoder(_Stack):
 class Decoder(_Stack):
     """Positions and a stack of decoder layers (section 3.1).
 
-    It takes all positions at once, or goes step by step.
+    `call` decodes all positions at once; `step` decodes some, given a cache of those before.
 
     Args:
         num_layers: Number of layers.
@@ -282,7 +285,7 @@ class Decoder(_Stack):
         Args:
             embeddings: Vectors (B, T, D) of the target.
             memory: Vectors (B, S, D) of the source. Masks that Keras carries along with both are
-                honoured.
+                applied too.
             attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
                 be attended to.
             memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S).
@@ -294,37 +297,16 @@ class Decoder(_Stack):
         """
         allowed = join_masks(attention_mask, mask, carried_mask(embeddings))
         memory_allowed = join_masks(memory_mask, carried_mask(memory))
-        x = self.enter(embeddings, training=training)
+        x = self.add_positions(embeddings, training=training)
+        masks = {"attention_mask": allowed, "memory_mask": memory_allowed}
         for layer in self.layers:
-            x = layer(x, memory, allowed, memory_mask=memory_allowed, training=training)
-        return self.leave(x)
+            x = layer(x, memory, **masks, training=training)
+        return self.final_norm(x)
 
-    def project(self, memory: tf.Tensor, mask: tf.Tensor) -> Memory:
-        """Project a memory (B, S, D) with mask (B, 1, 1, S) for each layer.
-
-        This is done once, for every step.
-        """
-        key_values = tuple(layer.cross_attention.project(memory) for layer in self.layers)
-        return Memory(key_values, mask)
-
-    def step(
-        self, embeddings: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: Memory
-    ) -> tuple[tf.Tensor, Cache]:
-        """Decode some positions.
-
-        They attend to themselves, to the cache before them and to the memory.
-
-        Args:
-            embeddings: Vectors (R, T, D) at position, position + 1, ...
-            position: The first position.
-            cache: Keys and values of each layer, each (R, H, L, D // H).
-            memory: The projected source.
-
-        Returns:
-            Vectors (R, T, D), and the cache with these positions.
-        """
-        masks = [memory.mask] * len(self.layers)
-        return super().step(embeddings, position, cache, memory.key_values, masks)
+    def project_memory(self, memory: tf.Tensor, mask: tf.Tensor) -> ProjectedMemory:
+        """Project a memory (B, S, D) with mask (B, 1, 1, S) for each layer, once for all steps."""
+        keys_values = tuple(layer.cross_attention.project(memory) for layer in self.layers)
+        return ProjectedMemory(keys_values, mask)
 
     def compute_output_shape(
         self, embeddings_shape: Shape, memory_shape: Shape | None = None
@@ -337,6 +319,10 @@ class Decoder(_Stack):
 class Transformer(TokenModel):
     """The encoder-decoder model for translation (figure 1). Id 0 is padding.
 
+    Training: `call` is `logits(hidden(...))`, all target positions at once. Decoding:
+    `encode_and_project` once, then `step` for each token, which is `logits` of `hidden_step`.
+    In two parts: `encode`, then `decode`.
+
     Args:
         source_vocab_size: Token ids of the source.
         target_vocab_size: Token ids V of the target.
@@ -348,7 +334,8 @@ class Transformer(TokenModel):
         num_decoder_layers: Layers of the decoder; by default `num_layers`.
         tie_embeddings: "none": three matrices; "output": the output projection is the transposed
             target embedding; "all": source, target and output are one matrix, as in the paper
-            (section 3.4), for one shared vocabulary; "input": source and target are one.
+            (section 3.4); "input": source and target are one matrix. "all" and "input" need one
+            shared vocabulary, which two sizes do not tell, so they are not the default.
         output_bias: Add a bias to the logits.
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre".
@@ -364,7 +351,7 @@ class Transformer(TokenModel):
     Attributes:
         source_embedding: The `TokenEmbedding` of the source.
         target_embedding: The `TokenEmbedding` of the target.
-        output_embedding: The `TokenEmbedding` whose transposed matrix makes logits.
+        output_embedding: The `TokenEmbedding` whose transposed matrix projects to logits.
         output_bias: The bias (V,) of the logits; None without one.
         encoder: The `Encoder`.
         decoder: The `Decoder`.
@@ -444,17 +431,17 @@ class Transformer(TokenModel):
         self._add_embeddings()
         stack = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
         self.encoder = Encoder(**stack, name="encoder")
-        of_decoder = {
+        decoder_overrides = {
             "num_layers": self.num_decoder_layers,
             "num_heads": self.num_decoder_heads,
             "d_ff": self.decoder_d_ff,
         }
-        self.decoder = Decoder(**stack | of_decoder, name="decoder")
+        self.decoder = Decoder(**stack | decoder_overrides, name="decoder")
         self.use_output_bias = output_bias
         self.build({"source": (None, None), "target": (None, None)})
 
     def _add_embeddings(self) -> None:
-        is_one = self.tie_embeddings == "all"
+        is_shared = self.tie_embeddings == "all"
         settings = {
             "d_model": self.d_model,
             "scale": self.scale_embedding,
@@ -462,7 +449,7 @@ class Transformer(TokenModel):
         }
         self.source_embedding = TokenEmbedding(
             self.source_vocab_size,
-            name="shared_embedding" if is_one else "source_embedding",
+            name="shared_embedding" if is_shared else "source_embedding",
             **settings,
         )
         self.target_embedding = self.source_embedding
@@ -488,7 +475,7 @@ class Transformer(TokenModel):
         vectors = (None, None, self.d_model)
         self.encoder.build(vectors)
         self.decoder.build(vectors, vectors)
-        self._add_output_bias(self.target_vocab_size)
+        self._create_output_bias(self.target_vocab_size)
 
     def call(
         self,
@@ -513,7 +500,7 @@ class Transformer(TokenModel):
         return self.logits(self.hidden(_two_sides(inputs, target), training=training))
 
     def hidden(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        """Compute the decoder's hidden states (B, T, D), of which `logits` makes logits.
+        """Compute the decoder's hidden states; `logits` projects them to the vocabulary.
 
         Args:
             inputs: {"source": ids (B, S), "target": ids (B, T)}.
@@ -572,37 +559,34 @@ class Transformer(TokenModel):
         embeddings = self.target_embedding(target, training=training)  # (B, T, D)
         return self.decoder(embeddings, memory, mask, memory_mask, training=training)
 
-    def memory(self, source: tf.Tensor) -> Memory:
-        """Encode and project source ids (B, S): all that a decoding step looks up."""
-        return self.decoder.project(*self.encode(source))
+    def encode_and_project(self, source: tf.Tensor) -> ProjectedMemory:
+        """Encode source ids (B, S) and project their memory for every step of decoding."""
+        memory, mask = self.encode(source)
+        return self.decoder.project_memory(memory, mask)
 
-    def decode_step(
-        self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: Memory
+    def step(
+        self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: ProjectedMemory
     ) -> tuple[tf.Tensor, Cache]:
-        """Decode one position.
+        """Decode some positions: one is a step of a search, several are a prefix.
 
         Args:
-            ids: The target's tokens (R,) at `position`.
-            position: The position, from 0 on.
-            cache: Keys and values of the positions before, see `Decoder.empty_cache`.
-            memory: The source, see `memory`. R is a multiple of its rows.
+            ids: Target tokens (R, T) at position, position + 1, ...
+            position: The first position, from 0 on.
+            cache: Keys and values of the positions before, see `decoder.empty_cache`.
+            memory: The source, see `encode_and_project`. R is a multiple of its rows.
 
         Returns:
-            Logits (R, V) for the next token, and the cache with this position.
+            Logits (R, T, V), and the cache with these positions.
         """
         hidden, cache = self.hidden_step(ids, position, cache, memory)
         return self.logits(hidden), cache
 
     def hidden_step(
-        self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: Memory
+        self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: ProjectedMemory
     ) -> tuple[tf.Tensor, Cache]:
-        """Decode one position as `decode_step` does, but return hidden states (R, D).
-
-        `logits` makes logits of them.
-        """
-        embeddings = self.target_embedding(ids[:, tf.newaxis])  # (R, 1, D)
-        hidden, cache = self.decoder.step(embeddings, position, cache, memory)
-        return hidden[:, 0], cache
+        """Decode as `step` does, but return hidden states (R, T, D)."""
+        embeddings = self.target_embedding(ids)  # (R, T, D)
+        return self.decoder.step(embeddings, position, cache, memory)
 
     def compute_output_shape(
         self,

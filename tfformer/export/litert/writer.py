@@ -21,7 +21,7 @@ from tfformer.export.litert import metadata as litert_metadata
 from tfformer.export.litert import operators as litert_operations
 from tfformer.export.litert import quantizer as litert_quantizer
 from tfformer.export.litert import text_pieces
-from tfformer.inference.graphs import search, source_ids
+from tfformer.inference.graphs import source_ids, translate_ids
 from tfformer.inference.search import Hypotheses
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID, UNKNOWN_ID
@@ -244,11 +244,11 @@ def _search(
 ) -> Hypotheses:
     width = pieces.shape[1] or translator.max_length
     source = source_ids(pieces, lengths, min(width, translator.max_length))
-    return search(
+    return translate_ids(
         translator.model,
         source,
         translator.max_length,
         beam_size,
         translator.decoding.length_penalty,
-        normalization=translator.decoding.length_normalization,
+        length_normalization=translator.decoding.length_normalization,
     )
