@@ -98,7 +98,7 @@ def kill_at(monkeypatch, step: int) -> None:
 
     def on_train_batch_end(self, batch, logs=None):
         original(self, batch, logs)
-        if self.step == step:
+        if self.counter.step == step:
             raise Kill
 
     monkeypatch.setattr(training.StopOnNaN, "on_train_batch_end", on_train_batch_end)
@@ -250,7 +250,7 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
 
     def poison(self, batch, logs=None):
         original(self, batch, logs)
-        if self.step == poisoned:
+        if self.counter.step == poisoned:
             self.model.trainable_variables[0].assign(self.model.trainable_variables[0] * np.nan)
 
     monkeypatch.setattr(training.StopOnNaN, "on_train_batch_end", poison)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import math
 import sys
@@ -41,17 +42,12 @@ from tfformer.training.validation import (
     validations_since_best,
 )
 
-OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "output_bias")
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
-
-Report = Callable[[str], None]
-NO_BLEU = (
-    "warning: the best validation has BLEU 0, so chrF alone has chosen the weights; if the target "
-    "is written without spaces, set data.languages or training.bleu_tokenizer=char"
-)
+OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "output_bias")
 
 AnyTokenizer = Tokenizer | PieceTokenizer
 History = list[dict[str, Any]]  # an epoch each, as a line of metrics.jsonl
+Report = Callable[[str], None]
 
 
 class TrainingDiverged(ValueError):
@@ -67,16 +63,16 @@ def train(
 ) -> dict[str, Any]:
     """Train a model and write its run directory.
 
-    A run that was killed at any moment goes on with `resume`, with the losses that it would have
-    had (`data.sampling_alpha` draws other segmentations in another process). Two trainings of one
+    An interrupted run continues with `resume` and has the losses it would have had
+    (`data.sampling_alpha` draws other segmentations in another process). Two trainings of one
     folder at the same time are refused, see `files.locked` for the promise on shared file systems.
 
     Args:
         config: The recipe.
         run_dir: A folder that is absent or empty; with `resume` that of the run.
-        resume: Go on with an interrupted run, whose recipe may only get longer.
-        init_from: Another run, whose vocabulary and best weights to start from; where that is a
-            language model and this is not, they are the source's.
+        resume: Continue the run in `run_dir`. Only epochs, max_minutes and patience may change.
+        init_from: A run whose vocabulary and best weights to start from. The weights of a language
+            model initialise the encoder of a translator.
         report: Takes each line about the text, the model and the validations.
 
     Returns:
@@ -103,35 +99,49 @@ def train(
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
     if resume:
-        with resumed_run(run_dir) as run:
-            _check_same_run(config, run.config)
-            return _train(config, run, run, report)
+        with resumed_run(run_dir) as before:
+            _check_same_run(config, before.config)
+            return _train(config, before.path, report, before=before)
     check_free(run_dir)
-    origin = None if init_from is None else Run.open(init_from)
-    if origin:
-        _check_fits(config, origin)
+    initial = None if init_from is None else Run.open(init_from)
+    if initial:
+        _check_fits(config, initial)
     with new_run(run_dir):
-        return _train(config, Path(run_dir), origin, report)
+        return _train(config, Path(run_dir), report, initial=initial)
 
 
-def _train(config: Config, place: Run | Path, origin: Run | None, report: Report) -> dict[str, Any]:
-    """Train into `place`, a folder or the run to resume, with `origin`'s vocabulary."""
-    if origin and not _gives_encoder(origin, config):
-        config = dataclasses.replace(config, tokenizer=origin.config.tokenizer)
+def _train(
+    config: Config,
+    path: Path,
+    report: Report,
+    before: Run | None = None,
+    initial: Run | None = None,
+) -> dict[str, Any]:
+    """Train into `path`: continue the run `before`, or start from the weights of `initial`.
+
+    Args:
+        config: The recipe.
+        path: The run directory.
+        report: Takes a line of text at a time.
+        before: The run to continue.
+        initial: A run with the vocabulary and the weights of a new run.
+
+    Returns:
+        The content of result.json.
+    """
+    config = _with_vocabulary_settings_of(before or initial, config)
     if config.training.shards > 1:
-        with contextlib.suppress(RuntimeError):  # TensorFlow runs already; shards share its threads
-            tf.config.threading.set_intra_op_parallelism_threads(1)
+        _limit_to_one_thread_an_operation()  # each shard has a thread of its own
     keras.utils.set_random_seed(config.training.seed)
-    data = TrainingData.read(config, origin, report)
+    data = TrainingData.read(config, before or initial, report)
     model = _compiled_model(config, data.tokenizers)
-    path = place.path if isinstance(place, Run) else place
     run = Run.new(path, config, data.tokenizers, data.train.text.digest)
     history: History = []
-    if isinstance(place, Run):
-        history = _resumed_history(place, config, model, data)
-        run.keep_weights(place)
-    elif origin:
-        _take_weights(model, origin.load_model())
+    if before:
+        history = _resumed_history(before, config, model, data)
+        run.keep_weights(before)
+    elif initial:
+        _take_weights(model, initial.load_model())
     run.save_resume_state(model, history)
     run.write(data.tokenizers)
     report(f"{model.count_params():,} parameters; writing to {run.path}")
@@ -139,15 +149,36 @@ def _train(config: Config, place: Run | Path, origin: Run | None, report: Report
         _fit(model, run, config, data, history, report)
     result = _result(history)
     run.finish(result)
-    if result.get("val_bleu") == 0:
-        report(NO_BLEU)
+    _warn_if_bleu_is_0(result, report)
     return result
 
 
-def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData") -> History:
-    """Put the run's state into the model.
+def _with_vocabulary_settings_of(other: Run | None, config: Config) -> Config:
+    """Return the recipe with the settings of the vocabulary that it takes from the other run."""
+    if other is None or _gives_encoder(other, config):
+        return config
+    return dataclasses.replace(config, tokenizer=other.config.tokenizer)
 
-    Refuse another text, and a recipe that would end the run without a result.
+
+def _limit_to_one_thread_an_operation() -> None:
+    """Turn off the threads inside an operation, unless TensorFlow has started them already."""
+    with contextlib.suppress(RuntimeError):  # raised if it has; then all shards share its threads
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+
+
+def _warn_if_bleu_is_0(result: dict[str, Any], report: Report) -> None:
+    if result.get("val_bleu") == 0:
+        report(
+            "warning: the best validation has BLEU 0, so chrF alone has chosen the weights; if the "
+            "target is written without spaces, set data.languages or training.bleu_tokenizer=char"
+        )
+
+
+def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData") -> History:
+    """Put the run's state into the model and return its history.
+
+    Raises:
+        ValueError: If the text is another one, or the recipe ends the run without a result.
     """
     run.check_text(data.train.text.digest)
     history = run.load_resume_state(model)
@@ -159,27 +190,27 @@ def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData
     return history
 
 
-def _gives_encoder(origin: Run, config: Config) -> bool:
-    """Whether the other run is a language model where this one translates."""
-    return (origin.config.model.architecture, config.model.architecture) == (
+def _gives_encoder(initial: Run, config: Config) -> bool:
+    """Return whether the other run is a language model where this one translates."""
+    return (initial.config.model.architecture, config.model.architecture) == (
         "decoder",
         "encoder-decoder",
     )
 
 
-def _check_fits(config: Config, origin: Run) -> None:
-    """ValueError unless the other run's weights fit into the recipe's model."""
-    encoder_alone = _gives_encoder(origin, config)
+def _check_fits(config: Config, initial: Run) -> None:
+    """Raise ValueError unless the other run's weights fit into the recipe's model."""
+    encoder_alone = _gives_encoder(initial, config)
     may_differ = ("dropout", *(OUTSIDE_THE_ENCODER if encoder_alone else ()))
-    own = {name: getattr(config.model, name) for name in may_differ}
-    if dataclasses.replace(origin.config.model, **own) != config.model:
+    overrides = {name: getattr(config.model, name) for name in may_differ}
+    if dataclasses.replace(initial.config.model, **overrides) != config.model:
         raise ValueError(
-            f"the recipe's model is not that of {origin.path}; copy the section 'model' of its "
+            f"the recipe's model is not that of {initial.path}; copy the section 'model' of its "
             f"config.json (only {', '.join(may_differ)} may differ)"
         )
     if encoder_alone and config.tokenizer.shared:
         raise ValueError(
-            f"{origin.path} is a language model of the source, whose vocabulary is not the "
+            f"{initial.path} is a language model of the source, whose vocabulary is not the "
             "target's; set tokenizer.shared=false and model.tie_embeddings=output"
         )
 
@@ -194,7 +225,7 @@ def _take_weights(model: Model, other: Model) -> None:
 
 
 def _check_same_run(config: Config, before: Config) -> None:
-    """A resumed run may be made longer; anything else would make it another run."""
+    """Raise ValueError if the recipe changes more of a resumed run than its length."""
     for section, values in before.to_dict().items():
         for key, old in values.items():
             new = config.to_dict()[section][key]
@@ -207,7 +238,7 @@ def _check_same_run(config: Config, before: Config) -> None:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The training and validation text of a run, encoded, with its vocabularies."""
+    """The training and validation text of a run, encoded, with its tokenizers."""
 
     tokenizers: Tokenizers
     train: Batches
@@ -215,47 +246,48 @@ class TrainingData:
     valid_rows: list[Sides]
 
     @classmethod
-    def read(cls, config: Config, origin: Run | None, report: Report) -> "TrainingData":
-        """Read both texts, train the vocabularies and encode.
+    def read(cls, config: Config, other: Run | None, report: Report) -> "TrainingData":
+        """Read both texts, train the tokenizers and encode.
 
         Args:
             config: The recipe.
-            origin: A run with vocabularies to take in place of new ones.
+            other: A run whose tokenizers to take in place of new ones.
             report: Takes a line for each text, with the number of rows that were dropped.
 
         Returns:
             The text, all of it in memory.
         """
         valid_rows = list(_read(config, "valid"))
-        if origin and not _gives_encoder(origin, config):
-            vocabularies = origin.tokenizers
+        if other and not _gives_encoder(other, config):
+            tokenizers = other.tokenizers
         else:
             report(f"training the vocabulary on {config.data.train}")
-            vocabularies = _train_tokenizers(config, origin.tokenizers.target if origin else None)
-        train = _batches(config, "train", _read(config, "train"), vocabularies, report)
-        valid = _batches(config, "valid", valid_rows, vocabularies, report)
-        return cls(vocabularies, train, valid, valid_rows)
+            tokenizers = _train_tokenizers(config, other.tokenizers.target if other else None)
+        train = _batches(config, "train", _read(config, "train"), tokenizers, report)
+        valid = _batches(config, "valid", valid_rows, tokenizers, report)
+        return cls(tokenizers, train, valid, valid_rows)
 
 
 def _read(config: Config, role: str) -> Iterator[Sides]:
-    """The rows of the recipe's `train` or `valid` text."""
-    data = config.data
-    source, split = {"train": (data.train, "train"), "valid": (data.valid, "validation")}[role]
-    if not source:
+    """Yield the rows of the recipe's `train` or `valid` text."""
+    data_source = getattr(config.data, role)
+    split = "validation" if role == "valid" else "train"  # the names of TensorFlow Datasets
+    if not data_source:
         raise ValueError(
             f"the recipe names no data.{role}; give a file for each side, FILE.tsv, "
             "tfds:NAME or phrasebook:SPLIT"
         )
-    for name in [source] if isinstance(source, str) else source:
-        if ":" not in name:  # else no file
-            check_regular(Path(data.folder, name))
-    languages = tuple(data.languages) if data.languages else None
+    folder = config.data.folder
+    for name in [data_source] if isinstance(data_source, str) else data_source:
+        if ":" not in name:  # a file
+            check_regular(Path(folder, name))
+    languages = tuple(config.data.languages) if config.data.languages else None
     read = MODEL_KINDS[config.model.architecture].read
-    return read(source, folder=data.folder, languages=languages, split=split)
+    return read(data_source, folder=folder, languages=languages, split=split)
 
 
-def _train_tokenizers(config: Config, source: AnyTokenizer | None = None) -> Tokenizers:
-    """Train the vocabularies; that of the target alone, if there is a `source`."""
+def _train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = None) -> Tokenizers:
+    """Train the tokenizers; that of the target alone, if there is a `source_tokenizer`."""
     settings = config.tokenizer
 
     def trained(sentences: Iterator[str], normalization: str) -> Tokenizer:
@@ -272,36 +304,57 @@ def _train_tokenizers(config: Config, source: AnyTokenizer | None = None) -> Tok
 
     if settings.shared:
         sentences = itertools.chain.from_iterable(_read(config, "train"))
-        every = trained(sentences, settings.normalization)
-        return Tokenizers(every, every)
-    of_target = settings.target_normalization or settings.normalization
+        shared = trained(sentences, settings.normalization)
+        return Tokenizers(shared, shared)
+    target_normalization = settings.target_normalization or settings.normalization
     return Tokenizers(
-        source or trained(side(0), settings.normalization), trained(side(1), of_target)
+        source_tokenizer or trained(side(0), settings.normalization),
+        trained(side(1), target_normalization),
     )
 
 
 def _batches(
-    config: Config, role: str, rows: Iterable[Sides], vocabularies: Tokenizers, report: Report
+    config: Config, role: str, rows: Iterable[Sides], tokenizers: Tokenizers, report: Report
 ) -> Batches:
-    def on_progress(rows_done: int) -> None:
-        if sys.stdout.isatty():
-            print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
+    """Encode one text and group it into batches.
 
-    data, seed, sampled = config.data, config.training.seed, None
-    sides = MODEL_KINDS[config.model.architecture].sides(vocabularies)
+    Args:
+        config: The recipe.
+        role: "train" or "valid".
+        rows: The text, a tuple of sentences a row.
+        tokenizers: The run's.
+        report: Takes the line about the text.
+
+    Returns:
+        The batches.
+    """
+    sides = MODEL_KINDS[config.model.architecture].sides(tokenizers)
     side_tokenizers = cast(tuple[Tokenizer, ...], sides)  # an imported one serves as well
-    if role == "train" and data.sampling_alpha is not None:
+    text_of_epoch = None
+    if role == "train" and config.data.sampling_alpha is not None:
         rows = list(rows)
-        sampled = sampled_texts(rows, side_tokenizers, data.max_length, data.sampling_alpha, seed)
-    encoded = encode_text(rows, side_tokenizers, data.max_length, on_progress)
-    batches = Batches(encoded, data.batch_tokens, seed, sampled)
+        text_of_epoch = sampled_texts(
+            rows,
+            side_tokenizers,
+            config.data.max_length,
+            config.data.sampling_alpha,
+            config.training.seed,
+        )
+    progress = functools.partial(_show_encoded, role)
+    encoded = encode_text(rows, side_tokenizers, config.data.max_length, progress)
+    batches = Batches(encoded, config.data.batch_tokens, config.training.seed, text_of_epoch)
     report(f"{role}: {encoded.report()}; {batches.report()}")
     return batches
 
 
-def _compiled_model(config: Config, vocabularies: Tokenizers) -> Model:
+def _show_encoded(role: str, rows_done: int) -> None:
+    if sys.stdout.isatty():
+        print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
+
+
+def _compiled_model(config: Config, tokenizers: Tokenizers) -> Model:
     settings = config.training
-    model = new_model(config.model, vocabularies, settings.dtype)
+    model = new_model(config.model, tokenizers, settings.dtype)
     model.compile(
         optimizer=new_optimizer(config),
         loss=_loss(settings),
@@ -319,7 +372,7 @@ def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
 
 
 def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.data.Dataset:
-    """The batches from `first_step` on; for R-Drop each row twice, in two halves."""
+    """Return the batches from `first_step` on; for R-Drop each row twice, in two halves."""
     dataset = batches.dataset(first_step)
     if not settings.r_drop:
         return dataset
@@ -337,17 +390,18 @@ def _fit(
         model: The compiled model.
         run: The run directory that keeps the weights.
         config: The recipe.
-        data: The batches and the vocabularies.
+        data: The batches and the tokenizers.
         history: The epochs that a resumed run has behind it; the new ones are added to it.
         report: Takes a line of text at a time.
     """
     first_step = history[-1]["step"] if history else 0
-    steps = StopOnNaN(run, first_step)
+    counter = StepCounter(first_step)
     callbacks = [
-        steps,
+        counter,
+        StopOnNaN(run, counter),
         Validation(run, config, data.tokenizers, data.valid, data.valid_rows, report),
         keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
-        HistoryAndResume(run, config, history, steps),
+        HistoryAndResume(run, config, history, counter),
     ]
     model.fit(
         _dataset(data.train, first_step, config.training),
@@ -360,25 +414,43 @@ def _fit(
     )
 
 
+class StepCounter(keras.callbacks.Callback):
+    """Counts the steps of the whole run.
+
+    Args:
+        step: The number of steps so far.
+
+    Attributes:
+        step: The number of steps so far.
+    """
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self.step = step
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Count the step."""
+        self.step += 1
+
+
 class StopOnNaN(keras.callbacks.Callback):
     """Stops when the loss or a weight is no longer a number, before anything is kept.
 
     Args:
         run: Named in the error.
-        step: The number of steps before the first one.
+        counter: Gives the step for the error.
 
     Raises:
         TrainingDiverged: At the end of a batch or an epoch.
     """
 
-    def __init__(self, run: Run, step: int) -> None:
+    def __init__(self, run: Run, counter: StepCounter) -> None:
         super().__init__()
         self.run = run
-        self.step = step  # the number of steps so far
+        self.counter = counter
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
-        """Count the step and look at the mean loss of the epoch so far."""
-        self.step += 1
+        """Look at the mean loss of the epoch so far."""
         loss = (logs or {})["loss"]
         self._check(math.isfinite(loss), f"the loss is {loss}")
 
@@ -390,7 +462,7 @@ class StopOnNaN(keras.callbacks.Callback):
     def _check(self, holds: bool, finding: str) -> None:
         if not holds:
             raise TrainingDiverged(
-                f"{finding} at step {self.step}; {self.run.path} keeps its last good checkpoint: "
+                f"{finding} at step {self.counter.step}; {self.run.path} keeps its last good checkpoint: "
                 "lower the learning rate, lengthen the warmup or set training.clip_norm"
             )
 
@@ -402,15 +474,15 @@ class HistoryAndResume(keras.callbacks.Callback):
         run: Takes the state.
         config: The recipe, which says when to stop.
         history: The epochs so far; it grows.
-        steps: Counts the steps.
+        counter: Counts the steps.
     """
 
-    def __init__(self, run: Run, config: Config, history: History, steps: StopOnNaN) -> None:
+    def __init__(self, run: Run, config: Config, history: History, counter: StepCounter) -> None:
         super().__init__()
         self.run = run
         self.config = config
         self.history = history
-        self.steps = steps
+        self.counter = counter
         self.start = time.monotonic() - 60 * (history[-1]["minutes"] if history else 0.0)
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
@@ -422,7 +494,7 @@ class HistoryAndResume(keras.callbacks.Callback):
         """Add the epoch to the history, keep the state, and stop if the recipe is over."""
         logs = {} if logs is None else logs
         settings, optimizer = self.config.training, self.model.optimizer
-        position = {"epoch": epoch + 1, "step": self.steps.step, "minutes": self._minutes()}
+        position = {"epoch": epoch + 1, "step": self.counter.step, "minutes": self._minutes()}
         rate = {"learning_rate": float(optimizer.learning_rate)}
         self.history.append(position | rate | {name: float(value) for name, value in logs.items()})
         if settings.schedule == "plateau" and _is_on_plateau(
@@ -438,13 +510,13 @@ class HistoryAndResume(keras.callbacks.Callback):
 
 
 def _is_on_plateau(patience: int, history: History) -> bool:
-    """Another `patience` validations have passed without a better one."""
+    """Return whether another `patience` validations have passed without a better one."""
     since = validations_since_best(history)
     return is_validated(history[-1]) and since > 0 and since % patience == 0
 
 
 def _is_over(config: Config, history: History) -> bool:
-    """All epochs are done, the minutes are used up or patience has run out."""
+    """Return whether all epochs are done, the minutes used up or patience has run out."""
     if not history:
         return False
     settings, last = config.training, history[-1]
@@ -456,7 +528,7 @@ def _is_over(config: Config, history: History) -> bool:
 
 
 def _result(history: History) -> dict[str, Any]:
-    """The content of result.json: how long it took, and the best epoch's figures."""
+    """Return the content of result.json: how long it took, and the best epoch's figures."""
     best, last = best_epoch(history), history[-1]
     return {
         "epochs": last["epoch"],
