@@ -1,16 +1,15 @@
-"""One update from several shards of a batch, which are learned side by side."""
+"""One update from several shards of a batch, processed in parallel."""
 
 import keras
 import tensorflow as tf
 
 
 class ShardedModel(keras.Model):
-    """A `keras.Model` whose training step may cut a batch into equal `shards`.
+    """A `keras.Model` whose training step can split a batch and process its shards in parallel.
 
-    The shards have equally many rows, and the model learns them at once. TensorFlow runs
-    independent operations side by side. So two shards keep two cores busy, each with a chain of
-    operations of its own, where a single chain splits every small operation between the cores and
-    waits for both halves. It pays with one thread for each operation:
+    TensorFlow runs independent operations in parallel. So two shards of equally many rows keep two
+    cores busy, where a single chain of operations splits every small operation between the cores
+    and waits for both halves. Best with one thread per operation:
     `tf.config.threading.set_intra_op_parallelism_threads(1)`. The update is that of the whole
     batch, for a loss that is a mean by sample weights: `SmoothedCrossEntropy`, but not
     `RDropCrossEntropy`, which compares rows.
@@ -22,7 +21,7 @@ class ShardedModel(keras.Model):
     shards: int = 1
 
     def train_step(self, data: tuple) -> dict[str, tf.Tensor]:
-        """Learn a batch by Keras' step, or by the sum of its shards' gradients.
+        """Take Keras' step on a batch, or one by the sum of its shards' gradients.
 
         Args:
             data: Inputs, labels and sample weights, whose first axis is the rows.
@@ -47,15 +46,15 @@ class ShardedModel(keras.Model):
         shards = [batch]
         if self.shards > 1:
             shards = [_shard(batch, n, self.shards) for n in range(self.shards)]
-        learned = [self._learn(shard, total) for shard in shards]
-        losses, gradients = zip(*learned, strict=True)
+        results = [self._loss_and_gradients(shard, total) for shard in shards]
+        losses, gradients = zip(*results, strict=True)
         sums = [tf.add_n(of_weight) for of_weight in zip(*gradients, strict=True)]
         self.optimizer.apply_gradients(zip(sums, self.trainable_weights, strict=True))
         self._loss_tracker.update_state(tf.add_n(losses), sample_weight=total)
         return self.get_metrics_result()
 
     def test_step(self, data: tuple) -> dict[str, tf.Tensor]:
-        """Keras' step, but a loss that is a mean by sample weights counts by their sum."""
+        """Take Keras' step, but weight a mean by sample weights by their sum."""
         x, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
         if not self._loss_is_mean_by(weights):
             return super().test_step(data)
@@ -66,7 +65,7 @@ class ShardedModel(keras.Model):
         return self.compute_metrics(x, labels, predicted, weights)
 
     def _loss_is_mean_by(self, weights: tf.Tensor | None) -> bool:
-        """Whether to average the batches' losses by the sums of their sample weights.
+        """Return whether to average the batches' losses by the sums of their sample weights.
 
         Keras averages by the numbers of rows: a mean over tokens would then change with the size of
         the batches. Under a distribution strategy, whose replicas it counts, Keras' way stays.
@@ -75,8 +74,10 @@ class ShardedModel(keras.Model):
         is_mean = weights is not None and reduction == "mean_with_sample_weight"
         return is_mean and not tf.distribute.has_strategy()
 
-    def _learn(self, shard: tuple, total: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Return a shard's share of the batch's loss, and that share's gradients.
+    def _loss_and_gradients(
+        self, shard: tuple, total: tf.Tensor
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """Return a shard's share of the loss, and its gradients.
 
         `total` is the sum of the batch's sample weights.
         """
@@ -91,13 +92,10 @@ class ShardedModel(keras.Model):
 
 
 def _shard(batch: tuple, number: int, shards: int) -> tuple:
-    """The rows of a batch that are its shard `number`.
+    """Return the rows of shard `number`; none if the batch has too few rows."""
 
-    There are none where the batch has fewer rows than shards.
-    """
-
-    def cut(rows: tf.Tensor) -> tf.Tensor:
+    def part(rows: tf.Tensor) -> tf.Tensor:
         count = tf.shape(rows)[0]
         return rows[count * number // shards : count * (number + 1) // shards]
 
-    return tf.nest.map_structure(cut, batch)
+    return tf.nest.map_structure(part, batch)

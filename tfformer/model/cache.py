@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+# Marks a function that LiteRT's converter replaces by its own operator.
 UPDATE_SLICE = 'name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value { b: true } }'
 
 
 class KeyValue(NamedTuple):
     """Projected keys and values, each (R, H, L, D // H).
 
-    Attention looks them up, and a decoder caches them.
+    Attention reads them, and a decoder caches them.
 
     Attributes:
         key: The keys.
@@ -36,15 +37,14 @@ class KeyValue(NamedTuple):
 
         Args:
             new: Keys and values of T positions, each (R, H, T, D // H).
-            position: The place of the first of them; position + T is at most L.
+            position: The first of their positions; position + T is at most L.
 
         Returns:
             Keys and values of L positions.
         """
         begin = tf.stack([0, 0, position, 0])
-        update = tf.function(  # a new one for each shape
-            _update_slice, autograph=False, experimental_implements=UPDATE_SLICE
-        )
+        # Made anew in each call: a function kept for all would collect a trace for each shape.
+        update = tf.function(_update_slice, autograph=False, experimental_implements=UPDATE_SLICE)
         key = update(self.key, new.key, begin)
         value = update(self.value, new.value, begin)
         return KeyValue(key, value)
@@ -88,9 +88,9 @@ def with_capacity(cache: Cache, length: tf.Tensor | int) -> Cache:
 
 
 def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
-    """`cache` with `new` from `begin` (4,) on.
+    """Return `cache` with `new` written from `begin` (4,) on.
 
-    The function has a name, so that LiteRT can put its own operation here.
+    A function of its own, which LiteRT replaces by its operator (see `UPDATE_SLICE`).
     """
     end = begin + tf.shape(new)
     return tf.raw_ops.TensorStridedSliceUpdate(

@@ -13,7 +13,7 @@ from tfformer.model.registry import register
 class Dense(keras.layers.Dense):
     """Keras' layer as one product of two matrices: (..., I) -> (..., units).
 
-    Keras multiplies tensors of more axes by `tensordot`, which works out its shapes in a dozen
+    Keras multiplies tensors of more axes by `tensordot`, which computes its shapes in a dozen
     operations at every step.
 
     Example:
@@ -31,7 +31,7 @@ class Dense(keras.layers.Dense):
 class LayerNormalization(keras.layers.LayerNormalization):
     """Keras' layer normalisation over the last axis (Ba et al. 2016).
 
-    It computes in float32, with a short gradient in training.
+    It computes in float32; in training with a hand-written gradient of three operations.
 
     Example:
         >>> LayerNormalization()(tf.constant([[-1.0, 1.0]])).numpy().round(2).tolist()
@@ -42,7 +42,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
         """Normalise vectors (..., D) to mean beta and standard deviation gamma."""
         x = tf.cast(x, tf.float32)  # its squares are summed
         if training:
-            normal = _normalize_with_short_gradient(x, self.epsilon)
+            normal = _normalize_with_gradient(x, self.epsilon)
         else:
             normal, _ = _normalize(x, self.epsilon)
         gamma = tf.cast(self.gamma, tf.float32)
@@ -51,7 +51,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
 
 def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
-    """Vectors (..., D) of mean 0 and variance 1, and their factors (..., 1).
+    """Return vectors (..., D) of mean 0 and variance 1, and their scale (..., 1).
 
     Source: Ba et al. 2016, eq. 3.
     """
@@ -60,10 +60,10 @@ def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
     return centred * scale, scale
 
 
-def _normalize_with_short_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
-    """The vectors of `_normalize`, with a short gradient.
+def _normalize_with_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """Return the vectors n of `_normalize`, with their gradient in closed form.
 
-    The gradient loses its mean and its share along the normalised vector.
+    dx = scale * (g - mean(g) - n * mean(g * n)) for the upstream gradient g.
     """
 
     @tf.custom_gradient
@@ -82,10 +82,9 @@ def _normalize_with_short_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
 
 @register
 class Dropout(keras.layers.Dropout):
-    """Keras' dropout at half the random numbers.
+    """Keras' dropout with half as many random bits: 16 decide each input.
 
-    16 bits, half of a random word, decide for each input. So the rate is a multiple of 2^-16, and
-    the kept inputs are scaled by just that.
+    So the rate is rounded to a multiple of 2^-16, and the kept inputs are scaled by that rate.
 
     Example:
         >>> Dropout(0.5)(tf.ones((2, 3))).numpy().tolist()  # outside training
@@ -93,10 +92,7 @@ class Dropout(keras.layers.Dropout):
     """
 
     def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """In training zero a share `rate` of the inputs.
-
-        The other inputs are scaled, so that the mean stays the same.
-        """
+        """In training set a share `rate` of the inputs to 0 and scale the others by 1 / (1 - rate)."""
         if not (training and self.rate):
             return x
         size = tf.size(x)
@@ -118,7 +114,7 @@ def gather(table: tf.Tensor, ids: tf.Tensor, dense_gradient: bool | None = False
     Args:
         table: The rows (V, D).
         ids: Row numbers, integers of any shape.
-        dense_gradient: Sum the gradients of a repeated id: Keras' Adam would square each by itself.
+        dense_gradient: Sum the gradients of a repeated id; Keras' Adam would square each by itself.
 
     Returns:
         The rows, one for each id.

@@ -17,13 +17,13 @@ from tfformer.model.registry import register
 class SmoothedCrossEntropy(keras.losses.Loss):
     """Cross-entropy against (1 - e) one_hot(label) + e / V.
 
-    Source: Szegedy et al. 2016, section 7; e = 0.1 in the paper. Takes labels (B, T) and logits
-    (B, T, V), measures in nats. With sample weights of 0 on padding, the default reduction is the
-    mean over real tokens; Keras' own default would divide by the padding too.
+    Source: Szegedy et al. 2016, section 7; e = 0.1 in Vaswani et al., section 5.4. It takes labels
+    (B, T) and logits (B, T, V), and is in nats. With sample weights of 0 on padding, the default
+    reduction is the mean over real tokens; Keras' own default would divide by the padding too.
 
     Args:
         label_smoothing: e, from 0 to below 1.
-        reduction: How losses (B, T) become one, see `keras.losses.Loss`.
+        reduction: How losses (B, T) are reduced to one, see `keras.losses.Loss`.
         name: The loss's name in Keras' logs.
         **kwargs: Keras' own `dtype`.
 
@@ -51,12 +51,12 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Measure logits (B, T, V) against labels (B, T): nats (B, T) float32."""
+        """Compute the loss (B, T) in nats, float32, of logits (B, T, V) and labels (B, T)."""
         labels = tf.cast(y_true, tf.int32)
         return smoothed_cross_entropy(labels, tf.cast(y_pred, tf.float32), self.label_smoothing)
 
     def get_config(self) -> dict:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return super().get_config() | {"label_smoothing": self.label_smoothing}
 
 
@@ -101,7 +101,7 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         self.alpha = alpha
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Measure logits (2B, T, V) against labels (2B, T): nats (2B, T) float32."""
+        """Compute the loss (2B, T) in nats, float32, of logits (2B, T, V) and labels (2B, T)."""
         rows = tf.shape(y_pred)[0]
         tf.debugging.assert_equal(
             rows % 2, 0, "R-Drop needs each row twice, in both halves of the batch; repeat them"
@@ -111,15 +111,14 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         return super().call(y_true, y_pred) + self.alpha / 4 * tf.tile(disagreement, [2, 1])
 
     def get_config(self) -> dict:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return super().get_config() | {"alpha": self.alpha}
 
 
 def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: float) -> tf.Tensor:
     """Compute logsumexp(z) - t . z for the smoothed target t of each label.
 
-    Its gradient, softmax(z) - t, is written out: one softmax gives both, in a third of the time of
-    TensorFlow's own.
+    Its gradient, softmax(z) - t, is written out, so that one softmax gives both.
 
     Args:
         labels: Ids (B, T) int32.
@@ -135,6 +134,7 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
     @tf.custom_gradient
     def measure(logits: tf.Tensor) -> tuple:
         probabilities = tf.nn.softmax(logits)
+        # The largest probability is exp(max(z) - logsumexp(z)).
         log_sum_exp = tf.reduce_max(logits, -1) - tf.math.log(tf.reduce_max(probabilities, -1))
         at_label = tf.gather(logits, labels, batch_dims=labels.shape.rank)
 
@@ -149,28 +149,27 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
 
 
 @tf.custom_gradient
-def symmetric_divergence(one: tf.Tensor, other: tf.Tensor) -> tuple:
-    """Compute KL(p, q) + KL(q, p) = (p - q) . (y - z) of logits y of p and z of q.
+def symmetric_divergence(logits_p: tf.Tensor, logits_q: tf.Tensor) -> tuple:
+    """Compute KL(p, q) + KL(q, p) = (p - q) . (logits_p - logits_q).
 
-    The two normalisers cancel, so that the gradient for y is p (y - z - p . (y - z)) + p - q, and
-    for z likewise.
+    Its gradient for logits_p is p (gap - p . gap) + p - q with the gap logits_p - logits_q, and
+    likewise for logits_q.
 
     Args:
-        one: y (B, T, V).
-        other: z (B, T, V).
+        logits_p: (B, T, V).
+        logits_q: (B, T, V).
 
     Returns:
         Nats (B, T).
     """
-    p = tf.nn.softmax(one)
-    q = tf.nn.softmax(other)
-    difference = one - other
+    p = tf.nn.softmax(logits_p)
+    q = tf.nn.softmax(logits_q)
+    gap = logits_p - logits_q  # log p - log q plus a constant, which cancels
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        def of(own: tf.Tensor, sign: int) -> tf.Tensor:
-            mean = tf.reduce_sum(own * difference, -1, keepdims=True)
-            return upstream[..., tf.newaxis] * sign * (own * (difference - mean) + p - q)
+        upstream = upstream[..., tf.newaxis]
+        toward_p = p * (gap - tf.reduce_sum(p * gap, -1, keepdims=True)) + p - q
+        toward_q = q * (gap - tf.reduce_sum(q * gap, -1, keepdims=True)) + p - q
+        return upstream * toward_p, -upstream * toward_q
 
-        return of(p, 1), of(q, -1)
-
-    return tf.reduce_sum((p - q) * difference, -1), gradient
+    return tf.reduce_sum((p - q) * gap, -1), gradient

@@ -12,11 +12,10 @@ from tfformer.training.schedules import LinearSchedule, WarmupSchedule
 def new_optimizer(config: Config) -> keras.optimizers.Optimizer:
     """Build the recipe's optimizer.
 
-    Adam(0.9, 0.98, 1e-9) is that of Vaswani et al. 2017, section 5.3; AdamW the same with weight
-    decay. Muon turns the matrices within the layers (Jordan et al. 2024) in steps of Adam's size
-    (Liu et al. 2025, section 2.2) and leaves embeddings and vectors to Adam. Keras clips,
-    accumulates and averages; where it accumulates, it counts and averages at each of the
-    accumulated steps, and the moving average is told so. Biases and normalisations do not decay.
+    Adam(0.9, 0.98, 1e-9) is that of Vaswani et al. 2017, section 5.3; AdamW is the same with weight
+    decay, from which biases and normalisations are excluded. Muon (Jordan et al. 2024) updates the
+    weight matrices with orthogonalised momentum, scaled to the RMS of an Adam step (Liu et al.
+    2025, section 2.2); embeddings, biases and normalisations use Adam.
 
     Args:
         config: The recipe.
@@ -37,6 +36,7 @@ def new_optimizer(config: Config) -> keras.optimizers.Optimizer:
         "global_clipnorm": settings.clip_norm,
         "gradient_accumulation_steps": accumulate if accumulate > 1 else None,
         "use_ema": settings.ema_momentum is not None,
+        # Keras averages the weights at every batch, also where several make an update.
         "ema_momentum": (settings.ema_momentum or 0.0) ** (1 / accumulate),
     }
     if settings.optimizer == "muon":
@@ -61,100 +61,23 @@ def new_optimizer(config: Config) -> keras.optimizers.Optimizer:
 
 @keras.saving.register_keras_serializable(package="tfformer")
 class Muon(keras.optimizers.Muon):
-    """Keras' Muon (Jordan et al. 2024), for matrices of one shape together.
+    """Keras' Muon (Jordan et al. 2024), with all matrices of one shape in one product.
 
-    They are made orthogonal in one product: one by one they would be many small products. Jordan et
-    al. multiply in bfloat16 too: the Newton-Schulz iteration bears it.
+    One by one, the Newton-Schulz iterations would be many small products. As in Jordan et al. they
+    may be in bfloat16.
 
     Args:
-        learning_rate: Of the matrices; times `adam_lr_ratio` for the rest.
-        adam_beta_1: Decay of Adam's first moment, for embeddings and vectors.
-        adam_beta_2: Decay of Adam's second moment.
-        adam_weight_decay: Decoupled weight decay of the variables left to Adam.
-        epsilon: Added to Adam's denominator.
-        weight_decay: Decoupled weight decay of the matrices.
-        clipnorm: Most that the norm of each gradient may be.
-        clipvalue: Most that each number of a gradient may be.
-        global_clipnorm: Most that the norm of all gradients together may be.
-        use_ema: Keep a moving average of the weights.
-        ema_momentum: Its decay.
-        ema_overwrite_frequency: Steps after which the average replaces the weights.
-        loss_scale_factor: Factor of the loss, taken out of the gradients again.
-        gradient_accumulation_steps: Steps an update.
-        name: The optimizer's name.
-        exclude_layers: Regular expressions of paths that are left to Adam.
-        exclude_embeddings: Leave embeddings to Adam.
-        muon_a: First coefficient of the Newton-Schulz iteration.
-        muon_b: Its second coefficient.
-        muon_c: Its third coefficient.
-        adam_lr_ratio: Adam's learning rate over that of the matrices.
-        momentum: Decay of the momentum of the matrices.
-        ns_steps: Newton-Schulz iterations.
-        nesterov: Look ahead by the momentum.
-        rms_rate: Root mean square of a step, over the rate (Liu et al. 2025, section 2.2).
+        *args: As of `keras.optimizers.Muon`.
         matmul_dtype: The dtype of the iteration's products.
+        **kwargs: As of `keras.optimizers.Muon`.
 
     Example:
         >>> Muon(0.01, matmul_dtype="bfloat16").get_config()["matmul_dtype"]
         'bfloat16'
     """
 
-    def __init__(
-        self,
-        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 0.001,
-        adam_beta_1: float = 0.9,
-        adam_beta_2: float = 0.999,
-        adam_weight_decay: float | None = 0.004,
-        epsilon: float = 1e-7,
-        weight_decay: float | None = 0.004,
-        clipnorm: float | None = None,
-        clipvalue: float | None = None,
-        global_clipnorm: float | None = None,
-        use_ema: bool = False,
-        ema_momentum: float = 0.99,
-        ema_overwrite_frequency: int | None = None,
-        loss_scale_factor: float | None = None,
-        gradient_accumulation_steps: int | None = None,
-        name: str | None = None,
-        exclude_layers: list[str] | None = None,
-        exclude_embeddings: bool = True,
-        muon_a: float = 3.4445,
-        muon_b: float = -4.7750,
-        muon_c: float = 2.0315,
-        adam_lr_ratio: float = 1,
-        momentum: float = 0.95,
-        ns_steps: int = 5,
-        nesterov: bool = True,
-        rms_rate: float | None = 0.2,
-        matmul_dtype: str = "float32",
-    ) -> None:
-        super().__init__(
-            learning_rate=learning_rate,
-            adam_beta_1=adam_beta_1,
-            adam_beta_2=adam_beta_2,
-            adam_weight_decay=adam_weight_decay,
-            epsilon=epsilon,
-            weight_decay=weight_decay,
-            clipnorm=clipnorm,
-            clipvalue=clipvalue,
-            global_clipnorm=global_clipnorm,
-            use_ema=use_ema,
-            ema_momentum=ema_momentum,
-            ema_overwrite_frequency=ema_overwrite_frequency,
-            loss_scale_factor=loss_scale_factor,
-            gradient_accumulation_steps=gradient_accumulation_steps,
-            name=name,
-            exclude_layers=exclude_layers,
-            exclude_embeddings=exclude_embeddings,
-            muon_a=muon_a,
-            muon_b=muon_b,
-            muon_c=muon_c,
-            adam_lr_ratio=adam_lr_ratio,
-            momentum=momentum,
-            ns_steps=ns_steps,
-            nesterov=nesterov,
-            rms_rate=rms_rate,
-        )
+    def __init__(self, *args: Any, matmul_dtype: str = "float32", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.matmul_dtype = matmul_dtype
 
     def _backend_update_step(
@@ -206,6 +129,7 @@ def learning_rate(config: Config) -> float | WarmupSchedule | LinearSchedule:
     accumulate = settings.accumulate_steps
     warmup_steps = settings.warmup_steps * accumulate
     if settings.learning_rate is None:
+        # Keras counts batches, equation 3 counts updates: its rate falls with the root.
         scale = settings.learning_rate_scale * accumulate**0.5
         return WarmupSchedule(d_model, warmup_steps, scale)
     if settings.schedule == "plateau":
