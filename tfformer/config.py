@@ -16,6 +16,7 @@ from tfformer.plain_values import parse_yaml, read_text, shown
 T = TypeVar("T")
 Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"]
 
+# base, big: Vaswani et al. 2017, table 3; tiny, small: our own, whose dropout a recipe sets.
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"num_layers": 4, "d_model": 128, "num_heads": 4, "d_ff": 256},
     "small": {"num_layers": 6, "d_model": 256, "num_heads": 4, "d_ff": 1024},
@@ -35,13 +36,13 @@ NAMES_OF_TYPES: dict[Any, str] = {
 RUN_CONFIG = "config.json"  # the file that makes a folder a run directory
 
 UNIONS = (types.UnionType, typing.Union)
-ALMOST_ONE = 1 - 1e-9
+ALMOST_ONE = 1 - 1e-9  # below 1: a rate of 1 would drop everything
 BILLION = 10**9
 LARGEST_SEED = 2**31 - 1
 
 
 def limited(default: T, low: float, high: float) -> T:
-    """A dataclass field from `low` to `high`, or None where its type allows that."""
+    """Return a dataclass field whose value lies within [low, high], or is None if its type has it."""
     return typing.cast(T, field(default=default, metadata={"limits": (low, high)}))
 
 
@@ -86,9 +87,9 @@ class TokenizerConfig:
     vocab_size: int = limited(8000, 5, BILLION)  # pieces, special ones too; for each language
     model_type: Literal["unigram", "bpe"] = "unigram"  # Kudo 2018, or merges
     shared: bool = True  # one vocabulary for both languages
-    normalization: Normalization = "nmt_nfkc"  # before anything else; no NBSP, "…" or full-width
-    # punctuation comes out of nmt_nfkc; nfkc keeps control characters, _cf is in lower case,
-    # identity leaves text as it is
+    # nmt_nfkc: NFKC, control characters become spaces; nfkc: keeps them; *_cf: lower case too;
+    # identity: unchanged. NFKC has no NBSP, "…" or full-width punctuation.
+    normalization: Normalization = "nmt_nfkc"
     target_normalization: Normalization | None = None  # of a target vocabulary; None: the same
     character_coverage: float = limited(1.0, 0.98, 1)  # share of characters; 0.9995 for Chinese
 
@@ -122,8 +123,8 @@ class TrainingConfig:
     """
 
     epochs: int = limited(20, 1, BILLION)  # passes over the text, or stretches of epoch_steps
-    epoch_steps: int | None = limited(None, 1, BILLION)  # give it where a pass takes hours: a run
-    # can be resumed from an epoch's end
+    # For a pass that takes hours: a run can be resumed only from the end of an epoch.
+    epoch_steps: int | None = limited(None, 1, BILLION)
     max_minutes: float | None = limited(None, 1e-6, BILLION)  # wall clock, kept through a resume
     seed: int = limited(1, 0, LARGEST_SEED)  # of weights, dropout, order of batches and sampling
     optimizer: Literal["adam", "adamw", "muon"] = "adam"  # adam: section 5.3; muon is often quicker

@@ -33,7 +33,7 @@ import numpy as np
 
 from tfformer.config import RUN_CONFIG, Config, ModelConfig, run_config_file
 from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
-from tfformer.data.sources import Sides, read_pairs, read_sentences
+from tfformer.data.sources import Row, read_pairs, read_sentences
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.files import TEMPORARY, locked, read_seal, seal, whole_file, write_text
 from tfformer.model.language_model import LanguageModel
@@ -76,7 +76,7 @@ class ModelKind(NamedTuple):
     """A kind of model that a run may hold: a row of `MODEL_KINDS`."""
 
     description: str  # for messages
-    read: Callable[..., Iterator[Sides]]  # rows of a data source: `read_pairs` or its like
+    read: Callable[..., Iterator[Row]]  # rows of a data source: `read_pairs` or its like
     sides: Callable[
         [Tokenizers], tuple[Tokenizer | PieceTokenizer, ...]
     ]  # the tokenizer of each side of a row

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 CHUNK = 1_000  # sentences held in memory at a time, so that a text may be larger than memory
 PORTION = 128  # sentences of like length between two reports of progress
 
-Sides = list["EncodedSentences"]  # the sources of a chunk, or sources and targets
+EncodedSides = list["EncodedSentences"]  # the sources of a chunk, or sources and targets
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -140,7 +140,7 @@ def _translate(options: argparse.Namespace) -> None:
 
     translator = Translator.load(options.run)
 
-    def translated(sentences: list[str]) -> tuple[list[str], Sides]:
+    def translated(sentences: list[str]) -> tuple[list[str], EncodedSides]:
         sources = translator.encode(sentences)
         n_best = _n_best(translator, sources, options, progress)
         return _translated_lines(translator, sources, n_best, options), [sources]
@@ -247,7 +247,7 @@ def _evaluate_translation(options: argparse.Namespace, run: Run) -> tuple[str, d
     references = [reference for _, reference in pairs]
     translator = Translator.of(run)
 
-    def translated(sentences: list[str]) -> tuple[list[str], Sides]:
+    def translated(sentences: list[str]) -> tuple[list[str], EncodedSides]:
         encoded = translator.encode(sentences)
         n_best = _n_best(translator, encoded, options, progress)
         return [best[0].text for best in n_best], [encoded]
@@ -281,7 +281,7 @@ def _score(options: argparse.Namespace) -> None:
 
     translator = Translator.load(options.run)
 
-    def scored(pairs: list[tuple[str, str]]) -> tuple[list[ForcedScore], Sides]:
+    def scored(pairs: list[tuple[str, str]]) -> tuple[list[ForcedScore], EncodedSides]:
         sources = translator.encode([source for source, _ in pairs])
         targets = translator.encode_targets([target for _, target in pairs])
         scores = translator.score(sources, targets)
@@ -429,7 +429,7 @@ def _n_best(
     return n_best
 
 
-def _in_chunks(items: Iterable, work: Callable[[list], tuple[list, Sides]]) -> Iterator:
+def _in_chunks(items: Iterable, work: Callable[[list], tuple[list, EncodedSides]]) -> Iterator:
     """The results of `work` on a chunk of the items at a time.
 
     `work` encodes and computes. The sentences that were too long for the model are counted over all

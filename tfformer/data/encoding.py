@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tfformer.data.sources import Sides
+from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID
 
@@ -254,7 +254,7 @@ def likeliest_segmentation(tokenizer: Tokenizer, sentences: Sequence[str]) -> li
 
 
 def encode_text(
-    rows: Iterable[Sides],
+    rows: Iterable[Row],
     tokenizers: Sequence[Tokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
@@ -301,14 +301,14 @@ def encode_text(
     return encoded
 
 
-def _chunks(rows: Iterable[Sides]) -> Iterator[list[Sides]]:
+def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
     iterator = iter(rows)
     while chunk := list(itertools.islice(iterator, CHUNK)):
         yield chunk
 
 
 def _encode_chunk(
-    chunk: list[Sides],
+    chunk: list[Row],
     tokenizers: Sequence[Tokenizer],
     max_length: int,
     segmentation: Segmentation,
@@ -348,7 +348,7 @@ def random_segmentation(alpha: float, max_length: int, seed: Sequence[int]) -> S
 
 
 def sampled_texts(
-    rows: Sequence[Sides], tokenizers: Sequence[Tokenizer], max_length: int, alpha: float, seed: int
+    rows: Sequence[Row], tokenizers: Sequence[Tokenizer], max_length: int, alpha: float, seed: int
 ) -> Callable[[int], EncodedText]:
     """Encode the text of pass 0, 1, ..., each with other segmentations.
 

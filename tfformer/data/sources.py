@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 SentencePair = tuple[str, str]
-Sides = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
-Row = TypeVar("Row", bound=Sides)
+Row = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
+R = TypeVar("R", bound=Row)
 
 
 def read_pairs(
@@ -176,7 +176,7 @@ def _text(line: bytes, place: str) -> str:
         ) from error
 
 
-def _at_least_one(rows: Iterator[Row], source: object, what: str) -> Iterator[Row]:
+def _at_least_one(rows: Iterator[R], source: object, what: str) -> Iterator[R]:
     first = next(rows, None)
     if first is None:
         raise ValueError(f"data source {source!r} is empty; give at least one {what}")
@@ -211,7 +211,7 @@ def _tsv_pairs(path: Path) -> Iterator[SentencePair]:
 
 def _tfds_rows(
     name: str, languages: tuple[str, ...] | None, split: str, sides: int
-) -> Iterator[Sides]:
+) -> Iterator[Row]:
     name, _, own_split = name.partition("@")
     tfds, builder = _tfds_builder(name)
     keys = _tfds_languages(builder.info, languages, sides)

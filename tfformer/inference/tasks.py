@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from tfformer.config import Config
-from tfformer.data.sources import Sides
+from tfformer.data.sources import Row
 from tfformer.inference import evaluation
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
@@ -27,7 +27,7 @@ class Measured(NamedTuple):
 class Evaluator(Protocol):
     """Measures a model, which may go on learning between two measurements."""
 
-    def measure(self, rows: Sequence[Sides]) -> Measured:
+    def measure(self, rows: Sequence[Row]) -> Measured:
         """Measure the model on the rows of a validation text."""
 
 
@@ -44,7 +44,7 @@ class TranslationEvaluator:
         self.translator = Translator(model, tokenizers, config.decoding, config.data.max_length)
         self.bleu_tokenizer = evaluation.bleu_tokenizer(config)
 
-    def measure(self, rows: Sequence[Sides]) -> Measured:
+    def measure(self, rows: Sequence[Row]) -> Measured:
         """Translate the rows' sources and score the translations against their targets."""
         sources, references = (list(side) for side in zip(*rows, strict=True))
         translations = self.translator.translate(sources, beam_size=1)
@@ -70,7 +70,7 @@ class LanguageModelEvaluator:
     def __init__(self, model: Model, tokenizers: Tokenizers, config: Config) -> None:
         self.generator = Generator(model, tokenizers, config.data.max_length)
 
-    def measure(self, rows: Sequence[Sides]) -> Measured:
+    def measure(self, rows: Sequence[Row]) -> Measured:
         """Measure the sentences that are not blank, and draw some of the model's own."""
         sentences = [sentence for (sentence,) in rows if sentence.strip()]
         drawn = self.generator.sample([""] * SAMPLES, seed=1)

@@ -20,7 +20,7 @@ from tfformer.config import Config, TrainingConfig
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import encode_text, sampled_texts
 from tfformer.data.piece_tokenizer import PieceTokenizer
-from tfformer.data.sources import Sides
+from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.files import check_regular
 from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
@@ -243,7 +243,7 @@ class TrainingData:
     tokenizers: Tokenizers
     train: Batches
     valid: Batches
-    valid_rows: list[Sides]
+    valid_rows: list[Row]
 
     @classmethod
     def read(cls, config: Config, other: Run | None, report: Report) -> "TrainingData":
@@ -268,7 +268,7 @@ class TrainingData:
         return cls(tokenizers, train, valid, valid_rows)
 
 
-def _read(config: Config, role: str) -> Iterator[Sides]:
+def _read(config: Config, role: str) -> Iterator[Row]:
     """Yield the rows of the recipe's `train` or `valid` text."""
     data_source = getattr(config.data, role)
     split = "validation" if role == "valid" else "train"  # the names of TensorFlow Datasets
@@ -314,7 +314,7 @@ def _train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = No
 
 
 def _batches(
-    config: Config, role: str, rows: Iterable[Sides], tokenizers: Tokenizers, report: Report
+    config: Config, role: str, rows: Iterable[Row], tokenizers: Tokenizers, report: Report
 ) -> Batches:
     """Encode one text and group it into batches.
 
@@ -462,8 +462,8 @@ class StopOnNaN(keras.callbacks.Callback):
     def _check(self, holds: bool, finding: str) -> None:
         if not holds:
             raise TrainingDiverged(
-                f"{finding} at step {self.counter.step}; {self.run.path} keeps its last good checkpoint: "
-                "lower the learning rate, lengthen the warmup or set training.clip_norm"
+                f"{finding} at step {self.counter.step}; {self.run.path} keeps its last good "
+                "checkpoint: lower the learning rate, lengthen the warmup or set training.clip_norm"
             )
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfformer.config import Config
 from tfformer.data.batches import Batches
-from tfformer.data.sources import Sides
+from tfformer.data.sources import Row
 from tfformer.inference.tasks import task_of
 from tfformer.model.losses import SmoothedCrossEntropy
 from tfformer.run_directory import Run, Tokenizers
@@ -32,12 +32,12 @@ SELECTION_METRICS = {
 
 
 def is_validated(epoch: Mapping[str, Any]) -> bool:
-    """Whether a validation stood at the end of this epoch of a history."""
+    """Return whether the epoch ended with a validation."""
     return any(name in epoch for name in SELECTION_METRICS)
 
 
 def quality(epoch: Mapping[str, Any]) -> tuple[float, float]:
-    """The figures that decide which weights are kept.
+    """Return the figures that decide which weights are kept.
 
     Args:
         epoch: An epoch of a history.
@@ -60,19 +60,22 @@ def quality(epoch: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def best_epoch(history: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The epoch whose weights are kept: the first of the best."""
+    """Return the epoch whose weights are kept: the first of the best."""
     return max(history, key=quality)
 
 
 def validations_since_best(history: Sequence[dict[str, Any]]) -> int:
-    """The number of validations that were not better than the best one before them.
+    """Count the validations since the best one.
 
     Example:
         >>> validations_since_best([{"val_bleu": 9.0}, {}, {"val_bleu": 7.0}, {"val_bleu": 8.0}])
         2
     """
     validated = list(filter(is_validated, history))
-    return len(validated) - 1 - validated.index(best_epoch(validated)) if validated else 0
+    if not validated:
+        return 0
+    best = validated.index(best_epoch(validated))
+    return len(validated) - 1 - best
 
 
 class Validation(keras.callbacks.Callback):
@@ -83,7 +86,7 @@ class Validation(keras.callbacks.Callback):
     Args:
         run: Takes the weights and TensorBoard's samples.
         config: The recipe.
-        tokenizers: The run's vocabularies.
+        tokenizers: Those of the run.
         valid: The validation text as batches, for the loss.
         rows: The same text, for the quality.
         report: Takes a line with the figures.
@@ -95,7 +98,7 @@ class Validation(keras.callbacks.Callback):
         config: Config,
         tokenizers: Tokenizers,
         valid: Batches,
-        rows: Sequence[Sides],
+        rows: Sequence[Row],
         report: Callable[[str], None],
     ) -> None:
         super().__init__()
@@ -109,12 +112,12 @@ class Validation(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict | None = None) -> None:
         """Build a second model, as the first one goes on learning."""
         settings = self.config.training
-        self.averaged = type(self.model).from_config(self.model.get_config())
-        self.averaged.compile(
+        self.snapshot = type(self.model).from_config(self.model.get_config())
+        self.snapshot.compile(
             None, SmoothedCrossEntropy(settings.label_smoothing), jit_compile=settings.jit_compile
         )
         evaluator = task_of(self.config).evaluator
-        self.evaluator = evaluator(self.averaged, self.tokenizers, self.config)
+        self.evaluator = evaluator(self.snapshot, self.tokenizers, self.config)
         self.writer = tf.summary.create_file_writer(str(self.run.tensorboard / "samples"))
         self.best = max(map(quality, self.run.history()), default=NOT_VALIDATED)
 
@@ -125,19 +128,19 @@ class Validation(keras.callbacks.Callback):
         is_last = self.model.stop_training or epoch + 1 == settings.epochs
         if (epoch + 1) % settings.validate_every and not is_last:
             return
-        self._average()
+        self._take_snapshot()
         logs |= self._figures(epoch)
         if quality(logs) > self.best:
             self.best = quality(logs)
-            self.run.save_weights(self.averaged)
+            self.run.save_weights(self.snapshot)
 
-    def _average(self) -> None:
-        """Put the weights, or their moving average if there is one, into the second model."""
-        self.averaged.set_weights(self.model.get_weights())
-        self.model.optimizer.finalize_variable_values(self.averaged.trainable_variables)
+    def _take_snapshot(self) -> None:
+        """Copy the weights, or their moving average, into the second model."""
+        self.snapshot.set_weights(self.model.get_weights())
+        self.model.optimizer.finalize_variable_values(self.snapshot.trainable_variables)
 
     def _figures(self, epoch: int) -> dict[str, float]:
-        loss = self.averaged.evaluate(
+        loss = self.snapshot.evaluate(
             self.valid.dataset(), steps=self.valid.steps_per_epoch, verbose=0
         )
         measured = self.evaluator.measure(self.rows)
