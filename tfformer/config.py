@@ -42,7 +42,7 @@ LARGEST_SEED = 2**31 - 1
 
 
 def limited(default: T, low: float, high: float) -> T:
-    """Return a dataclass field whose value lies within [low, high], or is None if its type has it."""
+    """Return a dataclass field with a value in [low, high], or None if its type allows it."""
     return typing.cast(T, field(default=default, metadata={"limits": (low, high)}))
 
 

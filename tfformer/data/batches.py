@@ -102,8 +102,8 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
 def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> list[tuple[int, int]]:
     """Divide rows as `plan_batches` does, but into exactly `steps` batches.
 
-    `batch_tokens` is raised as far as so few batches need; if there are too few batches, the largest
-    are halved.
+    `batch_tokens` is raised as far as so few batches need; if there are too few batches, the
+    largest are halved.
 
     Args:
         longer_lengths: (rows,) tokens of each row's longer side, downwards.
@@ -121,8 +121,8 @@ def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> lis
         raise ValueError(
             f"{rows:,} rows cannot make {steps:,} batches; give more text or fewer steps"
         )
-    # The number of batches falls as the budget grows: bisect on its negative for the smallest budget
-    # that needs at most `steps`.
+    # The number of batches falls as the budget grows: bisect on its negative for the smallest
+    # budget that needs at most `steps`.
     budgets = range(batch_tokens, rows * int(longer_lengths[0]) + batch_tokens)
     enough = bisect.bisect_left(
         budgets, -steps, key=lambda tokens: -len(plan_batches(longer_lengths, tokens))

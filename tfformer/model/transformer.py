@@ -42,7 +42,7 @@ class ProjectedMemory(NamedTuple):
 
 
 class _Stack(MaskedLayer):
-    """Positions, dropout, then `num_layers` equal layers; pre-norm layers end in a normalisation."""
+    """Positions, dropout, then `num_layers` equal layers, and a normalisation if pre-norm."""
 
     layer_class: type[EncoderLayer] | type[DecoderLayer]
 
