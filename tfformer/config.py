@@ -14,7 +14,13 @@ from typing import Any, Literal, TypeVar
 from tfformer.plain_values import parse_yaml, read_text, shown
 
 T = TypeVar("T")
+Activation = Literal["relu", "gelu", "swish"]
+ModelType = Literal["unigram", "bpe"]
+Norm = Literal["post", "pre"]
 Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"]
+PositionLayout = Literal["interleaved", "halves"]
+PositionTimescale = Literal["paper", "t2t"]
+TieEmbeddings = Literal["none", "output", "input", "all"]
 
 # base, big: Vaswani et al. 2017, table 3; tiny, small: our own, whose dropout a recipe sets.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -66,15 +72,15 @@ class ModelConfig:
     num_heads: int = limited(8, 1, 10**6)  # of each attention; divides d_model
     d_ff: int = limited(2048, 1, 10**6)  # width inside the feed-forward; often 4 d_model
     dropout: float = limited(0.1, 0, ALMOST_ONE)  # share of values dropped; 0.3 for small corpora
-    activation: Literal["relu", "gelu", "swish"] = "relu"  # in the feed-forward
-    norm: Literal["post", "pre"] = "post"  # after each residual sum, or before
+    activation: Activation = "relu"  # in the feed-forward
+    norm: Norm = "post"  # after each residual sum, or before
     # output: the output's matrix is the target's; input: the source's is the target's; all: both
-    tie_embeddings: Literal["none", "output", "input", "all"] = "all"
+    tie_embeddings: TieEmbeddings = "all"
     output_bias: bool = False  # a bias for each piece of the vocabulary, on the logits
     use_bias: bool = True  # in the attention's projections; the feed-forward has biases in any case
     epsilon: float = limited(1e-6, 0, 1)  # added to the variance in layer normalisation
-    position_layout: Literal["interleaved", "halves"] = "interleaved"  # or sines first
-    position_timescale: Literal["paper", "t2t"] = "paper"  # t2t: Tensor2Tensor's, and so Marian's
+    position_layout: PositionLayout = "interleaved"  # or sines first
+    position_timescale: PositionTimescale = "paper"  # t2t: Tensor2Tensor's, and so Marian's
     scale_embedding: bool = True  # embeddings times sqrt(d_model)
     num_decoder_heads: int | None = limited(None, 1, 10**6)  # None: as many as num_heads
     decoder_d_ff: int | None = limited(None, 1, 10**6)  # None: as wide as d_ff
@@ -85,7 +91,7 @@ class TokenizerConfig:
     """The SentencePiece vocabulary, trained on the training text."""
 
     vocab_size: int = limited(8000, 5, BILLION)  # pieces, special ones too; for each language
-    model_type: Literal["unigram", "bpe"] = "unigram"  # Kudo 2018, or merges
+    model_type: ModelType = "unigram"  # Kudo 2018, or merges
     shared: bool = True  # one vocabulary for both languages
     # nmt_nfkc: NFKC, control characters become spaces; nfkc: keeps them; *_cf: lower case too;
     # identity: unchanged. NFKC has no NBSP, "…" or full-width punctuation.

@@ -13,20 +13,21 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import sentencepiece
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
 from tfformer import files
+from tfformer.config import ModelType, Normalization
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-MODEL_TYPES = ("unigram", "bpe")
-NORMALIZATIONS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
+MODEL_TYPES = get_args(ModelType)
+NORMALIZATIONS = get_args(Normalization)
 # Thirteen times the largest published vocabularies (250,000 pieces, about 5 MB).
 MAX_MODEL_BYTES = 64 * 1024 * 1024
 SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process

@@ -4,20 +4,21 @@ Shape letters: B batch, T query positions, S key positions, D d_model, H heads, 
 vocabulary.
 """
 
-from typing import Any
+from typing import Any, get_args
 
 import keras
 import tensorflow as tf
 
+from tfformer import config
 from tfformer.model.cache import KeyValue
 from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization, gather
 from tfformer.model.masks import carried_mask, join_masks
 from tfformer.model.registry import Shape, arguments_of, register, require
 
-ACTIVATIONS = ("relu", "gelu", "swish")
-NORMS = ("post", "pre")
-POSITION_LAYOUTS = ("interleaved", "halves")
-POSITION_TIMESCALES = ("paper", "t2t")
+ACTIVATIONS = get_args(config.Activation)
+NORMS = get_args(config.Norm)
+POSITION_LAYOUTS = get_args(config.PositionLayout)
+POSITION_TIMESCALES = get_args(config.PositionTimescale)
 LAYER_ARGUMENTS = (  # constructor arguments that a stack hands to its layers
     "d_model",
     "num_heads",

@@ -4,17 +4,17 @@ Shape letters: D d_model, V vocabulary.
 """
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import keras
 import tensorflow as tf
 
-from tfformer.config import PRESETS
+from tfformer.config import PRESETS, TieEmbeddings
 from tfformer.model.batch_shards import ShardedModel
 from tfformer.model.layers import TokenEmbedding
 from tfformer.model.registry import arguments_of, require
 
-TIES = ("none", "output", "input", "all")
+TIES = get_args(TieEmbeddings)
 
 ToLogits = Callable[[tf.Tensor], tf.Tensor]  # hidden states (..., D) -> logits (..., V)
 
