@@ -256,11 +256,9 @@ def _prepare(name: str, builder: Any) -> None:
 
 
 def _tfds_languages(info: Any, languages: tuple[str, ...] | None, sides: int) -> tuple[str, ...]:
-    chosen, known, count = (
-        languages or info.supervised_keys,
-        list(info.features),
-        {1: "one", 2: "two"}[sides],
-    )
+    chosen = languages or info.supervised_keys
+    known = list(info.features)
+    count = {1: "one", 2: "two"}[sides]
     if chosen is None:
         raise ValueError(
             f"TFDS dataset {info.name!r} names no source and target; give languages, {count} of "

@@ -1,7 +1,4 @@
-"""Writes a Transformer and its vocabularies as a CTranslate2 model.
-
-It knows no run directory.
-"""
+"""Writes a Transformer and its vocabularies as a CTranslate2 model."""
 
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,4 @@
-"""Compares an artefact's texts and scores with the run's own.
-
-It knows no format and no model.
-"""
+"""Compares an artefact's texts and scores with the run's own."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
 """The signatures of a SavedModel, over text and over ids, for each task.
 
-They know no files. Every input and output has the batch first; batch and lengths are dynamic, so a
+Every input and output has the batch first; batch and lengths are dynamic, so a
 server may put requests together. Shape letters: B sentences, S source tokens, T target tokens, N
 beams.
 """

@@ -1,7 +1,4 @@
-"""Writes a translator or a language model as a TensorFlow SavedModel.
-
-It knows no run directory.
-"""
+"""Writes a translator or a language model as a TensorFlow SavedModel."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Writes the requests with which TensorFlow Serving warms a model up.
 
-It knows no model. Each record is a PredictionLog of tensorflow-serving-api. Its few nested messages
+Each record is a PredictionLog of tensorflow-serving-api. Its few nested messages
 are put together here by their field numbers, so that an export does not need that package.
 """
 

@@ -1,7 +1,4 @@
-"""The page that translates in the browser.
-
-It is found or built, and laid out. It knows no model.
-"""
+"""Finds or builds the page that translates in the browser, and lays out its folder."""
 
 import hashlib
 import shutil

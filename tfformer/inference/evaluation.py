@@ -1,4 +1,4 @@
-"""BLEU and chrF of translations, by sacreBLEU. Knows no model and no training."""
+"""BLEU and chrF of translations, by sacreBLEU."""
 
 import importlib.util
 import re

@@ -1,7 +1,6 @@
-"""Rules for everyday life: requests, habits, introductions, the way.
+"""Rules for everyday life: requests, habits, introductions, the way, actions and states.
 
-Other rules write actions in progress and states. The docstring of each rule is one pair that it
-writes. Most of them are in the present tense.
+The docstring of each rule is one pair that it writes. Most of them are in the present tense.
 """
 
 # A word and its form in the sentence share a name.

@@ -1,6 +1,6 @@
-"""The rules of the grammar: statements, questions, negation, clauses.
+"""Rules for statements, questions, negation, clauses, coreference and topics.
 
-Other rules write coreference and topics. Words and their forms come from the lexicon.
+Words and their forms come from the lexicon.
 `Tier/animal` in a German sentence says that "Tier" renders "animal": that is where the word
 alignment comes from. The docstring of each rule is one pair that it writes.
 """

@@ -12,9 +12,8 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 
-FIRST, THIRD, PLURAL = range(
-    3
-)  # the persons with a verb form of their own; the polite "Sie" takes the plural
+# The persons with a verb form of their own; the polite "Sie" takes the plural.
+FIRST, THIRD, PLURAL = range(3)
 CASES = ("Nominativ", "Akkusativ", "Dativ")
 
 ARTICLES = {

@@ -1,4 +1,4 @@
-"""The optimizer and the learning-rate schedule of a recipe. Knows no model."""
+"""The optimizer and the learning-rate schedule of a recipe."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Learning-rate schedules that Keras can serialise. Knows no model."""
+"""Learning-rate schedules that Keras can serialise."""
 
 import keras
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Makes a LiteRT model smaller without changing its results. Knows no translation.
+"""Makes a LiteRT model smaller without changing its results.
 
 Signatures that differ in their widths alone repeat each other: their equal parts are written once,
 and a large constant that one operator can make is made when the model runs.

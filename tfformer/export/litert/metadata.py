@@ -1,6 +1,6 @@
 """A LiteRT file's description of itself, shown by Netron and others.
 
-It knows no translation. The tables and the places of their fields are those of TensorFlow Lite's
+The tables and the places of their fields are those of TensorFlow Lite's
 `metadata_schema.fbs` (ModelMetadata, SubGraphMetadata, TensorMetadata), file identifier M001.
 """
 

@@ -1,6 +1,6 @@
 """Dynamic-range int8 for a LiteRT model: a scale for each row of a weight matrix.
 
-Knows no translation. Activations stay float32; LiteRT's products round each row of them as they go.
+Activations stay float32; LiteRT's products round each row of them as they go.
 TensorFlow's own quantiser stores an embedding twice where it is also the output's weight, once for
 each scheme; here a matrix is stored once, whatever uses it.
 """

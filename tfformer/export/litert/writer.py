@@ -1,6 +1,6 @@
 """Writes a translator as one LiteRT file, of LiteRT's own operations alone.
 
-It knows no run directory. The file holds the encoder, the search with its cache, and the weights. A
+The file holds the encoder, the search with its cache, and the weights. A
 dynamic file takes any batch and length. A static one takes one sentence and has a signature for
 each of a few widths over the same weights, so that every shape in it is a plain number and a short
 sentence does not pay for a long one. Shape letters: B sentences, S source tokens, T target tokens,
