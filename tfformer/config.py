@@ -48,7 +48,7 @@ LARGEST_SEED = 2**31 - 1
 
 
 def limited(default: T, low: float, high: float) -> T:
-    """Return a dataclass field with a value in [low, high], or None if its type allows it."""
+    """Return a dataclass field with limits; None passes if the field's type has it."""
     return typing.cast(T, field(default=default, metadata={"limits": (low, high)}))
 
 

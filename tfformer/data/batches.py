@@ -1,4 +1,4 @@
-"""Ids to batches: rows of similar length together, in an order that a seed decides."""
+"""Ids to batches: rows of similar length together, in an order of a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds or builds the page that translates in the browser, and lays out its folder."""
+"""Finds or builds the page that translates in the browser, and lays it out."""
 
 import hashlib
 import shutil

@@ -407,7 +407,7 @@ def beam_search(
 
 
 def _longest(max_lengths: tf.Tensor, capacity: int | tf.Tensor | None) -> int | tf.Tensor:
-    """Return the number L of positions that a search has room for; 0 without a sentence."""
+    """Return L, the positions that a search has room for; 0 without a sentence."""
     return tf.maximum(tf.reduce_max(max_lengths), 0) if capacity is None else capacity
 
 

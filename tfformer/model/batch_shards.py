@@ -5,7 +5,7 @@ import tensorflow as tf
 
 
 class ShardedModel(keras.Model):
-    """A `keras.Model` whose training step can split a batch and process its shards in parallel.
+    """A `keras.Model` that can train on the shards of a batch in parallel.
 
     TensorFlow runs independent operations in parallel. So two shards of equally many rows keep two
     cores busy, where a single chain of operations splits every small operation between the cores
@@ -65,7 +65,7 @@ class ShardedModel(keras.Model):
         return self.compute_metrics(x, labels, predicted, weights)
 
     def _loss_is_mean_by(self, weights: tf.Tensor | None) -> bool:
-        """Return whether to average the batches' losses by the sums of their sample weights.
+        """Return whether to average losses by the sums of the sample weights.
 
         Keras averages by the numbers of rows: a mean over tokens would then change with the size of
         the batches. Under a distribution strategy, whose replicas it counts, Keras' way stays.

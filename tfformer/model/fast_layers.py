@@ -92,7 +92,10 @@ class Dropout(keras.layers.Dropout):
     """
 
     def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """In training set a share `rate` of the inputs to 0; scale the others by 1 / (1 - rate)."""
+        """In training set a share `rate` of the inputs to 0 and scale the others.
+
+        The factor 1 / (1 - rate) keeps their mean.
+        """
         if not (training and self.rate):
             return x
         size = tf.size(x)

@@ -188,7 +188,7 @@ class TokenEmbedding(keras.layers.Embedding):
 
 
 class MaskedLayer(keras.layers.Layer):
-    """A layer that passes the padding mask (B, S) of its first input on to the next layer.
+    """A layer that passes its input's padding mask (B, S) on to the next layer.
 
     Keras does so for any layer with `supports_masking`. This one also takes masks over attention
     scores, and passes none of them on.
@@ -199,7 +199,7 @@ class MaskedLayer(keras.layers.Layer):
         self.supports_masking = True
 
     def compute_mask(self, inputs: tf.Tensor, previous_mask: tf.Tensor | None = None) -> tf.Tensor:
-        """Return a padding mask (B, S) for the next layer, and None for a mask over scores."""
+        """Return a padding mask (B, S) as it is, and None for a mask over scores."""
         is_over_positions = previous_mask is not None and len(previous_mask.shape) == 2
         return previous_mask if is_over_positions else None
 
@@ -558,7 +558,7 @@ class _TransformerLayer(MaskedLayer):
 
 @register
 class EncoderLayer(_TransformerLayer):
-    """Self-attention and feed-forward, each in its residual (section 3.1, figure 1 left).
+    """Self-attention and feed-forward, each in its residual (figure 1, left).
 
     With a look-ahead mask it is the layer of a decoder without a source.
 
@@ -647,7 +647,7 @@ class EncoderLayer(_TransformerLayer):
 
 @register
 class DecoderLayer(_TransformerLayer):
-    """Masked self-attention, attention to the memory, and feed-forward (figure 1 right).
+    """Masked self-attention, attention to the memory, feed-forward (figure 1, right).
 
     Each is in its residual.
 

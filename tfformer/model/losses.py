@@ -51,7 +51,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Compute the loss (B, T) in nats, float32, of logits (B, T, V) and labels (B, T)."""
+        """Compute the loss (B, T) in nats of logits (B, T, V) and labels (B, T)."""
         labels = tf.cast(y_true, tf.int32)
         return smoothed_cross_entropy(labels, tf.cast(y_pred, tf.float32), self.label_smoothing)
 
@@ -101,7 +101,7 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         self.alpha = alpha
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Compute the loss (2B, T) in nats, float32, of logits (2B, T, V) and labels (2B, T)."""
+        """Compute the loss (2B, T) in nats of logits (2B, T, V) and labels (2B, T)."""
         rows = tf.shape(y_pred)[0]
         tf.debugging.assert_equal(
             rows % 2, 0, "R-Drop needs each row twice, in both halves of the batch; repeat them"

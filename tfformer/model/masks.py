@@ -37,7 +37,9 @@ def look_ahead_mask(
     keys: tf.Tensor | int | None = None,
     position: tf.Tensor | int = 0,
 ) -> tf.Tensor:
-    """Allow position t to attend to positions 0 to t, never to a later one (section 3.2.3).
+    """Allow position t to attend to positions 0 to t, not to later ones.
+
+    Section 3.2.3 of the paper.
 
     Args:
         queries: The number T of query positions, or their token ids (B, T); also a symbolic tensor

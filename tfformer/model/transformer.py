@@ -29,7 +29,7 @@ STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS, "position_layout", "position_
 
 
 class ProjectedMemory(NamedTuple):
-    """The memory projected once for each decoder layer, to be attended to at every step.
+    """The memory projected for each decoder layer, once for all steps.
 
     Attributes:
         keys_values: For each layer the keys and values of its cross-attention, each (B, H, S,
@@ -42,7 +42,7 @@ class ProjectedMemory(NamedTuple):
 
 
 class _Stack(MaskedLayer):
-    """Positions, dropout, then `num_layers` equal layers, and a normalisation if pre-norm."""
+    """Positions, dropout, equal layers and, if pre-norm, a last normalisation."""
 
     layer_class: type[EncoderLayer] | type[DecoderLayer]
 
@@ -304,7 +304,7 @@ class Decoder(_Stack):
         return self.final_norm(x)
 
     def project_memory(self, memory: tf.Tensor, mask: tf.Tensor) -> ProjectedMemory:
-        """Project a memory (B, S, D) with mask (B, 1, 1, S) for each layer, once for all steps."""
+        """Project a memory (B, S, D) with mask (B, 1, 1, S) for each layer."""
         keys_values = tuple(layer.cross_attention.project(memory) for layer in self.layers)
         return ProjectedMemory(keys_values, mask)
 

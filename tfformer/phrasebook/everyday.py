@@ -1,4 +1,4 @@
-"""Rules for everyday life: requests, habits, introductions, the way, actions and states.
+"""Rules for everyday life: requests, habits, introductions, actions, states.
 
 The docstring of each rule is one pair that it writes. Most of them are in the present tense.
 """

@@ -117,7 +117,7 @@ def _train(
     before: Run | None = None,
     initial: Run | None = None,
 ) -> dict[str, Any]:
-    """Train into `path`: continue the run `before`, or start from the weights of `initial`.
+    """Train into `path`: continue the run `before`, or start from `initial`.
 
     Args:
         config: The recipe.
@@ -154,14 +154,14 @@ def _train(
 
 
 def _with_vocabulary_settings_of(other: Run | None, config: Config) -> Config:
-    """Return the recipe with the settings of the vocabulary that it takes from the other run."""
+    """Return the recipe with the settings of the vocabulary of the other run."""
     if other is None or _gives_encoder(other, config):
         return config
     return dataclasses.replace(config, tokenizer=other.config.tokenizer)
 
 
 def _limit_to_one_thread_an_operation() -> None:
-    """Turn off the threads inside an operation, unless TensorFlow has started them already."""
+    """Turn off the threads inside an operation, if they have not started."""
     with contextlib.suppress(RuntimeError):  # raised if it has; then all shards share its threads
         tf.config.threading.set_intra_op_parallelism_threads(1)
 
@@ -287,7 +287,7 @@ def _read(config: Config, role: str) -> Iterator[Row]:
 
 
 def _train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = None) -> Tokenizers:
-    """Train the tokenizers; that of the target alone, if there is a `source_tokenizer`."""
+    """Train the tokenizers; the target's alone if there is a `source_tokenizer`."""
     settings = config.tokenizer
 
     def trained(sentences: Iterator[str], normalization: str) -> Tokenizer:
@@ -372,7 +372,7 @@ def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
 
 
 def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.data.Dataset:
-    """Return the batches from `first_step` on; for R-Drop each row twice, in two halves."""
+    """Return the batches from a step on; for R-Drop with each row in both halves."""
     dataset = batches.dataset(first_step)
     if not settings.r_drop:
         return dataset
@@ -528,7 +528,7 @@ def _is_over(config: Config, history: History) -> bool:
 
 
 def _result(history: History) -> dict[str, Any]:
-    """Return the content of result.json: how long it took, and the best epoch's figures."""
+    """Return the content of result.json: the duration and the best figures."""
     best, last = best_epoch(history), history[-1]
     return {
         "epochs": last["epoch"],
