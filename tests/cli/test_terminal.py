@@ -102,7 +102,10 @@ def test_translate_answers_line_by_line_on_a_terminal(tiny_run, end):
     sentences = ["The animal is tired.", "The man sleeps."]
     try:
         start = read_until(keyboard, b"> ")
-        assert start.splitlines() == [b"One sentence a line; an empty line or Ctrl-D ends.", b"> "]
+        assert start.splitlines() == [
+            b"A line of text at a time; an empty line or Ctrl-D ends.",
+            b"> ",
+        ]
         for sentence, expected in zip(
             sentences, Translator.load(tiny_run).translate(sentences), strict=True
         ):

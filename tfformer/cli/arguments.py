@@ -22,6 +22,7 @@ EXAMPLES = """\
   tfformer import opus-mt-en-de --run-dir runs/opus
   tfformer translate runs/mine --input news.en --output news.de --beam-size 4
   echo "The animal is tired." | tfformer translate runs/phrasebook
+  tfformer translate runs/mine --format html --input page.html --output page.de.html
   tfformer evaluate runs/mine --source test.en --reference test.de
   tfformer score runs/mine --source test.en --target test.de --per-token
   tfformer attention runs/phrasebook "The animal is tired." --kind cross --word Tier --output tier.png
@@ -196,11 +197,18 @@ def _add_training(add_verb: AddVerb) -> None:
 
 def _add_writing(add_verb: AddVerb) -> None:
     """Add the verbs that write text."""
-    translate = add_verb("translate", "translate one sentence a line")
+    translate = add_verb("translate", "translate one sentence a line, or a whole text")
     add = translate.add_argument
     add("run", metavar="RUN", help="a run directory")
     add("--input", metavar="F", help="a text file; standard input, or a prompt, if left out")
     _add_output(translate, "F", "the file to write; standard output if left out")
+    add(
+        "--format",
+        choices=["lines", "text", "html", "markdown", "srt"],
+        help="lines, the default: one sentence a line; the others are whole texts, divided into "
+        "sentences; text at a prompt",
+    )
+    add("--keep", metavar="F", help="a file of words, one a line, that stay as they are in texts")
     _add_search(translate)
     add(
         "--n-best", type=AT_LEAST_1, default=1, metavar="K", help="print the K best, always K lines"

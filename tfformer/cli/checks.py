@@ -5,6 +5,7 @@ They come before TensorFlow is loaded, so that a mistake is answered at once.
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from tfformer.config import run_config_file
@@ -90,3 +91,24 @@ def check_export_options(export_format: str, given: set[str]) -> None:
         raise ValueError(
             f"--format {export_format} has no choice of {', '.join(sorted(unknown))}; leave it out"
         )
+
+
+def checked_format(options: argparse.Namespace, is_typed: bool) -> str:
+    """The format that `translate` reads: lines, or a text where somebody types.
+
+    Raises:
+        ValueError: An option of lines is given with a whole text, or one of texts with lines.
+    """
+    of_lines = {
+        "--n-best": options.n_best > 1,
+        "--scores": options.scores,
+        "--alignments": options.alignments,
+    }
+    given = [name for name, is_given in of_lines.items() if is_given]
+    is_text = options.keep or (is_typed and not given)
+    format = options.format or ("text" if is_text else "lines")
+    if format != "lines" and given:
+        raise ValueError(f"{given[0]} goes with one sentence a line; set --format lines")
+    if format == "lines" and options.keep:
+        raise ValueError("--keep goes with whole texts; set --format text")
+    return format

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self, TextIO
 
 from tfformer.cli.checks import check_new_file
-from tfformer.data.sources import lines, read_lines
+from tfformer.data.sources import lines, lines_with_ends, read_lines, read_lines_with_ends
 from tfformer.files import whole_file
 
 PROMPT = "> "
@@ -42,6 +42,14 @@ def import_tensorflow() -> None:
 def input_lines(path: str | None) -> Iterator[str]:
     """The lines of a text file, or of standard input for None."""
     return read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
+
+
+def input_text(path: str | None) -> str:
+    """The whole of a text file, or of standard input for None."""
+    found = (
+        read_lines_with_ends(path) if path else lines_with_ends(sys.stdin.buffer, "standard input")
+    )
+    return "".join(found)
 
 
 def typed_lines() -> Iterator[str]:

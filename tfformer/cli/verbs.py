@@ -6,6 +6,7 @@ A verb checks its paths before TensorFlow is loaded, and imports its own part of
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import math
@@ -26,11 +27,13 @@ from tfformer.cli.checks import (
     check_run_or_export,
     check_seed,
     check_text_files,
+    checked_format,
 )
 from tfformer.cli.terminal import (
     Progress,
     import_tensorflow,
     input_lines,
+    input_text,
     output_file,
     typed_lines,
 )
@@ -133,8 +136,17 @@ def _train(options: argparse.Namespace) -> None:
 
 def _translate(options: argparse.Namespace) -> None:
     check_run(options.run)
-    check_text_files(options.input)
+    check_text_files(options.input, options.keep)
     check_new_file(options.output, options.overwrite)
+    is_typed = options.input is None and sys.stdin.isatty()
+    format = checked_format(options, is_typed)
+    if format == "lines":
+        _translate_lines(options, is_typed)
+    else:
+        _translate_text(options, format, is_typed)
+
+
+def _translate_lines(options: argparse.Namespace, is_typed: bool) -> None:
     import_tensorflow()
     from tfformer.inference.translator import Translator
 
@@ -145,7 +157,6 @@ def _translate(options: argparse.Namespace) -> None:
         n_best = _n_best(translator, sources, options, progress)
         return _translated_lines(translator, sources, n_best, options), [sources]
 
-    is_typed = options.input is None and sys.stdin.isatty()
     with (
         output_file(options.output, options.overwrite) as output,
         Progress(output) as progress,
@@ -157,6 +168,32 @@ def _translate(options: argparse.Namespace) -> None:
         else:
             for line in _in_chunks(input_lines(options.input), translated):
                 print(line, file=output)
+
+
+def _translate_text(options: argparse.Namespace, format: str, is_typed: bool) -> None:
+    import_tensorflow()
+    from tfformer.explain.alignment import alignments
+    from tfformer.inference.translator import Translator
+
+    translator = Translator.load(options.run)
+    texts = translator.text_translator(
+        options.beam_size,
+        options.length_penalty,
+        align=functools.partial(alignments, translator),
+        keep=list(input_lines(options.keep)) if options.keep else (),
+    )
+    with (
+        output_file(options.output, options.overwrite) as output,
+        Progress(output) as progress,
+    ):
+        if is_typed:
+            print("A line of text at a time; an empty line or Ctrl-D ends.", file=sys.stderr)
+            for line in typed_lines():
+                print(texts.translate(line, format), file=output, flush=True)
+        else:
+            for piece in texts.stream(input_text(options.input), format):
+                output.write(piece)
+                progress.advance(piece.count("\n"))
 
 
 def _translated_lines(

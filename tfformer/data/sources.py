@@ -122,6 +122,12 @@ def read_lines(path: str | Path) -> Iterator[str]:
         FileNotFoundError: There is no such file.
         ValueError: The text is not UTF-8 or holds NUL, or the file is not a whole gzip file.
     """
+    for line in read_lines_with_ends(path):
+        yield line.removesuffix("\n").removesuffix("\r")
+
+
+def read_lines_with_ends(path: str | Path) -> Iterator[str]:
+    r"""Read the lines of a text file, each with its "\n"; otherwise as `read_lines`."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(
@@ -129,7 +135,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
         )
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
         try:
-            yield from lines(stream, str(path))
+            yield from lines_with_ends(stream, str(path))
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(
                 f"{path}: not a whole gzip file; fetch or compress it again ({error})"
@@ -156,10 +162,16 @@ def lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
         >>> list(lines(io.BytesIO(b"one\\r\\ntwo"), "a test"))
         ['one', 'two']
     """
+    for line in lines_with_ends(stream, name):
+        yield line.removesuffix("\n").removesuffix("\r")
+
+
+def lines_with_ends(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    r"""Read the lines of a UTF-8 stream, each with its "\n"; otherwise as `lines`."""
     for number, line in enumerate(stream, start=1):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
-        yield _text(line.removesuffix(b"\n").removesuffix(b"\r"), f"{name}, line {number}")
+        yield _text(line, f"{name}, line {number}")
 
 
 def _text(line: bytes, place: str) -> str:

@@ -24,7 +24,7 @@ from tfformer.inference.search import Hypotheses, check_sampling, is_used
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID
-from tfformer.text import TextTranslator
+from tfformer.text import Align, TextTranslator
 
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
 
@@ -188,32 +188,45 @@ class Translator:
         format: str = "text",
         beam_size: int | None = None,
         length_penalty: float | None = None,
+        align: Align | None = None,
+        keep: Sequence[str] = (),
     ) -> str:
         """Translate a whole text, sentence by sentence.
 
         Args:
             text: The text. A sentence that is too long for the model is divided into clauses.
-            format: "text" (paragraphs) or "lines" (one sentence a line).
+            format: "text" (paragraphs), "lines" (one sentence a line), "html", "markdown" or "srt"
+                (SubRip's subtitles).
             beam_size: As in `translate`.
             length_penalty: As in `translate`.
+            align: Finds the place of markup, such as `partial(tfformer.alignments, translator)`;
+                without it markup stands where it stood, by the number of words before it.
+            keep: Words and phrases that come out as they went in.
 
         Returns:
-            The translation, with whitespace and line ends as they were.
+            The translation, with whitespace, line ends and markup as they were.
 
         Raises:
             ValueError: There is no such format, a setting has no such value, the text is not
                 Unicode, or the weights are damaged.
         """
-        return self.text_translator(beam_size, length_penalty).translate(text, format)
+        texts = self.text_translator(beam_size, length_penalty, align, keep)
+        return texts.translate(text, format)
 
     def text_translator(
-        self, beam_size: int | None = None, length_penalty: float | None = None
+        self,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        align: Align | None = None,
+        keep: Sequence[str] = (),
     ) -> TextTranslator:
         """Return the translator of whole texts, which also gives a translation in pieces.
 
         Args:
             beam_size: As in `translate`.
             length_penalty: As in `translate`.
+            align: As in `translate_text`.
+            keep: As in `translate_text`.
         """
 
         def translated(sentences: list[str]) -> list[str]:
@@ -224,9 +237,11 @@ class Translator:
 
         return TextTranslator(
             translated,
-            count_tokens=counted,
+            align,
+            counted,
             max_tokens=self.max_length - 1,
             language=self.language,
+            keep=keep,
         )
 
     def n_best(

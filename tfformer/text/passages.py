@@ -1,18 +1,351 @@
-"""A sentence with its markup.
-
-A format's reader gives it and the translation fills it.
-"""
+"""A sentence with its markup, and where the markup goes in its translation."""
 
 from __future__ import annotations
 
+import enum
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from tfformer.text.segmentation import segments
+
+WORD = re.compile(r"\S+")
+OUTER = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)  # the punctuation around a word
+SPACE = re.compile(r"[ \t\r\n\f]")
+
+Links = Sequence[tuple[int, int]]  # (source word, target word)
+
+
+class Role(enum.Enum):
+    """The part that a piece of a document plays in a sentence."""
+
+    TEXT = "text"  # words
+    OPEN = "open"  # the beginning of a marked stretch
+    CLOSE = "close"  # its end
+    POINT = "point"  # an image or a comment: it stands between words
+    COPY = "copy"  # a word that stays as it is, with its markup
+    BREAK = "break"  # the end of a line, or of a subtitle, where a translation may break too
+
+
+class Piece(NamedTuple):
+    """A piece of a document.
+
+    Attributes:
+        raw: The characters of the document.
+        text: The characters as a reader sees them; none of markup.
+        role: The part that it plays.
+        name: The name of a tag, by which an end finds its beginning.
+    """
+
+    raw: str
+    text: str = ""
+    role: Role = Role.TEXT
+    name: str = ""
 
 
 class Passage(NamedTuple):
-    """A sentence to translate.
+    """A sentence to translate, with its markup.
 
     Attributes:
-        text: The sentence as a reader sees it.
+        pieces: The sentence's pieces.
+        escapes: The spelling of characters that the format does not allow as they are.
+        is_line: Whether it is a line of a corpus, which goes to the model as it is.
     """
 
-    text: str
+    pieces: tuple[Piece, ...]
+    escapes: Mapping[str, str] = {}
+    is_line: bool = False
+
+    @property
+    def text(self) -> str:
+        """The sentence as a reader sees it, without ends of lines."""
+        return SPACE.sub(" ", "".join(piece.text for piece in self.pieces))
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether there is anything but text."""
+        return any(piece.role is not Role.TEXT for piece in self.pieces)
+
+    def spelled(self, text: str) -> str:
+        """Write a text as the format does; a character as the passage itself writes it."""
+        spelling = dict(self.escapes)
+        for piece in self.pieces:
+            if piece.raw[:1] in ("&", "\\") and len(piece.text) == 1:
+                spelling[piece.text] = piece.raw
+        return "".join(spelling.get(character, character) for character in text)
+
+    def filled(self, translation: str, links: Links | None) -> str:
+        """Put a translation in the place of the sentence.
+
+        Args:
+            translation: The translation of `text`.
+            links: Which source word and target word belong together; None if that is not known.
+
+        Returns:
+            The translation with every tag of the sentence, once, and well nested.
+        """
+        if not self.has_marks:
+            return self.spelled(translation)
+        places = _Places(self.text, translation, links)
+        return _Writer(self, translation, places).written()
+
+
+Part = str | Passage  # of a document: one that stays, or one to translate
+
+
+def sentences(
+    pieces: Sequence[Piece], language: str, escapes: Mapping[str, str] | None = None
+) -> Iterator[Part]:
+    """Divide running text with markup into sentences.
+
+    Args:
+        pieces: The pieces of a paragraph. A line's end within it is a space like any other, unless
+            a BREAK has it as its text.
+        language: The code of its language.
+        escapes: As in `Passage`.
+
+    Yields:
+        A passage for each sentence, and the rest as it is.
+    """
+    flat = [piece._replace(text=_one_line(piece)) for piece in pieces]
+    stretches = list(segments("".join(piece.text for piece in flat), language))
+    for inside, is_sentence in zip(
+        cut(pieces, [len(segment.text) for segment in stretches]),
+        [segment.is_sentence for segment in stretches] or [False],
+        strict=True,
+    ):
+        if is_sentence:
+            yield Passage(inside, escapes or {})
+        else:
+            yield raw_text(inside)
+
+
+def raw_text(pieces: Sequence[Piece]) -> str:
+    """Join pieces as they stand in the document."""
+    return "".join(piece.raw for piece in pieces)
+
+
+def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ...]]:
+    """Cut pieces into groups whose texts have the given lengths.
+
+    An end tag between two groups goes to the first, all other markup to the second.
+
+    Args:
+        pieces: The pieces; words are cut within a piece, other pieces never are.
+        lengths: Characters of the text of each group; together those of all pieces.
+
+    Returns:
+        As many groups, at least one, that have all the pieces.
+    """
+    groups: list[list[Piece]] = [[]]
+    rooms = iter(lengths)
+    room = next(rooms, 0)
+    for piece in pieces:
+        rest = piece
+        while True:
+            if room <= 0 and rest.role is not Role.CLOSE:
+                more = next(rooms, None)
+                if more is not None:
+                    groups.append([])
+                    room += more
+                    continue
+            if rest.role is not Role.TEXT or len(rest.text) <= room or rest.raw != rest.text:
+                break
+            groups[-1].append(Piece(rest.text[:room], rest.text[:room]))
+            rest = Piece(rest.text[room:], rest.text[room:])
+            room = 0
+        groups[-1].append(rest)
+        room -= len(rest.text)
+    groups += [[] for _ in rooms]
+    return [tuple(group) for group in groups]
+
+
+def _one_line(piece: Piece) -> str:
+    """The piece's text, in which only a BREAK ends a line."""
+    return piece.text if piece.role is Role.BREAK else SPACE.sub(" ", piece.text)
+
+
+# --- Where a stretch of the source is in the translation ----------------------------------------
+
+
+class _Places:
+    """Finds the place in a translation of a stretch of its source."""
+
+    def __init__(self, source: str, target: str, links: Links | None) -> None:
+        self.source = source
+        self.target = target
+        self.source_words = [match.span() for match in WORD.finditer(source)]
+        self.target_words = [match.span() for match in WORD.finditer(target)]
+        self.links = links
+
+    def of_stretch(self, start: int, end: int) -> tuple[int, int]:
+        """The stretch of the translation that belongs to source characters start to end."""
+        if not self.source[:start].strip() and not self.source[end:].strip():
+            return 0, len(self.target)
+        sources = [n for n, (a, b) in enumerate(self.source_words) if a < end and b > start]
+        if not sources or not self.target_words:
+            place = self.of_point(start)
+            return place, place
+        first, last = self._target_words(sources)
+        source = self.source_words[sources[0]][0], self.source_words[sources[-1]][1]
+        target = self.target_words[first][0], self.target_words[last][1]
+        inner_source = _without_punctuation(self.source, *source)
+        inner_target = _without_punctuation(self.target, *target)
+        left = inner_target[0] if start >= inner_source[0] > source[0] else target[0]
+        right = inner_target[1] if end <= inner_source[1] else target[1]
+        return left, max(left, right)
+
+    def of_copy(self, start: int, end: int) -> tuple[int, int]:
+        """The stretch of the translation that says what stays as it is."""
+        found = self.target.find(self.source[start:end])
+        if found >= 0:
+            return found, found + end - start
+        return self.of_stretch(start, end)
+
+    def of_point(self, position: int) -> int:
+        """The place in the translation before the word that follows a source position."""
+        following = [n for n, (start, _) in enumerate(self.source_words) if start >= position]
+        if not following or not self.target_words:
+            return len(self.target)
+        if following[0] == 0:
+            return 0
+        return self.target_words[self._target_words(following[:1])[0]][0]
+
+    def of_break(self, position: int) -> int:
+        """The end of the word at which as much of the translation is read as of the source."""
+        share = position / max(1, len(self.source)) * len(self.target)
+        ends = [end for _, end in self.target_words]
+        return min(ends, key=lambda end: abs(end - share), default=0)
+
+    def _target_words(self, sources: Sequence[int]) -> tuple[int, int]:
+        """The first and the last of the target words that belong to source words."""
+        if self.links is not None:
+            aligned = sorted({j for i, j in self.links if i in sources})
+            aligned = [j for j in aligned if j < len(self.target_words)]
+            if aligned:
+                return _densest(aligned, len(sources))
+        scale = len(self.target_words) / len(self.source_words)
+        first = min(int(sources[0] * scale), len(self.target_words) - 1)
+        last = min(max(first, round((sources[-1] + 1) * scale) - 1), len(self.target_words) - 1)
+        return first, last
+
+
+def _without_punctuation(text: str, start: int, end: int) -> tuple[int, int]:
+    """The stretch without the punctuation at its ends, unless it has nothing else."""
+    before, inner, after = OUTER.fullmatch(text, start, end).groups()  # type: ignore[union-attr]
+    return (start + len(before), end - len(after)) if inner else (start, end)
+
+
+def _densest(numbers: Sequence[int], width: int) -> tuple[int, int]:
+    """The run of numbers, each at most `width` + 1 from the next, that has the most of them."""
+    runs = [[numbers[0]]]
+    for number in numbers[1:]:
+        if number - runs[-1][-1] > width + 1:
+            runs.append([])
+        runs[-1].append(number)
+    longest = max(runs, key=len)
+    return longest[0], longest[-1]
+
+
+# --- Writing ------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Mark:
+    """A stretch of the source that has markup: a node of a tree."""
+
+    piece: Piece
+    start: int
+    end: int
+    closing: str = ""
+    inside: list[_Mark] = field(default_factory=list)
+
+    def place(self, places: _Places) -> tuple[int, int]:
+        """The stretch of the translation that it belongs to."""
+        if self.piece.role is Role.BREAK:
+            place = places.of_break(self.start)
+        elif self.piece.role is Role.CLOSE:
+            return (places.of_stretch(max(0, self.start - 1), self.start)[1],) * 2
+        elif self.piece.role is Role.COPY:
+            return places.of_copy(self.start, self.end)
+        elif self.start < self.end:
+            return places.of_stretch(self.start, self.end)
+        else:
+            place = places.of_point(self.start)
+        return place, place
+
+
+class _Writer:
+    """Writes a translation with the marks of its passage."""
+
+    def __init__(self, passage: Passage, translation: str, places: _Places) -> None:
+        self.passage = passage
+        self.translation = translation
+        self.places = places
+
+    def written(self) -> str:
+        return self._inside(_tree(self.passage.pieces), 0, len(self.translation))
+
+    def _inside(self, marks: Sequence[_Mark], start: int, end: int) -> str:
+        """Write a stretch of the translation, with marks that do not overlap."""
+        placed = [(mark.place(self.places), mark) for mark in marks]
+        placed.sort(key=lambda pair: pair[0])
+        parts = []
+        done = start
+        for (left, right), mark in placed:
+            left = min(max(left, done), end)
+            right = min(max(right, left), end)
+            before = self.translation[done:left]
+            parts.append(self.passage.spelled(before))
+            parts.append(self._mark(mark, left, right))
+            done = right
+            if mark.piece.role is Role.BREAK:
+                done += len(self.translation[right:end]) - len(self.translation[right:end].lstrip())
+        return "".join([*parts, self.passage.spelled(self.translation[done:end])])
+
+    def _mark(self, mark: _Mark, start: int, end: int) -> str:
+        if mark.piece.role is Role.OPEN:
+            return mark.piece.raw + self._inside(mark.inside, start, end) + mark.closing
+        source = self.places.source
+        is_apart = mark.piece.role is Role.POINT and source[mark.start : mark.start + 1] == " "
+        return mark.piece.raw + " " * (
+            is_apart and self.translation[end : end + 1] not in ("", " ")
+        )
+
+
+def _tree(pieces: Sequence[Piece]) -> list[_Mark]:
+    """The marks of a passage as a tree. A tag without its other half is a point."""
+    levels: list[list[_Mark]] = [[]]
+    opened: list[_Mark] = []
+    position = 0
+    for piece in pieces:
+        end = position + len(piece.text)
+        if piece.role is Role.OPEN:
+            opened.append(_Mark(piece, position, position))
+            levels.append([])
+        elif piece.role is Role.CLOSE and any(mark.piece.name == piece.name for mark in opened):
+            while opened[-1].piece.name != piece.name:
+                _close(levels, opened, None, position)
+            _close(levels, opened, piece, position)
+        elif piece.role is not Role.TEXT:
+            levels[-1].append(_Mark(piece, position, end))
+        position = end
+    while opened:
+        _close(levels, opened, None, position)
+    return levels[0]
+
+
+def _close(
+    levels: list[list[_Mark]], opened: list[_Mark], end: Piece | None, position: int
+) -> None:
+    """Close the last mark; without an end tag what it holds belongs to the mark around it."""
+    mark = opened.pop()
+    inside = levels.pop()
+    if end is None:
+        levels[-1] += [_Mark(mark.piece._replace(role=Role.POINT), mark.start, mark.start), *inside]
+    else:
+        levels[-1].append(_Mark(mark.piece, mark.start, position, end.raw, inside))
+
+
+Reader = Callable[[str, str], Iterator[Part]]  # of a format: text and language -> parts

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tfformer.text.passages import Passage
+from tfformer.text.passages import Part, Passage, Piece
 from tfformer.text.segmentation import segments
 
 LINE = re.compile(r"\r?\n|(?:(?!\r?\n).)+", re.DOTALL)
 
 
-def read_text(text: str, language: str) -> Iterator[str | Passage]:
+def read_text(text: str, language: str) -> Iterator[Part]:
     """Yield the sentences of a text, and what stands between them.
 
     Args:
@@ -22,13 +22,17 @@ def read_text(text: str, language: str) -> Iterator[str | Passage]:
         A passage for each sentence, and the rest as it is.
     """
     for segment in segments(text, language):
-        yield Passage(segment.text) if segment.is_sentence else segment.text
+        yield _passage(segment.text) if segment.is_sentence else segment.text
 
 
-def read_lines(text: str, language: str) -> Iterator[str | Passage]:
+def read_lines(text: str, language: str) -> Iterator[Part]:
     r"""Yield each line of a text as one sentence; otherwise as `read_text`.
 
     Only \n and \r\n end a line, as in a corpus.
     """
     for line in LINE.findall(text):
-        yield Passage(line) if line.strip() else line
+        yield _passage(line)._replace(is_line=True) if line.strip() else line
+
+
+def _passage(sentence: str) -> Passage:
+    return Passage((Piece(sentence, sentence),))

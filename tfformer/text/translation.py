@@ -6,19 +6,22 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tfformer.text import plain
-from tfformer.text.passages import Passage
+from tfformer.text import hypertext, markdown, plain, subtitles
+from tfformer.text.copies import kept_pattern, with_copies
+from tfformer.text.passages import Links, Part, Passage, Reader, cut, raw_text
 from tfformer.text.segmentation import CountTokens, divided
 
 PORTION = 512  # parts of a text that are held, translated and given out at a time
 
 Translate = Callable[[list[str]], list[str]]
-Align = Callable[[list[str], list[str]], Sequence[Sequence[tuple[int, int]]]]
-Part = str | Passage  # of a text: one that stays, or one to translate
+Align = Callable[[list[str], list[str]], Sequence[Links]]
 
-FORMATS: dict[str, Callable[[str, str], Iterator[Part]]] = {
+FORMATS: dict[str, Reader] = {
     "lines": plain.read_lines,
     "text": plain.read_text,
+    "html": hypertext.read_html,
+    "markdown": markdown.read_markdown,
+    "srt": subtitles.read_subtitles,
 }
 
 
@@ -35,6 +38,8 @@ class TextTranslator:
         max_tokens: Tokens that the model takes; a longer sentence is divided into clauses. None
             takes any length.
         language: The code of the source language, such as "en".
+        keep: Words and phrases that come out as they went in, besides addresses, placeholders,
+            file names, numbers and emoji.
 
     Example:
         >>> shout = TextTranslator(lambda sentences: [text.upper() for text in sentences])
@@ -47,17 +52,19 @@ class TextTranslator:
     count_tokens: CountTokens | None = None
     max_tokens: int | None = None
     language: str = "en"
+    keep: Sequence[str] = ()
 
     def translate(self, text: str, format: str = "text") -> str:
         """Translate a text.
 
         Args:
             text: The text.
-            format: "text" (paragraphs) or "lines" (one sentence a line).
+            format: "text" (paragraphs), "lines" (one sentence a line), "html", "markdown" or "srt"
+                (SubRip's subtitles).
 
         Returns:
             The translation. All that is not a sentence comes back as it is: blank lines,
-            indentation, spaces at a line's end, line ends.
+            indentation, spaces at a line's end, line ends, markup, code.
 
         Raises:
             ValueError: There is no such format, or the text holds no Unicode character.
@@ -77,21 +84,51 @@ class TextTranslator:
 
     def _translated(self, parts: Sequence[Part]) -> Iterator[str]:
         """Translate the passages of a portion together."""
-        clauses = [clause for part in parts for clause in self._clauses(part)]
-        sentences = [clause.text for clause in clauses if isinstance(clause, Passage)]
-        translations = iter(self.translate_sentences(sentences) if sentences else [])
+        clauses = [clause for part in parts for clause in self._clauses(self._kept(part))]
+        passages = [clause for clause in clauses if isinstance(clause, Passage)]
+        filled = iter(self._filled(passages))
         for clause in clauses:
-            yield next(translations) if isinstance(clause, Passage) else clause
+            yield next(filled) if isinstance(clause, Passage) else clause
+
+    def _filled(self, passages: Sequence[Passage]) -> list[str]:
+        """Translate passages, with their markup."""
+        texts = [passage.text for passage in passages]
+        translations = self.translate_sentences(texts) if texts else []
+        marked = [number for number, passage in enumerate(passages) if passage.has_marks]
+        links: dict[int, Links] = {}
+        if self.align is not None and marked:
+            pairs = [(texts[number], translations[number]) for number in marked]
+            sources, targets = (list(side) for side in zip(*pairs, strict=True))
+            links = dict(zip(marked, self.align(sources, targets), strict=True))
+        return [
+            passage.filled(translation, links.get(number))
+            for number, (passage, translation) in enumerate(
+                zip(passages, translations, strict=True)
+            )
+        ]
+
+    def _kept(self, part: Part) -> Part:
+        """Mark the words of a passage that stay; a line of a corpus is all the model's."""
+        if isinstance(part, str) or part.is_line:
+            return part
+        return with_copies(part, kept_pattern(tuple(self.keep)))
 
     def _clauses(self, part: Part) -> Iterable[Part]:
         """Divide a passage that is too long for the model."""
         if isinstance(part, str) or self.count_tokens is None or self.max_tokens is None:
             return [part]
-        clauses: list[Part] = []
-        for clause in divided(part.text, self.count_tokens, self.max_tokens):
+        clauses = divided(part.text, self.count_tokens, self.max_tokens)
+        if len(clauses) == 1:
+            return [part]
+        lengths = []
+        for clause in clauses:
             words = clause.lstrip()
-            clauses += [clause[: len(clause) - len(words)], Passage(words)]
-        return clauses
+            lengths += [len(clause) - len(words), len(words)]
+        groups = cut(part.pieces, lengths)
+        return [
+            Passage(group, part.escapes) if number % 2 else raw_text(group)
+            for number, group in enumerate(groups)
+        ]
 
 
 def translate_text(
@@ -103,16 +140,33 @@ def translate_text(
     count_tokens: CountTokens | None = None,
     max_tokens: int | None = None,
     language: str = "en",
+    keep: Sequence[str] = (),
 ) -> str:
     """Translate a whole text by a function that takes sentences.
 
-    The arguments are those of `TextTranslator`, which gives the translation in pieces too.
+    `TextTranslator` gives the translation in pieces too.
+
+    Args:
+        text: The text.
+        translate: Sentences in, as many translations out.
+        format: As in `TextTranslator.translate`.
+        align: As in `TextTranslator`, like the arguments after it.
+        count_tokens: The number of the model's tokens of each of several texts.
+        max_tokens: Tokens that the model takes.
+        language: The code of the source language.
+        keep: Words and phrases that come out as they went in.
+
+    Returns:
+        The translation.
+
+    Raises:
+        ValueError: There is no such format, or the text holds no Unicode character.
 
     Example:
         >>> translate_text("One. Two?", lambda sentences: [text.upper() for text in sentences])
         'ONE. TWO?'
     """
-    translator = TextTranslator(translate, align, count_tokens, max_tokens, language)
+    translator = TextTranslator(translate, align, count_tokens, max_tokens, language, keep)
     return translator.translate(text, format)
 
 

@@ -1,0 +1,188 @@
+"""HTML, Markdown and subtitles: markup stays, and stands at the right words."""
+
+import random
+import re
+
+import pytest
+
+from tfformer.text import TextTranslator, translate_text
+from tfformer.text.hypertext import raw_tokens
+from tfformer.text.passages import Piece, Role, cut
+
+PAGE = """<!DOCTYPE html>\r
+<html lang=en><head><title>A &amp; b</title><style>p > a {}</style>
+<script>if (a<b) "<p>x</p>"</script></head><body class='x'>
+<p>Hello <b>big</b> world. It is <i>so <u>nice</u></i>&nbsp;here, caf&eacute;!<br>Run <code>foo()</code> now
+<ul><li>One <li>Two<pre>  Keep
+ this</pre></ul><span translate="no">Acme Corp</span> sells <a href="x?a=1&amp;b=2">things</a>.</p>
+<!-- a comment --><textarea>a</textarea><svg><title>t</title></svg><p class="notranslate">No <b>way</b></p>
+"""
+
+MARKDOWN = """---
+title: x
+---
+# Head *one* #
+
+Some **bold *and em* text** with `code` and [a link](http://x.y "T") here. A \\* star
+goes on\x20\x20
+hard &amp; soft <http://auto.link> end. ![img](a.png) x_y
+
+> quote one
+> goes **on
+> here** ok
+
+- item one
+  more
+  1. sub ~~del~~ item
+
+| a b | c |
+|-----|---|
+| *x* y | Yes. No |
+
+```py
+code = 1
+```
+
+<div>Html <b>block</b></div>
+"""
+
+SUBTITLES = """1
+00:00:01,000 --> 00:00:02,000
+<i>Hello there, my
+friend</i> and
+
+2
+00:00:03,000 --> 00:00:04,500
+welcome. How are you?
+
+3
+00:00:05,000 --> 00:00:06,000
+- Fine.
+- And {\\an8}you?
+"""
+
+
+def same(sentences):
+    return list(sentences)
+
+
+def heard(text, format):
+    """The sentences that a text gives to the model."""
+    sentences = []
+    translate_text(text, lambda batch: sentences.extend(batch) or batch, format)
+    return sentences
+
+
+def backwards(sentences):
+    return [" ".join(reversed(sentence.split())) for sentence in sentences]
+
+
+def backwards_links(sources, targets):
+    counts = [len(source.split()) for source in sources]
+    return [[(n, count - 1 - n) for n in range(count)] for count in counts]
+
+
+@pytest.mark.parametrize(
+    ("format", "text"), [("html", PAGE), ("markdown", MARKDOWN), ("srt", SUBTITLES)]
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_document_comes_back_as_it_was(format, text, line_end):
+    text = text.replace("\r", "").replace("\n", line_end)
+    assert translate_text(text, same, format) == text
+
+
+def test_the_words_of_a_page_are_translated_and_nothing_else():
+    assert heard(PAGE, "html") == [
+        "A & b",
+        "Hello big world.",
+        "It is so nice\xa0here, café!",
+        "Run foo() now",
+        "One",
+        "Two",
+        "Acme Corp sells things.",
+    ]
+
+
+def test_the_words_of_markdown_are_translated_and_nothing_else():
+    assert heard(MARKDOWN, "markdown") == [
+        "Head one",
+        "Some bold and em text with code and a link here.",
+        "A * star goes on hard & soft http://auto.link end.",
+        "x_y",
+        "quote one goes on here ok",
+        "item one more",
+        "sub del item",
+        "a b",
+        "c",
+        "x y",
+        "Yes.",
+        "No",
+        "Html block",
+    ]
+
+
+def test_a_sentence_runs_over_two_subtitles_but_not_over_two_speakers():
+    assert heard(SUBTITLES, "srt") == [
+        "Hello there, my friend and welcome.",
+        "How are you?",
+        "Fine.",
+        "And you?",
+    ]
+
+
+def test_tags_go_where_the_alignment_says():
+    translator = TextTranslator(backwards, backwards_links)
+    assert translator.translate("<p>one <b>two three</b> four</p>", "html") == (
+        "<p>four <b>three two</b> one</p>"
+    )
+    assert translator.translate("one **two** `three` four", "markdown") == (
+        "four `three` **two** one"
+    )
+    assert (
+        translator.translate("a <i>b <b>c</b></i> <img> d", "html") == "<img> d <i><b>c</b> b</i> a"
+    )
+
+
+def test_punctuation_stays_outside_of_a_tag_as_it_was():
+    assert translate_text("See <b>this</b>, (<i>that</i>).", same, "html") == (
+        "See <b>this</b>, (<i>that</i>)."
+    )
+
+
+def test_nothing_that_a_model_says_becomes_markup():
+    def hostile(sentences):
+        return ["<script>alert(1)</script> & *x* [a](b)" for _ in sentences]
+
+    assert translate_text("<p>Hi</p>", hostile, "html") == (
+        "<p>&lt;script&gt;alert(1)&lt;/script&gt; &amp; *x* [a](b)</p>"
+    )
+    assert translate_text("Hi", hostile, "markdown") == (
+        r"\<script\>alert(1)\</script\> & \*x\* \[a\](b)"
+    )
+
+
+def test_the_name_of_an_address_survives_the_translation_of_its_text():
+    text = "See [foo] here.\n\n[foo]: http://x.org\n"
+    shout = translate_text(text, lambda batch: [sentence.upper() for sentence in batch], "markdown")
+    assert shout == "SEE [FOO][foo] HERE.\n\n[foo]: http://x.org\n"
+
+
+TAGS = ["<b>", "</b>", "<i>", "</i>", "<br>", "<p>", "</p>", "<img>", "<", "&", "&lt", "</", "<!--"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_broken_html_keeps_each_of_its_tags(seed):
+    draw = random.Random(seed)
+    text = "".join(draw.choice([*TAGS, "one ", "two. ", "\n"]) for _ in range(draw.randrange(30)))
+    assert "".join(token.raw for token in raw_tokens(text)) == text
+    for translate, align in ((same, None), (backwards, backwards_links)):
+        result = TextTranslator(translate, align).translate(text, "html")
+        wanted = re.findall(r"</?\w+>", text)
+        assert sorted(re.findall(r"</?\w+>", result)) == sorted(wanted)
+
+
+WORDS = [Piece("ab", "ab"), Piece("<i>", "", Role.OPEN), Piece("cd", "cd")]
+
+
+def test_pieces_are_cut_within_words_and_markup_goes_on():
+    assert ["".join(p.raw for p in group) for group in cut(WORDS, [1, 1, 2])] == ["a", "b", "<i>cd"]

@@ -1,0 +1,75 @@
+"""Words that no translation changes: addresses, placeholders, file names, numbers, emoji."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Sequence
+
+from tfformer.text.passages import Passage, Piece, Role, cut, raw_text
+
+URL = r"(?:https?|ftp)://[^\s<>\"']*[\w/=&#-]|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"']*[\w/=&#-])?"
+E_MAIL = r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+PLACEHOLDER = r"\{\{?[^{}\s]{1,60}\}?\}|%\([\w.]{1,60}\)[sdif]|%[sdif]\b|\$\{[^{}\s]{1,60}\}"
+FILE = r"(?:~|\.{1,2})?(?:/[\w.-]+){2,}|\b[\w-]{2,}\.(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
+UNIT = (
+    r"(?:%|°[CF]?|[€$£¥]|(?:[kcmµ]?m|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kM]?W|[kM]?V|EUR|USD)\b)"
+)
+NUMBER = rf"[€$£¥]\s?\d+(?:[.,:]\d+)*|\d+(?:[.,:/-]\d+)*(?:\s?{UNIT})?(?!\w)"
+EMOJI = (
+    "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff]"
+    "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+"
+)
+
+
+@functools.lru_cache(maxsize=16)
+def kept_pattern(keep: Sequence[str] = ()) -> re.Pattern[str]:
+    """Return the pattern of what stays as it is.
+
+    Args:
+        keep: Words and phrases that stay too; those that are blank are left out.
+
+    Example:
+        >>> kept_pattern(("Foo Inc",)).findall("Foo Inc pays $3.50 at https://x.org/a.")
+        ['Foo Inc', '$3.50', 'https://x.org/a']
+    """
+    phrases = sorted((phrase.strip() for phrase in keep), key=len, reverse=True)
+    own = [rf"(?<!\w){re.escape(phrase)}(?!\w)" for phrase in phrases if phrase]
+    numbers = rf"(?<![\w.,])(?:{NUMBER})"
+    return re.compile("|".join([*own, URL, E_MAIL, PLACEHOLDER, FILE, numbers, EMOJI]))
+
+
+def with_copies(passage: Passage, pattern: re.Pattern[str]) -> Passage:
+    """Make pieces of their own of the words that stay.
+
+    Args:
+        passage: A sentence.
+        pattern: What stays.
+
+    Returns:
+        The same sentence; itself if nothing in it stays.
+    """
+    text = "".join(piece.text for piece in passage.pieces)
+    ends = [end for match in pattern.finditer(text) for end in match.span()]
+    if not ends:
+        return passage
+    bounds = [0, *ends, len(text)]
+    groups = cut(passage.pieces, [end - start for start, end in itertools.pairwise(bounds)])
+    pieces = [
+        piece
+        for number, group in enumerate(groups)
+        for piece in (_with_copy(group) if number % 2 else group)
+    ]
+    return passage._replace(pieces=tuple(pieces))
+
+
+def _with_copy(group: Sequence[Piece]) -> list[Piece]:
+    """Make one piece of the text in a group, unless markup stands within it."""
+    texts = [number for number, piece in enumerate(group) if piece.role is Role.TEXT]
+    if not texts or texts[-1] - texts[0] >= len(texts):
+        return list(group)
+    words = group[texts[0] : texts[-1] + 1]
+    text = "".join(piece.text for piece in words)
+    copy = Piece(raw_text(words), text, Role.COPY)
+    return [*group[: texts[0]], copy, *group[texts[-1] + 1 :]]

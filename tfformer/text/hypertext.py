@@ -1,0 +1,155 @@
+"""HTML: its running text as sentences with tags, and all the rest as it stands."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tinyhtml5.constants import Token
+from tinyhtml5.tokenizer import HTMLTokenizer
+
+from tfformer.text.passages import Part, Piece, Role, sentences
+
+ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+# Tags within a line of text; any other tag ends the paragraph.
+INLINE_TAGS = (
+    "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q s small span "
+    "strike strong sub sup time tt u"
+)
+INLINE = frozenset(INLINE_TAGS.split())
+POINTS = frozenset({"img", "wbr"})
+CODE = frozenset({"code", "kbd", "samp", "var"})  # words of a line of text that stay
+OTHER_CODE = frozenset({"pre", "script", "style", "textarea", "svg", "math", "template", "object"})
+VOID_TAGS = "area base br col embed hr img input link meta param source track wbr"
+VOID = frozenset(VOID_TAGS.split())
+FOREIGN = frozenset({"svg", "math"})
+TEXT = {Token.CHARACTERS, Token.SPACE_CHARACTERS}
+
+
+class RawToken(NamedTuple):
+    """A token of HTML, with the characters that it was read from."""
+
+    raw: str
+    kind: Token
+    data: Any  # the characters, or a start tag's attributes
+    name: str
+
+
+def read_html(text: str, language: str) -> Iterator[Part]:
+    """Yield the sentences of an HTML page or fragment, and all the rest as it is.
+
+    Code, scripts, styles and whatever has `translate="no"` or the class `notranslate` stay as they
+    are. The tokens are those of the HTML standard, so what is broken is read as browsers read it.
+
+    Args:
+        text: The HTML.
+        language: The code of its language.
+
+    Yields:
+        A passage for each sentence, and the rest as it is.
+    """
+    paragraph: list[Piece] = []
+    tokens = raw_tokens(text)
+    for token in tokens:
+        if token.kind == Token.START_TAG and _stays(token):
+            raw, words = _element(token, tokens)
+            piece = Piece(raw, words, Role.COPY if words.strip() else Role.POINT)
+        else:
+            piece = _piece(token)
+        if _is_of_a_line(token):
+            paragraph.append(piece)
+        else:
+            yield from sentences(paragraph, language, ESCAPES)
+            yield piece.raw
+            paragraph = []
+    yield from sentences(paragraph, language, ESCAPES)
+
+
+def raw_tokens(text: str) -> Iterator[RawToken]:
+    """Yield the tokens of HTML; their raw characters give the text when they are joined.
+
+    Args:
+        text: Any text.
+
+    Example:
+        >>> [token.raw for token in raw_tokens("<p>A&amp;B")]
+        ['<p>', 'A', '&amp;', 'B']
+    """
+    source = io.StringIO(text.replace("\r", " "), newline="")
+    tokenizer = HTMLTokenizer(source)
+    done = 0
+    foreign = 0
+    for token in tokenizer:
+        kind = Token(token["type"])
+        if kind == Token.PARSE_ERROR:
+            continue
+        stream = tokenizer.stream
+        end = source.tell() - (stream.chunk_size - stream.chunk_offset)
+        name = str(token.get("name") or "")
+        if name in FOREIGN and not token.get("selfClosing"):
+            foreign = max(0, foreign + (1 if kind == Token.START_TAG else -1))
+        if kind == Token.START_TAG and not foreign:
+            tokenizer.state = _state_after(name, tokenizer)
+        raw = text[done:end]
+        data = token.get("data", "") if raw.startswith("&") or kind not in TEXT else raw
+        yield RawToken(raw, kind, data, name)
+        done = end
+    if done < len(text):
+        yield RawToken(text[done:], Token.COMMENT, "", "")
+
+
+def _state_after(name: str, tokenizer: HTMLTokenizer) -> Any:
+    """The tokenizer's state after a start tag, in which a script's text has no tags."""
+    if name in ("title", "textarea"):
+        return tokenizer.rcdata_state
+    if name in ("style", "xmp", "iframe", "noembed", "noframes"):
+        return tokenizer.rawtext_state
+    if name == "script":
+        return tokenizer.script_data_state
+    return tokenizer.plaintext_state if name == "plaintext" else tokenizer.state
+
+
+def _stays(tag: RawToken) -> bool:
+    """Whether an element is left alone, with all that is in it."""
+    attributes = tag.data
+    if tag.name in VOID:
+        return False
+    return (
+        tag.name in CODE | OTHER_CODE
+        or attributes.get("translate", "").lower() == "no"
+        or "notranslate" in attributes.get("class", "").split()
+    )
+
+
+def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[str, str]:
+    """Read on to the end of an element; return all its characters, and its text."""
+    raw = [start.raw]
+    words = []
+    depth = 1
+    for token in tokens:
+        raw.append(token.raw)
+        if token.kind in TEXT:
+            words.append(token.data)
+        elif token.name == start.name:
+            depth += {Token.START_TAG: 1, Token.END_TAG: -1}.get(token.kind, 0)
+        if not depth:
+            break
+    return "".join(raw), "".join(words)
+
+
+def _is_of_a_line(token: RawToken) -> bool:
+    """Whether a token stands within a line of text."""
+    is_tag = token.kind in (Token.START_TAG, Token.END_TAG)
+    inline = token.name in INLINE or token.name in POINTS or token.name in CODE
+    return (is_tag and inline) or token.kind in TEXT or token.kind == Token.COMMENT
+
+
+def _piece(token: RawToken) -> Piece:
+    if token.kind in TEXT:
+        return Piece(token.raw, token.data)
+    if token.kind == Token.START_TAG and token.name in INLINE:
+        return Piece(token.raw, "", Role.OPEN, token.name)
+    if token.kind == Token.END_TAG and token.name in INLINE:
+        return Piece(token.raw, "", Role.CLOSE, token.name)
+    return Piece(token.raw, "", Role.POINT)

@@ -1,0 +1,222 @@
+"""Markdown: its running text as sentences with markup, and all the rest as it stands."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from tfformer.text.hypertext import read_html
+from tfformer.text.passages import Part, Piece, Role, sentences
+
+FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n.*?\n---[^\S\n]*(?:\n|\Z)", re.DOTALL)
+LINE_END = re.compile(r"\r\n|\r|\n")
+SPECIAL = "\\`*_[]<>|~"
+SPAN = "span"  # in a token's meta: its place in the paragraph
+LABEL = "text"  # in that of a link's end: its text
+
+InlineRule = Callable[[StateInline, bool], bool]
+Spans = tuple[int, int]
+
+
+class Block(NamedTuple):
+    """A paragraph, heading or cell in the document.
+
+    Attributes:
+        text: The document.
+        content: The paragraph as it was parsed, without marks of lists and quotations.
+        content_lines: The place in `content` of each of its lines.
+        text_lines: The place in `text` of each of them.
+    """
+
+    text: str
+    content: str
+    content_lines: list[int]
+    text_lines: list[int]
+
+    def raw(self, start: int, end: int) -> str:
+        """The document from one place of the content to another."""
+        return self.text[self.place(start) : self.place(end)]
+
+    def place(self, position: int) -> int:
+        """The place in the document of a place in the content."""
+        line = max(n for n, start in enumerate(self.content_lines) if start <= position)
+        return self.text_lines[line] + position - self.content_lines[line]
+
+
+def read_markdown(text: str, language: str) -> Iterator[Part]:
+    """Yield the sentences of a Markdown text (CommonMark, tables), and the rest as it is.
+
+    Code, addresses of links and images, and a head in YAML stay as they are; blocks of HTML are
+    read as HTML.
+
+    Args:
+        text: The Markdown.
+        language: The code of its language.
+
+    Yields:
+        A passage for each sentence, and the rest as it is.
+    """
+    head = FRONT_MATTER.match(text)
+    done = head.end() if head else 0
+    yield text[:done]
+    ends = [done + match.end() for match in LINE_END.finditer(text[done:])]
+    lines = [done, *ends, *[len(text)] * 2]
+    in_cell = False
+    for token in _parser().parse(text[done:]):
+        if token.map and token.type == "html_block":
+            start, end = lines[token.map[0]], lines[token.map[1]]
+            yield text[done:start]
+            yield from read_html(text[start:end], language)
+            done = end
+        elif token.map and token.type == "inline":
+            block = _located(text, token, lines, done if in_cell else None)
+            if block is not None and block.place(0) >= done:
+                yield text[done : block.place(0)]
+                yield from sentences(_pieces(block, token), language, _escapes(block.content))
+                done = block.place(len(block.content))
+        in_cell = token.type in ("th_open", "td_open")
+    yield text[done:]
+
+
+@functools.cache
+def _parser() -> MarkdownIt:
+    """A parser whose inline tokens know their place."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser.disable(["text_join", "fragments_join"])
+    for rule in parser.inline.ruler.__rules__:
+        rule.fn = _with_places(rule.fn)
+    return parser
+
+
+def _with_places(rule: InlineRule) -> InlineRule:
+    """Let a rule note the place of each token that it makes."""
+
+    def noting(state: StateInline, silent: bool) -> bool:
+        start = state.pos
+        before = len(state.tokens)
+        is_found = rule(state, silent)
+        if is_found and not silent:
+            _note(state, state.tokens[before:], start)
+        return is_found
+
+    return noting
+
+
+def _note(state: StateInline, made: Sequence[Token], start: int) -> None:
+    """Note the places of tokens that a rule has made of the characters from `start` on."""
+    end = state.pos
+    new = [token for token in made if SPAN not in token.meta]
+    marks = [token for token in new if token.type != "text"]
+    if new and not marks:  # each delimiter of emphasis is a text at first, the last ones of them
+        for token in reversed(new):
+            if end > start:
+                token.meta[SPAN] = (end - len(token.content), end)
+                end -= len(token.content)
+    elif len(marks) == 2 and marks[0].info != "auto":  # a link
+        position, state.pos = state.pos, start
+        label_end = state.md.helpers.parseLinkLabel(state, start, True)
+        state.pos = position
+        marks[0].meta[SPAN] = (start, start + 1)
+        marks[1].meta[SPAN] = (label_end, end)
+        marks[1].meta[LABEL] = state.src[start + 1 : label_end]
+    else:
+        for token in marks:
+            token.meta[SPAN] = (start, end)
+
+
+def _located(text: str, token: Token, lines: Sequence[int], start: int | None) -> Block | None:
+    """Find a paragraph in the document; a cell of a table begins at `start` or later.
+
+    Returns:
+        The paragraph; None if the document does not have its lines as they were parsed.
+    """
+    content_lines = []
+    text_lines = []
+    position = 0
+    for number, line in enumerate(token.content.split("\n"), start=(token.map or [0])[0]):
+        words = line.lstrip()
+        first, last = lines[number], lines[number + 1]
+        find = text.rfind if start is None else text.find
+        found = find(words, max(first, start or 0), last)
+        if found < 0:
+            return None
+        content_lines.append(position)
+        text_lines.append(found - (len(line) - len(words)))
+        position += len(line) + 1
+    return Block(text, token.content, content_lines, text_lines)
+
+
+def _escapes(content: str) -> dict[str, str]:
+    """The special characters that a paragraph does not use, each with a backslash before it."""
+    return {character: "\\" + character for character in SPECIAL if character not in content}
+
+
+def _pieces(block: Block, token: Token) -> list[Piece]:
+    """The inline tokens of a paragraph as pieces, which give its characters when joined."""
+    pieces: list[Piece] = []
+    done = 0
+    for child, (start, end) in _places(token):
+        if start < done:
+            continue  # the end of an address that stays as a whole
+        text = block.content[done:start]
+        if child.type in ("softbreak", "hardbreak"):
+            text = text.rstrip(" ")
+            start = done + len(text)
+        pieces.append(Piece(text, text))
+        pieces.append(_piece(child, block.raw(start, end)))
+        done = end
+    text = block.content[done:]
+    return [piece for piece in [*pieces, Piece(text, text)] if piece.raw]
+
+
+def _places(token: Token) -> Iterator[tuple[Token, Spans]]:
+    """Yield the inline tokens that have a place, with both halves of ** as one."""
+    children = [child for child in token.children or () if SPAN in child.meta]
+    halves = [child.type == "text" and not child.content for child in children]
+    skip = False
+    for n, child in enumerate(children):
+        start, end = child.meta[SPAN]
+        if skip or halves[n]:
+            skip = False
+            continue
+        if child.nesting == 1 and n and halves[n - 1] and children[n - 1].meta[SPAN][1] == start:
+            start = children[n - 1].meta[SPAN][0]
+        after = children[n + 1] if n + 1 < len(children) and halves[n + 1] else None
+        if child.nesting == -1 and after is not None and after.meta[SPAN][0] == end:
+            end = after.meta[SPAN][1]
+            skip = True
+        yield child, (start, end)
+
+
+def _piece(token: Token, raw: str) -> Piece:
+    """One inline token as a piece."""
+    if token.type in ("softbreak", "hardbreak"):
+        return Piece(raw, " ", Role.BREAK)
+    if token.type == "code_inline":
+        return Piece(raw, token.content, Role.COPY)
+    if token.type == "link_open" and token.info == "auto":
+        return Piece(raw, raw[1:-1], Role.COPY)
+    if token.type.startswith("text"):
+        return Piece(raw, token.content)
+    if token.type == "link_close" and raw in ("]", "][]"):
+        raw = f"][{token.meta[LABEL]}]"  # the text was the name of an address, too
+    name = token.type.rpartition("_")[0]
+    if token.type == "html_inline":
+        return _html_piece(raw)
+    roles = {1: Role.OPEN, 0: Role.POINT, -1: Role.CLOSE}
+    return Piece(raw, "", roles[token.nesting], name)
+
+
+def _html_piece(raw: str) -> Piece:
+    """One tag of HTML within a paragraph."""
+    tag = re.match(r"</?([a-zA-Z][\w-]*)", raw)
+    if tag is None or raw.endswith("/>") or tag[1].lower() in ("br", "img", "wbr"):
+        return Piece(raw, "", Role.POINT)
+    role = Role.CLOSE if raw.startswith("</") else Role.OPEN
+    return Piece(raw, "", role, "html:" + tag[1].lower())

@@ -1,0 +1,51 @@
+"""SubRip's subtitles: sentences over several cues, times and tags as they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tfformer.text.passages import Part, Piece, Role, sentences
+
+TIME = r"\d+:\d\d:\d\d[,.]\d+"
+CUE = rf"[^\S\n]*\d+[^\S\n]*\r?\n[^\S\n]*{TIME}[^\S\n]*-->[^\S\n]*{TIME}[^\n]*(?:\n|\Z)"
+TOKEN = re.compile(
+    rf"(?P<cue>(?:\A\ufeff?|\s*\n)\s*{CUE})"
+    r"|(?P<open><(?P<opened>[bius]|font)\b[^<>\n]*>)"
+    r"|(?P<close></(?P<closed>[bius]|font)>)"
+    r"|(?P<point>\{\\[^{}\n]*\})"
+    r"|(?P<line>\s*\n\s*)"
+    r"|(?P<text>(?:(?!\s*\n)[^<{])+|.|\s)",
+    re.IGNORECASE,
+)
+
+
+def read_subtitles(text: str, language: str) -> Iterator[Part]:
+    """Yield the sentences of a SubRip file, and its numbers, times and tags as they are.
+
+    A sentence may run over lines and cues; its translation is broken at about the same places. A
+    dash at the beginning of a line is another speaker.
+
+    Args:
+        text: The file's text.
+        language: The code of its language.
+
+    Yields:
+        A passage for each sentence, and the rest as it is.
+    """
+    pieces: list[Piece] = []
+    for match in TOKEN.finditer(text):
+        is_speaker = text[match.end() : match.end() + 1] in ("-", "–", "—")
+        pieces.append(_piece(match, " " if not is_speaker else "\n"))
+    yield from sentences(pieces, language)
+
+
+def _piece(match: re.Match[str], space: str) -> Piece:
+    raw = match[0]
+    if match["cue"] or match["line"]:
+        return Piece(raw, space, Role.BREAK)
+    if match["open"]:
+        return Piece(raw, "", Role.OPEN, match["opened"].lower())
+    if match["close"]:
+        return Piece(raw, "", Role.CLOSE, match["closed"].lower())
+    return Piece(raw, "", Role.POINT) if match["point"] else Piece(raw, raw)
