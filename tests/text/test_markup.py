@@ -12,10 +12,12 @@ from tfformer.text.passages import Piece, Role, cut
 PAGE = """<!DOCTYPE html>\r
 <html lang=en><head><title>A &amp; b</title><style>p > a {}</style>
 <script>if (a<b) "<p>x</p>"</script></head><body class='x'>
-<p>Hello <b>big</b> world. It is <i>so <u>nice</u></i>&nbsp;here, caf&eacute;!<br>Run <code>foo()</code> now
+<p>Hello <b>big</b> world. It is <i>so <u>nice</u></i>&nbsp;here, caf&eacute;!
+<br>Run <code>foo()</code> now
 <ul><li>One <li>Two<pre>  Keep
  this</pre></ul><span translate="no">Acme Corp</span> sells <a href="x?a=1&amp;b=2">things</a>.</p>
-<!-- a comment --><textarea>a</textarea><svg><title>t</title></svg><p class="notranslate">No <b>way</b></p>
+<!-- a comment --><textarea>a</textarea><svg><title>t</title></svg>
+<p class="notranslate">No <b>way</b></p>
 """
 
 MARKDOWN = """---
