@@ -82,7 +82,10 @@ def unseal(file: Path) -> None:
 
 
 def with_attributes(run: Path) -> None:
-    """Make it a run whose weights have their digests in attributes, as before the seal."""
+    """Make it a run whose weights have their digests in attributes.
+
+    That is the form without a seal.
+    """
     digest = Run.open(run).model_digest
     without_digests(run, "weights")
     unseal(run / "best.weights.h5")

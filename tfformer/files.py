@@ -198,9 +198,10 @@ def _lock(path: Path, refusal: str) -> int:
 
 
 def seal(path: Path, note: str) -> None:
-    """Write a last line behind a file's content: a note, and the SHA-256 of all before the digest.
+    """Write a last line behind a file's content.
 
-    Formats that know their own length, such as HDF5, leave it alone. An earlier seal goes.
+    It has a note, and the SHA-256 of all before the digest. Formats that know their own length,
+    such as HDF5, leave it alone. An earlier seal goes.
 
     Args:
         path: The file, not yet in use; see `whole_file`.

@@ -398,10 +398,11 @@ class Run:
             seal(temporary, f"{before.model_digest} {self.model_digest}")
 
     def _sealed_settings(self) -> str | None:
-        """The settings' digests behind the weights, whose bytes are compared with their own first.
+        """The settings' digests behind the weights.
 
-        None for a run of before, which has them in the file's attributes, or none at all (0.1). No
-        library parses bytes that are not those that were written.
+        The weights' bytes are compared with their own digest first. None for a run of before, which
+        has them in the file's attributes, or none at all (0.1). No library parses bytes that are
+        not those that were written.
         """
         try:
             settings = read_seal(self.weights)

@@ -18,7 +18,10 @@ from tfformer.serving.translation_cache import TranslationCache
 
 
 def backwards(name: str, asked: list[str], **manifest) -> SimpleNamespace:
-    """A model of seven words that gives a sentence backwards and notes what it is asked."""
+    """A model of seven words that gives a sentence backwards.
+
+    It notes the sentences that it is asked for.
+    """
 
     def run(signature, inputs):
         texts = [text.decode() for text in inputs["text"]]

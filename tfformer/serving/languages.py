@@ -1,4 +1,7 @@
-"""The languages between which a server translates: their models, names and detection."""
+"""The languages between which a server translates.
+
+They have models, names and detection.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -93,7 +96,10 @@ class Directions:
 
     @staticmethod
     def of(model: ServedModel) -> Direction:
-        """Return the direction of a model; of unknown languages, `und`, if nothing says them."""
+        """Return the direction of a model.
+
+        Unknown languages are `und`, if nothing says them.
+        """
         source, target = languages_of(model) or (UNKNOWN, UNKNOWN)
         return Direction(source, target, model)
 

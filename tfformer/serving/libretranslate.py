@@ -68,7 +68,9 @@ async def _others(
 def find_direction(
     request: web.Request, fields: Fields, text: str
 ) -> tuple[Direction, Detected | None]:
-    """Return the direction that is asked for, and the language where it had to be detected.
+    """Return the direction that a request asks for.
+
+    The language comes with it where it had to be detected.
 
     Raises:
         RequestError: no model translates between these languages.

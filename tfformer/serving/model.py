@@ -279,7 +279,10 @@ def _token_counter(folder: Path, manifest: Mapping[str, Any]) -> CountTokens | N
 
 
 def _max_tokens(manifest: Mapping[str, Any]) -> int:
-    """Tokens of the longest sentence that the model takes whole, without the end token."""
+    """Tokens of the longest sentence that the model takes whole.
+
+    The end token does not count.
+    """
     decoding = manifest.get("decoding")
     return decoding["max_length"] - 1 if isinstance(decoding, dict) else NO_MAXIMUM
 

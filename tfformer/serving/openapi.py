@@ -1,4 +1,7 @@
-"""The description of the server's APIs: for programs as OpenAPI, for people as a page."""
+"""The description of the server's APIs.
+
+Programs read it as OpenAPI, people as a page.
+"""
 
 import json
 from functools import cache

@@ -1,4 +1,7 @@
-"""The fields of a request as known APIs send them: JSON, a form, or behind the question mark."""
+"""The fields of a request as known APIs send them.
+
+They are JSON, a form, or stand behind the question mark.
+"""
 
 import json
 import reprlib

@@ -23,7 +23,10 @@ def add_routes(app: web.Application) -> None:
 
 
 async def _stream(request: web.Request) -> web.StreamResponse:
-    """Answer with an event `piece` for each stretch of the text, and then `end` or `error`."""
+    """Answer with an event `piece` for each stretch of the text.
+
+    The last event is `end` or `error`.
+    """
     fields = await read_allowed_fields(request)
     text = fields.text("q")
     direction = _direction(request, fields, text)

@@ -11,7 +11,9 @@ Key = tuple[int, str, str]
 
 
 class TranslationCache:
-    """Sentences with their n-best lists; those that were asked for longest ago make room.
+    """Sentences with their n-best lists.
+
+    The sentences that were asked for longest ago make room.
 
     Args:
         max_bytes: the bound, in bytes.

@@ -201,7 +201,10 @@ def _translating(direction: Direction) -> Version:
 
 
 def _lists(outputs: Arrays) -> list[list[str]]:
-    """The translations of each row, without the places in the beam that were not filled."""
+    """The translations of each row.
+
+    Places in the beam that were not filled are left out.
+    """
     if "translation" in outputs:
         return [[_text(one)] for one in outputs["translation"]]
     rows = zip(outputs["translations"], outputs["scores"], strict=True)
