@@ -46,8 +46,8 @@ BEFORE_CONFIG = {  # files that a killed training may have written before config
     *("tokenizer.pieces.json", "source.pieces.json", "target.pieces.json"),
 }
 MOVABLE = ("train", "valid", "folder")  # settings of `data` that a person may edit in config.json
-SEALED = {"weights": "in its last line"}  # among the digests; a run of before has none there
-OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes of the time before
+SEALED = {"weights": "in its last line"}  # among the digests; an older run has none there
+OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes of an older run
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py
 
 
@@ -248,7 +248,7 @@ class Run:
     def write(self, tokenizers: Tokenizers) -> None:
         """Write the vocabularies and, last, config.json, which makes the folder a run.
 
-        A run of before may be there, to be resumed: it is no finished one any more.
+        A run may be there already, to be resumed: it then counts as unfinished.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self.result.unlink(missing_ok=True)
@@ -376,7 +376,7 @@ class Run:
         """Replace best.weights.h5, sealed with the digest of the model's settings.
 
         Raises:
-            OSError: They cannot be written, as the disk is full; the weights of before stay.
+            OSError: They cannot be written, as the disk is full; the old weights stay.
         """
         with _explained(self.weights), whole_file(self.weights) as temporary:
             model.save_weights(temporary)
@@ -400,7 +400,7 @@ class Run:
     def _sealed_settings(self) -> str | None:
         """The settings' digests behind the weights.
 
-        The weights' bytes are compared with their own digest first. None for a run of before, which
+        The weights' bytes are compared with their own digest first. None for an older run, which
         has them in the file's attributes, or none at all (0.1). No library parses bytes that are
         not those that were written.
         """
@@ -453,7 +453,7 @@ class Run:
             history: The epochs, as plain JSON values.
 
         Raises:
-            OSError: They cannot be written, as the disk is full; the state of before stays.
+            OSError: They cannot be written, as the disk is full; the old state stays.
         """
         lines = [json.dumps(epoch) for epoch in history]
         arrays = {

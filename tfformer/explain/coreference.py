@@ -1,4 +1,4 @@
-"""How does a model know what "it" is?
+"""How does a model know the noun that "it" stands for?
 
 "The animal didn't cross the street because it was too wide." has two nouns that "it" could stand
 for, and German shows which one is meant: "weil *sie* zu breit war". Two measures, on sentences with

@@ -143,7 +143,7 @@ def _log_odds(
 def _log_probs(
     translator: Translator, decisions: Sequence[Decision], hidden: Sequence[Hidden]
 ) -> np.ndarray:
-    """Return log P(decided word), given what is not hidden, (N,)."""
+    """Return log P(decided word), given all that is not hidden, (N,)."""
     sources = translator.encode([decision.source for decision in decisions])
     targets = translator.encode_targets([decision.target for decision in decisions])
     source_spans = [word_spans(translator.tokenizers.source.pieces(ids)) for ids in sources.ids]

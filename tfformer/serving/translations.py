@@ -47,7 +47,7 @@ class Translations:
 
     Args:
         queue: the queue of the models.
-        metrics: counts what the cache knew.
+        metrics: counts the hits of the cache.
     """
 
     def __init__(self, queue: RequestQueue, metrics: Metrics) -> None:

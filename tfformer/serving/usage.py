@@ -1,4 +1,4 @@
-"""What a server has translated, as DeepL's API tells it."""
+"""A server's count of translated characters, as DeepL's API tells it."""
 
 from dataclasses import dataclass
 

@@ -25,7 +25,7 @@ EMOJI = (
 
 @functools.lru_cache(maxsize=16)
 def kept_pattern(keep: Sequence[str] = ()) -> re.Pattern[str]:
-    """Return the pattern of what stays as it is.
+    """Return the pattern of the parts that stay as they are.
 
     Args:
         keep: Words and phrases that stay too; those that are blank are left out.
@@ -45,7 +45,7 @@ def with_copies(passage: Passage, pattern: re.Pattern[str]) -> Passage:
 
     Args:
         passage: A sentence.
-        pattern: What stays.
+        pattern: The parts that stay.
 
     Returns:
         The same sentence; itself if nothing in it stays.

@@ -197,7 +197,7 @@ class _Places:
         return left, max(left, right)
 
     def of_copy(self, start: int, end: int) -> tuple[int, int]:
-        """The stretch of the translation that says what stays as it is."""
+        """The stretch of the translation that stands for a copied one."""
         found = self.target.find(self.source[start:end])
         if found >= 0:
             return found, found + end - start
@@ -339,7 +339,7 @@ def _tree(pieces: Sequence[Piece]) -> list[_Mark]:
 def _close(
     levels: list[list[_Mark]], opened: list[_Mark], end: Piece | None, position: int
 ) -> None:
-    """Close the last mark; without an end tag what it holds belongs to the mark around it."""
+    """Close the last mark; without an end tag its content belongs to the mark around it."""
     mark = opened.pop()
     inside = levels.pop()
     if end is None:

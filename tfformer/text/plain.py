@@ -12,7 +12,7 @@ LINE = re.compile(r"\r?\n|(?:(?!\r?\n).)+", re.DOTALL)
 
 
 def read_text(text: str, language: str) -> Iterator[Part]:
-    """Yield the sentences of a text, and what stands between them.
+    """Yield the sentences of a text, and the text between them.
 
     Args:
         text: Any text.

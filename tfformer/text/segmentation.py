@@ -72,8 +72,8 @@ def segments(text: str, language: str = "en") -> Iterator[Segment]:
 def divided(sentence: str, count_tokens: CountTokens, max_tokens: int) -> list[str]:
     """Divide a sentence that is too long for a model into clauses that are not.
 
-    It is cut behind a semicolon, colon or dash if there is one in the second half of what the model
-    takes, else behind a comma there, else between words, and within a word only if it is longer
+    It is cut behind a semicolon, colon or dash if there is one in the second half of the model's
+    length, else behind a comma there, else between words, and within a word only if it is longer
     than 40 characters.
 
     Args:

@@ -32,7 +32,7 @@ class TextTranslator:
     Args:
         translate_sentences: Sentences in, as many translations out.
         align: Sentences and their translations in; out, of each pair, the links between source
-            words and target words, counted from 0, where words are what stands between spaces.
+            words and target words, counted from 0, where words are the parts between spaces.
             Without it markup is placed by the length of the words before it.
         count_tokens: Texts in, the number of the model's tokens of each out.
         max_tokens: Tokens that the model takes; a longer sentence is divided into clauses. None

@@ -51,7 +51,7 @@ Report = Callable[[str], None]
 
 
 class TrainingDiverged(ValueError):
-    """The loss is no longer a number."""
+    """The loss is NaN or infinite."""
 
 
 def train(
@@ -85,7 +85,7 @@ def train(
         FileNotFoundError: There is no such run, or no such text.
         FileExistsError: Something else lies at `run_dir`.
         BlockingIOError: Another training holds the folder.
-        TrainingDiverged: The loss is no longer a number; the last good checkpoint is kept.
+        TrainingDiverged: The loss is NaN or infinite; the last good checkpoint is kept.
 
     Example:
         >>> from tfformer.config import find_recipe, read_recipe
@@ -434,7 +434,7 @@ class StepCounter(keras.callbacks.Callback):
 
 
 class StopOnNaN(keras.callbacks.Callback):
-    """Stops when the loss or a weight is no longer a number, before anything is kept.
+    """Stops when the loss or a weight is NaN or infinite, before anything is kept.
 
     Args:
         run: Named in the error.
