@@ -132,7 +132,10 @@ def test_the_logits_function_decides(model):
 
 
 def transposed(model):
-    """Logits by a copy (D, V) of the output matrix, as the exporter of a SavedModel makes them."""
+    """Logits by a copy (D, V) of the output matrix.
+
+    The exporter of a SavedModel makes such a copy.
+    """
     kernel = tf.transpose(model.output_embedding.embeddings)
     return lambda hidden: model.add_output_bias(hidden @ kernel)
 

@@ -1,8 +1,7 @@
 """Search over token ids in the graph: greedy, sampling and beam.
 
 A search takes a step function, see `StepFn`, and so knows no model. `step` counts the tokens that a
-search has appended; the step function knows the model's
-position for it.
+search has appended; the step function knows the model's position for it.
 
 Shape letters: B sentences, N beams, R rows (B, or B * N), V vocabulary, K continuations looked at,
 L positions.

@@ -1,4 +1,7 @@
-"""Words that no translation changes: addresses, placeholders, file names, numbers, emoji."""
+"""Words that no translation changes.
+
+They are addresses, placeholders, file names, numbers and emoji.
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,9 @@ def read_html(text: str, language: str) -> Iterator[Part]:
 
 
 def raw_tokens(text: str) -> Iterator[RawToken]:
-    """Yield the tokens of HTML; their raw characters give the text when they are joined.
+    """Yield the tokens of HTML.
+
+    Their raw characters give the text when they are joined.
 
     Args:
         text: Any text.

@@ -1,4 +1,7 @@
-"""Markdown: its running text as sentences with markup, and all the rest as it stands."""
+"""Markdown, with its running text as sentences with markup.
+
+All the rest is kept as it stands.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +53,10 @@ class Block(NamedTuple):
 
 
 def read_markdown(text: str, language: str) -> Iterator[Part]:
-    """Yield the sentences of a Markdown text (CommonMark, tables), and the rest as it is.
+    """Yield the sentences of a Markdown text (CommonMark, tables).
 
-    Code, addresses of links and images, and a head in YAML stay as they are; blocks of HTML are
-    read as HTML.
+    The rest is yielded as it is. Code, addresses of links and images, and a head in YAML stay as
+    they are; blocks of HTML are read as HTML.
 
     Args:
         text: The Markdown.
@@ -109,7 +112,10 @@ def _with_places(rule: InlineRule) -> InlineRule:
 
 
 def _note(state: StateInline, made: Sequence[Token], start: int) -> None:
-    """Note the places of tokens that a rule has made of the characters from `start` on."""
+    """Note the places of tokens that a rule has made.
+
+    The rule has made them of the characters from `start` on.
+    """
     end = state.pos
     new = [token for token in made if SPAN not in token.meta]
     marks = [token for token in new if token.type != "text"]
@@ -153,12 +159,18 @@ def _located(text: str, token: Token, lines: Sequence[int], start: int | None) -
 
 
 def _escapes(content: str) -> dict[str, str]:
-    """The special characters that a paragraph does not use, each with a backslash before it."""
+    """The special characters that a paragraph does not use.
+
+    Each has a backslash before it.
+    """
     return {character: "\\" + character for character in SPECIAL if character not in content}
 
 
 def _pieces(block: Block, token: Token) -> list[Piece]:
-    """The inline tokens of a paragraph as pieces, which give its characters when joined."""
+    """The inline tokens of a paragraph as pieces.
+
+    They give its characters when joined.
+    """
     pieces: list[Piece] = []
     done = 0
     for child, (start, end) in _places(token):

@@ -213,7 +213,10 @@ class _Places:
         return self.target_words[self._target_words(following[:1])[0]][0]
 
     def of_break(self, position: int) -> int:
-        """The end of the word at which as much of the translation is read as of the source."""
+        """The end of the word at which to break the translation.
+
+        As much of the translation is read there as of the source.
+        """
         share = position / max(1, len(self.source)) * len(self.target)
         ends = [end for _, end in self.target_words]
         return min(ends, key=lambda end: abs(end - share), default=0)
@@ -238,7 +241,10 @@ def _without_punctuation(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _densest(numbers: Sequence[int], width: int) -> tuple[int, int]:
-    """The run of numbers, each at most `width` + 1 from the next, that has the most of them."""
+    """The run of numbers that has the most of them.
+
+    Each is at most `width` + 1 from the next.
+    """
     runs = [[numbers[0]]]
     for number in numbers[1:]:
         if number - runs[-1][-1] > width + 1:
@@ -339,7 +345,10 @@ def _tree(pieces: Sequence[Piece]) -> list[_Mark]:
 def _close(
     levels: list[list[_Mark]], opened: list[_Mark], end: Piece | None, position: int
 ) -> None:
-    """Close the last mark; without an end tag its content belongs to the mark around it."""
+    """Close the last mark.
+
+    Without an end tag its content belongs to the mark around it.
+    """
     mark = opened.pop()
     inside = levels.pop()
     if end is None:
