@@ -24,7 +24,7 @@ from tfformer.phrasebook.small_talk import small_talk
 LANGUAGES = ("en", "de")
 SEED = 20170612
 TRAIN_RATIO = 20  # training sentences for each one in valid and each one in test
-REPETITIONS = 8  # of each fixed phrase in the training text: there is no other way to learn it
+REPETITIONS = 16  # of each fixed phrase in the training text: there is no other way to learn it
 
 
 @dataclass(frozen=True)
