@@ -12,6 +12,7 @@ scripts/benchmark.py step       where the time of a training step goes, and how 
                                 floor
 scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory,
                                 cold start
+scripts/benchmark.py bring      time and memory to import a model of OPUS-MT's shape; its int8 file
 scripts/benchmark.py serve      sentences per second that several clients get from `tfformer serve`
 
 A measurement is the module of that name in scripts/benchmarks; --help after its name tells its

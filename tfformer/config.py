@@ -81,6 +81,7 @@ class ModelConfig:
     epsilon: float = limited(1e-6, 0, 1)  # added to the variance in layer normalisation
     position_layout: PositionLayout = "interleaved"  # or sines first
     position_timescale: PositionTimescale = "paper"  # t2t: Tensor2Tensor's, and so Marian's
+    position_offset: int = limited(0, 0, 1000)  # position of the first token; 2 in M2M100
     scale_embedding: bool = True  # embeddings times sqrt(d_model)
     num_decoder_heads: int | None = limited(None, 1, 10**6)  # None: as many as num_heads
     decoder_d_ff: int | None = limited(None, 1, 10**6)  # None: as wide as d_ff

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import h5py
 import numpy as np
@@ -161,6 +161,13 @@ MODEL_KINDS = {
         _count_language_model,
     ),
 }
+
+
+class SavesWeights(Protocol):
+    """A model, or whatever else writes the file that Keras writes of a model."""
+
+    def save_weights(self, filepath: Path) -> None:
+        """Write the weights."""
 
 
 @dataclass(frozen=True)
@@ -372,7 +379,7 @@ class Run:
         else:
             self._check_digests_may_be_missing()
 
-    def save_weights(self, model: Model) -> None:
+    def save_weights(self, model: SavesWeights) -> None:
         """Replace best.weights.h5, sealed with the digest of the model's settings.
 
         Raises:

@@ -172,7 +172,7 @@ class Translator:
         table = f"{Path(name).stem}.pieces.json"
         if table not in self._manifest["digests"]:
             return cutter
-        return ListedPieces(cutter, json.loads(self._checked(table)))
+        return ListedPieces(cutter, **json.loads(self._checked(table)))
 
     def _load(self, threads: int, weight_cache: str | Path | None) -> Callable[[str], Runner]:
         """The name of a signature -> what runs it."""
@@ -204,16 +204,24 @@ class ListedPieces:
     Args:
         cutter: cuts a sentence into pieces, and joins pieces.
         pieces: the piece of each id; the first four are padding, unknown, start and end.
+        prefix: the piece that every sentence begins with, if there is one; it has no text.
+        rewrites: pairs of a regular expression and the text in its place, which come first.
     """
 
-    def __init__(self, cutter: Any, pieces: list[str]) -> None:
+    def __init__(
+        self, cutter: Any, pieces: list[str], prefix: str | None, rewrites: list[list[str]]
+    ) -> None:
         self._cutter = cutter
+        self._prefix = [] if prefix is None else [prefix]
+        self._rewrites = rewrites
         self._pieces = pieces
         self._ids = {piece: number for number, piece in enumerate(pieces)}
         self._codes = [piece for piece in pieces if re.fullmatch(">>.+<<", piece)]
 
     def encode(self, sentence: str) -> list[int]:
         """Return the ids of a sentence, which may begin with a code such as >>fra<<."""
+        for pattern, text in self._rewrites:
+            sentence = re.sub(pattern, text, sentence)
         code = re.match(">>.*?<<", sentence, re.DOTALL) if self._codes else None
         begin = [code[0]] if code else []
         if code and code[0] not in self._ids:
@@ -221,6 +229,7 @@ class ListedPieces:
             raise ValueError(f"the model has no target language {code[0][:40]}; known are {known}")
         rest = sentence[code.end() :] if code else sentence
         pieces = [*begin, *self._cutter.encode(rest, out_type=str)]
+        pieces = [*self._prefix, *pieces] if pieces else []
         return [self._ids.get(piece, UNKNOWN_ID) for piece in pieces]
 
     def decode(self, rows: list[list[int]]) -> list[str]:
@@ -229,6 +238,7 @@ class ListedPieces:
 
     def _text(self, row: list[int]) -> str:
         pieces = [self._pieces[number] for number in row if number > END_ID]
+        pieces = [piece for piece in pieces if piece not in self._prefix]
         return self._cutter.decode(pieces).replace("\u2581", " ").strip(" ") if pieces else ""
 
 

@@ -336,7 +336,7 @@ def answer(
         "beams": beams,
     }
     (out / "expected.json").write_text(json.dumps(expected, ensure_ascii=False))
-    states(out, model, tokenizer, kept[:STATES], greedy[:STATES], pad)
+    states(out, model, tokenizer, kept[:STATES], greedy[:STATES])
     print(out.name, len(kept), "sentences,", sum(map(len, greedy)) / len(greedy), "tokens each")
 
 
@@ -371,12 +371,12 @@ def states(
     tokenizer: MarianTokenizer,
     sources: list,
     greedy: list,
-    pad: int,
 ) -> None:
     """Every layer's states and the logits of a padded batch."""
+    start = model.config.decoder_start_token_id
     inputs = tokenizer(sources, return_tensors="pt", padding=True)
     longest = max(map(len, greedy))
-    target = [[pad, *ids[:-1]] + [pad] * (longest - len(ids)) for ids in greedy]
+    target = [[start, *ids[:-1]] + [start] * (longest - len(ids)) for ids in greedy]
     found = model(
         **inputs,
         decoder_input_ids=torch.tensor(target),

@@ -20,6 +20,11 @@ TEXTS = [
 ]
 
 
+def listed(**changed):
+    """A file of pieces, as a tokenizer writes it, with some values changed."""
+    return json.dumps({"pieces": [*SPECIAL, "a"], "prefix": None, "rewrites": []} | changed)
+
+
 def own_pieces():
     processor = sentencepiece.SentencePieceProcessor(model_proto=MODEL)
     return [processor.id_to_piece(number) for number in range(2, processor.get_piece_size())]
@@ -114,6 +119,40 @@ def test_a_saved_tokenizer_is_loaded_as_it_was(tokenizer, tmp_path):
     assert loaded.encode(TEXTS) == tokenizer.encode(TEXTS)
 
 
+REWRITES = [("[，、]", ","), ("[\x00-\x1f\u200b]", " "), ("  +", " "), ("^ | $", "")]
+WRITTEN = {"a，b": "a,b", " a\u200b\t b ": "a b", "\x01": "", "": ""}
+
+
+def test_a_text_is_rewritten_first_in_python_and_in_the_graph():
+    plain = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces()])
+    rewriting = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces()], rewrites=REWRITES)
+    assert rewriting.encode(list(WRITTEN)) == plain.encode(list(WRITTEN.values()))
+    assert rewriting.tokenize(tf.constant(list(WRITTEN))).to_list() == rewriting.encode(
+        list(WRITTEN)
+    )
+
+
+def test_a_prefix_begins_each_sentence_and_has_no_text():
+    plain = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces(), "__de__"])
+    prefixed = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces(), "__de__"], prefix="__de__")
+    texts = ["we see a dog.", "", "thank you"]
+    ids = prefixed.encode(texts)
+    assert ids == [[prefixed.prefix_id, *row] if row else [] for row in plain.encode(texts)]
+    assert prefixed.decode(ids) == plain.decode(plain.encode(texts))
+    assert prefixed.tokenize(tf.constant(texts)).to_list() == ids
+    found = prefixed.detokenize(tf.ragged.constant(ids, dtype=tf.int32)).numpy()
+    assert [text.decode() for text in found] == prefixed.decode(ids)
+
+
+def test_a_tokenizer_with_prefix_and_rewrites_is_loaded_as_it_was(tmp_path):
+    pieces = [*SPECIAL, *own_pieces(), "__de__"]
+    tokenizer = PieceTokenizer(MODEL, pieces, "__de__", REWRITES)
+    tokenizer.save(tmp_path / "source.model")
+    loaded = load_tokenizer(tmp_path / "source.model")
+    assert loaded.digest == tokenizer.digest
+    assert loaded.encode(list(WRITTEN)) == tokenizer.encode(list(WRITTEN))
+
+
 def test_the_digest_depends_on_the_pieces(tokenizer):
     other = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces()])
     assert other.digest != tokenizer.digest
@@ -130,9 +169,14 @@ def test_a_model_without_a_list_of_pieces_is_an_ordinary_tokenizer(tmp_path):
     [
         ("[", "is not JSON"),
         ("{}", "must hold a list of texts"),
-        ("[1, 2, 3, 4]", "must hold a list of texts"),
-        ('["a"]', "needs four special pieces"),
-        ('["a", "b", "c", "d", "a"]', "each piece once"),
+        ('["a", "b", "c", "d"]', "must hold a list of texts"),
+        (listed(pieces=[1, 2, 3, 4]), "must hold a list of texts"),
+        (listed(prefix=1), "must hold a list of texts"),
+        (listed(rewrites=[["a"]]), "must hold a list of texts"),
+        (listed(pieces=["a"]), "needs four special pieces"),
+        (listed(pieces=["a", "b", "c", "d", "a"]), "each piece once"),
+        (listed(prefix="e"), "has no piece 'e' to begin with"),
+        (listed(rewrites=[["(", ""]]), "'\\(' is no regular expression"),
     ],
 )
 def test_a_damaged_list_of_pieces_is_refused(tmp_path, table, message):

@@ -546,4 +546,6 @@ def test_an_option_of_another_format(tiny_run, tmp_path, capsys):
         ]
     )
     assert code == 2
-    assert "--format saved_model has no choice of quantize; leave it out" in capsys.readouterr().err
+    assert (
+        "--format saved_model has no choice of --quantize; leave it out" in capsys.readouterr().err
+    )

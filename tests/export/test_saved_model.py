@@ -576,5 +576,5 @@ def test_an_option_that_the_format_has_not(tiny_run, tmp_path, capsys):
     code, message = command_line(capsys, tiny_run, *arguments)
     assert (code, message) == (
         2,
-        "tfformer: --format ctranslate2 has no choice of dtype, with_text; leave it out\n",
+        "tfformer: --format ctranslate2 has no choice of --dtype, --no-text; leave it out\n",
     )

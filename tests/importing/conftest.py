@@ -2,7 +2,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from support.marian_checkpoints import checkpoint, write_marian_model
+from support.marian_checkpoints import checkpoint, languages, write_marian_model
 
 from tfformer.importing.importer import import_model
 
@@ -17,7 +17,8 @@ def imported(tmp_path_factory):
             folder = tmp_path_factory.mktemp("imported")
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)
-                runs[name] = import_model(checkpoint(name, folder), folder / "run")
+                found = checkpoint(name, folder)
+                runs[name] = import_model(found, folder / "run", **languages(name))
         return runs[name]
 
     return run_of

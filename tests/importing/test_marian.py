@@ -106,7 +106,8 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
         ({"right-left": True}, "option right-left is set"),
         ({"input-types": ["sequence"]}, "option input-types is"),
         ({"lemma-dim-emb": 4}, "option lemma-dim-emb is 4"),
-        ({"transformer-ffn-activation": "tanh"}, "model.activation='tanh'"),
+        ({"transformer-ffn-activation": "tanh"}, "option transformer-ffn-activation is 'tanh'"),
+        ({"transformer-new": 1}, "option transformer-new is not known"),
         (
             {"transformer-ffn-activation": "gelu", "version": "v1.9.0 x"},
             "'gelu' of Marian before 1.12",
@@ -169,6 +170,14 @@ def test_several_models_need_a_decoder_yml_that_names_one(marian_model, tmp_path
     (folder / "vocab.spm").write_bytes((folder / "source.spm").read_bytes())
     (folder / "decoder.yml").unlink()
     with pytest.raises(ValueError, match=r"holds 2 models \(model\.npz, other\.npz\)"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_a_factored_vocabulary_is_refused(marian_model, tmp_path):
+    folder = marian_model("shared")
+    decoder = {"vocabs": ["a.fsv", "a.fsv"]}
+    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder))
+    with pytest.raises(ValueError, match=r"a\.fsv is a factored vocabulary"):
         import_model(folder, tmp_path / "run")
 
 

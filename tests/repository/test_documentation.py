@@ -126,6 +126,8 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
         (folder / "runs" / name).symlink_to(run)
     checkpoint("A", folder).rename(folder / "opus-mt-en-de")
     import_model(folder / "opus-mt-en-de", folder / "runs" / "opus")
+    shutil.make_archive(str(folder / "opus-2020-02-26"), "zip", folder / "opus-mt-en-de")
+    checkpoint("M2M", folder).rename(folder / "m2m100_418M")
     for link in ("export", "scripts", "examples", "pyproject.toml"):
         (folder / link).symlink_to(ROOT / link)
     return folder

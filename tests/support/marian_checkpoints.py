@@ -1,7 +1,4 @@
-"""The committed Marian checkpoints, put together as folders.
-
-scripts/oracles/make_marian_fixtures.py makes them.
-"""
+"""The committed checkpoints (scripts/oracles), put together as folders."""
 
 import json
 import shutil
@@ -12,7 +9,11 @@ import numpy as np
 import yaml
 
 FIXTURES = Path(__file__).parent / "marian"
-NAMES = "ABCDEFGHI"
+MULTILINGUAL = {  # scripts/oracles/make_m2m100_fixtures.py -> source and target
+    "M2M": ("en", "de"),
+    "NLLB": ("eng_Latn", "deu_Latn"),
+}
+NAMES = (*"ABCDEFGHI", *MULTILINGUAL)
 
 
 class Answers(NamedTuple):
@@ -26,10 +27,18 @@ def checkpoint(name: str, folder: Path) -> Path:
     """Copy a fixture and its SentencePiece models into a new folder; returns it."""
     target = folder / name
     target.mkdir()
-    for file in [*(FIXTURES / name).iterdir(), FIXTURES / "source.spm", FIXTURES / "target.spm"]:
+    sides = [] if name in MULTILINGUAL else [FIXTURES / "source.spm", FIXTURES / "target.spm"]
+    for file in [*(FIXTURES / name).iterdir(), *sides]:
         if not file.name.startswith("expected"):
             shutil.copy(file, target)
     return target
+
+
+def languages(name: str) -> dict[str, str]:
+    """The languages to import a fixture with, as arguments of `import_model`."""
+    return dict(
+        zip(("source_language", "target_language"), MULTILINGUAL.get(name, ()), strict=False)
+    )
 
 
 def answers(name: str) -> Answers:

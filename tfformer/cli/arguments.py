@@ -180,7 +180,7 @@ def _add_training(add_verb: AddVerb) -> None:
 
     bring = add_verb("import", "make a run of another toolkit's model: Marian, OPUS-MT")
     add = bring.add_argument
-    add("model", metavar="PATH", help="the folder of a Hugging Face or Marian checkpoint")
+    add("model", metavar="PATH", help="the folder or zip of a Hugging Face or Marian checkpoint")
     add("--run-dir", required=True, metavar="DIR", help="the new run; must be new or empty")
     add(
         "--positions",
@@ -189,6 +189,14 @@ def _add_training(add_verb: AddVerb) -> None:
         help="the table of positions: Marian's, Hugging Face's, or (auto) the format's own",
     )
     add("--untied", action="store_true", help="keep tied tensors apart where they differ")
+    add(
+        "--normalize",
+        choices=["none", "opus-mt"],
+        default="none",
+        help="rewrite punctuation and blanks first, as OPUS-MT prepares a text",
+    )
+    add("--source-language", metavar="L", help="of M2M100 and NLLB, such as en or eng_Latn")
+    add("--target-language", metavar="L", help="of M2M100 and NLLB, such as de or deu_Latn")
 
     corpus = add_verb("corpus", "write the built-in parallel corpus as text files")
     corpus.add_argument("name", choices=["phrasebook"])

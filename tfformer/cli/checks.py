@@ -6,6 +6,7 @@ They come before TensorFlow is loaded, so that a mistake is answered at once.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from tfformer.config import run_config_file
@@ -84,12 +85,17 @@ def check_seed(seed: int, count: int) -> None:
         raise ValueError(f"--seed {seed} must be from 0 to {highest}")
 
 
-def check_export_options(export_format: str, given: set[str]) -> None:
-    """Raise ValueError if the format has no choice of an option that was given."""
-    unknown = given.difference(EXPORT_OPTIONS[export_format])
+def check_export_options(export_format: str, given: Mapping[str, object]) -> None:
+    """Raise ValueError if the format has no choice of an option that was given.
+
+    The message has the options as the command line spells them; `given` has the arguments of
+    Python with their values.
+    """
+    known = EXPORT_OPTIONS[export_format]
+    unknown = sorted(_spelled(name, value) for name, value in given.items() if name not in known)
     if unknown:
         raise ValueError(
-            f"--format {export_format} has no choice of {', '.join(sorted(unknown))}; leave it out"
+            f"--format {export_format} has no choice of {', '.join(unknown)}; leave it out"
         )
 
 
@@ -112,3 +118,9 @@ def checked_format(options: argparse.Namespace, is_typed: bool) -> str:
     if format == "lines" and options.keep:
         raise ValueError("--keep goes with whole texts; set --format text")
     return format
+
+
+def _spelled(name: str, value: object) -> str:
+    if name == "with_text":
+        return "--text" if value else "--no-text"
+    return f"--{name.replace('_', '-')}"

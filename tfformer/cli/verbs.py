@@ -102,11 +102,16 @@ def _recipes(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    import_tensorflow()
-    from tfformer.importing.importer import import_model
+    from tfformer.importing.checkpoint import Choices
+    from tfformer.importing.importer import checkpoint_at
 
-    import_model(options.model, options.run_dir, options.positions, options.untied)
-    print(options.run_dir)
+    languages = (options.source_language, options.target_language)
+    choices = Choices(options.positions, options.untied, options.normalize, *languages)
+    with checkpoint_at(options.model, options.run_dir, choices) as checkpoint:
+        import_tensorflow()
+        from tfformer.importing.run_writer import write_run
+
+        print(write_run(checkpoint, Path(options.run_dir)))
 
 
 def _corpus(options: argparse.Namespace) -> None:
@@ -398,7 +403,7 @@ def _export(options: argparse.Namespace) -> None:
         *("dtype", "with_text", "quantize", "static", "samples"),
     )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    check_export_options(options.format, set(given))
+    check_export_options(options.format, given)
     check_run(options.run)
     check_text_files(options.samples)
     check_folder(options.output)

@@ -44,18 +44,42 @@ class PieceTokenizer:
     Args:
         model: the bytes of a SentencePiece model, with special ids anywhere.
         pieces: the piece of each id.
+        prefix: the piece that every sentence begins with, such as the token of its language; it
+            has no text.
+        rewrites: pairs of a regular expression and the text in its place, which a sentence goes
+            through first. They must mean the same in Python, RE2 and JavaScript.
+
+    Attributes:
+        prefix_id: the id of `prefix`; None without one.
+        rewrites: as given, in a list.
 
     Raises:
-        ValueError: `model` is no SentencePiece model, or `pieces` names one twice.
+        ValueError: `model` is no SentencePiece model, `pieces` names one twice or lacks `prefix`,
+            or a rewrite is no regular expression.
     """
 
-    def __init__(self, model: bytes, pieces: Sequence[str]) -> None:
+    def __init__(
+        self,
+        model: bytes,
+        pieces: Sequence[str],
+        prefix: str | None = None,
+        rewrites: Sequence[tuple[str, str]] = (),
+    ) -> None:
         self.model = model
         self._processor = parse_sentencepiece(model, "the tokenizer")
         self._pieces = list(pieces)
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
         if len(self._ids) < len(self._pieces) or len(self._pieces) < END_ID + 1:
             raise ValueError("a vocabulary needs four special pieces, and each piece once")
+        if prefix is not None and prefix not in self._ids:
+            raise ValueError(f"the vocabulary has no piece {prefix[:40]!r} to begin with")
+        self._prefix = prefix
+        self.prefix_id = None if prefix is None else self._ids[prefix]
+        self.rewrites = [(pattern, text) for pattern, text in rewrites]
+        try:
+            self._compiled = [(re.compile(pattern), text) for pattern, text in rewrites]
+        except re.error as error:
+            raise ValueError(f"{error.pattern!r} is no regular expression ({error})") from None
 
     @classmethod
     def load(cls, path: str | Path) -> PieceTokenizer:
@@ -74,25 +98,26 @@ class PieceTokenizer:
             if not file.is_file():
                 raise FileNotFoundError(f"{file}: there is no tokenizer file here; import again")
         try:
-            pieces = json.loads(table.read_text(encoding="utf-8"))
+            values = json.loads(table.read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
             raise ValueError(f"{table} is not JSON; import the model again") from None
-        if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+        if not _is_table(values):
             raise ValueError(f"{table} must hold a list of texts; import the model again")
         try:
-            return cls(path.read_bytes(), pieces)
+            return cls(path.read_bytes(), values["pieces"], values["prefix"], values["rewrites"])
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
     def save(self, path: str | Path) -> None:
-        """Write the SentencePiece model, and its pieces beside it as a JSON list.
+        """Write the SentencePiece model, and beside it as JSON all that it does not know.
 
         Args:
-            path: the model's file, such as `source.model`; the list becomes `source.pieces.json`.
+            path: the model's file, such as `source.model`; its pieces, prefix and rewrites go into
+                `source.pieces.json`.
         """
         path = Path(path)
         files.write_bytes(path, self.model)
-        files.write_text(pieces_file(path), _as_json(self._pieces))
+        files.write_text(pieces_file(path), self._table)
 
     @property
     def vocab_size(self) -> int:
@@ -102,7 +127,12 @@ class PieceTokenizer:
     @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of the model and its pieces, in hexadecimal."""
-        return hashlib.sha256(self.model + b"\0" + _as_json(self._pieces).encode()).hexdigest()
+        return hashlib.sha256(self.model + b"\0" + self._table.encode()).hexdigest()
+
+    @property
+    def _table(self) -> str:
+        values = {"prefix": self._prefix, "rewrites": self.rewrites, "pieces": self._pieces}
+        return json.dumps(values, ensure_ascii=False, indent=0) + "\n"
 
     @functools.cached_property
     def codes(self) -> tuple[str, ...]:
@@ -201,26 +231,37 @@ class PieceTokenizer:
             is_it = tf.gather(tf.constant(pieces), number) == found
             return tf.where(is_it, number, UNKNOWN_ID)
 
+        def with_prefix(ids: tf.RaggedTensor) -> tf.RaggedTensor:
+            """(B, None) int32 -> the same, the prefix before each row that is not empty."""
+            if self.prefix_id is None:
+                return ids
+            is_text = ids.row_lengths() > 0
+            begin = tf.fill((tf.size(is_text), 1), self.prefix_id)
+            return tf.concat([tf.ragged.boolean_mask(begin, is_text[:, tf.newaxis]), ids], axis=1)
+
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
         def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
             cutter = tensorflow_text.SentencepieceTokenizer(self.model, out_type=tf.string)
+            for pattern, replacement in self.rewrites:
+                text = tf.strings.regex_replace(text, pattern, replacement)
             if not has_codes:
-                return cutter.tokenize(text).with_flat_values(
-                    look_up(cutter.tokenize(text).flat_values)
-                )
+                found = cutter.tokenize(text)
+                return with_prefix(found.with_flat_values(look_up(found.flat_values)))
             has_code = tf.strings.regex_full_match(text, r"(?s)>>.*?<<.*")
             code = tf.strings.regex_replace(text, r"(?s)^(>>.*?<<).*$", r"\1")
             rest = tf.strings.regex_replace(text, r"(?s)^>>.*?<<", "", replace_global=False)
             body = cutter.tokenize(tf.where(has_code, rest, text))
             codes = tf.ragged.boolean_mask(code[:, tf.newaxis], has_code[:, tf.newaxis])
             found = tf.concat([codes, body], axis=1)
-            return found.with_flat_values(look_up(found.flat_values))
+            return with_prefix(found.with_flat_values(look_up(found.flat_values)))
 
         @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:
             cutter = tensorflow_text.SentencepieceTokenizer(self.model)
             is_before_end = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) == 0
             is_text = is_before_end & (ids > END_ID)
+            if self.prefix_id is not None:
+                is_text &= ids != self.prefix_id
             kept = tf.ragged.boolean_mask(ids, is_text)
             found = tf.ragged.map_flat_values(
                 lambda flat: tf.gather(tf.constant(pieces), flat), kept
@@ -248,12 +289,20 @@ class PieceTokenizer:
         if isinstance(sentences, str):
             raise ValueError(f"sentences come in a list; write [{sentences[:40]!r}]")
         _check_unicode(sentences)
-        parted = [self._code(sentence) for sentence in sentences]
+        parted = [self._code(self._rewritten(sentence)) for sentence in sentences]
         rows = cut([rest for _, rest in parted]) if parted else []
+        begin = [] if self._prefix is None else [self._prefix]
         found = []
         for (code, _), pieces in zip(parted, rows, strict=True):
-            found.append([self._ids.get(piece, UNKNOWN_ID) for piece in [*code, *pieces]])
+            row = [*code, *pieces]
+            row = [*begin, *row] if row else row
+            found.append([self._ids.get(piece, UNKNOWN_ID) for piece in row])
         return found
+
+    def _rewritten(self, sentence: str) -> str:
+        for pattern, text in self._compiled:
+            sentence = pattern.sub(text, sentence)
+        return sentence
 
     def _code(self, sentence: str) -> tuple[list[str], str]:
         """The code before a sentence, if there is one, and the rest."""
@@ -270,7 +319,8 @@ class PieceTokenizer:
 
     def _text(self, row: Sequence[int]) -> str:
         ids = itertools.takewhile(lambda number: number != END_ID, self._checked(row))
-        pieces = [self._pieces[number] for number in ids if number > END_ID]
+        silent = (*range(END_ID + 1), self.prefix_id)
+        pieces = [self._pieces[number] for number in ids if number not in silent]
         return self._processor.decode(pieces).replace(BLANK, " ").strip(" ") if pieces else ""
 
     def _checked(self, ids: Sequence[int]) -> list[int]:
@@ -331,8 +381,21 @@ def parse_sentencepiece(model: bytes, place: str) -> sentencepiece.SentencePiece
     raise ValueError(f"{place} is no whole SentencePiece model; copy the file again")
 
 
-def _as_json(pieces: list[str]) -> str:
-    return json.dumps(pieces, ensure_ascii=False, indent=0) + "\n"
+def _is_table(values: object) -> bool:
+    """Whether JSON has the form that `save` writes."""
+    if not isinstance(values, dict) or values.keys() != {"prefix", "rewrites", "pieces"}:
+        return False
+    pieces, rewrites = values["pieces"], values["rewrites"]
+    return (
+        _are_texts(pieces)
+        and (values["prefix"] is None or isinstance(values["prefix"], str))
+        and isinstance(rewrites, list)
+        and all(_are_texts(pair) and len(pair) == 2 for pair in rewrites)
+    )
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _check_unicode(sentences: Sequence[str]) -> None:

@@ -111,6 +111,8 @@ class Tokenizer:
         ['the cat sees']
     """
 
+    prefix_id: int | None = None  # an imported tokenizer's piece before every sentence
+
     def __init__(self, model: bytes) -> None:
         self.model = model
         self._processor = _checked_processor(model)

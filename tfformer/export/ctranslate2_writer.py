@@ -67,7 +67,7 @@ def _spec(model: Transformer, positions: int) -> Any:
     )
     # Its own positions are not the paper's, so it gets a table.
     table = positional_encoding(
-        np.arange(positions),
+        config["position_offset"] + np.arange(positions),
         config["d_model"],
         config["position_layout"],
         config["position_timescale"],

@@ -158,6 +158,7 @@ class _Translating:
             self.decoding.length_penalty,
             self.to_logits,
             self.decoding.length_normalization,
+            self.tokenizers.target.prefix_id,
         )
 
     def _source(self, text: tf.Tensor) -> tf.Tensor:

@@ -5,14 +5,50 @@ It is the hand-over between a format and the run directory.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from tfformer.config import DecodingConfig, ModelConfig
+from tfformer.importing.normalization import REWRITES, Rewrites
 from tfformer.importing.vocabulary import RowOrder
 from tfformer.importing.weights import OUTPUT_BIAS, TABLES, Place, Table, shapes
 
 FloatDtypes = ("float16", "float32", "float64")
+
+
+POSITIONS = ("auto", "marian", "hf")
+
+
+class Choices(NamedTuple):
+    """The choices of the caller about what a checkpoint leaves open.
+
+    Attributes:
+        positions: the table of positions, one of `POSITIONS`.
+        untied: keep tensors apart that the configuration ties and that differ in the file.
+        normalize: the rules by which a text is prepared before SentencePiece, one of
+            `REWRITES`.
+        source_language: that a multilingual model is to translate from.
+        target_language: that it is to translate into.
+    """
+
+    positions: str = "auto"
+    untied: bool = False
+    normalize: str = "none"
+    source_language: str | None = None
+    target_language: str | None = None
+
+    def check(self) -> None:
+        """Raise ValueError for a choice that there is not."""
+        for name, value, known in (
+            ("positions", self.positions, POSITIONS),
+            ("normalize", self.normalize, tuple(REWRITES)),
+        ):
+            if value not in known:
+                raise ValueError(f"{name}={value!r} is not known; choose {', '.join(known)}")
+
+
+NO_CHOICES = Choices()
 
 
 @dataclass(frozen=True)
@@ -23,11 +59,13 @@ class Vocabulary:
         pieces: the token of each foreign id.
         model: the bytes of the SentencePiece model that cuts this side's text.
         order: the rows of this package.
+        prefix: the token that every sentence begins with, that of its language; None for none.
     """
 
     pieces: list[str]
     model: bytes
     order: RowOrder
+    prefix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -43,12 +81,15 @@ class Checkpoint:
         decoding: the search.
         max_length: the longest source, in tokens with the end.
         languages: source and target, where the checkpoint names them.
-        family: "hugging_face" or "marian".
-        details: the foreign configuration, for the way back; plain JSON.
+        family: "hugging_face", "marian" or "m2m100".
+        names: place -> the foreign name, for messages.
+        details: what the way back needs: the foreign configuration, plain JSON.
+        rewrites: what a text goes through before SentencePiece.
+        provenance: origin, licence and digests of the files.
     """
 
     model: ModelConfig
-    tensors: Mapping[Place, np.ndarray]
+    tensors: dict[Place, np.ndarray]
     source: Vocabulary
     target: Vocabulary
     shares_vocabulary: bool
@@ -56,16 +97,19 @@ class Checkpoint:
     max_length: int
     languages: list[str] | None
     family: str
+    names: Mapping[Place, str]
     details: dict = field(default_factory=dict)
+    rewrites: Rewrites = ()
+    provenance: dict = field(default_factory=dict)
 
 
-def check_tensors(checkpoint: Checkpoint, names: Mapping[Place, str]) -> None:
-    """Raise ValueError unless every tensor is there, has its shape and is finite.
+def check_tensors(checkpoint: Checkpoint) -> None:
+    """Raise ValueError unless every tensor is there and has its shape; no number is read.
 
     Args:
         checkpoint: as it was read.
-        names: place -> the foreign name, for messages.
     """
+    names = checkpoint.names
     wanted: dict[Place, tuple[int, ...]] = dict(shapes(checkpoint.model).items())
     wanted.update(table_shapes(checkpoint).items())
     for place, shape in wanted.items():
@@ -79,8 +123,17 @@ def check_tensors(checkpoint: Checkpoint, names: Mapping[Place, str]) -> None:
                 f"the tensor {names[place]} has the shape {tensor.shape}, but the configuration "
                 f"makes it {shape}, inputs before outputs"
             )
-        if not np.isfinite(tensor).all():
-            raise ValueError(f"the tensor {names[place]} holds a number that is not finite")
+
+
+def check_finite(tensor: np.ndarray, name: str) -> None:
+    """Raise FloatingPointError for a tensor with a number that is not finite.
+
+    Args:
+        tensor: of any shape.
+        name: for the message.
+    """
+    if not np.isfinite(tensor).all():
+        raise FloatingPointError(f"the tensor {name} holds a number that is not finite")
 
 
 def table_shapes(checkpoint: Checkpoint) -> dict[Table, tuple[int, ...]]:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tfformer.importing.importer import RECORD
 from tfformer.importing.json_files import read_object
 from tfformer.importing.vocabulary import RowOrder
 from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table, take
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
+
+RECORD = "imported.json"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,11 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     """
     file = run.path / RECORD
     record = read_object(file) if file.is_file() else {}
+    if record.get("family") == "m2m100":
+        raise ValueError(
+            f"{run.path} was imported from a multilingual model, and there is no way back to one; "
+            "keep the checkpoint that it was imported from"
+        )
     sizes = [len(record.get(name, {}).get("pieces", ())) for name in ("source", "target")]
     places = with_pad, min(sizes)  # transformers has one id for both sides' padding
     sides = [_side(run, record, name, *places) for name in ("source", "target")]

@@ -14,7 +14,7 @@ import numpy as np
 from tfformer.config import Config, DecodingConfig, ModelConfig
 from tfformer.data.piece_tokenizer import parse_sentencepiece
 from tfformer.importing import pytorch_files, safetensors_files
-from tfformer.importing.checkpoint import Checkpoint, Vocabulary, check_tensors
+from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
 from tfformer.importing.json_files import read_object
 from tfformer.importing.vocabulary import RowOrder, read_vocabulary
 from tfformer.importing.weights import (
@@ -90,13 +90,15 @@ def slot_name(slot: Slot) -> str:
     """Return Hugging Face's name of a layer's tensor.
 
     Args:
-        slot: of a post-norm model.
+        slot: of any model of Transformers with Marian's or M2M100's names.
 
     Example:
         >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"))
         'model.decoder.layers.0.encoder_attn.k_proj.weight'
     """
     kind = "bias" if slot.kind == "bias" else "weight"
+    if slot.layer is None:
+        return f"model.{slot.side}.layer_norm.{kind}"
     if slot.part == "norm":
         middle = NORMS[slot.block]
     elif slot.block == "feed_forward":
@@ -106,14 +108,14 @@ def slot_name(slot: Slot) -> str:
     return f"model.{slot.side}.layers.{slot.layer}.{middle}.{kind}"
 
 
-def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpoint:
+def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     """Return the checkpoint in a folder.
 
     Args:
         folder: with config.json, the weights, vocab.json, source.spm and target.spm.
-        positions: "hf" for Hugging Face's table, "marian" for the one that Marian trains with,
+        choices: of positions, "hf" for Hugging Face's table, "marian" for the one that Marian trains with,
             "auto" for the table in the file if there is one, and otherwise for "hf".
-        untied: whether tensors that the configuration ties, and that differ, are all kept.
+            `untied`: whether tensors that the configuration ties, and that differ, are all kept.
 
     Returns:
         The checkpoint, with every tensor checked.
@@ -124,50 +126,76 @@ def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpo
     path = folder / "config.json"
     config = read_object(path)
     _check_config(path, config)
-    tensors = _read_tensors(folder)
-    tables, names, tie = _tables(config, tensors, untied)
-    model = _model_config(path, config, tie, _position_table(positions, tensors), positions)
+    tensors = read_tensors(folder)
+    tables, names, tie = embedding_tables(config, tensors, choices.untied)
+    form = {
+        "norm": "post",
+        "position_timescale": _position_table(choices.positions, tensors),
+        "epsilon": MARIAN_EPSILON if choices.positions == "marian" else EPSILON,
+    }
+    model = model_config(path, config, tie, form)
     places: dict[Place, np.ndarray] = dict(tables.items())
-    for slot, shape in shapes(model).items():
-        names[slot] = slot_name(slot)
-        if names[slot] in tensors:
-            stored = tensors.pop(names[slot])
-            places[slot] = stored.T if len(shape) == 2 else stored
-    if tensors:
-        raise ValueError(
-            f"the tensor {sorted(tensors)[0]} has no place in a model of this configuration "
-            f"({len(tensors)} such); correct config.json or give the right file"
-        )
-    generation = _generation(folder, config)
+    places |= layer_tensors(model, tensors, names)
+    generation = search_settings(folder, config)
     source, target, shared = _vocabularies(folder, config, generation, places)
     if tie in ("all", "input") and not shared:
         raise ValueError(f"{path} shares the embeddings, but there are two vocabularies")
-    tokenizer = _optional_object(folder / "tokenizer_config.json")
+    tokenizer = optional_object(folder / "tokenizer_config.json")
     found = Checkpoint(
         model=model,
         tensors=places,
         source=source,
         target=target,
         shares_vocabulary=shared,
-        decoding=_decoding(folder, generation),
-        max_length=_max_length(tokenizer),
+        decoding=decoding_of(folder, generation),
+        max_length=longest_source(tokenizer),
         languages=_languages(tokenizer),
         family="hugging_face",
+        names=names,
         details={
             "config": config,
-            "generation": _optional_object(folder / "generation_config.json"),
+            "generation": optional_object(folder / "generation_config.json"),
             "tokenizer": tokenizer,
         },
     )
-    check_tensors(found, names)
+    check_tensors(found)
     return found
 
 
-def _optional_object(path: Path) -> dict:
+def layer_tensors(
+    model: ModelConfig, tensors: dict[str, np.ndarray], names: dict[Place, str]
+) -> dict[Place, np.ndarray]:
+    """Take the layers' tensors out of a file's, which must hold no others.
+
+    Args:
+        model: the architecture.
+        tensors: by their names in the file.
+        names: gets the names of the places.
+
+    Raises:
+        ValueError: a tensor is left over.
+    """
+    found: dict[Place, np.ndarray] = {}
+    for slot, shape in shapes(model).items():
+        names[slot] = slot_name(slot)
+        if names[slot] in tensors:
+            stored = tensors.pop(names[slot])
+            found[slot] = stored.T if len(shape) == 2 else stored
+    if tensors:
+        raise ValueError(
+            f"the tensor {sorted(tensors)[0]} has no place in a model of this configuration "
+            f"({len(tensors)} such); correct config.json or give the right file"
+        )
+    return found
+
+
+def optional_object(path: Path) -> dict:
+    """Return the JSON object in a file; an empty one if there is no file."""
     return read_object(path) if path.is_file() else {}
 
 
-def _read_tensors(folder: Path) -> dict[str, np.ndarray]:
+def read_tensors(folder: Path) -> dict[str, np.ndarray]:
+    """Return the tensors of a folder's safetensors, shards or PyTorch file, by their names."""
     if (folder / SAFETENSORS).is_file():
         return safetensors_files.read(folder / SAFETENSORS)
     if (folder / safetensors_files.INDEX).is_file():
@@ -181,7 +209,9 @@ def _check_config(path: Path, config: Mapping) -> None:
     """Raise ValueError for a model that is not Marian's, or is unlike them all."""
     kind = config.get("model_type")
     if kind != "marian":
-        raise ValueError(f"{path}: model_type is {kind!r}; only 'marian' can be imported")
+        raise ValueError(
+            f"{path}: model_type is {kind!r}; only 'marian' and 'm2m_100' can be imported"
+        )
     for name in NEEDED:
         if name not in config:
             raise ValueError(f"{path} has no {name}; copy the file again")
@@ -198,9 +228,18 @@ def _check_config(path: Path, config: Mapping) -> None:
         )
 
 
-def _model_config(
-    path: Path, config: Mapping, tie: str, timescale: str, positions: str
-) -> ModelConfig:
+def model_config(path: Path, config: Mapping, tie: str, form: Mapping) -> ModelConfig:
+    """Return the architecture that config.json describes.
+
+    Args:
+        path: of config.json, for messages.
+        config: its content.
+        tie: of the embeddings.
+        form: the parts of the architecture that are the family's.
+
+    Raises:
+        ValueError: a size makes no sense.
+    """
     values = {
         "num_layers": config["encoder_layers"],
         "num_decoder_layers": config["decoder_layers"],
@@ -211,23 +250,22 @@ def _model_config(
         "decoder_d_ff": config["decoder_ffn_dim"],
         "dropout": config.get("dropout", 0.1),
         "activation": ACTIVATIONS[config["activation_function"]],
-        "norm": "post",
         "tie_embeddings": tie,
         "output_bias": True,
         "use_bias": True,
-        "epsilon": MARIAN_EPSILON if positions == "marian" else EPSILON,
+        "epsilon": EPSILON,
         "position_layout": "halves",
-        "position_timescale": timescale,
         "scale_embedding": config["scale_embedding"],
     }
     shared = tie in ("all", "input")
     try:
-        return Config.from_dict({"model": values, "tokenizer": {"shared": shared}}).model
+        sections = {"model": {**values, **form}, "tokenizer": {"shared": shared}}
+        return Config.from_dict(sections).model
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _tables(
+def embedding_tables(
     config: Mapping, tensors: dict[str, np.ndarray], untied: bool
 ) -> tuple[dict[Table, np.ndarray], dict[Place, str], str]:
     """Take the embeddings and the output's bias out of `tensors`.
@@ -327,13 +365,14 @@ def _is_table(table: np.ndarray, timescale: str) -> bool:
     return bool(np.abs(table - wanted).max() < TABLE_TOLERANCE)
 
 
-def _generation(folder: Path, config: Mapping) -> dict:
-    """The settings of the search; older checkpoints have them in config.json."""
-    own = _optional_object(folder / "generation_config.json")
+def search_settings(folder: Path, config: Mapping) -> dict:
+    """Return the settings of the search; older checkpoints have them in config.json."""
+    own = optional_object(folder / "generation_config.json")
     return dict(config) | own
 
 
-def _decoding(folder: Path, generation: Mapping) -> DecodingConfig:
+def decoding_of(folder: Path, generation: Mapping) -> DecodingConfig:
+    """Return the search that a checkpoint's settings ask for."""
     values = {
         "beam_size": generation.get("num_beams", 1),
         "length_penalty": generation.get("length_penalty", 1.0),
@@ -349,7 +388,8 @@ def _decoding(folder: Path, generation: Mapping) -> DecodingConfig:
         raise ValueError(f"{folder}: {error}") from None
 
 
-def _max_length(tokenizer: Mapping) -> int:
+def longest_source(tokenizer: Mapping) -> int:
+    """Return the most tokens of a source, by tokenizer_config.json."""
     length = tokenizer.get("model_max_length", MAX_LENGTH)
     return length if type(length) is int and 2 <= length <= LONGEST else MAX_LENGTH
 
@@ -378,7 +418,7 @@ def _vocabularies(
         _order(files[0], source, {}, None),
         _order(files[not shared], target, config, generation.get("decoder_start_token_id")),
     )
-    models = [_sentencepiece(folder / f"{side}.spm") for side in ("source", "target")]
+    models = [sentencepiece_model(folder / f"{side}.spm") for side in ("source", "target")]
     if shared:
         orders = (orders[1], orders[1])
     sides = [
@@ -414,7 +454,8 @@ def _order(file: Path, pieces: list[str], config: Mapping, start: object) -> Row
     )
 
 
-def _sentencepiece(path: Path) -> bytes:
+def sentencepiece_model(path: Path) -> bytes:
+    """Return the bytes of a SentencePiece model; ValueError if it is missing or none."""
     if not path.is_file():
         raise ValueError(
             f"{path} is missing; copy the whole folder (models with source.bpe have no "

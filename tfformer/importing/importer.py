@@ -1,47 +1,45 @@
 """Brings a foreign checkpoint in, as a run directory.
 
-It reads the checkpoint, puts it into this package's order and writes the run. Three rows of a
-vocabulary decide how everything else works: padding, start and end. They get the ids that they have
-in every run (`tfformer/importing/vocabulary.py`), and the bias of padding and start is so low that
-they are never generated. So search, masks and exports know of no import.
+The checkpoint is read and checked before TensorFlow is loaded, so that a mistake is answered at
+once; then it is written as a run (`tfformer/importing/run_writer.py`).
 """
 
-import functools
+import dataclasses
 import hashlib
-import json
-import shutil
-import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-
-from tfformer.config import Config, DataConfig, TokenizerConfig
-from tfformer.data.piece_tokenizer import PieceTokenizer
-from tfformer.files import write_text
-from tfformer.importing import hugging_face, marian, weights
-from tfformer.importing.checkpoint import Checkpoint, Vocabulary
+from tfformer.files import temporary_folder
+from tfformer.importing import archive, hugging_face, m2m100, marian
+from tfformer.importing.checkpoint import Checkpoint, Choices
 from tfformer.importing.licence import licence
-from tfformer.importing.vocabulary import RowOrder
-from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table
-from tfformer.run_directory import Run, Tokenizers, check_free, new_model
-from tfformer.special_ids import PAD_ID, START_ID
-
-NEVER = -1e4  # a logit whose probability is exactly 0 in float32, and that bfloat16 can hold
-RECORD = "imported.json"
-POSITIONS = ("auto", "marian", "hf")
+from tfformer.importing.normalization import REWRITES
 
 
 def import_model(
-    path: str | Path, run_dir: str | Path, positions: str = "auto", untied: bool = False
+    path: str | Path,
+    run_dir: str | Path,
+    positions: str = "auto",
+    untied: bool = False,
+    normalize: str = "none",
+    source_language: str | None = None,
+    target_language: str | None = None,
 ) -> Path:
     """Write another toolkit's translation model as a run directory.
 
     Args:
-        path: the folder of a Marian checkpoint of Hugging Face, or of a model of Marian itself.
+        path: the folder of a Marian, M2M100 or NLLB checkpoint of Hugging Face, or of a model of
+            Marian itself, or the zip of one.
         run_dir: the new run; must be new or empty.
         positions: the table of positions: "marian" as Marian trains and decodes, "hf" as
             Transformers and CTranslate2 decode, "auto" as the toolkit of the format does.
         untied: keep tensors apart that the configuration ties and that differ in the file.
+        normalize: "opus-mt" for the rules of punctuation and blanks by which OPUS-MT prepares a
+            text before SentencePiece, "none" for none, as Transformers.
+        source_language: of a multilingual model (M2M100, NLLB), such as "en" or "eng_Latn"; the run
+            translates from this language alone.
+        target_language: of a multilingual model; the run translates into this language alone.
 
     Returns:
         The run directory, for `Translator.load` and everything else that takes a run.
@@ -55,102 +53,81 @@ def import_model(
         >>> import_model("no/such/folder", "runs/new")
         Traceback (most recent call last):
             ...
-        ValueError: no/such/folder is no folder; give that of a Marian checkpoint
+        ValueError: no/such/folder is neither a folder nor a zip; give that of a Marian checkpoint
     """
-    folder, run_path = Path(path), Path(run_dir)
-    check_free(run_path)
-    checkpoint = _read(folder, positions, untied)
-    missing = [parent for parent in run_path.absolute().parents if not parent.exists()]
-    temporary = run_path.absolute().parent / f".{uuid.uuid4().hex}"
-    try:
-        temporary.mkdir(parents=True)
-        _write(temporary, folder, checkpoint)
-        temporary.rename(run_path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        for parent in missing:
-            if parent.exists() and not any(parent.iterdir()):
-                parent.rmdir()
-    return run_path
+    choices = Choices(positions, untied, normalize, source_language, target_language)
+    with checkpoint_at(path, run_dir, choices) as checkpoint:
+        from tfformer.importing.run_writer import write_run
+
+        return write_run(checkpoint, Path(run_dir))
 
 
-def _read(folder: Path, positions: str, untied: bool) -> Checkpoint:
-    if positions not in POSITIONS:
-        raise ValueError(f"positions={positions!r} is not known; choose {', '.join(POSITIONS)}")
+@contextmanager
+def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> Iterator[Checkpoint]:
+    """Yield a checkpoint, read and checked, but for the numbers themselves.
+
+    Args:
+        path: its folder or zip.
+        run_dir: the run that it will become; a zip is unpacked beside it for as long as needed.
+        choices: of the caller.
+
+    Raises:
+        FileExistsError: `run_dir` is not empty.
+        ValueError: as `import_model`.
+    """
+    place = Path(path)
+    check_new(Path(run_dir))
+    choices.check()
+    if not archive.is_archive(place):
+        yield _read(place, place, choices)
+        return
+    with temporary_folder(Path(run_dir).absolute().parent) as temporary:
+        archive.unpack(place, temporary / "model")
+        yield _read(temporary / "model", place, choices)
+
+
+def check_new(run_dir: Path) -> None:
+    """Raise FileExistsError unless a run may be written to a path.
+
+    Args:
+        run_dir: a folder that is absent or empty.
+    """
+    if run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
+        raise FileExistsError(
+            f"{run_dir} exists and is not an empty folder; choose another --run-dir"
+        )
+
+
+def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
     if not folder.is_dir():
-        raise ValueError(f"{folder} is no folder; give that of a Marian checkpoint")
-    for family in (hugging_face, marian):
+        raise ValueError(
+            f"{folder} is neither a folder nor a zip; give that of a Marian checkpoint"
+        )
+    for family in (m2m100, hugging_face, marian):
         if family.recognises(folder):
-            return family.read(folder, positions, untied)
+            if family is not m2m100 and (choices.source_language or choices.target_language):
+                raise ValueError(
+                    f"{origin} is no multilingual model with tokens of languages; leave out "
+                    "--source-language and --target-language"
+                )
+            return dataclasses.replace(
+                family.read(folder, choices),
+                rewrites=REWRITES[choices.normalize],
+                provenance=_provenance(folder, origin),
+            )
     raise ValueError(
-        f"{folder} holds no model that can be imported: neither config.json of Hugging Face nor "
+        f"{origin} holds no model that can be imported: neither config.json of Hugging Face nor "
         "an .npz or .bin of Marian"
     )
 
 
-def _write(run_path: Path, folder: Path, checkpoint: Checkpoint) -> None:
-    source = _tokenizer(checkpoint.source)
-    same = checkpoint.target is checkpoint.source
-    tokenizers = Tokenizers(source, source if same else _tokenizer(checkpoint.target))
-    config = Config(
-        model=checkpoint.model,
-        tokenizer=TokenizerConfig(
-            vocab_size=tokenizers.target.vocab_size, shared=checkpoint.shares_vocabulary
-        ),
-        data=DataConfig(max_length=checkpoint.max_length, languages=checkpoint.languages),
-        decoding=checkpoint.decoding,
-    ).checked()
-    model = new_model(config.model, tokenizers)
-    weights.put(model, functools.partial(_in_our_order, checkpoint))
-    run = Run.create(run_path, config, tokenizers)
-    run.save_weights(model)
-    write_text(run_path / RECORD, json.dumps(_record(folder, checkpoint), indent=1) + "\n")
-    run.finish({"imported": checkpoint.family})
-
-
-def _tokenizer(vocabulary: Vocabulary) -> PieceTokenizer:
-    return PieceTokenizer(vocabulary.model, vocabulary.order.pieces(vocabulary.pieces))
-
-
-def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
-    """One tensor in float32, a table in this package's order.
-
-    Padding and start are never chosen.
-    """
-    tensor = checkpoint.tensors[place]
-    if not isinstance(place, Table):
-        return tensor.astype(np.float32)
-    found = _order(checkpoint, place).bring_in(tensor)
-    if place == OUTPUT_BIAS:
-        found[[PAD_ID, START_ID]] = NEVER
-    return found
-
-
-def _order(checkpoint: Checkpoint, table: Table) -> RowOrder:
-    side = checkpoint.source if table == SOURCE else checkpoint.target
-    return side.order
-
-
-def _record(folder: Path, checkpoint: Checkpoint) -> dict:
-    """Where the model is from, and all that the way back needs."""
-    pad = checkpoint.target.order.rows[PAD_ID]
+def _provenance(folder: Path, origin: Path) -> dict:
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return {
-        "family": checkpoint.family,
-        "origin": folder.resolve().name,
+        "origin": origin.resolve().name,
         "licence": licence(folder),
         "files": {path.name: _digest(path) for path in files},
-        "dtype": checkpoint.tensors[OUTPUT_BIAS].dtype.name,
-        "pad_bias": None if pad is None else float(checkpoint.tensors[OUTPUT_BIAS][pad]),
-        "source": _described(checkpoint.source),
-        "target": _described(checkpoint.target),
-        "details": checkpoint.details,
     }
-
-
-def _described(vocabulary: Vocabulary) -> dict:
-    order = vocabulary.order
-    return {"rows": order.rows, "size": order.foreign_size, "pieces": vocabulary.pieces}
 
 
 def _digest(path: Path) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tfformer.config import Config, DecodingConfig, ModelConfig
 from tfformer.importing import marian_files
-from tfformer.importing.checkpoint import Checkpoint, Vocabulary, check_tensors
+from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
 from tfformer.importing.vocabulary import RowOrder, read_vocabulary
 from tfformer.importing.weights import (
     OUTPUT,
@@ -49,6 +49,18 @@ MUST_BE_OFF = (
     *("transformer-train-position-embeddings", "ulr", "right-left", "transformer-alibi-shift"),
     "transformer-alibi-trainable",
 )
+WITHOUT_EFFECT = (  # on a decoder with self-attention; all other transformer-... are read here
+    *("transformer-rnn-projection", "transformer-dim-aan", "transformer-aan-depth"),
+    *("transformer-aan-activation", "transformer-aan-nogate", "transformer-depth-scaling"),
+    *("transformer-guided-alignment-layer", "transformer-dropout"),
+    *("transformer-dropout-attention", "transformer-dropout-ffn"),
+)
+READ = (
+    *("transformer-heads", "transformer-dim-ffn", "transformer-decoder-dim-ffn"),
+    *("transformer-ffn-activation", "transformer-preprocess", "transformer-postprocess"),
+    *("transformer-postprocess-top", "transformer-postprocess-emb"),
+)
+ACTIVATIONS = ("swish", "relu", "gelu")
 NORMS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}  # pre-, postprocess, at the top
 EXACT_GELU_SINCE = (1, 12)
 BLOCKS = {"self_attention": "self", "cross_attention": "context"}
@@ -97,15 +109,15 @@ def slot_name(slot: Slot, norm: str) -> str:
     return f"{begin}_{letter}{LETTERS[slot.part]}"
 
 
-def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpoint:
+def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     """Return the model in a folder.
 
     Args:
         folder: with one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml`
             also source.spm and target.spm; decoder.yml says which files they are.
-        positions: "marian" for the table that Marian has (as "auto"), or "hf" for the one with
+        choices: of positions, "marian" for the table that Marian has (as "auto"), or "hf" for the one with
             which Transformers and CTranslate2 run Marian's models.
-        untied: not known to Marian, which ties by name.
+            `untied` is not known to Marian, which ties by name.
 
     Returns:
         The checkpoint, with every tensor checked.
@@ -113,14 +125,14 @@ def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpo
     Raises:
         ValueError: a file is missing or damaged, or this package has no layers for it.
     """
-    if untied:
+    if choices.untied:
         raise ValueError("a model of Marian stores tied tensors once; leave out --untied")
     decoder = _decoder_options(folder)
     path = _model_file(folder, decoder)
     options, tensors = marian_files.read(path)
     check_options(path, options)
     tie = _tie(options)
-    model = _model_config(path, options, tie, positions)
+    model = _model_config(path, options, tie, choices.positions)
     names: dict[Place, str] = dict(TABLES[tie].items())
     names[OUTPUT_BIAS] = BIAS
     names |= {slot: slot_name(slot, model.norm) for slot in shapes(model)}
@@ -143,9 +155,10 @@ def read(folder: Path, positions: str = "auto", untied: bool = False) -> Checkpo
         max_length=MAX_LENGTH,
         languages=None,
         family="marian",
+        names=names,
         details={"options": options, "decoder": decoder},
     )
-    check_tensors(found, names)
+    check_tensors(found)
     return found
 
 
@@ -161,14 +174,7 @@ def check_options(path: Path, options: Mapping) -> None:
     for name in NEEDED:
         if name not in options:
             raise ValueError(f"{path} has no option {name}, without which a model is not known")
-    if "ssru" in (options.get("dec-cell"), options.get("transformer-decoder-autoreg")) and (
-        options.get("transformer-decoder-autoreg") != "self-attention"
-    ):
-        raise ValueError(
-            f"{path}: transformer-decoder-autoreg {options['transformer-decoder-autoreg']} with "
-            "dec-cell ssru is a decoder of simple recurrent units (SSRU), which this package does "
-            "not have; give a model with self-attention, such as the student's teacher"
-        )
+    _check_decoder(path, options)
     for name, values in MUST_BE.items():
         if options.get(name, values[0]) not in values:
             raise ValueError(
@@ -178,11 +184,31 @@ def check_options(path: Path, options: Mapping) -> None:
     for name in MUST_BE_OFF:
         if options.get(name):
             raise ValueError(f"{path}: option {name} is set, which this package does not have")
+    _check_known(path, options)
     if _letters(options, "transformer-postprocess-emb", "d"):
         raise ValueError(
             f"{path}: option transformer-postprocess-emb is "
             f"{options['transformer-postprocess-emb']!r}, which this package does not have"
         )
+
+
+def _check_decoder(path: Path, options: Mapping) -> None:
+    """Raise ValueError for a student of Firefox or of OPUS, the commonest other decoder."""
+    autoreg = options.get("transformer-decoder-autoreg")
+    if "ssru" in (options.get("dec-cell"), autoreg) and autoreg != "self-attention":
+        raise ValueError(
+            f"{path}: transformer-decoder-autoreg {autoreg} with dec-cell ssru is a decoder of "
+            "simple recurrent units (SSRU), which this package does not have; give a model with "
+            "self-attention, such as the student's teacher"
+        )
+
+
+def _check_known(path: Path, options: Mapping) -> None:
+    """Raise ValueError for an option of layers that no version of Marian known here has."""
+    known = {*MUST_BE, *MUST_BE_OFF, *WITHOUT_EFFECT, *READ}
+    for name in sorted(name for name in options if str(name).startswith("transformer-")):
+        if name not in known and options[name]:
+            raise ValueError(f"{path}: option {name} is not known to this package")
 
 
 def _letters(options: Mapping, name: str, default: str) -> str:
@@ -215,6 +241,11 @@ def _tie(options: Mapping) -> str:
 
 def _activation(path: Path, options: Mapping) -> str:
     name = options.get("transformer-ffn-activation", "swish")
+    if name not in ACTIVATIONS:
+        raise ValueError(
+            f"{path}: option transformer-ffn-activation is {name!r}, which this package does not "
+            f"have; it has {', '.join(ACTIVATIONS)}"
+        )
     version = re.match(r"v?(\d+)\.(\d+)", str(options.get("version", "")))
     if name == "gelu" and (
         version is None or (int(version[1]), int(version[2])) < EXACT_GELU_SINCE
@@ -340,6 +371,12 @@ def _vocabularies(
 def _vocabulary_files(folder: Path, decoder: Mapping) -> list[Path]:
     """The source's and the target's vocabulary."""
     named = decoder.get("vocabs")
+    listed = named if isinstance(named, list) else []
+    factored = [name for name in listed if str(name).endswith(".fsv")]
+    if factored:
+        raise ValueError(
+            f"{folder}: {factored[0]} is a factored vocabulary, which this package does not have"
+        )
     if isinstance(named, list) and len(named) == 2:
         found = [folder / Path(str(name)).name for name in named]
         if all(file.is_file() for file in found):

@@ -5,6 +5,7 @@ They are `.npz` (NumPy's zip) and `.bin` (Marian's own). Beside the tensors each
 marian-dev, src/common/binary.cpp, version 1.
 """
 
+import math
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -15,11 +16,16 @@ import numpy as np
 import yaml
 
 from tfformer.files import whole_file
+from tfformer.importing.stored_arrays import check_members, mapped, member_offset
 
 OPTIONS = "special:model.yml"
 FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}  # Marian's Type: class and bytes
 BYTES = 0x0101  # int8, only for the options
 ALIGNMENT = 256
+HEADERS = {  # version of NumPy's format -> reader of the header
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 MAX_RANK = 8
 
 
@@ -130,16 +136,32 @@ def _option_bytes(options: dict) -> np.ndarray:
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as archive:
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it is no .npz file")
-        if len(set(archive.files)) < len(archive.files):
-            raise ValueError("it names a tensor twice")
-        return {name: archive[name] for name in archive.files}
+    with zipfile.ZipFile(path) as archive:
+        check_members(archive)
+        entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+        return {name: _npy(path, archive, entry) for name, entry in entries.items()}
+
+
+def _npy(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    """One member, an array in NumPy's own format, not read if it is not compressed."""
+    begin = member_offset(path, entry)
+    with archive.open(entry) as file:
+        if begin is None:
+            return np.lib.format.read_array(file, allow_pickle=False)
+        version = np.lib.format.read_magic(file)
+        header = HEADERS.get(version)
+        if header is None:
+            raise ValueError(f"{entry.filename[:80]} is of another version, {version}")
+        shape, is_fortran, dtype = header(file)
+        begin += file.tell()
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize > entry.file_size:
+        raise ValueError(f"{entry.filename[:80]} has not the size of its shape")
+    numbers = mapped(path, dtype, begin, shape[::-1] if is_fortran else shape)
+    return numbers.T if is_fortran else numbers
 
 
 def _read_bin(path: Path) -> dict[str, np.ndarray]:
-    content = path.read_bytes()
+    content = np.memmap(path, mode="r").data
     version, count = struct.unpack_from("<2Q", content, 0)
     if version != 1:
         raise ValueError(f"it is of version {version}, but 1 is the only one known")
@@ -149,7 +171,7 @@ def _read_bin(path: Path) -> dict[str, np.ndarray]:
     place = 16 + 32 * count
     names, shapes = [], []
     for length, *_ in headers:
-        names.append(content[place : place + length].rstrip(b"\0").decode())
+        names.append(bytes(content[place : place + length]).rstrip(b"\0").decode())
         place += length
     for _, _, rank, _ in headers:
         if rank > MAX_RANK:
@@ -164,20 +186,20 @@ def _read_bin(path: Path) -> dict[str, np.ndarray]:
             raise ValueError("it is cut off")
         if name in found:
             raise ValueError(f"it names {name} twice")
-        found[name] = _numbers(name, content[place : place + size], kind, shape)
+        found[name] = mapped(path, _dtype(name, size, kind, shape), place, shape)
         place += size
     if place != len(content):
         raise ValueError("it goes on after its last tensor")
     return found
 
 
-def _numbers(name: str, content: bytes, kind: int, shape: tuple[int, ...]) -> np.ndarray:
+def _dtype(name: str, size: int, kind: int, shape: tuple[int, ...]) -> str:
+    """The dtype of a tensor of `size` bytes, checked against its shape."""
     dtype = FLOATS.get(kind, "i1" if kind == BYTES else None)
     if dtype is None or (kind == BYTES and name != OPTIONS):
         raise ValueError(f"{name} is packed for one kind of processor; give the float32 model")
     if min(shape, default=1) < 1:
         raise ValueError(f"{name} has the shape {shape}")
-    size = int(np.prod(shape, dtype=np.int64))
-    if size * np.dtype(dtype).itemsize > len(content):
+    if math.prod(shape) * np.dtype(dtype).itemsize > size:
         raise ValueError(f"{name} has fewer numbers than its shape {shape} needs")
-    return np.frombuffer(content, dtype, size).reshape(shape)
+    return dtype

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tfformer.importing.safetensors_files import from_bfloat16
+from tfformer.importing.stored_arrays import check_members, mapped, member_offset
 
 STORAGES = {
     "torch FloatStorage": "<f4",
@@ -92,13 +93,15 @@ def _read_zip(path: Path) -> dict[str, np.ndarray]:
         if order in archive.namelist() and archive.read(order) != b"little":
             raise ValueError("it was written on a big-endian machine; save it again on another")
         tensors = _run(io.BytesIO(archive.read(names[0])))
-        size = path.stat().st_size
+        check_members(archive)
 
-        def content(storage: _Storage) -> bytes:
+        def content(storage: _Storage) -> np.ndarray:
             entry = archive.getinfo(f"{folder}data/{storage.key}")
-            if entry.file_size > size:  # torch does not compress
+            begin = member_offset(path, entry)
+            if begin is None:
                 raise ValueError("it is compressed; save it again with torch.save")
-            return archive.read(entry)
+            item = np.dtype(storage.dtype).itemsize
+            return mapped(path, storage.dtype, begin, (entry.file_size // item,))
 
         return _arrays(tensors, content)
 
@@ -121,17 +124,16 @@ def _read_legacy(path: Path) -> dict[str, np.ndarray]:
         count = int.from_bytes(stream.read(8), "little")
         item = np.dtype(storages[key].dtype).itemsize
         contents[key] = stream.read(min(count, storages[key].size) * item)
-    return _arrays(tensors, lambda storage: contents[storage.key])
+    return _arrays(tensors, lambda storage: np.frombuffer(contents[storage.key], storage.dtype))
 
 
-def _arrays(tensors: Any, content: Callable[[_Storage], bytes]) -> dict[str, np.ndarray]:
+def _arrays(tensors: Any, content: Callable[[_Storage], np.ndarray]) -> dict[str, np.ndarray]:
     """The tensors as arrays; those of one storage share its memory."""
     named = _only_tensors(tensors)
     numbers: dict[_Storage, np.ndarray] = {}
     for tensor in named.values():
         if tensor.storage not in numbers:
-            found = np.frombuffer(content(tensor.storage), tensor.storage.dtype)
-            numbers[tensor.storage] = found
+            numbers[tensor.storage] = content(tensor.storage)
     return {name: _view(name, tensor, numbers[tensor.storage]) for name, tensor in named.items()}
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tfformer.files import whole_file
 from tfformer.importing.json_files import parse_object, read_object
+from tfformer.importing.stored_arrays import mapped
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 MAX_HEADER_BYTES = 100 * 1024 * 1024  # the limit of the format's own library
@@ -47,7 +48,10 @@ def read(path: Path) -> dict[str, np.ndarray]:
         raise ValueError(f"{path} holds no tensors; copy it again")
     places = {name: _place(path, name, described) for name, described in header.items()}
     _check_filled(path, places, size - 8 - length)
-    return {name: _mapped(path, 8 + length, *place) for name, place in places.items()}
+    return {
+        name: _array(path, dtype, 8 + length + begin, shape)
+        for name, (dtype, shape, begin, _) in places.items()
+    }
 
 
 def read_sharded(index: Path) -> dict[str, np.ndarray]:
@@ -134,13 +138,9 @@ def _check_filled(path: Path, places: Mapping[str, tuple], size: int) -> None:
         )
 
 
-def _mapped(
-    path: Path, first: int, dtype: str, shape: tuple[int, ...], begin: int, end: int
-) -> np.ndarray:
-    if begin == end:
-        return np.zeros(shape, DTYPES[dtype])
-    mapped = np.memmap(path, DTYPES[dtype], "r", offset=first + begin, shape=shape)
-    return from_bfloat16(mapped) if dtype == "BF16" else mapped
+def _array(path: Path, dtype: str, begin: int, shape: tuple[int, ...]) -> np.ndarray:
+    numbers = mapped(path, DTYPES[dtype], begin, shape)
+    return from_bfloat16(numbers) if dtype == "BF16" else numbers
 
 
 def from_bfloat16(words: np.ndarray) -> np.ndarray:

@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from tfformer.importing.json_files import read_object
+from tfformer.importing.stored_arrays import release
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "</s>"
+CHUNK = 4_096  # rows that are copied at a time
 SPECIAL = 4  # rows that every vocabulary of this package begins with
 
 
@@ -70,8 +72,11 @@ class RowOrder:
             A float32 table (V,) or (V, D); rows that the foreign table lacks are zero.
         """
         found = np.zeros((len(self.rows), *table.shape[1:]), np.float32)
-        known = {here: row for here, row in enumerate(self.rows) if row is not None}
-        found[list(known)] = table[list(known.values())]
+        for here in range(0, len(self.rows), CHUNK):
+            rows = self.rows[here : here + CHUNK]
+            found[here : here + CHUNK] = table[[0 if row is None else row for row in rows]]
+            release(table)
+        found[[here for here, row in enumerate(self.rows) if row is None]] = 0
         return found
 
     def give_back(self, table: np.ndarray) -> np.ndarray:

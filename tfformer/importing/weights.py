@@ -5,14 +5,19 @@ keys and one for the values; here both lie side by side in one variable. A `Slot
 the two views, and `variables` joins the views.
 """
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from __future__ import annotations
 
-import keras
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 
 from tfformer.config import ModelConfig
-from tfformer.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    import keras
+
+    from tfformer.model.transformer import Transformer
 
 
 class Slot(NamedTuple):

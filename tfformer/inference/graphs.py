@@ -52,6 +52,7 @@ def translate_ids(
     alpha: float,
     to_logits: ToLogits | None = None,
     length_normalization: str = "wu",
+    first_token: int | None = None,
 ) -> Hypotheses:
     """Find the best translations of each source: greedily, or with several beams.
 
@@ -65,11 +66,13 @@ def translate_ids(
         to_logits: Projects hidden states (..., D) to logits (..., V); by default
             `model.logits`.
         length_normalization: The form of the length penalty, see `length_penalty`.
+        first_token: The id that every translation begins with, at probability 1, such as that of
+            its language; None for a free choice.
 
     Returns:
         N hypotheses for each of the B sources, best first.
     """
-    decoding = start_decoding(model, source, max_length, beam_size, to_logits)
+    decoding = start_decoding(model, source, max_length, beam_size, to_logits, first_token)
     step_fn, cache, max_lengths, capacity = decoding
     if beam_size == 1:
         return greedy_search(step_fn, cache, max_lengths, capacity)
@@ -88,6 +91,7 @@ def sample_ids(
     temperature: float,
     top_k: int,
     top_p: float,
+    first_token: int | None = None,
 ) -> Hypotheses:
     """Draw one random translation of each source, as `search.sample` does.
 
@@ -100,11 +104,13 @@ def sample_ids(
         temperature: Divisor of the logits, above 0.
         top_k: If above 0, only the k likeliest tokens may be drawn.
         top_p: If below 1, only the fewest tokens that together reach probability p.
+        first_token: The id that every translation begins with; None for a free choice.
 
     Returns:
         One hypothesis for each of the B sources, scored in nats by the unchanged distribution.
     """
-    step_fn, cache, max_lengths, _ = start_decoding(model, source, max_length)
+    decoding = start_decoding(model, source, max_length, first_token=first_token)
+    step_fn, cache, max_lengths, _ = decoding
     return sample(step_fn, cache, max_lengths, seed, temperature, top_k, top_p, batch)
 
 
@@ -114,6 +120,7 @@ def start_decoding(
     max_length: int,
     beam_size: int = 1,
     to_logits: ToLogits | None = None,
+    first_token: int | None = None,
 ) -> Decoding:
     """Encode the sources and prepare the decoding that every search begins with.
 
@@ -147,7 +154,12 @@ def start_decoding(
 
     def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
         hidden, cache = model.hidden_step(ids[:, tf.newaxis], step, cache, memory)  # (R, 1, D)
-        return to_logits(hidden[:, 0]), cache
+        logits = to_logits(hidden[:, 0])  # (R, V)
+        if first_token is not None:
+            is_first = tf.range(logits.shape[-1]) == first_token  # (V,)
+            certain = tf.cast(tf.where(is_first, 0.0, IMPOSSIBLE), logits.dtype)
+            logits = tf.where(step == 0, certain, logits)
+        return logits, cache
 
     return Decoding(step_fn, cache, max_lengths, capacity)
 

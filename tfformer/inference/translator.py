@@ -280,6 +280,7 @@ class Translator:
             beam_size=beam_size,
             alpha=alpha,
             length_normalization=self.decoding.length_normalization,
+            first_token=self.tokenizers.target.prefix_id,
         )
         return self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids))
 
@@ -317,7 +318,8 @@ class Translator:
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         number = tf.TensorSpec((), tf.int32)
-        settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        settings["first_token"] = self.tokenizers.target.prefix_id
         graph = self._graph(sample_ids, number, number, **settings)
         drawn = self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids, seed, batch))
         return [translation.text for (translation,) in drawn]

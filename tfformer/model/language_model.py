@@ -42,6 +42,7 @@ class LanguageModel(TokenModel):
         epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
+        position_offset: The position of the first token; M2M100 counts from 2.
         scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
         **kwargs: Keras' own `name` and `dtype`.
 
@@ -80,6 +81,7 @@ class LanguageModel(TokenModel):
         position_layout: str = "interleaved",
         position_timescale: str = "paper",
         scale_embedding: bool = True,
+        position_offset: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -97,6 +99,7 @@ class LanguageModel(TokenModel):
         self.epsilon = epsilon
         self.position_layout = position_layout
         self.position_timescale = position_timescale
+        self.position_offset = position_offset
         self.scale_embedding = scale_embedding
         policy = self.dtype_policy
         embedding = {"d_model": d_model, "scale": scale_embedding, "dtype": policy}

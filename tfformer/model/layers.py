@@ -75,6 +75,7 @@ class PositionalEncoding(keras.layers.Layer):
         d_model: Width of the model, the size of each vector; must be even.
         layout: The order of sines and cosines, see `positional_encoding`.
         timescale: The range of their wavelengths, "paper" or "t2t".
+        offset: The position of the first token; M2M100 counts from 2.
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
@@ -88,7 +89,12 @@ class PositionalEncoding(keras.layers.Layer):
     """
 
     def __init__(
-        self, d_model: int, layout: str = "interleaved", timescale: str = "paper", **kwargs: Any
+        self,
+        d_model: int,
+        layout: str = "interleaved",
+        timescale: str = "paper",
+        offset: int = 0,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if d_model % 2:
@@ -99,6 +105,7 @@ class PositionalEncoding(keras.layers.Layer):
         self.d_model = d_model
         self.layout = require("layout", layout, POSITION_LAYOUTS)
         self.timescale = require("timescale", timescale, POSITION_TIMESCALES)
+        self.offset = offset
         self.supports_masking = True
 
     def build(self, input_shape: Shape | None = None) -> None:
@@ -106,7 +113,7 @@ class PositionalEncoding(keras.layers.Layer):
 
     def call(self, embeddings: tf.Tensor, position: tf.Tensor | int = 0) -> tf.Tensor:
         """Add the encodings of position, position + 1, ... to embeddings (B, T, D)."""
-        positions = position + tf.range(tf.shape(embeddings)[1])  # (T,)
+        positions = position + self.offset + tf.range(tf.shape(embeddings)[1])  # (T,)
         settings = (self.d_model, self.layout, self.timescale)
         encodings = positional_encoding(positions, *settings)  # (T, D)
         return embeddings + tf.cast(encodings, embeddings.dtype)
@@ -117,7 +124,9 @@ class PositionalEncoding(keras.layers.Layer):
 
     def get_config(self) -> dict:
         """Return the constructor's arguments."""
-        return super().get_config() | arguments_of(self, ("d_model", "layout", "timescale"))
+        return super().get_config() | arguments_of(
+            self, ("d_model", "layout", "timescale", "offset")
+        )
 
 
 @register

@@ -25,7 +25,10 @@ from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask, padd
 from tfformer.model.registry import Shape, arguments_of, register, require
 from tfformer.model.token_model import TIES, TokenModel
 
-STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS, "position_layout", "position_timescale")
+STACK_ARGUMENTS = (
+    *("num_layers", *LAYER_ARGUMENTS),
+    *("position_layout", "position_timescale", "position_offset"),
+)
 
 
 class ProjectedMemory(NamedTuple):
@@ -59,6 +62,7 @@ class _Stack(MaskedLayer):
         epsilon: float = 1e-6,
         position_layout: str = "interleaved",
         position_timescale: str = "paper",
+        position_offset: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -73,10 +77,10 @@ class _Stack(MaskedLayer):
         self.epsilon = epsilon
         self.position_layout = position_layout
         self.position_timescale = position_timescale
+        self.position_offset = position_offset
         layer = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
-        self.positions = PositionalEncoding(
-            d_model, position_layout, position_timescale, dtype=self.dtype_policy
-        )
+        positions = (d_model, position_layout, position_timescale, position_offset)
+        self.positions = PositionalEncoding(*positions, dtype=self.dtype_policy)
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy)
         self.layers = [self.layer_class(**layer, name=f"layer_{n}") for n in range(num_layers)]
         self.normalization = None
@@ -180,6 +184,7 @@ class Encoder(_Stack):
         epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
+        position_offset: The position of the first token; M2M100 counts from 2.
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
@@ -248,6 +253,7 @@ class Decoder(_Stack):
         epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
+        position_offset: The position of the first token; M2M100 counts from 2.
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
@@ -343,6 +349,7 @@ class Transformer(TokenModel):
         epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
+        position_offset: The position of the first token; M2M100 counts from 2.
         scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
         num_decoder_heads: Attention heads of the decoder; by default `num_heads`.
         decoder_d_ff: `d_ff` of the decoder; by default the encoder's.
@@ -400,6 +407,7 @@ class Transformer(TokenModel):
         scale_embedding: bool = True,
         num_decoder_heads: int | None = None,
         decoder_d_ff: int | None = None,
+        position_offset: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -425,6 +433,7 @@ class Transformer(TokenModel):
         self.epsilon = epsilon
         self.position_layout = position_layout
         self.position_timescale = position_timescale
+        self.position_offset = position_offset
         self.scale_embedding = scale_embedding
         self.num_decoder_heads = num_heads if num_decoder_heads is None else num_decoder_heads
         self.decoder_d_ff = d_ff if decoder_d_ff is None else decoder_d_ff

@@ -34,6 +34,10 @@ def check(tokenizers: Tokenizers) -> None:
             raise ValueError(f"LiteRT's operators on text know unigram models alone; {INSTEAD}")
         if trainer.byte_fallback:
             raise ValueError(f"LiteRT's operators on text know no pieces of bytes; {INSTEAD}")
+        if tokenizer.prefix_id is not None or tokenizer.rewrites:
+            raise ValueError(
+                f"LiteRT's operators on text know no tokens of languages and no rules; {INSTEAD}"
+            )
         if tokenizer.codes:
             raise ValueError(
                 f"LiteRT's operators on text know no codes such as {tokenizer.codes[0]}; {INSTEAD}"

@@ -251,4 +251,5 @@ def _search(
         beam_size,
         translator.decoding.length_penalty,
         length_normalization=translator.decoding.length_normalization,
+        first_token=translator.tokenizers.target.prefix_id,
     )

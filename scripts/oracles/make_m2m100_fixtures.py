@@ -1,0 +1,205 @@
+"""Write small checkpoints of M2M100 and NLLB, with the answers of Transformers beside them.
+
+    PYTHONPATH=. oracle_venv/bin/python scripts/oracles/make_m2m100_fixtures.py tests/support/marian
+
+Both learn English to German and back from the phrasebook's short sentences for some seconds, every
+parameter random at first. The vocabulary is BPE; M2M100's is listed in vocab.json, NLLB's is
+SentencePiece's own, one place further on.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import sentencepiece
+import torch
+from make_marian_fixtures import Row, answer
+from transformers import BatchEncoding, M2M100Config, M2M100ForConditionalGeneration
+
+from tfformer import phrasebook
+
+STEPS = 250
+SIZE = 120  # pieces of SentencePiece
+PAD, END, UNKNOWN = 1, 2, 3
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+LANGUAGES = {  # family -> the tokens of its languages, the two that are learned first and last
+    "M2M": ["__en__", "__fr__", "__de__"],
+    "NLLB": ["eng_Latn", "fra_Latn", "deu_Latn"],
+}
+UNUSED = 3  # rows behind the languages, as M2M100 has
+
+
+class Cutter:
+    """The tokenizer's interface, over a function of a text."""
+
+    def __init__(self, encode: Callable[[str], list[int]], decode: Callable) -> None:
+        self.encode = encode
+        self._decode = decode
+
+    def __call__(
+        self, texts: str | list[str], return_tensors: str | None = None, padding: bool = False
+    ) -> BatchEncoding:
+        """Give the ids of texts, padded if there are several."""
+        if isinstance(texts, str):
+            return BatchEncoding({"input_ids": self.encode(texts)})
+        rows = [self.encode(text) for text in texts]
+        longest = max(map(len, rows))
+        ids = [row + [PAD] * (longest - len(row)) for row in rows]
+        mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
+        return BatchEncoding({"input_ids": ids, "attention_mask": mask}, tensor_type=return_tensors)
+
+    def decode(self, ids: list[int], **_: bool) -> str:
+        """Give the text of ids without the special ones."""
+        return self._decode(ids)
+
+
+def main(folder: Path) -> None:
+    """Write both fixtures."""
+    torch.set_num_threads(1)
+    pairs = [
+        (pair.source.lower(), pair.target.lower())
+        for pair in phrasebook.pairs("train")
+        if len(pair.source) < 22 and len(pair.target) < 26
+    ][:4000]
+    for name in LANGUAGES:
+        make(folder / name, name, pairs)
+
+
+def make(out: Path, name: str, pairs: list[tuple[str, str]]) -> None:
+    """Write one fixture."""
+    out.mkdir(parents=True, exist_ok=True)
+    train_pieces(out / "sentencepiece.bpe.model", [text for pair in pairs for text in pair])
+    model_file = str(out / "sentencepiece.bpe.model")
+    processor = sentencepiece.SentencePieceProcessor(model_file=model_file)
+    own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
+    if name == "M2M":
+        own.sort()
+    pieces = [*SPECIAL, *own]
+    languages = LANGUAGES[name]
+    write_names(out, name, pieces, languages)
+    places = {piece: number for number, piece in enumerate([*pieces, *languages])}
+
+    def encode(language: str, text: str) -> list[int]:
+        cut = processor.encode(text, out_type=str)
+        return [places[language], *(places.get(piece, UNKNOWN) for piece in cut), END]
+
+    def decode(ids: list[int]) -> str:
+        kept = [pieces[number] for number in ids if UNKNOWN < number < len(pieces)]
+        return processor.decode(kept)
+
+    model = M2M100ForConditionalGeneration(config(len(places) + UNUSED))
+    generator = torch.Generator().manual_seed(sum(map(ord, name)))
+    randomise(model, generator)
+    both = [(languages[0], languages[-1], *pair) for pair in pairs]
+    both += [(languages[-1], languages[0], *reversed(pair)) for pair in pairs]
+    train(model, encode, both, generator)
+    model.generation_config.update(
+        num_beams=4, max_length=200, early_stopping=True, forced_bos_token_id=places[languages[-1]]
+    )
+    model.save_pretrained(out)
+    cutter = Cutter(lambda text: encode(languages[0], text), decode)
+    answer(out, model, cutter, pairs[1::5], Row({}, eos=END, unknown=UNKNOWN), {"<pad>": PAD})
+
+
+def train_pieces(path: Path, text: list[str]) -> None:
+    """A BPE vocabulary with SentencePiece's usual special ids; no normalisation, for its size."""
+    with path.open("wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(text),
+            model_writer=file,
+            vocab_size=SIZE,
+            model_type="bpe",
+            normalization_rule_name="identity",
+            num_threads=1,
+            minloglevel=2,
+        )
+
+
+def write_names(out: Path, name: str, pieces: list[str], languages: list[str]) -> None:
+    """Write the files that name the tokens, as either family has them."""
+    if name == "M2M":
+        ids = {piece: number for number, piece in enumerate(pieces)}
+        (out / "vocab.json").write_text(json.dumps(ids, ensure_ascii=False, indent=0))
+        special = {"additional_special_tokens": languages}
+        (out / "special_tokens_map.json").write_text(json.dumps(special))
+        return
+    listed = [*SPECIAL, *languages, "<mask>"]
+    numbers = [*range(len(SPECIAL)), *range(len(pieces), len(pieces) + len(languages) + 1)]
+    added = [
+        {"id": number, "content": token, "special": True}
+        for number, token in zip(numbers, listed, strict=True)
+    ]
+    (out / "tokenizer.json").write_text(json.dumps({"added_tokens": added}))
+
+
+def config(vocab_size: int) -> M2M100Config:
+    """A model of unequal depths, widths and heads."""
+    return M2M100Config(
+        vocab_size=vocab_size,
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=1,
+        encoder_attention_heads=4,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=32,
+        activation_function="relu",
+        max_position_embeddings=128,
+        dropout=0.0,
+        attention_dropout=0.0,
+        encoder_layerdrop=0.0,
+        decoder_layerdrop=0.0,
+    )
+
+
+def randomise(model: M2M100ForConditionalGeneration, generator: torch.Generator) -> None:
+    """Give every parameter random numbers, biases and norms too."""
+    with torch.no_grad():
+        for name, weights in model.named_parameters():
+            if "layer_norm.weight" in name:
+                weights.uniform_(0.5, 1.5, generator=generator)
+            elif name.endswith("bias"):
+                weights.normal_(0, 0.2, generator=generator)
+            else:
+                weights.normal_(0, weights.shape[1] ** -0.5, generator=generator)
+
+
+def train(
+    model: M2M100ForConditionalGeneration,
+    encode: Callable[[str, str], list[int]],
+    both: list[tuple[str, str, str, str]],
+    generator: torch.Generator,
+) -> None:
+    """Some steps of Adam."""
+    model.train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3, betas=(0.9, 0.98))
+    for _ in range(STEPS):
+        chosen = [both[n] for n in torch.randint(len(both), (32,), generator=generator).tolist()]
+        sources = [encode(one, text) for one, _, text, _ in chosen]
+        targets = [encode(other, text) for _, other, _, text in chosen]
+        inputs, labels = padded(sources), padded(targets)
+        starts = torch.full((len(chosen), 1), END)
+        logits = model(
+            input_ids=inputs,
+            attention_mask=(inputs != PAD).long(),
+            decoder_input_ids=torch.cat([starts, labels[:, :-1]], 1),
+        ).logits
+        loss = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), labels.masked_fill(labels == PAD, -100).flatten()
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    print(f"loss {loss.item():.3f}", flush=True)
+
+
+def padded(rows: list[list[int]]) -> torch.Tensor:
+    """Rows of ids as one tensor."""
+    longest = max(map(len, rows))
+    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

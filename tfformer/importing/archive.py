@@ -1,0 +1,72 @@
+"""The zips that OPUS distributes: unpacked into a folder of their own, whatever they hold.
+
+A stranger's zip may name paths outside of the folder, links, or files of terabytes. Only plain
+files of a bounded size without a folder in their name are written.
+"""
+
+import shutil
+import stat
+import zipfile
+from pathlib import Path
+
+from tfformer.importing.stored_arrays import check_members
+
+MAX_BYTES = 32 * 1024**3  # of all files together; the largest models of OPUS have 4 GB
+MAX_FILES = 1_000
+DAMAGED = (
+    *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OverflowError),
+    *(UnicodeDecodeError, OSError, MemoryError),
+)
+
+
+def is_archive(path: Path) -> bool:
+    """Tell whether a path is a zip file by its first bytes.
+
+    Args:
+        path: of anything.
+    """
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\3\4"
+
+
+def unpack(path: Path, folder: Path) -> None:
+    """Write the files of a zip.
+
+    Args:
+        path: the zip.
+        folder: a new folder.
+
+    Raises:
+        ValueError: the zip is damaged, too large, or has a member that is no plain file beside the
+            others.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check(archive)
+            check_members(archive)
+            folder.mkdir()
+            for entry in archive.infolist():
+                with archive.open(entry) as member, (folder / entry.filename).open("xb") as file:
+                    shutil.copyfileobj(member, file)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}; give the zip as it was published") from None
+    except DAMAGED as error:
+        kind = type(error).__name__
+        raise ValueError(f"{path} is damaged ({kind}); fetch it again") from None
+
+
+def _check(archive: zipfile.ZipFile) -> None:
+    entries = archive.infolist()
+    if len(entries) > MAX_FILES:
+        raise ValueError(f"it holds {len(entries):,} files, but a model has at most {MAX_FILES:,}")
+    size = sum(entry.file_size for entry in entries)
+    if size > MAX_BYTES:
+        raise ValueError(f"it unpacks to {size:,} bytes, but a model has at most {MAX_BYTES:,}")
+    for entry in entries:
+        name = entry.filename
+        if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
+            raise ValueError(f"{name[:80]!r} is no plain name of a file")
+        if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
+            raise ValueError(f"{name[:80]!r} is a link or a device, not a file")

@@ -1,0 +1,220 @@
+"""Checkpoints of M2M100 and of dense NLLB by Hugging Face: read into a `Checkpoint`.
+
+Written from transformers 5.23, models/m2m_100 and models/nllb. The layers are pre-norm, positions
+are Marian's and begin at 2, and one vocabulary holds a token for each language. A source begins
+with the token of its language, and a translation with that of its own.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.data.piece_tokenizer import parse_sentencepiece
+from tfformer.importing.checkpoint import (
+    NO_CHOICES,
+    Checkpoint,
+    Choices,
+    Vocabulary,
+    check_tensors,
+)
+from tfformer.importing.hugging_face import (
+    ACTIVATIONS,
+    decoding_of,
+    embedding_tables,
+    layer_tensors,
+    longest_source,
+    model_config,
+    optional_object,
+    read_tensors,
+    search_settings,
+    sentencepiece_model,
+)
+from tfformer.importing.json_files import read_object
+from tfformer.importing.vocabulary import RowOrder, read_vocabulary
+from tfformer.importing.weights import Place
+
+FORM = {"norm": "pre", "position_timescale": "t2t", "position_offset": 2}
+FIRST = [
+    "<s>",
+    "<pad>",
+    "</s>",
+    "<unk>",
+]  # of NLLB, before SentencePiece's own pieces from the third
+TABLES = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
+SENTENCEPIECE = "sentencepiece.bpe.model"
+MAX_KNOWN = 20  # languages that a message lists
+NEEDED = (
+    *("d_model", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim"),
+    *("encoder_attention_heads", "decoder_attention_heads", "vocab_size"),
+    *("activation_function", "scale_embedding", "pad_token_id", "eos_token_id"),
+)
+
+
+def recognises(folder: Path) -> bool:
+    """Tell whether a folder looks like a checkpoint of M2M100 or NLLB."""
+    path = folder / "config.json"
+    return path.is_file() and b'"m2m_100"' in path.read_bytes()[:1_000_000]
+
+
+def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
+    """Return the checkpoint in a folder.
+
+    Args:
+        folder: with config.json, the weights, `sentencepiece.bpe.model`, for M2M100 vocab.json, and
+            a file that names the tokens of languages.
+        choices: of the two languages, which must be given. There is one table of positions.
+
+    Returns:
+        The checkpoint, with every tensor checked.
+
+    Raises:
+        ValueError: a file is missing, damaged or contradicts another, or a language is unknown.
+    """
+    path = folder / "config.json"
+    config = read_object(path)
+    _check(path, config, choices)
+    tensors = read_tensors(folder)
+    shared = {"share_encoder_decoder_embeddings": True}
+    tables, names, tie = embedding_tables({**config, **shared}, tensors, choices.untied)
+    for name in TABLES:
+        tensors.pop(name, None)  # a formula, which older versions stored too
+    model = model_config(path, config, tie, FORM)
+    places: dict[Place, np.ndarray] = dict(tables.items())
+    places |= layer_tensors(model, tensors, names)
+    pieces, languages = _pieces(folder, config["vocab_size"])
+    order = _order(path, config, pieces)
+    content = sentencepiece_model(folder / SENTENCEPIECE)
+    asked = (choices.source_language, choices.target_language)
+    source, target = (
+        Vocabulary(pieces, content, order, _language(language, languages)) for language in asked
+    )
+    generation = search_settings(folder, config) | {"forced_bos_token_id": None}
+    found = Checkpoint(
+        model=model,
+        tensors=places,
+        source=source,
+        target=target,
+        shares_vocabulary=True,
+        decoding=decoding_of(folder, generation),
+        max_length=longest_source(optional_object(folder / "tokenizer_config.json")),
+        languages=[str(language) for language in asked],
+        family="m2m100",
+        names=names,
+        details={"config": config},
+    )
+    check_tensors(found)
+    return found
+
+
+def _check(path: Path, config: Mapping, choices: Choices) -> None:
+    if config.get("model_type") != "m2m_100":
+        raise ValueError(f"{path}: model_type is {config.get('model_type')!r}, not 'm2m_100'")
+    for name in NEEDED:
+        if name not in config:
+            raise ValueError(f"{path} has no {name}; copy the file again")
+    if config["activation_function"] not in tuple(ACTIVATIONS):
+        raise ValueError(
+            f"{path}: activation_function is {config['activation_function']!r}; known are "
+            f"{', '.join(ACTIVATIONS)}"
+        )
+    if type(config["vocab_size"]) is not int:
+        raise ValueError(f"{path}: vocab_size is {config['vocab_size']!r}, which is no number")
+    if choices.positions != "auto":
+        raise ValueError(f"{path} has one table of positions; leave out --positions")
+
+
+def _pieces(folder: Path, size: int) -> tuple[list[str], list[str]]:
+    """The token of each row of the embedding, and the tokens of languages among them.
+
+    M2M100's tokens are in vocab.json. NLLB's are SentencePiece's, one place further on. Behind them
+    are the languages, and rows that no text has.
+    """
+    if (folder / "vocab.json").is_file():
+        pieces = read_vocabulary(folder / "vocab.json")
+    else:
+        content = sentencepiece_model(folder / SENTENCEPIECE)
+        processor = parse_sentencepiece(content, SENTENCEPIECE)
+        own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
+        pieces = [*FIRST, *own]
+    added = _added_tokens(folder, len(pieces))
+    languages = [added[number] for number in sorted(added) if number >= len(pieces)]
+    if len(pieces) + len(languages) > size:
+        raise ValueError(
+            f"{folder} names {len(pieces) + len(languages)} tokens, but vocab_size in config.json "
+            f"is {size}"
+        )
+    taken = {**dict(enumerate(pieces)), **added}
+    rows = [taken.get(row, f"<unused {row}>") for row in range(size)]
+    if len(set(rows)) < size:
+        double = next(piece for piece in rows if rows.count(piece) > 1)
+        raise ValueError(f"{folder} names the token {double!r} twice; copy the folder again")
+    return rows, [piece for piece in languages if not piece.startswith("<")]
+
+
+def _added_tokens(folder: Path, first: int) -> dict[int, str]:
+    """The tokens that are not SentencePiece's, by their ids, of the file that has them."""
+    tokenizer = optional_object(folder / "tokenizer.json").get("added_tokens")
+    if isinstance(tokenizer, list):
+        tokens = {
+            entry.get("id"): entry.get("content") for entry in tokenizer if isinstance(entry, dict)
+        }
+        return _by_number(folder, tokens)
+    config = optional_object(folder / "tokenizer_config.json")
+    decoder = config.get("added_tokens_decoder")
+    if isinstance(decoder, dict):
+        tokens = {
+            key: entry.get("content") for key, entry in decoder.items() if isinstance(entry, dict)
+        }
+        return _by_number(folder, tokens)
+    special = optional_object(folder / "special_tokens_map.json") | config
+    listed = special.get("additional_special_tokens") or special.get("extra_special_tokens")
+    if not isinstance(listed, list):
+        raise ValueError(
+            f"{folder} has no file that names the tokens of languages: tokenizer.json, "
+            "tokenizer_config.json or special_tokens_map.json; copy the whole folder"
+        )
+    return _by_number(folder, dict(enumerate(listed, start=first)))
+
+
+def _by_number(folder: Path, tokens: Mapping) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for number, token in tokens.items():
+        if not str(number).isdecimal() or not isinstance(token, str):
+            raise ValueError(f"{folder} has an added token {token!r} with the id {number!r}")
+        found[int(number)] = token
+    return found
+
+
+def _language(language: str | None, known: list[str]) -> str:
+    for token in (language, f"__{language}__"):
+        if token in known:
+            return str(token)
+    names = [token.strip("_") for token in known]
+    more = "" if len(names) <= MAX_KNOWN else ", ..."
+    asked = "no language is given" if language is None else f"{language[:40]!r} is not known"
+    raise ValueError(
+        f"a multilingual model needs --source-language and --target-language, but {asked}; it has "
+        f"{', '.join(names[:MAX_KNOWN])}{more}"
+    )
+
+
+def _order(path: Path, config: Mapping, pieces: list[str]) -> RowOrder:
+    places = {piece: number for number, piece in enumerate(pieces)}
+    for name, key in (("</s>", "eos_token_id"), ("<pad>", "pad_token_id"), ("<unk>", None)):
+        if name not in places:
+            raise ValueError(f"the vocabulary beside {path} has no {name}; copy the whole folder")
+        if key is not None and config[key] != places[name]:
+            raise ValueError(
+                f"{key} in {path} is {config[key]!r}, but {name} has the id {places[name]}"
+            )
+    start = config.get("decoder_start_token_id", places["</s>"])
+    if type(start) is not int or not 0 <= start < len(pieces):
+        raise ValueError(f"decoder_start_token_id {start!r} is no id of the vocabulary")
+    return RowOrder.of(
+        len(pieces),
+        unknown=places["<unk>"],
+        end=places["</s>"],
+        pad=places["<pad>"],
+        start=start,
+    )

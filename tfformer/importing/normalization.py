@@ -1,0 +1,56 @@
+r"""The rules by which OPUS-MT prepares a text before SentencePiece.
+
+They are those of `preprocess.sh` beside its models: punctuation of East Asia and curly quotes
+become plain, invisible characters become blanks, and blanks are joined. One of the rules, the wide
+digit 1 that becomes a quotation mark, is a slip that its models were trained with.
+
+A rule is a regular expression and the text in its place. The expressions mean the same in Python,
+in RE2 (TensorFlow) and in JavaScript, so they have no `\\p{C}`: of that class these are the control
+characters, and the format and private characters of Unicode's first 65,536.
+"""
+
+Rewrites = tuple[tuple[str, str], ...]
+
+PLAIN = {  # wide or curly characters -> the text in their place
+    "，、": ",",
+    "”“《》１」「": '"',
+    "∶：": ":",
+    "？": "?",
+    "）": ")",
+    "！": "!",
+    "（": "(",
+    "；": ";",
+    **{
+        "０": "0",
+        "２": "2",
+        "３": "3",
+        "４": "4",
+        "５": "5",
+        "６": "6",
+        "７": "7",
+        "８": "8",
+        "９": "9",
+    },
+    "～": "~",
+    "’": "'",
+    "…": "...",
+    "━": "-",
+    "〈": "<",
+    "〉": ">",
+    "【": "[",
+    "】": "]",
+    "％": "%",
+}
+INVISIBLE = (
+    r"[\x00-\x1f\x7f-\x9f\xad"
+    "\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\ue000-\uf8ff\ufeff\ufff9-\ufffb]"
+)
+OPUS_MT: Rewrites = (
+    ("[。．] *", ". "),
+    *((f"[{characters}]", text) for characters, text in PLAIN.items()),
+    (INVISIBLE, " "),
+    ("  +", " "),
+    ("^ | $", ""),
+)
+REWRITES: dict[str, Rewrites] = {"none": (), "opus-mt": OPUS_MT}

@@ -1,0 +1,116 @@
+"""Writes a foreign checkpoint as a run directory, in the order of this package.
+
+Three rows of a vocabulary decide how everything else works: padding, start and end. They get the
+ids that they have in every run (`tfformer/importing/vocabulary.py`), and the bias of padding and
+start is so low that they are never generated. So search, masks and exports know of no import.
+"""
+
+import functools
+import json
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.config import Config, DataConfig, TokenizerConfig
+from tfformer.data.piece_tokenizer import PieceTokenizer
+from tfformer.files import temporary_folder, write_text
+from tfformer.importing.checkpoint import Checkpoint, Vocabulary, check_finite
+from tfformer.importing.giving_back import RECORD
+from tfformer.importing.normalization import Rewrites
+from tfformer.importing.stored_arrays import release
+from tfformer.importing.vocabulary import RowOrder
+from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table
+from tfformer.importing.weights_file import StreamedWeights
+from tfformer.run_directory import Run, Tokenizers
+from tfformer.special_ids import PAD_ID, START_ID
+
+NEVER = -1e4  # a logit whose probability is exactly 0 in float32, and that bfloat16 can hold
+
+
+def write_run(checkpoint: Checkpoint, run_path: Path) -> Path:
+    """Write a checkpoint as a run directory, whole or not at all.
+
+    Args:
+        checkpoint: its tensors are taken out one by one, so that none stays in memory.
+        run_path: the new run; absent or an empty folder.
+
+    Returns:
+        The run directory.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    with temporary_folder(run_path.absolute().parent) as temporary:
+        try:
+            _write(temporary / "run", checkpoint)
+        except FloatingPointError as error:  # seen as late as the numbers are read
+            raise ValueError(str(error)) from None
+        (temporary / "run").rename(run_path)
+    return run_path
+
+
+def _write(run_path: Path, checkpoint: Checkpoint) -> None:
+    source = _tokenizer(checkpoint.source, checkpoint.rewrites)
+    same = checkpoint.target is checkpoint.source
+    target = source if same else _tokenizer(checkpoint.target, checkpoint.rewrites)
+    tokenizers = Tokenizers(source, target)
+    config = Config(
+        model=checkpoint.model,
+        tokenizer=TokenizerConfig(
+            vocab_size=tokenizers.target.vocab_size, shared=checkpoint.shares_vocabulary
+        ),
+        data=DataConfig(max_length=checkpoint.max_length, languages=checkpoint.languages),
+        decoding=checkpoint.decoding,
+    ).checked()
+    run = Run.create(run_path, config, tokenizers)
+    record = json.dumps(_record(checkpoint), indent=1)
+    numbers = functools.partial(_in_our_order, checkpoint)
+    run.save_weights(StreamedWeights(config.model, tokenizers, numbers))
+    write_text(run_path / RECORD, f"{record}\n")
+    run.finish({"imported": checkpoint.family})
+
+
+def _tokenizer(vocabulary: Vocabulary, rewrites: Rewrites) -> PieceTokenizer:
+    pieces = vocabulary.order.pieces(vocabulary.pieces)
+    return PieceTokenizer(vocabulary.model, pieces, vocabulary.prefix, rewrites)
+
+
+def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
+    """Take one tensor out, in float32, a table in this package's order.
+
+    Padding and start are never chosen.
+    """
+    tensor = checkpoint.tensors.pop(place)
+    check_finite(tensor, checkpoint.names[place])
+    release(tensor)
+    if not isinstance(place, Table):
+        return tensor.astype(np.float32)
+    found = _order(checkpoint, place).bring_in(tensor)
+    if place == OUTPUT_BIAS:
+        found[[PAD_ID, START_ID]] = NEVER
+    return found
+
+
+def _order(checkpoint: Checkpoint, table: Table) -> RowOrder:
+    side = checkpoint.source if table == SOURCE else checkpoint.target
+    return side.order
+
+
+def _record(checkpoint: Checkpoint) -> dict:
+    """Where the model is from, and what the way back needs."""
+    pad = checkpoint.target.order.rows[PAD_ID]
+    bias = checkpoint.tensors[OUTPUT_BIAS]
+    return {
+        "family": checkpoint.family,
+        **checkpoint.provenance,
+        "dtype": bias.dtype.name,
+        "pad_bias": None if pad is None else float(bias[pad]),
+        "source": _described(checkpoint.source),
+        "target": _described(checkpoint.target),
+        "details": checkpoint.details,
+    }
+
+
+def _described(vocabulary: Vocabulary) -> dict:
+    order = vocabulary.order
+    return {"rows": order.rows, "size": order.foreign_size, "pieces": vocabulary.pieces}

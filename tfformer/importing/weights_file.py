@@ -1,0 +1,70 @@
+"""Writes the numbers of a model without building it: one variable stands in memory at a time.
+
+Keras decides the names in a file of weights. They are read off the file of a model that is as deep
+and has two numbers where this one has hundreds.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from tfformer.config import ModelConfig
+from tfformer.importing.weights import Place, variables
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Tokenizers, new_model
+
+
+class StreamedWeights:
+    """The weights of a model that is never built.
+
+    Args:
+        config: of the model.
+        tokenizers: its vocabularies.
+        tensor_of: gives the array of a place; asked once for each.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        tokenizers: Tokenizers,
+        tensor_of: Callable[[Place], np.ndarray],
+    ) -> None:
+        self._narrow = dataclasses.replace(
+            config, d_model=2, num_heads=1, num_decoder_heads=1, d_ff=1, decoder_d_ff=1
+        )
+        self._tokenizers = tokenizers
+        self._tensor_of = tensor_of
+
+    def save_weights(self, filepath: Path) -> None:
+        """Write the file that Keras would write.
+
+        Args:
+            filepath: ends in `.weights.h5`.
+        """
+        model = new_model(self._narrow, self._tokenizers)
+        assert isinstance(model, Transformer)
+        places = []
+        for number, (variable, joined) in enumerate(variables(model)):
+            variable.assign(np.full(variable.shape, number))
+            places.append(joined)
+        model.save_weights(filepath)
+        with h5py.File(filepath, "r+") as file:
+            for name, number in _numbers(file).items():
+                parts = [self._tensor_of(place) for place in places[number]]
+                del file[name]
+                file[name] = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+
+def _numbers(file: h5py.File) -> dict[str, int]:
+    """The number that each array is filled with, by the array's name."""
+    found: dict[str, int] = {}
+
+    def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[name] = int(item[(0,) * item.ndim])
+
+    file.visititems(collect)
+    return found
