@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.marian_checkpoints import put
 
-from tfformer.importing.weights import OUTPUT, OUTPUT_BIAS, SOURCE, TARGET, Slot, put, variables
+from tfformer.importing.weights import OUTPUT, OUTPUT_BIAS, SOURCE, TARGET, Slot, variables
 from tfformer.model.transformer import Transformer
 
 ROOT = Path(__file__).parents[2]
@@ -133,11 +134,10 @@ def test_real_weights_give_the_log_probabilities_of_ctranslate2(source, target):
         epsilon=1e-5,
         position_layout="halves",
         position_timescale="t2t",
+        position_offset=1,
     )
-    put(model, tensors.__getitem__)
+    put(model, tensors)
     assert len(list(variables(model))) == len(model.weights)
-    model.encoder.positions = Shifted(model.encoder.positions)
-    model.decoder.positions = Shifted(model.decoder.positions)
     source_ids = [[names[0].index(letter) for letter in source]]
     target_ids = [names[1].index(letter) for letter in [*target, "</s>"]]
     begun = [[names[1].index("<s>"), *target_ids[:-1]]]
@@ -145,13 +145,3 @@ def test_real_weights_give_the_log_probabilities_of_ctranslate2(source, target):
     logits = model.decode(tf.constant(begun), memory, mask)[0]
     found = tf.nn.log_softmax(logits).numpy()[np.arange(len(target_ids)), target_ids]
     np.testing.assert_allclose(found, wanted, atol=1e-4)
-
-
-class Shifted:
-    """Positions that begin with 1, as this model's do."""
-
-    def __init__(self, positions):
-        self.positions = positions
-
-    def __call__(self, embeddings, position=0):
-        return self.positions(embeddings, position=position + 1)

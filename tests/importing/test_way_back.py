@@ -4,17 +4,24 @@ import json
 
 import numpy as np
 import pytest
-from support.marian_checkpoints import FIXTURES, NAMES, checkpoint
+from support.marian_checkpoints import FIXTURES, MARIAN, checkpoint, put
 
 from tfformer.export import hugging_face, marian
 from tfformer.importing import marian_files, safetensors_files
 from tfformer.importing.giving_back import in_halves
 from tfformer.importing.importer import import_model
-from tfformer.importing.weights import put, take
+from tfformer.importing.weights import take
 from tfformer.model.transformer import Transformer
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("write", [hugging_face, marian])
+def test_there_is_no_way_back_to_a_multilingual_model(imported, tmp_path, write):
+    with pytest.raises(ValueError, match=r"from a multilingual model|norm=pre|position_offset"):
+        write(imported("M2M"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", MARIAN)
 def test_a_hugging_face_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
     version = hugging_face(imported(name), tmp_path)
     first = safetensors_files.read(FIXTURES / name / "model.safetensors")
@@ -119,6 +126,6 @@ def test_a_model_whose_sines_and_cosines_take_turns_is_the_same_in_halves():
         tie_embeddings="none",
         position_layout="halves",
     )
-    put(other, in_halves(take(model)).__getitem__)
+    put(other, in_halves(take(model)))
     inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[2, 9, 8, 4]])}
     np.testing.assert_allclose(other(inputs), model(inputs), atol=1e-5)

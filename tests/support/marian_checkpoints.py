@@ -8,12 +8,15 @@ from typing import NamedTuple
 import numpy as np
 import yaml
 
+from tfformer.importing.weights import variables
+
 FIXTURES = Path(__file__).parent / "marian"
 MULTILINGUAL = {  # scripts/oracles/make_m2m100_fixtures.py -> source and target
     "M2M": ("en", "de"),
     "NLLB": ("eng_Latn", "deu_Latn"),
 }
-NAMES = (*"ABCDEFGHI", *MULTILINGUAL)
+MARIAN = tuple("ABCDEFGHI")
+NAMES = (*MARIAN, *MULTILINGUAL)
 
 
 class Answers(NamedTuple):
@@ -45,6 +48,12 @@ def answers(name: str) -> Answers:
     texts = json.loads((FIXTURES / name / "expected.json").read_text(encoding="utf-8"))
     with np.load(FIXTURES / name / "expected.npz") as arrays:
         return Answers(texts, dict(arrays))
+
+
+def put(model, tensors) -> None:
+    """Give a model the arrays of its places."""
+    for variable, places in variables(model):
+        variable.assign(np.concatenate([tensors[place] for place in places], axis=-1))
 
 
 def edit_json(path: Path, **changes) -> None:

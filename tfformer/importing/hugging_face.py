@@ -113,8 +113,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
 
     Args:
         folder: with config.json, the weights, vocab.json, source.spm and target.spm.
-        choices: of positions, "hf" for Hugging Face's table, "marian" for the one that Marian trains with,
-            "auto" for the table in the file if there is one, and otherwise for "hf".
+        choices: of positions, "hf" for Hugging Face's table, "marian" for the one that Marian
+            trains with, "auto" for the table in the file if there is one, and otherwise for "hf".
             `untied`: whether tensors that the configuration ties, and that differ, are all kept.
 
     Returns:

@@ -69,6 +69,11 @@ def _check(path: Path, settings: ModelConfig) -> None:
             f"{path} has model.norm=pre, which Marian models in Transformers do not have; "
             "use --format marian or ctranslate2"
         )
+    if settings.position_offset:
+        raise ValueError(
+            f"{path} has model.position_offset={settings.position_offset}, but positions of Marian "
+            "begin at 0; use --format ctranslate2"
+        )
     if not settings.use_bias:
         raise ValueError(
             f"{path} has model.use_bias=false, but Marian models in Transformers have biases; "

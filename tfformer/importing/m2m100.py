@@ -5,6 +5,7 @@ are Marian's and begin at 2, and one vocabulary holds a token for each language.
 with the token of its language, and a translation with that of its own.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from tfformer.importing.hugging_face import (
 )
 from tfformer.importing.json_files import read_object
 from tfformer.importing.vocabulary import RowOrder, read_vocabulary
-from tfformer.importing.weights import Place
+from tfformer.importing.weights import SOURCE, Place
 
 FORM = {"norm": "pre", "position_timescale": "t2t", "position_offset": 2}
 FIRST = [
@@ -82,7 +83,12 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     model = model_config(path, config, tie, FORM)
     places: dict[Place, np.ndarray] = dict(tables.items())
     places |= layer_tensors(model, tensors, names)
-    pieces, languages = _pieces(folder, config["vocab_size"])
+    size = config["vocab_size"]
+    if len(tables[SOURCE]) != size:
+        raise ValueError(
+            f"{path}: vocab_size is {size}, but {names[SOURCE]} has {len(tables[SOURCE])} rows"
+        )
+    pieces, languages = _pieces(folder, size)
     order = _order(path, config, pieces)
     content = sentencepiece_model(folder / SENTENCEPIECE)
     asked = (choices.source_language, choices.target_language)
@@ -147,42 +153,63 @@ def _pieces(folder: Path, size: int) -> tuple[list[str], list[str]]:
     taken = {**dict(enumerate(pieces)), **added}
     rows = [taken.get(row, f"<unused {row}>") for row in range(size)]
     if len(set(rows)) < size:
-        double = next(piece for piece in rows if rows.count(piece) > 1)
+        ((double, _),) = Counter(rows).most_common(1)
         raise ValueError(f"{folder} names the token {double!r} twice; copy the folder again")
     return rows, [piece for piece in languages if not piece.startswith("<")]
 
 
 def _added_tokens(folder: Path, first: int) -> dict[int, str]:
-    """The tokens that are not SentencePiece's, by their ids, of the file that has them."""
-    tokenizer = optional_object(folder / "tokenizer.json").get("added_tokens")
-    if isinstance(tokenizer, list):
-        tokens = {
-            entry.get("id"): entry.get("content") for entry in tokenizer if isinstance(entry, dict)
-        }
-        return _by_number(folder, tokens)
+    """The tokens that are not SentencePiece's, by their ids, of the first file that has them.
+
+    Languages have ids from `first` on. A file may name the special tokens alone.
+    """
     config = optional_object(folder / "tokenizer_config.json")
-    decoder = config.get("added_tokens_decoder")
-    if isinstance(decoder, dict):
-        tokens = {
-            key: entry.get("content") for key, entry in decoder.items() if isinstance(entry, dict)
-        }
-        return _by_number(folder, tokens)
     special = optional_object(folder / "special_tokens_map.json") | config
-    listed = special.get("additional_special_tokens") or special.get("extra_special_tokens")
-    if not isinstance(listed, list):
-        raise ValueError(
-            f"{folder} has no file that names the tokens of languages: tokenizer.json, "
-            "tokenizer_config.json or special_tokens_map.json; copy the whole folder"
-        )
-    return _by_number(folder, dict(enumerate(listed, start=first)))
+    for entries in (
+        _numbered(optional_object(folder / "tokenizer.json").get("added_tokens")),
+        _keyed(config.get("added_tokens_decoder")),
+        _listed(special.get("additional_special_tokens"), first),
+        _listed(special.get("extra_special_tokens"), first),
+    ):
+        found = _by_number(folder, entries)
+        if any(number >= first for number in found):
+            return found
+    raise ValueError(
+        f"{folder} has no file that names the tokens of languages: tokenizer.json, "
+        "tokenizer_config.json or special_tokens_map.json; copy the whole folder"
+    )
 
 
-def _by_number(folder: Path, tokens: Mapping) -> dict[int, str]:
+Entries = list[tuple[object, object]]  # of an id and a token, as a file has them
+
+
+def _numbered(tokens: object) -> Entries:
+    """Of tokenizer.json: a list of objects with `id` and `content`."""
+    tokens = tokens if isinstance(tokens, list) else []
+    return [(entry.get("id"), entry.get("content")) for entry in tokens if isinstance(entry, dict)]
+
+
+def _keyed(tokens: object) -> Entries:
+    """Of tokenizer_config.json: objects with `content`, by their ids."""
+    tokens = tokens if isinstance(tokens, dict) else {}
+    return [(key, entry.get("content")) for key, entry in tokens.items() if isinstance(entry, dict)]
+
+
+def _listed(tokens: object, first: int) -> Entries:
+    """A list of tokens, or of objects with `content`, whose ids follow each other."""
+    tokens = tokens if isinstance(tokens, list) else []
+    texts = [token.get("content") if isinstance(token, dict) else token for token in tokens]
+    return list(enumerate(texts, start=first))
+
+
+def _by_number(folder: Path, entries: Entries) -> dict[int, str]:
     found: dict[int, str] = {}
-    for number, token in tokens.items():
+    for number, token in entries:
         if not str(number).isdecimal() or not isinstance(token, str):
-            raise ValueError(f"{folder} has an added token {token!r} with the id {number!r}")
-        found[int(number)] = token
+            raise ValueError(
+                f"{folder} has an added token {str(token)[:40]!r} with the id {str(number)[:40]!r}"
+            )
+        found[int(str(number))] = token
     return found
 
 

@@ -115,8 +115,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     Args:
         folder: with one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml`
             also source.spm and target.spm; decoder.yml says which files they are.
-        choices: of positions, "marian" for the table that Marian has (as "auto"), or "hf" for the one with
-            which Transformers and CTranslate2 run Marian's models.
+        choices: of positions, "marian" for the table that Marian has (as "auto"), or "hf" for the
+            one with which Transformers and CTranslate2 run Marian's models.
             `untied` is not known to Marian, which ties by name.
 
     Returns:

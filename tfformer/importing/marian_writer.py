@@ -49,6 +49,11 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
             "with it: right for weights that Marian trained, wrong for others",
             stacklevel=3,
         )
+    if settings.position_offset:
+        raise ValueError(
+            f"{path} has model.position_offset={settings.position_offset}, but positions of Marian "
+            "begin at 0; use --format ctranslate2"
+        )
     if not (settings.use_bias and settings.scale_embedding):
         raise ValueError(
             f"{path} has model.use_bias={settings.use_bias} and model.scale_embedding="

@@ -7,7 +7,7 @@ the two views, and `variables` joins the views.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -172,17 +172,6 @@ def _layer_variables(side: str, number: int, layer: keras.layers.Layer) -> Itera
 def _norm_variables(norm: keras.layers.Layer, slot: Slot) -> Iterator[tuple]:
     yield norm.gamma, (slot._replace(kind="scale"),)
     yield norm.beta, (slot._replace(kind="bias"),)
-
-
-def put(model: Transformer, tensor_of: Callable[[Place], np.ndarray]) -> None:
-    """Give a model its numbers, one variable at a time.
-
-    Args:
-        model: whose variables are set.
-        tensor_of: gives the array of a place, of that place's shape.
-    """
-    for variable, places in variables(model):
-        variable.assign(np.concatenate([tensor_of(place) for place in places], axis=-1))
 
 
 def take(model: Transformer) -> dict[Place, np.ndarray]:

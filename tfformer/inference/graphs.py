@@ -134,6 +134,7 @@ def start_decoding(
         beam_size: N, the rows for each source.
         to_logits: Projects hidden states (..., D) to logits (..., V); by default
             `model.logits`.
+        first_token: The id that every translation begins with; None for a free choice.
 
     Returns:
         The step function, an empty cache for B * N rows, and the sources' limits.

@@ -1,0 +1,87 @@
+"""Translate a file with Marian itself, and with CTranslate2 where it can convert the model.
+
+    oracle_venv/bin/python scripts/oracles/translate_marian.py FOLDER SENTENCES BEAM OUTPUT.json
+
+FOLDER is one of train_marian.py. OUTPUT.pymarian.json and OUTPUT.ctranslate2.json have a list of
+texts each, which compare.py counts beside another. The unknown token is never generated, as in
+Marian's default.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+from pymarian import Translator
+
+
+def main(folder: Path, sentences: Path, beam_size: int, output: Path) -> None:
+    """Translate, and write the texts."""
+    lines = sentences.read_text(encoding="utf-8").splitlines()
+    sides = [folder / f"{side}.spm" for side in ("source", "target")]
+    vocabularies = sides if sides[0].exists() else [folder / "joint.spm"] * 2
+    for toolkit, translate in (("pymarian", by_marian), ("ctranslate2", by_ctranslate2)):
+        found = translate(folder, vocabularies, lines, beam_size)
+        file = output.with_suffix(f".{toolkit}.json")
+        file.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
+
+
+def by_marian(
+    folder: Path, vocabularies: list[Path], lines: list[str], beam_size: int
+) -> list[str]:
+    """The best translation of each line by pymarian."""
+    translator = Translator(
+        models=[str(folder / "model.npz")],
+        vocabs=list(map(str, vocabularies)),
+        beam_size=beam_size,
+        normalize=1,
+        mini_batch=32,
+        maxi_batch=10,
+        cpu_threads=1,
+        quiet=True,
+    )
+    return translator.translate(lines)
+
+
+def by_ctranslate2(
+    folder: Path, vocabularies: list[Path], lines: list[str], beam_size: int
+) -> list[str]:
+    """The same by CTranslate2, whose converter reads vocabularies in YAML alone."""
+    import ctranslate2
+    from ctranslate2.converters import MarianConverter
+
+    processors = [sentencepiece.SentencePieceProcessor(model_file=str(f)) for f in vocabularies]
+    with tempfile.TemporaryDirectory() as name:
+        files = []
+        for side, processor in zip(("source", "target"), processors, strict=True):
+            pieces = [processor.id_to_piece(n) for n in range(processor.get_piece_size())]
+            files.append(Path(name) / f"{side}.yml")
+            written = [f"{json.dumps(piece)}: {number}\n" for number, piece in enumerate(pieces)]
+            files[-1].write_text("".join(written), encoding="utf-8")
+        readable = Path(name) / "model.npz"
+        rewrite_options(folder / "model.npz", readable)
+        MarianConverter(str(readable), list(map(str, files))).convert(f"{name}/converted")
+        translator = ctranslate2.Translator(f"{name}/converted", intra_threads=1)
+        rows = translator.translate_batch(
+            processors[0].encode(lines, out_type=str),
+            beam_size=beam_size,
+            length_penalty=1,
+            disable_unk=True,
+        )
+    return [processors[1].decode(row.hypotheses[0]) for row in rows]
+
+
+def rewrite_options(model: Path, readable: Path) -> None:
+    """Write the model with one NUL behind its options, and with a key that the converter needs."""
+    with np.load(model) as archive:
+        tensors = dict(archive)
+    options = tensors["special:model.yml"].tobytes().rstrip(b"\0")
+    options += b"\ntransformer-guided-alignment-layer: last\n\0"
+    tensors["special:model.yml"] = np.frombuffer(options, np.int8)
+    np.savez(readable, **tensors)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
