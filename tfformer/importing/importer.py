@@ -15,6 +15,7 @@ from tfformer.importing import archive, hugging_face, m2m100, marian
 from tfformer.importing.checkpoint import Checkpoint, Choices
 from tfformer.importing.licence import licence
 from tfformer.importing.normalization import REWRITES
+from tfformer.importing.paths import check_paths
 
 
 def import_model(
@@ -76,7 +77,7 @@ def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> It
         ValueError: as `import_model`.
     """
     place = Path(path)
-    check_new(Path(run_dir))
+    check_paths(place, Path(run_dir))
     choices.check()
     if not archive.is_archive(place):
         yield _read(place, place, choices)
@@ -84,18 +85,6 @@ def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> It
     with temporary_folder(Path(run_dir).absolute().parent) as temporary:
         archive.unpack(place, temporary / "model")
         yield _read(temporary / "model", place, choices)
-
-
-def check_new(run_dir: Path) -> None:
-    """Raise FileExistsError unless a run may be written to a path.
-
-    Args:
-        run_dir: a folder that is absent or empty.
-    """
-    if run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
-        raise FileExistsError(
-            f"{run_dir} exists and is not an empty folder; choose another --run-dir"
-        )
 
 
 def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
