@@ -3,14 +3,18 @@
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import pytest
+from support.faults import record, size
 
-from tfformer.config import Config
+from tfformer.config import Config, builtin_recipes, read_recipe
 from tfformer.data.tokenizers import Tokenizer
+from tfformer.export.manifest import check_files, file_digest, read_manifest, write_manifest
 from tfformer.run_directory import Run, Tokenizers, new_model
+from tfformer.version import __version__
 
 FILES = (
     "best.weights.h5",
@@ -72,20 +76,72 @@ def damaged(content: bytes, draw: random.Random) -> bytes:
     return bytes(found)
 
 
+def outcome_of(read: Callable[[], object], expected: object, errors: tuple) -> str:
+    """Read something that may be damaged: refused, or of the same meaning, in five seconds."""
+    start = time.process_time()
+    try:
+        outcome = "harmless" if read() == expected else "wrong"
+    except errors as error:
+        outcome = "refused" if len(str(error)) < 2_000 else "wrong"
+    assert time.process_time() - start < 5
+    return outcome
+
+
 @pytest.mark.slow
 def test_no_damage_changes_the_meaning_of_a_run(run):
     draw, outcomes, expected = random.Random(25), Counter(), meaning(run.path)
     whole = {name: (run.path / name).read_bytes() for name in FILES}
-    for _ in range(300):
+    for _ in range(size("mutations", 300)):
         name = draw.choice(FILES)
         (run.path / name).write_bytes(damaged(whole[name], draw))
-        start = time.process_time()
-        try:
-            assert meaning(run.path) == expected
-            outcomes["harmless", name] += 1
-        except (ValueError, OSError):
-            outcomes["refused", name] += 1
-        assert time.process_time() - start < 5
+        outcomes[outcome_of(lambda: meaning(run.path), expected, (ValueError, OSError))] += 1
         (run.path / name).write_bytes(whole[name])
-    for name in whole:
-        assert outcomes["refused", name] > 20
+    record("damaged runs", str(dict(outcomes)))
+    assert outcomes["wrong"] == 0
+    assert outcomes["refused"] > outcomes["harmless"]
+
+
+def test_no_damage_changes_the_meaning_of_an_export(tmp_path):
+    """Its files are read with the manifest, before any engine sees them."""
+    draw, outcomes = random.Random(26), Counter()
+    names = ("saved_model.pb", "variables/variables.index", "tokenizer.model", "manifest.json")
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(draw.randbytes(3_000))
+    digests = {name: file_digest(tmp_path / name) for name in names[:-1]}
+    decoding = {"max_length": 60, "length_penalty": 0.6}
+    described = {"decoding": decoding, "versions": {"tfformer": __version__}}
+    write_manifest(tmp_path, {"digests": digests, "languages": ["en", "de"]} | described)
+    whole = {name: (tmp_path / name).read_bytes() for name in names}
+
+    def read() -> tuple:
+        manifest = read_manifest(tmp_path)
+        check_files(tmp_path, manifest)
+        return manifest, [(tmp_path / name).read_bytes() for name in names[:-1]]
+
+    expected = read()
+    for _ in range(size("mutations", 300)):
+        name = draw.choice(names)
+        (tmp_path / name).write_bytes(damaged(whole[name], draw))
+        outcomes[outcome_of(read, expected, (ValueError,))] += 1
+        (tmp_path / name).write_bytes(whole[name])
+    record("damaged exports", str(dict(outcomes)))
+    assert outcomes["wrong"] == 0
+    assert outcomes["refused"] > outcomes["harmless"]
+
+
+def test_a_damaged_recipe_is_refused_in_a_line_or_is_another_whole_recipe(tmp_path):
+    """Its digits may be others: a recipe has no digest. It is checked, and never executed."""
+    draw, outcomes = random.Random(27), Counter()
+    recipes = [path.read_bytes() for path in builtin_recipes().values()]
+    path = tmp_path / "recipe.yaml"
+
+    def read() -> bool:
+        return isinstance(read_recipe(path).checked(), Config)
+
+    for _ in range(size("mutations", 150)):
+        path.write_bytes(damaged(draw.choice(recipes), draw))
+        outcomes[outcome_of(read, True, (ValueError, OSError))] += 1
+    record("damaged recipes", str(dict(outcomes)))
+    assert outcomes["wrong"] == 0
+    assert min(outcomes["refused"], outcomes["harmless"]) > 10

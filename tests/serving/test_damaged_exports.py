@@ -107,3 +107,15 @@ def test_a_manifest_knows_its_own_digest(export, capsys):
     assert read_manifest(export) == manifest
     path.write_text(json.dumps(written | {"decoding": {"max_length": 2}}), encoding="utf-8")
     assert "manifest.json was changed after the export" in refused(capsys, export)
+
+
+@pytest.mark.parametrize("version", ["0.2.0", "1.0"])
+def test_a_manifest_that_has_lost_its_digest_is_refused(export, version):
+    """Only 0.1 wrote none."""
+    write_manifest(export, read_manifest(export) | {"versions": {"tfformer": version}})
+    path = export / "manifest.json"
+    path.write_text(path.read_text().replace("manifest_digest", "manifest_digesu"))
+    with pytest.raises(ValueError, match=r"manifest.json was changed after the export"):
+        read_manifest(export)
+    path.write_text(path.read_text().replace(f'"{version}"', '"0.1.0"'))
+    assert read_manifest(export)["versions"] == {"tfformer": "0.1.0"}
