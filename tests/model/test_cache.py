@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfformer.model.cache import KeyValue, empty_cache, with_capacity
+from tfformer.model.cache import KeysValues, empty_cache, with_capacity
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
 
@@ -17,9 +17,9 @@ SOURCE = np.array([[5, 9, 4, 7, 3], [8, 3, 0, 0, 0], [6, 6, 10, 3, 0]], np.int32
 TARGET = RNG.integers(1, 13, size=(3, 10)).astype(np.int32)
 
 
-def key_value(positions: int) -> KeyValue:
+def key_value(positions: int) -> KeysValues:
     shape = (2, 3, positions, 4)
-    return KeyValue(*(tf.constant(RNG.normal(size=shape), tf.float32) for _ in range(2)))
+    return KeysValues(*(tf.constant(RNG.normal(size=shape), tf.float32) for _ in range(2)))
 
 
 @pytest.mark.parametrize("position", [0, 3, 4])
@@ -55,7 +55,7 @@ def test_a_cache_at_least_doubles_until_all_positions_fit(capacity, length, expe
 def test_in_a_graph_a_cache_of_static_shape_stays_and_a_dynamic_one_grows():
     @tf.function
     def grown(key, length):
-        return with_capacity((KeyValue(key, key),), length)[0].key
+        return with_capacity((KeysValues(key, key),), length)[0].keys
 
     static = grown.get_concrete_function(tf.TensorSpec((1, 1, 2, 4)), tf.TensorSpec((), tf.int32))
     dynamic = grown.get_concrete_function(
@@ -78,7 +78,7 @@ def decoded(model, capacity, chunks):
         x, cache = model.decoder.step(embeddings, position, cache, memory)
         logits.append(model.logits(x))
         position += count
-    return tf.concat(logits, axis=1), tf.shape(cache[0].key)[2]
+    return tf.concat(logits, axis=1), tf.shape(cache[0].keys)[2]
 
 
 @pytest.mark.parametrize("in_graph", [False, True])
@@ -105,4 +105,4 @@ def test_a_prefix_longer_than_the_cache_is_read_whole(capacity):
     model = LanguageModel(13, norm="pre", **SIZES)
     logits, cache = model.step(TARGET, 0, model.stack.empty_cache(3, capacity))
     np.testing.assert_allclose(logits, model(TARGET), rtol=1e-4, atol=1e-5)
-    assert cache[0].key.shape[2] == max(capacity, 10)
+    assert cache[0].keys.shape[2] == max(capacity, 10)

@@ -20,7 +20,7 @@ from support.numpy_layers import (
     randomized,
 )
 
-from tfformer.model.cache import KeyValue
+from tfformer.model.cache import KeysValues
 from tfformer.model.layers import (
     DecoderLayer,
     EncoderLayer,
@@ -338,7 +338,7 @@ def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(norm):
     layer = randomized(DecoderLayer(D, HEADS, D_FF, norm=norm))
     expected = layer(tf.constant(TARGET), tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
     memory = layer.cross_attention.project(tf.constant(MEMORY))
-    cache = KeyValue(
+    cache = KeysValues(
         *[tf.fill([2, HEADS, 6, D // HEADS], 99.0)] * 2
     )  # unwritten places must never be looked at
     outputs = []

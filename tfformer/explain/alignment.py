@@ -1,7 +1,6 @@
-"""The source words that each word of a translation comes from.
+"""Word alignments of a translation, from its cross-attention.
 
-They are read off the cross-attention. Words are the parts of a sentence between spaces, counted
-from 0.
+Words are separated by spaces and counted from 0.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def alignments(
         translator: A trained run.
         sources: The source sentences, or the result of `translator.encode`.
         targets: A translation of each source, or the result of `translator.encode_targets`.
-        layer: The decoder layer, from 1; by default the last but one.
+        layer: The decoder layer, from 1; by default the penultimate, the best one in Garg et al.
 
     Returns:
         The links of each pair, source word and target word. There are none if a side is blank, and

@@ -13,26 +13,26 @@ import tensorflow as tf
 UPDATE_SLICE = 'name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value { b: true } }'
 
 
-class KeyValue(NamedTuple):
+class KeysValues(NamedTuple):
     """Projected keys and values, each (R, H, L, D // H).
 
     Attention reads them, and a decoder caches them.
 
     Attributes:
-        key: The keys.
-        value: The values.
+        keys: Of each position, to be compared with queries.
+        values: Of each position, to be averaged by attention.
 
     Example:
-        >>> cache = KeyValue(tf.zeros((1, 1, 3, 2)), tf.zeros((1, 1, 3, 2)))
-        >>> new = KeyValue(tf.ones((1, 1, 1, 2)), tf.ones((1, 1, 1, 2)))
-        >>> cache.write(new, position=1).key[0, 0].numpy().tolist()
+        >>> cache = KeysValues(tf.zeros((1, 1, 3, 2)), tf.zeros((1, 1, 3, 2)))
+        >>> new = KeysValues(tf.ones((1, 1, 1, 2)), tf.ones((1, 1, 1, 2)))
+        >>> cache.write(new, position=1).keys[0, 0].numpy().tolist()
         [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
     """
 
-    key: tf.Tensor
-    value: tf.Tensor
+    keys: tf.Tensor
+    values: tf.Tensor
 
-    def write(self, new: "KeyValue", position: tf.Tensor | int) -> "KeyValue":
+    def write(self, new: "KeysValues", position: tf.Tensor | int) -> "KeysValues":
         """Return this cache with new positions written to it.
 
         Args:
@@ -45,12 +45,12 @@ class KeyValue(NamedTuple):
         begin = tf.stack([0, 0, position, 0])
         # Made anew in each call: a function kept for all would collect a trace for each shape.
         update = tf.function(_update_slice, autograph=False, experimental_implements=UPDATE_SLICE)
-        key = update(self.key, new.key, begin)
-        value = update(self.value, new.value, begin)
-        return KeyValue(key, value)
+        keys = update(self.keys, new.keys, begin)
+        values = update(self.values, new.values, begin)
+        return KeysValues(keys, values)
 
 
-Cache = tuple[KeyValue, ...]  # one for each layer
+Cache = tuple[KeysValues, ...]  # one for each layer
 
 
 def empty_cache(layers: int, shape: tuple, dtype: str) -> Cache:
@@ -59,7 +59,7 @@ def empty_cache(layers: int, shape: tuple, dtype: str) -> Cache:
     All keys and values have one `shape`, (R, H, L, D // H).
     """
     empty = tf.zeros(shape, dtype)
-    return tuple(KeyValue(empty, empty) for _ in range(layers))
+    return tuple(KeysValues(empty, empty) for _ in range(layers))
 
 
 def with_capacity(cache: Cache, length: tf.Tensor | int) -> Cache:
@@ -75,9 +75,9 @@ def with_capacity(cache: Cache, length: tf.Tensor | int) -> Cache:
     Returns:
         The cache itself, or a copy with zeros behind its positions.
     """
-    if cache[0].key.shape[2] is not None and not tf.executing_eagerly():
+    if cache[0].keys.shape[2] is not None and not tf.executing_eagerly():
         return cache
-    capacity = tf.shape(cache[0].key)[2]
+    capacity = tf.shape(cache[0].keys)[2]
 
     def grown() -> Cache:
         more = tf.maximum(capacity, length - capacity)

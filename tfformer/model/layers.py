@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from tfformer import config
-from tfformer.model.cache import KeyValue
+from tfformer.model.cache import KeysValues
 from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization, gather
 from tfformer.model.masks import carried_mask, join_masks
 from tfformer.model.registry import Shape, arguments_of, register, require
@@ -285,17 +285,17 @@ class MultiHeadAttention(MaskedLayer):
         output, weights = self.attend(query, self.project(memory), allowed)
         return (output, weights) if return_weights else output
 
-    def project(self, memory: tf.Tensor) -> KeyValue:
+    def project(self, memory: tf.Tensor) -> KeysValues:
         """Project a memory (B, S, D) to keys and values in heads, each (B, H, S, D // H)."""
         shape = tf.shape(memory)
         depth = self.d_model // self.num_heads
         both = self.key_value(memory)  # (B, S, 2 D)
         both = tf.reshape(both, (shape[0], shape[1], 2, self.num_heads, depth))
         both = tf.transpose(both, (2, 0, 3, 1, 4))  # (2, B, H, S, D // H)
-        return KeyValue(*tf.unstack(both))
+        return KeysValues(*tf.unstack(both))
 
     def attend(
-        self, query: tf.Tensor, keys_values: KeyValue, mask: tf.Tensor | None = None
+        self, query: tf.Tensor, keys_values: KeysValues, mask: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Attend from a query to projected keys and values.
 
@@ -311,14 +311,14 @@ class MultiHeadAttention(MaskedLayer):
         depth = self.d_model // self.num_heads  # d_k
         # Scale the queries: T * d_k numbers, where the scores would be T * S.
         query = self._split_heads(self.query(query)) * depth**-0.5  # (B, H, T, D // H)
-        scores = tf.matmul(query, keys_values.key, transpose_b=True)  # (B, H, T, S)
+        scores = tf.matmul(query, keys_values.keys, transpose_b=True)  # (B, H, T, S)
         if mask is not None:
             # Half the lowest number: a score added to it cannot overflow to -inf, and a row of -inf
             # would have a softmax of NaN.
             masked = scores.dtype.min / 2
             scores += tf.where(mask, tf.zeros((), scores.dtype), masked)
         weights = tf.nn.softmax(scores)  # (B, H, T, S)
-        heads = tf.matmul(weights, keys_values.value)  # (B, H, T, D // H)
+        heads = tf.matmul(weights, keys_values.values)  # (B, H, T, D // H)
         return self.output_projection(self._merge_heads(heads)), weights
 
     def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
@@ -622,10 +622,10 @@ class EncoderLayer(_TransformerLayer):
         self,
         x: tf.Tensor,
         mask: tf.Tensor | None = None,
-        cache: KeyValue | None = None,
+        cache: KeysValues | None = None,
         position: tf.Tensor | int = 0,
         training: bool | None = None,
-    ) -> tuple[tf.Tensor, KeyValue]:
+    ) -> tuple[tf.Tensor, KeysValues]:
         """Transform some positions of a sequence, given the cache of those before.
 
         Args:
@@ -736,12 +736,12 @@ class DecoderLayer(_TransformerLayer):
         self,
         x: tf.Tensor,
         mask: tf.Tensor | None,
-        cache: KeyValue | None,
+        cache: KeysValues | None,
         position: tf.Tensor | int,
-        memory_keys_values: KeyValue,
+        memory_keys_values: KeysValues,
         memory_mask: tf.Tensor | None = None,
         training: bool | None = None,
-    ) -> tuple[tf.Tensor, KeyValue]:
+    ) -> tuple[tf.Tensor, KeysValues]:
         """Transform some positions of a target, given the cache of those before.
 
         Several rows of `x` may share one row of the memory (the beams of a sentence): to the memory
@@ -767,7 +767,7 @@ class DecoderLayer(_TransformerLayer):
         x = self.self_attention_residual.after(x, attended, training=training)
 
         h = self.cross_attention_residual.before(x)
-        sources = tf.shape(memory_keys_values.key)[0]  # B
+        sources = tf.shape(memory_keys_values.keys)[0]  # B
         queries = tf.reshape(h, (sources, -1, self.d_model))  # (B, R // B * T, D)
         attended, _ = self.cross_attention.attend(queries, memory_keys_values, memory_mask)
         attended = tf.reshape(attended, tf.shape(x))  # (R, T, D)

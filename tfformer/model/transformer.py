@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from tfformer.model.cache import Cache, KeyValue, empty_cache, with_capacity
+from tfformer.model.cache import Cache, KeysValues, empty_cache, with_capacity
 from tfformer.model.fast_layers import Dropout, LayerNormalization
 from tfformer.model.layers import (
     LAYER_ARGUMENTS,
@@ -40,7 +40,7 @@ class ProjectedMemory(NamedTuple):
         mask: The padding mask (B, 1, 1, S).
     """
 
-    keys_values: tuple[KeyValue, ...]
+    keys_values: tuple[KeysValues, ...]
     mask: tf.Tensor
 
 
@@ -152,7 +152,7 @@ class _Stack(MaskedLayer):
         x = self.add_positions(embeddings, position)
         count = tf.shape(x)[1]
         cache = with_capacity(cache, position + count)
-        mask = look_ahead_mask(count, tf.shape(cache[0].key)[2], position)  # (1, 1, T, L)
+        mask = look_ahead_mask(count, tf.shape(cache[0].keys)[2], position)  # (1, 1, T, L)
         written = []
         for n, layer in enumerate(self.layers):
             source = () if memory is None else (memory.keys_values[n], memory.mask)
