@@ -88,7 +88,7 @@ def _ids() -> list[tf.TensorSpec]:
 def beginning(text: tf.Tensor, max_length: int) -> tf.Tensor:
     """Return the characters of each text (B,) that can matter to `max_length` tokens.
 
-    TF Text takes minutes for a megabyte of unknown characters. Bytes are cut first, as bytes that
+    TF Text takes minutes for a megabyte of unknown characters. Bytes are counted first, as those that
     are no UTF-8 may count as no character; four of them hold any character.
     """
     characters = CHARACTERS_PER_TOKEN * max_length
@@ -123,7 +123,7 @@ class _Translating:
         return {"translations": translations, "scores": tf.reshape(found.scores, (-1, beam_size))}
 
     def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Pieces (B, S) -> their greedy translation (B, T).
+        """Ids (B, S) -> their greedy translation (B, T).
 
         The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
         """
@@ -141,7 +141,8 @@ class _Translating:
         The number of the target's tokens (B,) comes with it.
         """
         source_rows = self._source(source)
-        target_ids = with_end(*self._pieces(self.tokenizers.target, target), self.max_length)
+        ids, lengths = self._ids_and_lengths(self.tokenizers.target, target)
+        target_ids = with_end(ids, lengths, self.max_length)
         log_probs = token_log_probs(self.model, source_rows, target_ids, self.to_logits)
         lengths = tf.math.count_nonzero(target_ids, axis=1, dtype=tf.int32)
         return {
@@ -162,14 +163,15 @@ class _Translating:
         )
 
     def _source(self, text: tf.Tensor) -> tf.Tensor:
-        return source_ids(*self._pieces(self.tokenizers.source, text), self.max_length)
+        ids, lengths = self._ids_and_lengths(self.tokenizers.source, text)
+        return source_ids(ids, lengths, self.max_length)
 
-    def _pieces(
+    def _ids_and_lengths(
         self, tokenizer: Tokenizer | PieceTokenizer, text: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Text (B,) -> pieces (B, S), cut to the model's length, and their number (B,)."""
-        pieces = tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
-        return pieces.to_tensor(PAD_ID), tf.cast(pieces.row_lengths(), tf.int32)
+        """Text (B,) -> ids (B, S), truncated to the model's length, and their number (B,)."""
+        rows = tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
+        return rows.to_tensor(PAD_ID), tf.cast(rows.row_lengths(), tf.int32)
 
 
 class _Continuing:
@@ -186,14 +188,14 @@ class _Continuing:
 
         The log-probability of the continuation comes with it.
         """
-        found = self._continue(self._pieces(text))
+        found = self._continue(self._rows(text))
         return {
             "generated_text": self.tokenizer.detokenize(found.ids[:, 0]),
             "score": found.scores[:, 0],
         }
 
     def continue_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Pieces (B, S) -> these with their greedy continuation (B, T).
+        """Ids (B, S) -> these with their greedy continuation (B, T).
 
         The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
         """
@@ -211,18 +213,18 @@ class _Continuing:
 
         The number of its tokens (B,) comes with it, the end token included.
         """
-        pieces = self._pieces(text)
-        lengths = tf.cast(pieces.row_lengths(), tf.int32)
-        rows = with_end(pieces.to_tensor(PAD_ID), lengths, self.max_length)
-        log_prob = self.model.log_prob(rows, self.to_logits)
+        rows = self._rows(text)
+        lengths = tf.cast(rows.row_lengths(), tf.int32)
+        ids = with_end(rows.to_tensor(PAD_ID), lengths, self.max_length)
+        log_prob = self.model.log_prob(ids, self.to_logits)
         return {"log_prob": log_prob, "num_tokens": lengths + 1}
 
-    def _pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Text (B,) -> pieces (B, None), cut to the model's length."""
+    def _rows(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Text (B,) -> ids (B, None), truncated to the model's length."""
         return self.tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
 
-    def _continue(self, pieces: tf.RaggedTensor) -> Hypotheses:
-        prefixes = tf.concat([tf.fill((pieces.nrows(), 1), START_ID), pieces], axis=1)
+    def _continue(self, rows: tf.RaggedTensor) -> Hypotheses:
+        prefixes = tf.concat([tf.fill((rows.nrows(), 1), START_ID), rows], axis=1)
         lengths = tf.cast(prefixes.row_lengths(), tf.int32)
         return continue_prefixes(
             self.model,

@@ -50,15 +50,16 @@ def load(run: Run, options: SearchOptions) -> tuple[Task, Any]:
         options: the search of the artefact.
 
     Raises:
-        ValueError: the run is not finished, or an option has no such value.
+        ValueError: the run is not finished, or an option is invalid.
     """
     if not run.result.is_file():
         raise ValueError(
             f"{run.path} is not finished: it has no result.json; "
             "go on with `tfformer train --resume` first"
         )
-    own = run.config.data.max_length
-    max_length = own if options.max_length is None else options.max_length
+    max_length = options.max_length
+    if max_length is None:
+        max_length = run.config.data.max_length
     if max_length < 2:
         raise ValueError(f"max_length={max_length} must be at least 2: a token and the end token")
     task = TASKS[run.config.model.architecture]
@@ -66,14 +67,14 @@ def load(run: Run, options: SearchOptions) -> tuple[Task, Any]:
 
 
 def _load_translator(run: Run, max_length: int, options: SearchOptions) -> Translator:
-    own = run.config.decoding
-    beam_size = own.beam_size if options.beam_size is None else options.beam_size
-    alpha = own.length_penalty if options.length_penalty is None else options.length_penalty
+    defaults = run.config.decoding
+    beam_size = defaults.beam_size if options.beam_size is None else options.beam_size
+    alpha = defaults.length_penalty if options.length_penalty is None else options.length_penalty
     if beam_size < 1:
         raise ValueError(f"beam_size={beam_size} must be at least 1")
     if not 0 <= alpha < math.inf:
         raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
-    decoding = DecodingConfig(beam_size, alpha, own.length_normalization)
+    decoding = DecodingConfig(beam_size, alpha, defaults.length_normalization)
     return Translator(run.load_model(), run.tokenizers, decoding, max_length)
 
 
@@ -88,7 +89,7 @@ def _load_generator(run: Run, max_length: int, options: SearchOptions) -> Genera
 def _translations(
     translator: Translator, name: str, samples: Sequence[str], beam_size: int
 ) -> Sequence[Scored]:
-    with _cut_samples():
+    with _ignore_truncation_warnings():
         if name == "score":
             scored = translator.score(samples, samples)
             return [(text, one.log_prob) for text, one in zip(samples, scored, strict=True)]
@@ -98,7 +99,7 @@ def _translations(
 def _continuations(
     generator: Generator, name: str, samples: Sequence[str], beam_size: int
 ) -> Sequence[Scored]:
-    with _cut_samples():
+    with _ignore_truncation_warnings():
         if name == "score":
             return list(zip(samples, generator.log_prob(samples), strict=True))
         return generator.complete(samples)
@@ -106,15 +107,15 @@ def _continuations(
 
 def right_examples(translator: Translator, known: Mapping[str, str]) -> list[str]:
     """Return the sentences of `known` that the model translates as given."""
-    with _cut_samples():
-        found = translator.translate(list(known)) if known else []
-    pairs = zip(known.items(), found, strict=True)
+    with _ignore_truncation_warnings():
+        translations = translator.translate(list(known)) if known else []
+    pairs = zip(known.items(), translations, strict=True)
     return [source for (source, target), translation in pairs if translation == target]
 
 
 @contextmanager
-def _cut_samples() -> Iterator[None]:
-    """No warnings that samples are cut: some are meant to be."""
+def _ignore_truncation_warnings() -> Iterator[None]:
+    """Ignore warnings of truncated samples: some are meant to be too long."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
