@@ -42,16 +42,16 @@ class PieceTokenizer:
     list has such codes at all.
 
     Args:
-        model: the bytes of a SentencePiece model, with special ids anywhere.
-        pieces: the piece of each id.
-        prefix: the piece that every sentence begins with, such as the token of its language; it
+        model: The bytes of a SentencePiece model, with special ids anywhere.
+        pieces: The piece of each id.
+        prefix: The piece that every sentence begins with, such as the token of its language; it
             has no text.
-        rewrites: pairs of a regular expression and the text in its place, which a sentence goes
+        rewrites: Pairs of a regular expression and the text in its place, which a sentence goes
             through first. They must mean the same in Python, RE2 and JavaScript.
 
     Attributes:
-        prefix_id: the id of `prefix`; None without one.
-        rewrites: as given, in a list.
+        prefix_id: The id of `prefix`; None without one.
+        rewrites: As given, in a list.
 
     Raises:
         ValueError: `model` is no SentencePiece model, `pieces` names one twice or lacks `prefix`,
@@ -86,11 +86,11 @@ class PieceTokenizer:
         """Return the tokenizer that `save` wrote.
 
         Args:
-            path: the SentencePiece model; its pieces are beside it.
+            path: The SentencePiece model; its pieces are beside it.
 
         Raises:
-            FileNotFoundError: a file is missing.
-            ValueError: a file is damaged.
+            FileNotFoundError: A file is missing.
+            ValueError: A file is damaged.
         """
         path = Path(path)
         table = pieces_file(path)
@@ -112,7 +112,7 @@ class PieceTokenizer:
         """Write the SentencePiece model, and beside it as JSON all that it does not know.
 
         Args:
-            path: the model's file, such as `source.model`; its pieces, prefix and rewrites go into
+            path: The model's file, such as `source.model`; its pieces, prefix and rewrites go into
                 `source.pieces.json`.
         """
         path = Path(path)
@@ -149,7 +149,7 @@ class PieceTokenizer:
             B lists of ids.
 
         Raises:
-            ValueError: a text is no Unicode, or begins with an unknown code.
+            ValueError: A text is no Unicode, or begins with an unknown code.
         """
         return self._encode(sentences, lambda texts: self._processor.encode(texts, out_type=str))
 
@@ -180,7 +180,7 @@ class PieceTokenizer:
             B texts.
 
         Raises:
-            ValueError: an id is not in the list.
+            ValueError: An id is not in the list.
         """
         return [self._text(row) for row in ids]
 
@@ -338,11 +338,11 @@ def load_tokenizer(path: str | Path) -> Tokenizer | PieceTokenizer:
     """Return the tokenizer in a file.
 
     Args:
-        path: a SentencePiece model; if a list of pieces is beside it, that gives the ids.
+        path: A SentencePiece model; if a list of pieces is beside it, that gives the ids.
 
     Raises:
-        FileNotFoundError: there is no file.
-        ValueError: a file is damaged.
+        FileNotFoundError: There is no file.
+        ValueError: A file is damaged.
     """
     kind = PieceTokenizer if pieces_file(Path(path)).is_file() else Tokenizer
     return kind.load(path)
@@ -352,7 +352,7 @@ def pieces_file(path: Path) -> Path:
     """Return the place of the list of pieces that belongs to a SentencePiece model.
 
     Args:
-        path: the model's file.
+        path: The model's file.
 
     Example:
         >>> pieces_file(Path("source.model")).name
@@ -365,11 +365,11 @@ def parse_sentencepiece(model: bytes, place: str) -> sentencepiece.SentencePiece
     """Return a SentencePiece model, whatever its special ids are.
 
     Args:
-        model: its bytes.
-        place: their source, for messages.
+        model: Its bytes.
+        place: Their source, for messages.
 
     Raises:
-        ValueError: it is not a whole model.
+        ValueError: It is not a whole model.
     """
     try:
         # A file has the pieces first and the normalizer last: without one it was cut off.

@@ -33,16 +33,16 @@ def write_hugging_face(
     `MarianMTModel.from_pretrained` of Transformers loads it.
 
     Args:
-        run: the run directory of a finished translation model, imported or trained here.
-        output: the folder of versions, made if it is not there.
-        progress: a stream for a line about each step, such as `sys.stderr`.
+        run: The run directory of a finished translation model, imported or trained here.
+        output: The folder of versions, made if it is not there.
+        progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
         The new version's folder, `output`/<next free number>.
 
     Raises:
         ValueError: Marian models in Transformers have no such layers.
-        OSError: a file cannot be read or written. Nothing is left behind after either error.
+        OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
     return _write(run, output, "hugging_face", hugging_face_writer.write, hugging_face, progress)
 
@@ -51,16 +51,16 @@ def write_marian(run: str | Path, output: str | Path, *, progress: TextIO | None
     """Write an imported run as a model that marian-decoder and pymarian load.
 
     Args:
-        run: the run directory of an imported translation model, fine-tuned or not.
-        output: the folder of versions, made if it is not there.
-        progress: a stream for a line about each step, such as `sys.stderr`.
+        run: The run directory of an imported translation model, fine-tuned or not.
+        output: The folder of versions, made if it is not there.
+        progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
         The new version's folder, `output`/<next free number>.
 
     Raises:
         ValueError: Marian has no such layers.
-        OSError: a file cannot be read or written. Nothing is left behind after either error.
+        OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
     return _write(run, output, "marian", marian_writer.write, marian, progress)
 

@@ -26,11 +26,11 @@ def write(
     """Write a CTranslate2 model, which takes and gives pieces without an end token.
 
     Args:
-        folder: an empty folder.
-        model: the translation model.
-        tokenizers: its vocabularies.
-        max_length: tokens of its longest sentence.
-        quantization: one of CTranslate2's own types, such as `int8`; None is float32.
+        folder: An empty folder.
+        model: The translation model.
+        tokenizers: Its vocabularies.
+        max_length: Tokens of its longest sentence.
+        quantization: One of CTranslate2's own types, such as `int8`; None is float32.
     """
     spec = _spec(model, max(POSITIONS, max_length))
     source, target = _vocabulary(tokenizers.source), _vocabulary(tokenizers.target)

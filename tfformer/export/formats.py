@@ -78,22 +78,22 @@ def saved_model(
     the comparison is measured and reported.
 
     Args:
-        run: the run directory of a finished training.
-        output: the folder of versions, made if it is not there.
-        max_length: tokens of the longest sentence, the end token among them; the run's own if None.
-        beam_size: beams of `translate_beam`; the run's own if None. A language model has none.
+        run: The run directory of a finished training.
+        output: The folder of versions, made if it is not there.
+        max_length: Maximum tokens of a sentence, the end token included; by default the run's.
+        beam_size: Beams of `translate_beam`; the run's own if None. A language model has none.
         length_penalty: alpha of Wu et al. 2016; the run's own if None. A language model has none.
         dtype: `float32` or `bfloat16`, of weights and arithmetic.
-        with_text: whether to write signatures over text, which need TensorFlow Text.
-        samples: sentences to compare; made of the vocabulary if None.
-        progress: a stream for a line about each step, such as `sys.stderr`.
+        with_text: Whether to write signatures over text, which need TensorFlow Text.
+        samples: Sentences to compare; made of the vocabulary if None.
+        progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
         The new version's folder, `output`/<next free number>.
 
     Raises:
-        ValueError: an argument is wrong, the run is not finished, or a text differs.
-        OSError: a file cannot be read or written. Nothing is left behind after either error.
+        ValueError: An argument is wrong, the run is not finished, or a text differs.
+        OSError: A file cannot be read or written. Nothing is left behind after either error.
 
     Example:
         >>> import tfformer.export
@@ -144,19 +144,19 @@ def ctranslate2(
     run as Wu et al. 2016, so the comparison is without a length penalty.
 
     Args:
-        run: the run directory of a finished translation model.
-        output: the folder of versions, made if it is not there.
-        max_length: tokens of the longest sentence, the end token among them; the run's own if None.
-        beam_size: beams to compare with; the run's own if None.
-        samples: sentences to compare; made of the vocabulary if None.
-        progress: a stream for a line about each step, such as `sys.stderr`.
+        run: The run directory of a finished translation model.
+        output: The folder of versions, made if it is not there.
+        max_length: Maximum tokens of a sentence, the end token included; by default the run's.
+        beam_size: Beams to compare with; the run's own if None.
+        samples: Sentences to compare; made of the vocabulary if None.
+        progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
         The new version's folder, `output`/<next free number>.
 
     Raises:
         ValueError: CTranslate2 is not installed, an argument is wrong, or a text differs.
-        OSError: a file cannot be read or written. Nothing is left behind after either error.
+        OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
     if importlib.util.find_spec("ctranslate2") is None:
         raise ValueError(
@@ -199,23 +199,23 @@ def tflite(
     translate a little differently: their cost in BLEU is measured on the run's validation text.
 
     Args:
-        run: the run directory of a finished translation model.
-        output: the folder of versions, made if it is not there.
+        run: The run directory of a finished translation model.
+        output: The folder of versions, made if it is not there.
         quantize: `none`, `int8` (dynamic range, a scale for each row) or `float16`.
-        max_length: tokens of the longest sentence, the end token among them; the run's own if None.
-        beam_size: beams of `translate_beam`; no beam search is in the file if None.
+        max_length: Maximum tokens of a sentence, the end token included; by default the run's.
+        beam_size: Beams of `translate_beam`; no beam search is in the file if None.
         length_penalty: alpha of Wu et al. 2016; the run's own if None.
-        static: whether all shapes are fixed, as browsers and `CompiledModel` need it.
-        with_text: whether to write a signature over text, which needs TF Text's operators.
-        samples: sentences to compare; made of the vocabulary if None.
-        progress: a stream for a line about each step, such as `sys.stderr`.
+        static: Whether all shapes are fixed, as browsers and `CompiledModel` need it.
+        with_text: Whether to write a signature over text, which needs TF Text's operators.
+        samples: Sentences to compare; made of the vocabulary if None.
+        progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
         The new version's folder, `output`/<next free number>.
 
     Raises:
         ValueError: LiteRT is not installed, an argument is wrong, or a translation differs.
-        OSError: a file cannot be read or written. Nothing is left behind after either error.
+        OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
     opened = Run.open(run)
     _check_litert(opened, quantize, static, with_text)
@@ -248,19 +248,19 @@ def web(
     Any server of static files can serve it; it needs no other.
 
     Args:
-        run: the run directory of a finished translation model.
-        output: the folder of versions, made if it is not there.
+        run: The run directory of a finished translation model.
+        output: The folder of versions, made if it is not there.
         quantize: `none`, `int8` (dynamic range, a scale for each row) or `float16`.
-        max_length: tokens of the longest sentence, the end token among them; the run's own if None.
-        samples: sentences to compare; made of the vocabulary if None.
-        progress: a stream for a line about each step, such as `sys.stderr`.
+        max_length: Maximum tokens of a sentence, the end token included; by default the run's.
+        samples: Sentences to compare; made of the vocabulary if None.
+        progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
         The new version's folder, `output`/<next free number>.
 
     Raises:
         ValueError: LiteRT or npm is not installed, an argument is wrong, or a translation differs.
-        OSError: a file cannot be read or written. Nothing is left behind after either error.
+        OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
     opened = Run.open(run)
     _check_litert(opened, quantize, static=True, with_text=False)
@@ -303,13 +303,13 @@ def _write_litert(
     Those are its tokenizers, its manifest and its card.
 
     Args:
-        folder: the new version's folder.
-        run: the run to be exported.
-        task: the functions of the run's task.
-        translator: the run's model, its tokenizers and its search.
-        shape: the choices about the file.
-        samples: sentences to compare; made of the vocabulary if None.
-        step: shows a line for each step.
+        folder: The new version's folder.
+        run: The run to be exported.
+        task: The functions of the run's task.
+        translator: The run's model, its tokenizers and its search.
+        shape: The choices about the file.
+        samples: Sentences to compare; made of the vocabulary if None.
+        step: Shows a line for each step.
     """
     file = folder / "model.tflite"
     quantize, static, with_text = shape.quantize, shape.static, shape.with_text

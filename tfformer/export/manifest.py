@@ -26,7 +26,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest in `folder`.
 
     Raises:
-        ValueError: it cannot be read, or is not the manifest that the export wrote.
+        ValueError: It cannot be read, or is not the manifest that the export wrote.
     """
     path = folder / MANIFEST
     try:
@@ -56,7 +56,7 @@ def check_files(folder: Path, manifest: dict[str, Any]) -> None:
     """Compare every file with its SHA-256 in the manifest.
 
     Raises:
-        ValueError: a file is missing or another, or the manifest has no table of digests.
+        ValueError: A file is missing or another, or the manifest has no table of digests.
     """
     digests = manifest.get("digests")
     if not isinstance(digests, dict) or not digests:

@@ -14,12 +14,12 @@ def ask(program: str, arguments: Sequence[str | Path], requests: Sequence[Any]) 
     """Return the answers of a program to requests.
 
     Args:
-        program: the name of a file in `programs/`, which describes its requests and answers.
-        arguments: its arguments, such as the artefact's folder.
-        requests: values that JSON can hold; all go to one process.
+        program: The name of a file in `programs/`, which describes its requests and answers.
+        arguments: Its arguments, such as the artefact's folder.
+        requests: Values that JSON can hold; all go to one process.
 
     Raises:
-        ValueError: the process failed.
+        ValueError: The process failed.
     """
     file = PROGRAMS / f"{program}.py"
     # -P: no module is looked for beside the file.

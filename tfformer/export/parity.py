@@ -22,8 +22,8 @@ def compare(reference: Reference, hypotheses: Mapping[str, Hypotheses]) -> dict[
     """Measure how many texts are the run's own.
 
     Args:
-        reference: it gives the run's own texts for the same samples.
-        hypotheses: the artefact's texts, by the name of a signature or search.
+        reference: It gives the run's own texts for the same samples.
+        hypotheses: The artefact's texts, by the name of a signature or search.
 
     Returns:
         By the same names: `beam_size`, `sentences`, how many are `identical`, and of these the
@@ -56,10 +56,10 @@ def check(parity: Mapping[str, Mapping[str, Any]]) -> None:
     """Refuse an artefact that differs from its run.
 
     Args:
-        parity: the measurements of `compare`.
+        parity: The measurements of `compare`.
 
     Raises:
-        ValueError: a text is not the run's own, or a score differs beyond `SCORE_TOLERANCE`.
+        ValueError: A text is not the run's own, or a score differs beyond `SCORE_TOLERANCE`.
     """
     for name, measured in parity.items():
         is_same = measured["identical"] == measured["sentences"]

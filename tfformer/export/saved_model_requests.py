@@ -22,9 +22,9 @@ def run(folder: Path, requests: Requests, with_text: bool) -> dict[str, Hypothes
     """Ask the SavedModel in `folder` in a process of its own.
 
     Args:
-        folder: the version's folder.
-        requests: of `of_translator` or `of_generator`.
-        with_text: whether there are signatures over text; otherwise the first request counts.
+        folder: The version's folder.
+        requests: Of `of_translator` or `of_generator`.
+        with_text: Whether there are signatures over text; otherwise the first request counts.
     """
     modules = ["tensorflow_text"] if with_text else []
     asked = list(requests) if with_text else list(requests)[:1]

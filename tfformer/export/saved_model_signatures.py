@@ -43,8 +43,8 @@ def translating(translator: Translator, to_logits: ToLogits) -> Signatures:
     """Return the signatures of a translator.
 
     Args:
-        translator: the model with its tokenizers and search.
-        to_logits: logits (..., V) from the decoder's output (..., D).
+        translator: The model with its tokenizers and search.
+        to_logits: Logits (..., V) from the decoder's output (..., D).
     """
     calls = _Translating(translator, to_logits)
     text, source, target = map(_strings, ("text", "source", "target"))
@@ -88,8 +88,9 @@ def _ids() -> list[tf.TensorSpec]:
 def beginning(text: tf.Tensor, max_length: int) -> tf.Tensor:
     """Return the characters of each text (B,) that can matter to `max_length` tokens.
 
-    TF Text takes minutes for a megabyte of unknown characters. Bytes are counted first, as those that
-    are no UTF-8 may count as no character; four of them hold any character.
+    TF Text takes minutes for a megabyte of unknown characters. Its bytes are
+    limited first, as bytes that are no UTF-8 may count as no character; four of them hold any
+    character.
     """
     characters = CHARACTERS_PER_TOKEN * max_length
     some_bytes = tf.strings.substr(text, 0, 4 * characters)

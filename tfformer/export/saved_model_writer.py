@@ -20,14 +20,14 @@ def write(folder: Path, subject: Subject, task: Task, with_text: bool) -> None:
     """Write a translator or a language model as a SavedModel.
 
     Args:
-        folder: an empty folder.
-        subject: the model with its tokenizers and search.
-        task: its row in `tasks.TASKS`.
-        with_text: whether to write signatures over text; without them there is no operation that
+        folder: An empty folder.
+        subject: The model with its tokenizers and search.
+        task: Its row in `tasks.TASKS`.
+        with_text: Whether to write signatures over text; without them there is no operation that
             core TensorFlow lacks.
 
     Raises:
-        OSError: the folder cannot be written to.
+        OSError: The folder cannot be written to.
     """
     model = subject.model
     holder = tf.Module()

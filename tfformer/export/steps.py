@@ -15,7 +15,7 @@ class Steps:
     It writes the step's name when it begins, and its seconds when it has ended.
 
     Args:
-        stream: the stream to write to, such as standard error; nothing is written if None.
+        stream: The stream to write to, such as standard error; nothing is written if None.
 
     Example:
         >>> import sys

@@ -46,11 +46,11 @@ def load(run: Run, options: SearchOptions) -> tuple[Task, Any]:
     """Return the task of a finished run, and the run's translator or generator.
 
     Args:
-        run: the opened run.
-        options: the search of the artefact.
+        run: The opened run.
+        options: The search of the artefact.
 
     Raises:
-        ValueError: the run is not finished, or an option is invalid.
+        ValueError: The run is not finished, or an option is invalid.
     """
     if not run.result.is_file():
         raise ValueError(

@@ -17,8 +17,8 @@ def write(folder: Path, requests: Mapping[str, Mapping[str, np.ndarray]]) -> Non
     """Write requests that the server runs once each before it answers anybody.
 
     Args:
-        folder: the SavedModel's.
-        requests: signature -> input -> its values, with the batch first.
+        folder: The SavedModel's.
+        requests: Signature -> input -> its values, with the batch first.
     """
     path = folder / WARMUP_FILE
     path.parent.mkdir()

@@ -16,10 +16,10 @@ def built(sources: Path = SOURCES) -> Path:
     The page is built with npm if it is missing or old.
 
     Args:
-        sources: the folder of the page's sources.
+        sources: The folder of the page's sources.
 
     Raises:
-        ValueError: the sources or npm are missing, or the build fails.
+        ValueError: The sources or npm are missing, or the build fails.
     """
     page = sources / "dist"
     if _is_newest(page / SERVICE_WORKER, sources):

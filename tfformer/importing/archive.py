@@ -23,7 +23,7 @@ def is_archive(path: Path) -> bool:
     """Tell whether a path is a zip file by its first bytes.
 
     Args:
-        path: of anything.
+        path: Of anything.
     """
     if not path.is_file():
         return False
@@ -35,11 +35,11 @@ def unpack(path: Path, folder: Path) -> None:
     """Write the files of a zip.
 
     Args:
-        path: the zip.
-        folder: a new folder.
+        path: The zip.
+        folder: A new folder.
 
     Raises:
-        ValueError: the zip is damaged, too large, or has a member that is no plain file beside the
+        ValueError: The zip is damaged, too large, or has a member that is no plain file beside the
             others.
     """
     try:

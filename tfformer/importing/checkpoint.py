@@ -24,12 +24,12 @@ class Choices(NamedTuple):
     """The choices of the caller about what a checkpoint leaves open.
 
     Attributes:
-        positions: the table of positions, one of `POSITIONS`.
-        untied: keep tensors apart that the configuration ties and that differ in the file.
-        normalize: the rules by which a text is prepared before SentencePiece, one of
+        positions: The table of positions, one of `POSITIONS`.
+        untied: Keep tensors apart that the configuration ties and that differ in the file.
+        normalize: The rules by which a text is prepared before SentencePiece, one of
             `REWRITES`.
-        source_language: that a multilingual model is to translate from.
-        target_language: that it is to translate into.
+        source_language: That a multilingual model is to translate from.
+        target_language: That it is to translate into.
     """
 
     positions: str = "auto"
@@ -56,10 +56,10 @@ class Vocabulary:
     """One side's tokens, in the foreign order.
 
     Attributes:
-        pieces: the token of each foreign id.
-        model: the bytes of the SentencePiece model that cuts this side's text.
-        order: the rows of this package.
-        prefix: the token that every sentence begins with, that of its language; None for none.
+        pieces: The token of each foreign id.
+        model: The bytes of the SentencePiece model that cuts this side's text.
+        order: The rows of this package.
+        prefix: The token that every sentence begins with, that of its language; None for none.
     """
 
     pieces: list[str]
@@ -73,19 +73,19 @@ class Checkpoint:
     """Everything that a run directory needs.
 
     Attributes:
-        model: the architecture.
-        tensors: place -> array; kernels as (inputs, outputs), tables in the foreign order.
-        source: the source's vocabulary.
-        target: the target's; the same object where there is one vocabulary and one segmentation.
-        shares_vocabulary: whether both sides have the same tokens with the same ids.
-        decoding: the search.
-        max_length: the longest source, in tokens with the end.
-        languages: source and target, where the checkpoint names them.
+        model: The architecture.
+        tensors: Place -> array; kernels as (inputs, outputs), tables in the foreign order.
+        source: The source's vocabulary.
+        target: The target's; the same object where there is one vocabulary and one segmentation.
+        shares_vocabulary: Whether both sides have the same tokens with the same ids.
+        decoding: The search.
+        max_length: The longest source, in tokens with the end.
+        languages: Source and target, where the checkpoint names them.
         family: "hugging_face", "marian" or "m2m100".
-        names: place -> the foreign name, for messages.
-        details: what the way back needs: the foreign configuration, plain JSON.
-        rewrites: what a text goes through before SentencePiece.
-        provenance: origin, licence and digests of the files.
+        names: Place -> the foreign name, for messages.
+        details: What the way back needs: the foreign configuration, plain JSON.
+        rewrites: What a text goes through before SentencePiece.
+        provenance: Origin, licence and digests of the files.
     """
 
     model: ModelConfig
@@ -107,7 +107,7 @@ def check_tensors(checkpoint: Checkpoint) -> None:
     """Raise ValueError unless every tensor is there and has its shape; no number is read.
 
     Args:
-        checkpoint: as it was read.
+        checkpoint: As it was read.
     """
     names = checkpoint.names
     wanted: dict[Place, tuple[int, ...]] = dict(shapes(checkpoint.model).items())
@@ -129,8 +129,8 @@ def check_finite(tensor: np.ndarray, name: str) -> None:
     """Raise FloatingPointError for a tensor with a number that is not finite.
 
     Args:
-        tensor: of any shape.
-        name: for the message.
+        tensor: Of any shape.
+        name: For the message.
     """
     if not np.isfinite(tensor).all():
         raise FloatingPointError(f"the tensor {name} holds a number that is not finite")
@@ -140,7 +140,7 @@ def table_shapes(checkpoint: Checkpoint) -> dict[Table, tuple[int, ...]]:
     """Return the tables that the model has, with their foreign shapes.
 
     Args:
-        checkpoint: whose ties and vocabularies count.
+        checkpoint: Whose ties and vocabularies count.
 
     Returns:
         Table -> (foreign rows, d_model), or (foreign rows,) for the output's bias.

@@ -21,9 +21,9 @@ class Side:
     """One side's vocabulary in the foreign order.
 
     Attributes:
-        pieces: the token of each foreign id.
-        order: the foreign id of each row here.
-        model: the SentencePiece model that cuts this side's text.
+        pieces: The token of each foreign id.
+        order: The foreign id of each row here.
+        model: The SentencePiece model that cuts this side's text.
     """
 
     pieces: list[str]
@@ -36,10 +36,10 @@ class Foreign:
     """A run's tensors and vocabularies as they were before it was imported.
 
     Attributes:
-        tensors: place -> array; kernels as (inputs, outputs), tables in the foreign order.
-        source: the source's vocabulary.
-        target: the target's.
-        shares_vocabulary: whether both sides have the same tokens with the same ids.
+        tensors: Place -> array; kernels as (inputs, outputs), tables in the foreign order.
+        source: The source's vocabulary.
+        target: The target's.
+        shares_vocabulary: Whether both sides have the same tokens with the same ids.
         record: imported.json; empty for a run that was trained here.
     """
 
@@ -54,16 +54,16 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     """Return a run in the order that it was imported with.
 
     Args:
-        run: imported, or trained here.
-        model: its model.
-        with_pad: whether the foreign vocabulary has padding: it is added to one that has none,
+        run: Imported, or trained here.
+        model: Its model.
+        with_pad: Whether the foreign vocabulary has padding: it is added to one that has none,
             as the last row of the smaller one, and taken out of one that has it.
 
     Returns:
         The run's tensors and vocabularies.
 
     Raises:
-        ValueError: the record of the import is damaged.
+        ValueError: The record of the import is damaged.
     """
     file = run.path / RECORD
     record = read_object(file) if file.is_file() else {}
@@ -112,7 +112,7 @@ def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
     matrix gets its rows or columns in another order, and the model computes the same.
 
     Args:
-        tensors: place -> array of a model whose sines and cosines take turns.
+        tensors: Place -> array of a model whose sines and cosines take turns.
 
     Returns:
         Place -> array.
@@ -170,7 +170,7 @@ def in_first_dtype(tensors: dict, record: dict) -> dict:
     If one of them has changed since, all are returned as they are.
 
     Args:
-        tensors: name -> array of float32.
+        tensors: Name -> array of float32.
         record: imported.json.
     """
     dtype = record.get("dtype", "float32")
@@ -185,7 +185,7 @@ def special_ids(side: Side) -> dict[str, int | None]:
     """Return the foreign ids of the special tokens.
 
     Args:
-        side: a vocabulary.
+        side: A vocabulary.
 
     Returns:
         "pad", "unknown", "start" and "end" -> foreign id; None where there is none.
@@ -203,8 +203,8 @@ def write_json(path: Path, values: object) -> None:
     """Write a value as JSON.
 
     Args:
-        path: the new file.
-        values: plain values.
+        path: The new file.
+        values: Plain values.
     """
     text = json.dumps(values, indent=2, ensure_ascii=False)
     path.write_text(f"{text}\n", encoding="utf-8")

@@ -90,7 +90,7 @@ def slot_name(slot: Slot) -> str:
     """Return Hugging Face's name of a layer's tensor.
 
     Args:
-        slot: of any model of Transformers with Marian's or M2M100's names.
+        slot: Of any model of Transformers with Marian's or M2M100's names.
 
     Example:
         >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"))
@@ -112,8 +112,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     """Return the checkpoint in a folder.
 
     Args:
-        folder: with config.json, the weights, vocab.json, source.spm and target.spm.
-        choices: of positions, "hf" for Hugging Face's table, "marian" for the one that Marian
+        folder: With config.json, the weights, vocab.json, source.spm and target.spm.
+        choices: Of positions, "hf" for Hugging Face's table, "marian" for the one that Marian
             trains with, "auto" for the table in the file if there is one, and otherwise for "hf".
             `untied`: whether tensors that the configuration ties, and that differ, are all kept.
 
@@ -121,7 +121,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         The checkpoint, with every tensor checked.
 
     Raises:
-        ValueError: a file is missing, damaged or contradicts another.
+        ValueError: A file is missing, damaged or contradicts another.
     """
     path = folder / "config.json"
     config = read_object(path)
@@ -168,12 +168,12 @@ def layer_tensors(
     """Take the layers' tensors out of a file's, which must hold no others.
 
     Args:
-        model: the architecture.
-        tensors: by their names in the file.
-        names: gets the names of the places.
+        model: The architecture.
+        tensors: By their names in the file.
+        names: Gets the names of the places.
 
     Raises:
-        ValueError: a tensor is left over.
+        ValueError: A tensor is left over.
     """
     found: dict[Place, np.ndarray] = {}
     for slot, shape in shapes(model).items():
@@ -232,13 +232,13 @@ def model_config(path: Path, config: Mapping, tie: str, form: Mapping) -> ModelC
     """Return the architecture that config.json describes.
 
     Args:
-        path: of config.json, for messages.
-        config: its content.
-        tie: of the embeddings.
-        form: the parts of the architecture that are the family's.
+        path: Of config.json, for messages.
+        config: Its content.
+        tie: Of the embeddings.
+        form: The parts of the architecture that are the family's.
 
     Raises:
-        ValueError: a size makes no sense.
+        ValueError: A size makes no sense.
     """
     values = {
         "num_layers": config["encoder_layers"],

@@ -43,12 +43,12 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     """Fill a folder with a checkpoint.
 
     Args:
-        folder: an empty one.
-        run: imported or trained here.
-        model: its model.
+        folder: An empty one.
+        run: Imported or trained here.
+        model: Its model.
 
     Raises:
-        ValueError: the model has layers that Marian models in Transformers do not have.
+        ValueError: The model has layers that Marian models in Transformers do not have.
     """
     settings = run.config.model
     _check(run.path, settings)

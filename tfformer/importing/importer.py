@@ -30,24 +30,24 @@ def import_model(
     """Write another toolkit's translation model as a run directory.
 
     Args:
-        path: the folder of a Marian, M2M100 or NLLB checkpoint of Hugging Face, or of a model of
+        path: The folder of a Marian, M2M100 or NLLB checkpoint of Hugging Face, or of a model of
             Marian itself, or the zip of one.
-        run_dir: the new run; must be new or empty.
-        positions: the table of positions: "marian" as Marian trains and decodes, "hf" as
+        run_dir: The new run; must be new or empty.
+        positions: The table of positions: "marian" as Marian trains and decodes, "hf" as
             Transformers and CTranslate2 decode, "auto" as the toolkit of the format does.
-        untied: keep tensors apart that the configuration ties and that differ in the file.
+        untied: Keep tensors apart that the configuration ties and that differ in the file.
         normalize: "opus-mt" for the rules of punctuation and blanks by which OPUS-MT prepares a
             text before SentencePiece, "none" for none, as Transformers.
-        source_language: of a multilingual model (M2M100, NLLB), such as "en" or "eng_Latn"; the run
+        source_language: Of a multilingual model (M2M100, NLLB), such as "en" or "eng_Latn"; the run
             translates from this language alone.
-        target_language: of a multilingual model; the run translates into this language alone.
+        target_language: Of a multilingual model; the run translates into this language alone.
 
     Returns:
         The run directory, for `Translator.load` and everything else that takes a run.
 
     Raises:
         FileExistsError: `run_dir` is not empty.
-        ValueError: the checkpoint is damaged, incomplete, or of an unknown kind. Nothing is
+        ValueError: The checkpoint is damaged, incomplete, or of an unknown kind. Nothing is
             written then.
 
     Example:
@@ -68,13 +68,13 @@ def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> It
     """Yield a checkpoint, read and checked, but for the numbers themselves.
 
     Args:
-        path: its folder or zip.
-        run_dir: the run that it will become; a zip is unpacked beside it for as long as needed.
-        choices: of the caller.
+        path: Its folder or zip.
+        run_dir: The run that it will become; a zip is unpacked beside it for as long as needed.
+        choices: Of the caller.
 
     Raises:
         FileExistsError: `run_dir` is not empty.
-        ValueError: as `import_model`.
+        ValueError: As `import_model`.
     """
     place = Path(path)
     check_paths(place, Path(run_dir))

@@ -13,13 +13,13 @@ def read_object(path: Path) -> dict:
     """Return the JSON object in a file.
 
     Args:
-        path: a file of UTF-8 text.
+        path: A file of UTF-8 text.
 
     Returns:
         The object as a dictionary, in the file's order.
 
     Raises:
-        ValueError: the file is missing or too large, is not JSON, holds something else than an
+        ValueError: The file is missing or too large, is not JSON, holds something else than an
             object, or names a key twice.
     """
     if not path.is_file():
@@ -34,13 +34,13 @@ def parse_object(content: bytes, place: str) -> dict:
 
     Args:
         content: UTF-8 text.
-        place: the name of its source, for messages.
+        place: The name of its source, for messages.
 
     Returns:
         The object as a dictionary, in the order of the text.
 
     Raises:
-        ValueError: as `read_object`.
+        ValueError: As `read_object`.
     """
 
     def without_doubles(pairs: list[tuple[str, object]]) -> dict:

@@ -10,7 +10,7 @@ def licence(folder: Path) -> str:
     """Return the licence of a model.
 
     Args:
-        folder: of the checkpoint; its README.md may begin with `license: NAME` between lines of
+        folder: Of the checkpoint; its README.md may begin with `license: NAME` between lines of
             three dashes, as on the Hugging Face hub, and it may have a file LICENSE.
 
     Returns:

@@ -62,15 +62,15 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     """Return the checkpoint in a folder.
 
     Args:
-        folder: with config.json, the weights, `sentencepiece.bpe.model`, for M2M100 vocab.json, and
+        folder: With config.json, the weights, `sentencepiece.bpe.model`, for M2M100 vocab.json, and
             a file that names the tokens of languages.
-        choices: of the two languages, which must be given. There is one table of positions.
+        choices: Of the two languages, which must be given. There is one table of positions.
 
     Returns:
         The checkpoint, with every tensor checked.
 
     Raises:
-        ValueError: a file is missing, damaged or contradicts another, or a language is unknown.
+        ValueError: A file is missing, damaged or contradicts another, or a language is unknown.
     """
     path = folder / "config.json"
     config = read_object(path)

@@ -88,7 +88,7 @@ def slot_name(slot: Slot, norm: str) -> str:
     """Return Marian's name of a layer's tensor.
 
     Args:
-        slot: the tensor.
+        slot: The tensor.
         norm: "post" or "pre", which the names of the normalisations tell.
 
     Example:
@@ -113,9 +113,9 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     """Return the model in a folder.
 
     Args:
-        folder: with one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml`
+        folder: With one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml`
             also source.spm and target.spm; decoder.yml says which files they are.
-        choices: of positions, "marian" for the table that Marian has (as "auto"), or "hf" for the
+        choices: Of positions, "marian" for the table that Marian has (as "auto"), or "hf" for the
             one with which Transformers and CTranslate2 run Marian's models.
             `untied` is not known to Marian, which ties by name.
 
@@ -123,7 +123,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         The checkpoint, with every tensor checked.
 
     Raises:
-        ValueError: a file is missing or damaged, or this package has no layers for it.
+        ValueError: A file is missing or damaged, or this package has no layers for it.
     """
     if choices.untied:
         raise ValueError("a model of Marian stores tied tensors once; leave out --untied")
@@ -168,7 +168,7 @@ def check_options(path: Path, options: Mapping) -> None:
     The message names the option.
 
     Args:
-        path: the model's file, for messages.
+        path: The model's file, for messages.
         options: `special:model.yml`.
     """
     for name in NEEDED:

@@ -33,13 +33,13 @@ def read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     """Return the options and the tensors of a Marian model.
 
     Args:
-        path: a file that ends in `.npz` or `.bin`.
+        path: A file that ends in `.npz` or `.bin`.
 
     Returns:
         The options, and name -> array of float64, float32 or float16.
 
     Raises:
-        ValueError: the file is damaged, holds packed integers, or has no options.
+        ValueError: The file is damaged, holds packed integers, or has no options.
     """
     try:
         tensors = _read_bin(path) if path.suffix == ".bin" else _read_npz(path)
@@ -70,13 +70,13 @@ def parse_options(content: bytes, path: Path) -> dict:
 
     Args:
         content: YAML, as Marian writes it.
-        path: its file, for messages.
+        path: Its file, for messages.
 
     Returns:
         The options, by name.
 
     Raises:
-        ValueError: it is no YAML mapping.
+        ValueError: It is no YAML mapping.
     """
     try:
         options = yaml.safe_load(content.decode("utf-8"))
@@ -94,9 +94,9 @@ def write_npz(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> N
     """Write a model as `.npz`, whole or not at all.
 
     Args:
-        path: the new file.
-        options: for `special:model.yml`.
-        tensors: name -> array.
+        path: The new file.
+        options: For `special:model.yml`.
+        tensors: Name -> array.
     """
     every: dict[str, Any] = dict(tensors) | {OPTIONS: _option_bytes(options)}
     with whole_file(path) as temporary, temporary.open("wb") as file:
@@ -107,9 +107,9 @@ def write_bin(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> N
     """Write a model as `.bin`, whole or not at all.
 
     Args:
-        path: the new file.
-        options: for `special:model.yml`.
-        tensors: name -> array of float32.
+        path: The new file.
+        options: For `special:model.yml`.
+        tensors: Name -> array of float32.
     """
     every = dict(tensors) | {OPTIONS: _option_bytes(options)[np.newaxis]}
     types = {"float16": 0x0402, "float32": 0x0404, "float64": 0x0408, "int8": BYTES}

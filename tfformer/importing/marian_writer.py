@@ -25,12 +25,12 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     """Fill a folder with model.npz, model.bin, decoder.yml and the vocabularies.
 
     Args:
-        folder: an empty one.
-        run: imported, as Marian begins a translation with zeros where runs trained here learn it.
-        model: its model.
+        folder: An empty one.
+        run: Imported, as Marian begins a translation with zeros where runs trained here learn it.
+        model: Its model.
 
     Raises:
-        ValueError: the model has layers that Marian does not have.
+        ValueError: The model has layers that Marian does not have.
     """
     settings = run.config.model
     _check(run.path, settings, model)

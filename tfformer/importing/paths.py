@@ -7,12 +7,12 @@ def check_paths(path: Path, run_dir: Path) -> None:
     """Check the place of a checkpoint and that of its run.
 
     Args:
-        path: a folder, or a file that should be a zip.
-        run_dir: a folder that is absent or empty.
+        path: A folder, or a file that should be a zip.
+        run_dir: A folder that is absent or empty.
 
     Raises:
-        FileExistsError: something is at `run_dir`.
-        ValueError: nothing is at `path`.
+        FileExistsError: Something is at `run_dir`.
+        ValueError: Nothing is at `path`.
     """
     if run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
         raise FileExistsError(

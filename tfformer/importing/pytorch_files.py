@@ -63,13 +63,13 @@ def read(path: Path) -> dict[str, np.ndarray]:
     """Return the tensors of a file that `torch.save` wrote.
 
     Args:
-        path: such as `pytorch_model.bin`.
+        path: Such as `pytorch_model.bin`.
 
     Returns:
         Name -> array of float64, float32 or float16; bfloat16 becomes float32.
 
     Raises:
-        ValueError: the file is damaged, or asks for anything but tensors.
+        ValueError: The file is damaged, or asks for anything but tensors.
     """
     try:
         return _read_zip(path) if zipfile.is_zipfile(path) else _read_legacy(path)

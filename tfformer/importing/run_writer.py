@@ -31,14 +31,14 @@ def write_run(checkpoint: Checkpoint, run_path: Path) -> Path:
     """Write a checkpoint as a run directory, whole or not at all.
 
     Args:
-        checkpoint: its tensors are taken out one by one, so that none stays in memory.
-        run_path: the new run; absent or an empty folder.
+        checkpoint: Its tensors are taken out one by one, so that none stays in memory.
+        run_path: The new run; absent or an empty folder.
 
     Returns:
         The run directory.
 
     Raises:
-        ValueError: a number is not finite.
+        ValueError: A number is not finite.
     """
     with temporary_folder(run_path.absolute().parent) as temporary:
         try:

@@ -28,13 +28,13 @@ def read(path: Path) -> dict[str, np.ndarray]:
     """Return the tensors of one file, mapped into memory and not yet read.
 
     Args:
-        path: a `.safetensors` file.
+        path: A `.safetensors` file.
 
     Returns:
         Name -> array of float64, float32 or float16; bfloat16 becomes float32.
 
     Raises:
-        ValueError: the file is cut off or damaged, or holds another dtype.
+        ValueError: The file is cut off or damaged, or holds another dtype.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -64,7 +64,7 @@ def read_sharded(index: Path) -> dict[str, np.ndarray]:
         As `read`.
 
     Raises:
-        ValueError: as `read`, or the index and the files do not agree.
+        ValueError: As `read`, or the index and the files do not agree.
     """
     weight_map = read_object(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
@@ -87,8 +87,8 @@ def write(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
     """Write tensors to one file, whole or not at all.
 
     Args:
-        path: the new file.
-        tensors: name -> array of float32 or float16.
+        path: The new file.
+        tensors: Name -> array of float32 or float16.
     """
     header: dict[str, dict] = {"__metadata__": {"format": "pt"}}  # which Transformers insists on
     names = {"float32": "F32", "float16": "F16"}
@@ -150,7 +150,7 @@ def from_bfloat16(words: np.ndarray) -> np.ndarray:
         words: uint16 of any shape, the bits of bfloat16 numbers.
 
     Returns:
-        float32 of the same shape, exactly equal.
+        Float32 of the same shape, exactly equal.
 
     Example:
         >>> from_bfloat16(np.array([0x3F80, 0xC000], np.uint16))

@@ -20,10 +20,10 @@ def mapped(path: Path, dtype: str | np.dtype, offset: int, shape: tuple[int, ...
     """Return numbers that lie in a file, not yet read.
 
     Args:
-        path: the file.
-        dtype: of the numbers.
-        offset: the first byte.
-        shape: of the array.
+        path: The file.
+        dtype: Of the numbers.
+        offset: The first byte.
+        shape: Of the array.
 
     Returns:
         An array that cannot be written to.
@@ -37,7 +37,7 @@ def release(array: np.ndarray) -> None:
     """Let the pages of a mapped array go; they come back from the file when they are needed.
 
     Args:
-        array: any; one that is not mapped stays as it is.
+        array: Any; one that is not mapped stays as it is.
     """
     if isinstance(array.base, mmap.mmap):
         array.base.madvise(mmap.MADV_DONTNEED)
@@ -47,11 +47,11 @@ def member_offset(path: Path, entry: zipfile.ZipInfo) -> int | None:
     """Return the first byte of a zip's member; None if it is compressed.
 
     Args:
-        path: the zip.
-        entry: the member.
+        path: The zip.
+        entry: The member.
 
     Raises:
-        ValueError: the zip has no header there.
+        ValueError: The zip has no header there.
     """
     if entry.compress_type != zipfile.ZIP_STORED:
         return None
@@ -68,7 +68,7 @@ def check_members(archive: zipfile.ZipFile) -> None:
     """Raise ValueError for a zip with a member that is damaged, doubled or far too well compressed.
 
     Args:
-        archive: opened for reading; every member is read, a part at a time.
+        archive: Opened for reading; every member is read, a part at a time.
     """
     names = archive.namelist()
     if len(set(names)) < len(names):

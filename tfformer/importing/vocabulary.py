@@ -28,8 +28,8 @@ class RowOrder:
     """Which row of a foreign table each row here is.
 
     Attributes:
-        rows: for each id here the foreign id; None where the foreign table has no such row.
-        foreign_size: the number of foreign rows.
+        rows: For each id here the foreign id; None where the foreign table has no such row.
+        foreign_size: The number of foreign rows.
     """
 
     rows: tuple[int | None, ...]
@@ -44,11 +44,11 @@ class RowOrder:
         The other rows keep theirs.
 
         Args:
-            size: the number of foreign rows.
-            unknown: the foreign id of the unknown token.
-            end: that of the end token.
-            pad: that of padding; None if there is none.
-            start: that of the token that a translation begins with; None for a zero embedding.
+            size: The number of foreign rows.
+            unknown: The foreign id of the unknown token.
+            end: That of the end token.
+            pad: That of padding; None if there is none.
+            start: That of the token that a translation begins with; None for a zero embedding.
 
         Returns:
             The order, with a row for each foreign token, and one more for the start and for
@@ -66,7 +66,7 @@ class RowOrder:
         """Return a table in the order of this package.
 
         Args:
-            table: foreign rows, (foreign_size,) or (foreign_size, D).
+            table: Foreign rows, (foreign_size,) or (foreign_size, D).
 
         Returns:
             A float32 table (V,) or (V, D); rows that the foreign table lacks are zero.
@@ -86,7 +86,7 @@ class RowOrder:
         the model reads.
 
         Args:
-            table: rows of this package, (V,) or (V, D).
+            table: Rows of this package, (V,) or (V, D).
 
         Returns:
             The table (foreign_size,) or (foreign_size, D).
@@ -103,7 +103,7 @@ class RowOrder:
         """Return the tokens in the order of this package.
 
         Args:
-            foreign: each foreign id's token.
+            foreign: Each foreign id's token.
 
         Returns:
             Each id's token here; the added rows get a name that is no foreign token.
@@ -134,7 +134,7 @@ def read_vocabulary(path: Path) -> list[str]:
         The token of each id.
 
     Raises:
-        ValueError: ids are missing or doubled, or the file cannot be read.
+        ValueError: Ids are missing or doubled, or the file cannot be read.
     """
     if not path.is_file():
         raise ValueError(f"{path} is missing; copy the whole folder of the checkpoint")
@@ -159,8 +159,8 @@ def by_id(ids: dict, path: Path) -> list[str]:
     Any ids but 0, 1, 2, ... once each raise ValueError.
 
     Args:
-        ids: token -> id.
-        path: their file, for messages.
+        ids: Token -> id.
+        path: Their file, for messages.
 
     Returns:
         The tokens, in the order of their ids.
@@ -217,14 +217,14 @@ def parse_yaml_vocabulary(text: str, path: Path) -> dict[str, int]:
     and would refuse control characters; here each line is a token, a colon and an id.
 
     Args:
-        text: lines such as `"</s>": 0`; a long token may stand behind `? ` on a line of its own.
-        path: their file, for messages.
+        text: Lines such as `"</s>": 0`; a long token may stand behind `? ` on a line of its own.
+        path: Their file, for messages.
 
     Returns:
         Token -> id.
 
     Raises:
-        ValueError: a line is of another form, or a token is named twice.
+        ValueError: A line is of another form, or a token is named twice.
 
     Example:
         >>> parse_yaml_vocabulary("yes: 0\n'it''s': 1\n", Path("vocab.yml"))

@@ -25,7 +25,7 @@ class Slot(NamedTuple):
 
     Attributes:
         side: "encoder" or "decoder".
-        layer: counted from 0; None for the normalisation behind the last layer.
+        layer: Counted from 0; None for the normalisation behind the last layer.
         block: "self_attention", "cross_attention", "feed_forward", or "final".
         part: "query", "key", "value", "output", "inner", "outer" or "norm".
         kind: "kernel" (inputs, outputs), "bias" or "scale".
@@ -64,7 +64,7 @@ def shapes(config: ModelConfig) -> dict[Slot, tuple[int, ...]]:
     """Return every slot of the layers with its shape.
 
     Args:
-        config: of an encoder-decoder.
+        config: Of an encoder-decoder.
 
     Returns:
         Slot -> shape, kernels as (inputs, outputs).
@@ -118,7 +118,7 @@ def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Place,
     The numbers of these places lie in the variable side by side.
 
     Args:
-        model: with biases in all projections.
+        model: With biases in all projections.
     """
     embeddings = {
         SOURCE: model.source_embedding,
@@ -178,7 +178,7 @@ def take(model: Transformer) -> dict[Place, np.ndarray]:
     """Return a model's numbers.
 
     Args:
-        model: with biases in all projections.
+        model: With biases in all projections.
 
     Returns:
         Place -> array.

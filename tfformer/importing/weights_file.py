@@ -21,9 +21,9 @@ class StreamedWeights:
     """The weights of a model that is never built.
 
     Args:
-        config: of the model.
-        tokenizers: its vocabularies.
-        tensor_of: gives the array of a place; asked once for each.
+        config: Of the model.
+        tokenizers: Its vocabularies.
+        tensor_of: Gives the array of a place; asked once for each.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class StreamedWeights:
         """Write the file that Keras would write.
 
         Args:
-            filepath: ends in `.weights.h5`.
+            filepath: Ends in `.weights.h5`.
         """
         model = new_model(self._narrow, self._tokenizers)
         assert isinstance(model, Transformer)

@@ -137,7 +137,7 @@ class Generator:
             batch_size: Sentences of like length that are computed together.
 
         Returns:
-            log p of each sentence in nats.
+            Log p of each sentence in nats.
 
         Raises:
             ValueError: A sentence is not Unicode text.

@@ -37,7 +37,7 @@ def compact(model: schema.ModelT) -> None:
     It is the last step before the model is written: one table may then stand in many places.
 
     Args:
-        model: the LiteRT model.
+        model: The LiteRT model.
     """
     _make_constants(model)
     _forget_inner_details(model)

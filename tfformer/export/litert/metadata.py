@@ -20,12 +20,12 @@ def metadata(
     """Return a file's description of itself, to be added to it under `NAME`.
 
     Args:
-        name: the model's name.
-        description: a sentence about the model.
-        version: the version of the software that wrote the file.
-        licence: the licence of the model.
-        inputs: name and description of each input of the first subgraph, in the file's order.
-        outputs: name and description of each of its outputs.
+        name: The model's name.
+        description: A sentence about the model.
+        version: The version of the software that wrote the file.
+        licence: The licence of the model.
+        inputs: Name and description of each input of the first subgraph, in the file's order.
+        outputs: Name and description of each of its outputs.
 
     Returns:
         A flatbuffer of the table ModelMetadata.

@@ -22,7 +22,7 @@ class RowScales(schema.QuantizationParametersT):
 
     Args:
         scales: (R,) float32.
-        zeros: the places of zero points already written, by the file's builder and their number.
+        zeros: The places of zero points already written, by the file's builder and their number.
     """
 
     def __init__(self, scales: np.ndarray, zeros: Zeros) -> None:
@@ -50,7 +50,7 @@ def quantize(model: schema.ModelT) -> None:
     The weights are float32 matrices of which every use is a product or a look-up.
 
     Args:
-        model: the LiteRT model.
+        model: The LiteRT model.
     """
     quantized: dict[int, tuple[int, RowScales]] = {}  # buffer -> its int8 buffer, its scales
     zeros: Zeros = {}

@@ -20,14 +20,14 @@ def run(
     """Ask every signature of a file in a process of its own, sentence by sentence.
 
     Args:
-        file: the LiteRT file.
-        translator: its run's.
-        samples: sentences to translate.
-        static: whether all shapes of the file are fixed.
-        with_text: whether it has a signature over text.
+        file: The LiteRT file.
+        translator: Its run's.
+        samples: Sentences to translate.
+        static: Whether all shapes of the file are fixed.
+        with_text: Whether it has a signature over text.
 
     Raises:
-        ValueError: the signature over text translates otherwise than the one over ids.
+        ValueError: The signature over text translates otherwise than the one over ids.
     """
     ids, scores = greedy(file, translator, samples, static)
     texts = translator.tokenizers.target.decode(ids)

@@ -24,7 +24,7 @@ def check(tokenizers: Tokenizers) -> None:
     Some imported vocabularies are such, in LiteRT.
 
     Args:
-        tokenizers: of a run, imported or not.
+        tokenizers: Of a run, imported or not.
     """
     for tokenizer in (tokenizers.source, tokenizers.target):
         if not isinstance(tokenizer, PieceTokenizer):
@@ -48,7 +48,7 @@ def source_ids(tokenizers: Tokenizers) -> list[int]:
     """Return the ids of the pieces that the operators cut the source into.
 
     Args:
-        tokenizers: whose source is cut. A list of two languages' pieces has some that the source's
+        tokenizers: Whose source is cut. A list of two languages' pieces has some that the source's
             SentencePiece model lacks: their characters count as unknown in LiteRT.
     """
     tokenizer = tokenizers.source
@@ -65,7 +65,7 @@ def source_model(tokenizers: Tokenizers) -> bytes:
     """Return the model that cuts the source.
 
     Args:
-        tokenizers: whose source is cut.
+        tokenizers: Whose source is cut.
 
     Returns:
         The bytes of a SentencePiece model. Pieces that the run has no id for stand behind the
@@ -87,7 +87,7 @@ def target_model(tokenizers: Tokenizers) -> bytes:
     Every piece of the run has its text.
 
     Args:
-        tokenizers: whose target is joined.
+        tokenizers: Whose target is joined.
 
     Returns:
         The bytes of a SentencePiece model.

@@ -45,11 +45,11 @@ def write(path: Path, translator: Translator, quantize: str, static: bool, with_
     """Write a new LiteRT file.
 
     Args:
-        path: the file.
-        translator: the model with its tokenizers; with several beams the file has a beam search.
-        quantize: one of `QUANTIZATIONS`.
-        static: whether all shapes are fixed.
-        with_text: whether to write a signature over text (dynamic files only).
+        path: The file.
+        translator: The model with its tokenizers; with several beams the file has a beam search.
+        quantize: One of `QUANTIZATIONS`.
+        static: Whether all shapes are fixed.
+        with_text: Whether to write a signature over text (dynamic files only).
     """
     holder = tf.Module()
     holder.weights = [weight.value for weight in translator.model.weights]
