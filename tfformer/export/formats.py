@@ -85,7 +85,7 @@ def saved_model(
         length_penalty: alpha of Wu et al. 2016; the run's own if None. A language model has none.
         dtype: `float32` or `bfloat16`, of weights and arithmetic.
         with_text: Whether to write signatures over text, which need TensorFlow Text.
-        samples: Sentences to compare; made of the vocabulary if None.
+        samples: Sentences to compare; by default random ones from the vocabulary.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
@@ -148,7 +148,7 @@ def ctranslate2(
         output: The folder of versions, made if it is not there.
         max_length: Maximum tokens of a sentence, the end token included; by default the run's.
         beam_size: Beams to compare with; the run's own if None.
-        samples: Sentences to compare; made of the vocabulary if None.
+        samples: Sentences to compare; by default random ones from the vocabulary.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
@@ -207,7 +207,7 @@ def tflite(
         length_penalty: alpha of Wu et al. 2016; the run's own if None.
         static: Whether all shapes are fixed, as browsers and `CompiledModel` need it.
         with_text: Whether to write a signature over text, which needs TF Text's operators.
-        samples: Sentences to compare; made of the vocabulary if None.
+        samples: Sentences to compare; by default random ones from the vocabulary.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
@@ -252,7 +252,7 @@ def web(
         output: The folder of versions, made if it is not there.
         quantize: `none`, `int8` (dynamic range, a scale for each row) or `float16`.
         max_length: Maximum tokens of a sentence, the end token included; by default the run's.
-        samples: Sentences to compare; made of the vocabulary if None.
+        samples: Sentences to compare; by default random ones from the vocabulary.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
@@ -308,7 +308,7 @@ def _write_litert(
         task: The functions of the run's task.
         translator: The run's model, its tokenizers and its search.
         shape: The choices about the file.
-        samples: Sentences to compare; made of the vocabulary if None.
+        samples: Sentences to compare; by default random ones from the vocabulary.
         step: Shows a line for each step.
     """
     file = folder / "model.tflite"
