@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Translates on a device, without TensorFlow and without tfformer.
 
-The folder is one that `tfformer export --format tflite` has written.
+The folder is one that `tfformer export --format litert` has written.
 
     pip install ai-edge-litert sentencepiece numpy
     python translate.py models/mine < sentences > translations
@@ -142,7 +142,7 @@ class Translator:
             ) from None
         if not isinstance(manifest, dict) or manifest.get("format") != "tflite":
             raise ValueError(
-                f"{path} does not describe a LiteRT model; export with --format tflite"
+                f"{path} does not describe a LiteRT model; export with --format litert"
             )
         if problem := problem_of(manifest):
             raise ValueError(f"{path}: {problem}; copy the whole exported folder again")

@@ -176,7 +176,7 @@ def copied(dynamic, tmp_path):
         ),
         (
             lambda folder: (folder / "manifest.json").write_text('{"format": "saved_model"}'),
-            "export with --format tflite",
+            "export with --format litert",
         ),
     ],
 )

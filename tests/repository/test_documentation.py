@@ -146,7 +146,7 @@ def exports(workplace) -> set[str]:
         words = ["export", str(workplace / command.split()[2]), *shlex.split(form)]
         assert cli.main([*words, "--output", str(models / str(number))]) == 0, form
     written = {form: models / str(number) for number, form in enumerate(done)}
-    (models / "mine").symlink_to(written["--format tflite --quantize int8"])
+    (models / "mine").symlink_to(written["--format litert --quantize int8"])
     (models / "phrasebook").symlink_to(written["--format saved_model"])
     for version in ("2", "3"):
         shutil.copytree(models / "phrasebook" / "1", models / "phrasebook" / version)

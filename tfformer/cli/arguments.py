@@ -30,7 +30,7 @@ EXAMPLES = """\
   tfformer train phrasebook-lm --run-dir runs/lm
   tfformer generate runs/lm --prefix "The animal" --count 5 --seed 1
   tfformer export runs/mine --format saved_model --output models/mine
-  tfformer export runs/mine --format tflite --quantize int8 --output models/mine-litert
+  tfformer export runs/mine --format litert --quantize int8 --output models/mine-litert
   tfformer export runs/mine --format web --output site
   tfformer serve runs/mine --port 8501
   tfformer serve en-de=runs/mine de-en=models/back
@@ -323,7 +323,7 @@ def _add_shipping(add_verb: AddVerb) -> None:
         "--format",
         required=True,
         choices=list(EXPORT_OPTIONS),
-        help="tflite has a beam search only where --beam-size is given, web never",
+        help="litert has a beam search only where --beam-size is given, web never",
     )
     add(
         "--output",
@@ -355,26 +355,26 @@ def _add_shipping(add_verb: AddVerb) -> None:
         dest="with_text",
         action="store_const",
         const=True,
-        help="tflite: a signature over text too",
+        help="litert: a signature over text too",
     )
     add(
         "--quantize",
         choices=["none", "int8", "float16"],
-        help="tflite, web: the weights; if left out none, and float16 for web",
+        help="litert, web: the weights; if left out none, and float16 for web",
     )
     shapes = export.add_mutually_exclusive_group()
     shapes.add_argument(
         "--static",
         action="store_const",
         const=True,
-        help="tflite: one sentence, fixed shapes (for CompiledModel)",
+        help="litert: one sentence, fixed shapes (for CompiledModel)",
     )
     shapes.add_argument(
         "--dynamic",
         dest="static",
         action="store_const",
         const=False,
-        help="tflite: any batch and length, the default",
+        help="litert: any batch and length, the default",
     )
     add(
         "--samples", metavar="F", help="sentences to check with; made of the vocabulary if left out"

@@ -11,18 +11,21 @@ from pathlib import Path
 
 from tfformer.config import run_config_file
 
+LITERT_OPTIONS = (
+    "max_length",
+    "beam_size",
+    "length_penalty",
+    "quantize",
+    "static",
+    "with_text",
+    "samples",
+)
 # The options of `tfformer export` that each format takes, as its function in export/formats.py.
 EXPORT_OPTIONS = {
     "saved_model": ("max_length", "beam_size", "length_penalty", "dtype", "with_text", "samples"),
     "ctranslate2": ("max_length", "beam_size", "samples"),
-    "tflite": (
-        *("max_length", "beam_size", "length_penalty", "quantize", "static"),
-        *("with_text", "samples"),
-    ),
-    "litert": (
-        *("max_length", "beam_size", "length_penalty", "quantize", "static"),
-        *("with_text", "samples"),
-    ),
+    "litert": LITERT_OPTIONS,
+    "tflite": LITERT_OPTIONS,  # the format's older name
     "web": ("max_length", "quantize", "samples"),
     "hugging_face": (),
     "marian": (),
