@@ -166,7 +166,7 @@ def start_decoding(
 
 
 def _empty_where(is_blank: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
-    """Give each blank sentence (B,) one empty hypothesis of score 0."""
+    """Replace the hypotheses of blank sentences (B,) by an empty one of score 0."""
     is_blank = is_blank[:, tf.newaxis]
     is_first = tf.range(tf.shape(hypotheses.scores)[1]) == 0
     one_of_score_0 = tf.where(is_first, 0.0, EMPTY)  # (N,)

@@ -36,7 +36,7 @@ class TranslationEvaluator:
 
     Args:
         model: A `Transformer`, measured in its own dtype.
-        tokenizers: Its vocabularies.
+        tokenizers: Those of the model.
         config: The run's recipe, whose search, length and tokenizer of BLEU count.
     """
 

@@ -84,8 +84,8 @@ class Translator:
         >>> from tfformer.data.tokenizers import Tokenizer
         >>> tokenizer = Tokenizer.train(["a b c d"] * 20, vocab_size=9)
         >>> model = Transformer(9, 9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
-        >>> vocabularies = Tokenizers(tokenizer, tokenizer)
-        >>> translator = Translator(model, vocabularies, DecodingConfig(), max_length=8)
+        >>> tokenizers = Tokenizers(tokenizer, tokenizer)
+        >>> translator = Translator(model, tokenizers, DecodingConfig(), max_length=8)
         >>> [len(translations) for translations in translator.n_best(["a b", "c"], beam_size=3)]
         [3, 3]
         >>> translator.score(["a b"], ["c"])[0].tokens

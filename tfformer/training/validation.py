@@ -110,7 +110,7 @@ class Validation(keras.callbacks.Callback):
         self.report = report
 
     def on_train_begin(self, logs: dict | None = None) -> None:
-        """Build a second model, as the first one goes on learning."""
+        """Build a second model for the weights to measure, as training goes on."""
         settings = self.config.training
         self.snapshot = type(self.model).from_config(self.model.get_config())
         self.snapshot.compile(
