@@ -25,8 +25,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 from tfformer.cli.verbs import main
 from tfformer.data.sources import read_pairs
 from tfformer.export import formats as export
-from tfformer.export.litert import metadata as litert_metadata
-from tfformer.export.litert import quantizer as litert_quantizer
+from tfformer.export.litert import metadata, quantizer
 from tfformer.export.litert import requests as litert_requests
 from tfformer.export.litert import writer as litert_writer
 from tfformer.export.other_process import ask
@@ -401,7 +400,7 @@ def test_a_matrix_that_something_else_reads_stays_as_it_is():
     model = flatbuffer_utils.convert_bytearray_to_object(
         tf.lite.TFLiteConverter.from_concrete_functions([both.get_concrete_function()]).convert()
     )
-    litert_quantizer.quantize(model)
+    quantizer.quantize(model)
     read = {
         int(number)
         for operator in model.subgraphs[0].operators
@@ -417,7 +416,7 @@ def test_metadata_is_read_by_the_format_alone():
 
     They are name 0, description 1, version 2, subgraphs 3, licence 5.
     """
-    content = litert_metadata.metadata(
+    content = metadata.encode_metadata(
         "A", "B", "1", "C", [("ids", "in")], [("score", "out"), ("ids", "")]
     )
     assert content[4:8] == b"M001"

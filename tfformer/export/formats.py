@@ -224,8 +224,8 @@ def tflite(
     with step(f"loading {run}"):
         task, own = load(opened, SearchOptions(max_length, beam_size, length_penalty))
     with temporary_folder(Path(output)) as folder:
-        shape = _Shape(quantize, static, with_text)
-        _write_litert(folder, opened, task, own, shape, samples, step)
+        litert_options = LiteRTOptions(quantize, static, with_text)
+        _write_litert(folder, opened, task, own, litert_options, samples, step)
         return publish(folder, Path(output))
 
 
@@ -271,8 +271,8 @@ def web(
         task, own = load(opened, SearchOptions(max_length, beam_size=1))
     with temporary_folder(Path(output)) as folder:
         model = web_page.write(page, folder)
-        shape = _Shape(quantize, static=True, with_text=False)
-        _write_litert(model, opened, task, own, shape, samples, step)
+        litert_options = LiteRTOptions(quantize, static=True, with_text=False)
+        _write_litert(model, opened, task, own, litert_options, samples, step)
         web_page.set_version(folder)
         return publish(folder, Path(output))
 
@@ -281,7 +281,7 @@ def web(
 
 
 @dataclass(frozen=True)
-class _Shape:
+class LiteRTOptions:
     """The form of a LiteRT file; see `tflite`."""
 
     quantize: str
@@ -294,7 +294,7 @@ def _write_litert(
     run: Run,
     task: Task,
     translator: Translator,
-    shape: _Shape,
+    options: LiteRTOptions,
     samples: Sequence[str] | None,
     step: Steps,
 ) -> None:
@@ -307,12 +307,12 @@ def _write_litert(
         run: The run to be exported.
         task: The functions of the run's task.
         translator: The run's model, its tokenizers and its search.
-        shape: The choices about the file.
+        options: The choices about the file.
         samples: Sentences to compare; by default random ones from the vocabulary.
         step: Shows a line for each step.
     """
     file = folder / "model.tflite"
-    quantize, static, with_text = shape.quantize, shape.static, shape.with_text
+    quantize, static, with_text = options.quantize, options.static, options.with_text
     known = text_pieces.source_ids(translator.tokenizers) if with_text else None
     samples = samples or _sample_sentences(translator, known)
     with step("writing the LiteRT file"):

@@ -50,9 +50,9 @@ def of_translator(translator: Translator, samples: Sequence[str]) -> Requests:
 
     return {
         "translate_ids": (_ids(translator, samples), lambda found: _decoded(target.decode, found)),
-        "serving_default": (text, lambda found: _greedy(found["translation"], found["score"])),
+        "serving_default": (text, lambda found: _one_best(found["translation"], found["score"])),
         "translate_beam": (text, read_beam),
-        "score": (pairs, lambda found: _greedy(samples, found["log_prob"])),
+        "score": (pairs, lambda found: _one_best(samples, found["log_prob"])),
     }
 
 
@@ -62,8 +62,8 @@ def of_generator(generator: Generator, samples: Sequence[str]) -> Requests:
     text = {"text": samples}
     return {
         "continue_ids": (_ids(generator, samples), lambda found: _decoded(decode, found)),
-        "serving_default": (text, lambda found: _greedy(found["generated_text"], found["score"])),
-        "score": (text, lambda found: _greedy(samples, found["log_prob"])),
+        "serving_default": (text, lambda found: _one_best(found["generated_text"], found["score"])),
+        "score": (text, lambda found: _one_best(samples, found["log_prob"])),
     }
 
 
@@ -78,8 +78,8 @@ def _ids(model: Translator | Generator, samples: Sequence[str]) -> Inputs:
 def _decoded(
     decode: Callable[[Sequence[Sequence[int]]], list[str]], outputs: dict[str, Any]
 ) -> Hypotheses:
-    return _greedy(decode(outputs["ids"]), outputs["score"])
+    return _one_best(decode(outputs["ids"]), outputs["score"])
 
 
-def _greedy(texts: Sequence[str], scores: Sequence[float]) -> Hypotheses:
+def _one_best(texts: Sequence[str], scores: Sequence[float]) -> Hypotheses:
     return Hypotheses(1, list(zip(texts, scores, strict=True)))

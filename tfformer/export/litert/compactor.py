@@ -11,7 +11,7 @@ import flatbuffers
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
-from tfformer.export.litert.operators import BUILTINS, number
+from tfformer.export.litert.operators import BUILTINS, operator_index
 
 WORTH_AN_OPERATOR = 4096  # bytes of a constant
 Constant = tuple[int, tuple[int, ...]]  # its buffer and shape
@@ -127,7 +127,7 @@ def _insert(
     """Let the graph begin with an operator that makes a tensor which was a constant."""
     graph.tensors[output].buffer = 0
     operator = schema.OperatorT()
-    operator.opcodeIndex = number(model, builtin, version=1)
+    operator.opcodeIndex = operator_index(model, builtin, version=1)
     operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
     operator.builtinOptionsType, operator.builtinOptions = options
     graph.operators.insert(0, operator)
@@ -146,12 +146,10 @@ def _add_constant(model: schema.ModelT, graph: schema.SubGraphT, values: np.ndar
 
 def _add_tensor(graph: schema.SubGraphT, dtype: int, shape: tuple[int, ...], buffer: int) -> int:
     tensor = schema.TensorT()
-    tensor.type, tensor.shape, tensor.buffer, tensor.hasRank = (
-        dtype,
-        np.array(shape, np.int32),
-        buffer,
-        True,
-    )
+    tensor.type = dtype
+    tensor.shape = np.array(shape, np.int32)
+    tensor.buffer = buffer
+    tensor.hasRank = True
     graph.tensors.append(tensor)
     return len(graph.tensors) - 1
 

@@ -14,7 +14,7 @@ PARSER_VERSION = "1.0.0"
 Tensors = Sequence[tuple[str, str]]  # name and description of each, in the file's order
 
 
-def metadata(
+def encode_metadata(
     name: str, description: str, version: str, licence: str, inputs: Tensors, outputs: Tensors
 ) -> bytes:
     """Return a file's description of itself, to be added to it under `NAME`.

@@ -11,26 +11,21 @@ NAMED = {
 }  # a function's name in the graph -> LiteRT's operator
 
 
-def code(model: schema.ModelT, operator: schema.OperatorT) -> int:
+def builtin_code(model: schema.ModelT, operator: schema.OperatorT) -> int:
     """Return the number of the builtin that an operator is."""
-    found = model.operatorCodes[operator.opcodeIndex]
-    return max(found.builtinCode, found.deprecatedBuiltinCode)
+    known = model.operatorCodes[operator.opcodeIndex]
+    return max(known.builtinCode, known.deprecatedBuiltinCode)
 
 
-def number(model: schema.ModelT, builtin: int, version: int) -> int:
-    """Return the place of an operator in the model's list.
-
-    The operator is added to the list if need be.
-    """
-    for place, found in enumerate(model.operatorCodes):
-        if (found.builtinCode, found.version) == (builtin, version):
-            return place
+def operator_index(model: schema.ModelT, builtin: int, version: int) -> int:
+    """Return the index of an operator code, adding it if it is missing."""
+    for index, known in enumerate(model.operatorCodes):
+        if (known.builtinCode, known.version) == (builtin, version):
+            return index
     added = schema.OperatorCodeT()
-    added.builtinCode, added.deprecatedBuiltinCode, added.version = (
-        builtin,
-        min(builtin, 127),
-        version,
-    )
+    added.builtinCode = builtin
+    added.deprecatedBuiltinCode = min(builtin, 127)
+    added.version = version
     model.operatorCodes.append(added)
     return len(model.operatorCodes) - 1
 
@@ -45,6 +40,6 @@ def use_builtins(model: schema.ModelT) -> None:
             found.builtinCode = NAMED[found.customCode]
             found.deprecatedBuiltinCode, found.customCode = 127, None  # 127: look at builtinCode
     for operator in (operator for subgraph in model.subgraphs for operator in subgraph.operators):
-        if code(model, operator) in NAMED.values():
+        if builtin_code(model, operator) in NAMED.values():
             operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.NONE, None
             operator.customOptions = None

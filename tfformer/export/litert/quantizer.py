@@ -9,7 +9,7 @@ import flatbuffers
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
-from tfformer.export.litert.operators import BUILTINS, code, number
+from tfformer.export.litert.operators import BUILTINS, builtin_code, operator_index
 
 LARGEST = 127
 Zeros = dict[tuple[flatbuffers.Builder, int], int]
@@ -77,10 +77,9 @@ def _matrices(model: schema.ModelT, subgraph: schema.SubGraphT) -> set[int]:
 def _takes_rows(
     model: schema.ModelT, subgraph: schema.SubGraphT, operator: schema.OperatorT, place: int
 ) -> bool:
-    builtin = code(model, operator)
-    if (
-        builtin == BUILTINS.GATHER
-    ):  # LiteRT's embedding lookup, which knows scales, wants a plain list of ids
+    builtin = builtin_code(model, operator)
+    if builtin == BUILTINS.GATHER:
+        # LiteRT's embedding lookup, which knows scales, takes a plain list of ids.
         options, ids = operator.builtinOptions, subgraph.tensors[operator.inputs[1]]
         return place == 0 and (options.axis, options.batchDims) == (0, 0) and len(_shape(ids)) == 1
     return builtin == BUILTINS.FULLY_CONNECTED and place == 1
@@ -112,10 +111,10 @@ def _tell_operators(model: schema.ModelT, subgraph: schema.SubGraphT, index: int
     for operator in subgraph.operators:
         if index not in operator.inputs:
             continue
-        if code(model, operator) == BUILTINS.GATHER:
-            operator.opcodeIndex = number(model, BUILTINS.EMBEDDING_LOOKUP, version=3)
+        if builtin_code(model, operator) == BUILTINS.GATHER:
+            operator.opcodeIndex = operator_index(model, BUILTINS.EMBEDDING_LOOKUP, version=3)
             operator.inputs = operator.inputs[[1, 0]]
             operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.NONE, None
         else:
-            operator.opcodeIndex = number(model, BUILTINS.FULLY_CONNECTED, version=12)
+            operator.opcodeIndex = operator_index(model, BUILTINS.FULLY_CONNECTED, version=12)
             operator.builtinOptions.asymmetricQuantizeInputs = True

@@ -101,6 +101,6 @@ def _over_ids(
         fitting = (width for width in writer.widths(longest) if len(row) < width)
         width = next(fitting, longest)
         padded = [*row, *[END_ID] * width][:width]  # past its length a row may hold anything
-        name = writer.name(signature, width, longest)
+        name = writer.static_name(signature, width, longest)
         requests.append([name, {"ids": [padded], "lengths": [len(row)]}])
     return requests

@@ -1,10 +1,9 @@
 """Writes a translator as one LiteRT file, of LiteRT's own operations alone.
 
-The file holds the encoder, the search with its cache, and the weights. A
-dynamic file takes any batch and length. A static one takes one sentence and has a signature for
-each of a few widths over the same weights, so that every shape in it is a plain number and a short
-sentence does not pay for a long one. Shape letters: B sentences, S source tokens, T target tokens,
-N beams.
+The file holds the encoder, the search with its cache, and the weights. A dynamic file takes any
+batch and length. A static one takes one sentence and has a signature for each of a few widths over
+the same weights, so that every shape in it is a plain number and a short sentence does not pay for
+a long one. Shape letters: B sentences, S source tokens, T target tokens, N beams.
 """
 
 import tempfile
@@ -16,11 +15,7 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from tfformer.export.litert import compactor as litert_compactor
-from tfformer.export.litert import metadata as litert_metadata
-from tfformer.export.litert import operators as litert_operations
-from tfformer.export.litert import quantizer as litert_quantizer
-from tfformer.export.litert import text_pieces
+from tfformer.export.litert import compactor, metadata, operators, quantizer, text_pieces
 from tfformer.inference.graphs import source_ids, translate_ids
 from tfformer.inference.search import Hypotheses
 from tfformer.inference.translator import Translator
@@ -64,11 +59,11 @@ def write(path: Path, translator: Translator, quantize: str, static: bool, with_
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
             converter.target_spec.supported_types = [tf.float16]
         model = flatbuffer_utils.convert_bytearray_to_object(converter.convert())
-    litert_operations.use_builtins(model)
+    operators.use_builtins(model)
     if quantize == "int8":
-        litert_quantizer.quantize(model)
+        quantizer.quantize(model)
     _add_metadata(model)
-    litert_compactor.compact(model)
+    compactor.compact(model)
     path.write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
 
 
@@ -87,7 +82,7 @@ def _add_metadata(model: schema.ModelT) -> None:
         return [(names[number], TENSORS[names[number]]) for number in tensors]
 
     buffer = schema.BufferT()
-    content = litert_metadata.metadata(
+    content = metadata.encode_metadata(
         "Translation",
         "A Transformer that translates one language into another; signature "
         f"{signature.signatureKey.decode()}",
@@ -99,7 +94,7 @@ def _add_metadata(model: schema.ModelT) -> None:
     buffer.data = np.frombuffer(content, np.uint8)
     model.buffers.append(buffer)
     entry = schema.MetadataT()
-    entry.name, entry.buffer = litert_metadata.NAME, len(model.buffers) - 1
+    entry.name, entry.buffer = metadata.NAME, len(model.buffers) - 1
     model.metadata = [*(model.metadata or []), entry]
 
 
@@ -118,13 +113,13 @@ def widths(max_length: int) -> list[int]:
     return [*(width for width in doubled if width < max_length), max_length]
 
 
-def name(signature: str, width: int, max_length: int) -> str:
+def static_name(signature: str, width: int, max_length: int) -> str:
     """Return a static file's name of a signature for sources of `width`.
 
     The longest has the plain name.
 
     Example:
-        >>> name("translate", 16, 40), name("translate", 40, 40)
+        >>> static_name("translate", 16, 40), static_name("translate", 40, 40)
         ('translate_16', 'translate')
     """
     return signature if width == max_length else f"{signature}_{width}"
@@ -173,7 +168,7 @@ def _functions(translator: Translator, static: bool, with_text: bool) -> dict[st
         return functions | ({"translate_text": _over_text(translator)} if with_text else {})
     longest = translator.max_length
     return {
-        name(signature, width, longest): _over_ids(translator, width, size)
+        static_name(signature, width, longest): _over_ids(translator, width, size)
         for signature, size in searches.items()
         for width in widths(longest)
     }
