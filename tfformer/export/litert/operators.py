@@ -6,9 +6,8 @@ Builtin ones take the place of functions of the same name.
 from tensorflow.lite.python import schema_py_generated as schema
 
 BUILTINS = schema.BuiltinOperator
-NAMED = {
-    b"dynamic_update_slice": BUILTINS.DYNAMIC_UPDATE_SLICE
-}  # a function's name in the graph -> LiteRT's operator
+# A function's name in the graph -> LiteRT's operator.
+NAMED = {b"dynamic_update_slice": BUILTINS.DYNAMIC_UPDATE_SLICE}
 
 
 def builtin_code(model: schema.ModelT, operator: schema.OperatorT) -> int:
