@@ -107,16 +107,16 @@ def saved_model(
     opened = Run.open(run)
     step = Steps(progress)
     with step(f"loading {run}"):
-        task, own = load(opened, SearchOptions(max_length, beam_size, length_penalty))
-    samples = samples or _sample_sentences(own)
+        task, subject = load(opened, SearchOptions(max_length, beam_size, length_penalty))
+    samples = samples or _sample_sentences(subject)
     with temporary_folder(Path(output)) as folder:
         with step("writing the SavedModel"):
-            exported = task.with_model(own, _cast(own.model, dtype))
+            exported = task.with_model(subject, _cast(subject.model, dtype))
             saved_model_writer.write(folder, exported, task, with_text)
         with step(READING_BACK):
-            requests = task.requests(own, samples)
+            requests = task.requests(subject, samples)
             hypotheses = saved_model_requests.run(folder, requests, with_text)
-        measured = _compared(step, task, own, samples, hypotheses)
+        measured = _compared(step, task, subject, samples, hypotheses)
         if dtype == "float32":
             parity.check(measured)
         described = {
@@ -125,7 +125,7 @@ def saved_model(
             "signatures": saved_model_writer.signatures(folder),
             "parity": measured,
         }
-        _complete(folder, opened, task, own, described)
+        _complete(folder, opened, task, subject, described)
         return publish(folder, Path(output))
 
 
@@ -166,17 +166,17 @@ def ctranslate2(
     opened.check_architecture("encoder-decoder")
     step = Steps(progress)
     with step(f"loading {run}"):
-        task, own = load(opened, SearchOptions(max_length, beam_size, length_penalty=0.0))
-    samples = samples or _sample_sentences(own)
+        task, subject = load(opened, SearchOptions(max_length, beam_size, length_penalty=0.0))
+    samples = samples or _sample_sentences(subject)
     with temporary_folder(Path(output)) as folder:
         with step("writing the CTranslate2 model"):
-            ctranslate2_writer.write(folder, own.model, own.tokenizers, own.max_length)
+            ctranslate2_writer.write(folder, subject.model, subject.tokenizers, subject.max_length)
         with step(READING_BACK):
-            hypotheses = ctranslate2_requests.run(folder, own, samples)
-        measured = _compared(step, task, own, samples, hypotheses)
+            hypotheses = ctranslate2_requests.run(folder, subject, samples)
+        measured = _compared(step, task, subject, samples, hypotheses)
         parity.check(measured)
         described = {"format": "ctranslate2", "dtype": "float32", "parity": measured}
-        _complete(folder, opened, task, own, described)
+        _complete(folder, opened, task, subject, described)
         return publish(folder, Path(output))
 
 
@@ -222,10 +222,10 @@ def tflite(
     step = Steps(progress)
     beam_size = 1 if beam_size is None else beam_size
     with step(f"loading {run}"):
-        task, own = load(opened, SearchOptions(max_length, beam_size, length_penalty))
+        task, subject = load(opened, SearchOptions(max_length, beam_size, length_penalty))
     with temporary_folder(Path(output)) as folder:
         litert_options = LiteRTOptions(quantize, static, with_text)
-        _write_litert(folder, opened, task, own, litert_options, samples, step)
+        _write_litert(folder, opened, task, subject, litert_options, samples, step)
         return publish(folder, Path(output))
 
 
@@ -268,11 +268,11 @@ def web(
     with step("building the page"):
         page = web_page.built()
     with step(f"loading {run}"):
-        task, own = load(opened, SearchOptions(max_length, beam_size=1))
+        task, subject = load(opened, SearchOptions(max_length, beam_size=1))
     with temporary_folder(Path(output)) as folder:
         model = web_page.write(page, folder)
         litert_options = LiteRTOptions(quantize, static=True, with_text=False)
-        _write_litert(model, opened, task, own, litert_options, samples, step)
+        _write_litert(model, opened, task, subject, litert_options, samples, step)
         web_page.set_version(folder)
         return publish(folder, Path(output))
 
@@ -397,13 +397,13 @@ def _bleu(run: Run, translator: Translator, file: Path, static: bool) -> dict[st
 def _compared(
     step: Steps,
     task: Task,
-    own: Subject,
+    subject: Subject,
     samples: Sequence[str],
     hypotheses: Mapping[str, parity.Hypotheses],
 ) -> dict[str, dict]:
     with step(f"comparing {len(samples)} samples"):
         return parity.compare(
-            lambda name, beam_size: task.texts(own, name, samples, beam_size), hypotheses
+            lambda name, beam_size: task.texts(subject, name, samples, beam_size), hypotheses
         )
 
 
@@ -415,10 +415,10 @@ def _cast(model: Model, dtype: str) -> Model:
 
 
 def _complete(
-    folder: Path, run: Run, task: Task, own: Subject, described: Mapping[str, Any]
+    folder: Path, run: Run, task: Task, subject: Subject, described: Mapping[str, Any]
 ) -> None:
     """Add the tokenizers, the manifest and the model card to the writer's files."""
-    tokenizers = _tokenizer_files(own.tokenizers)
+    tokenizers = _tokenizer_files(subject.tokenizers)
     for name, tokenizer in tokenizers.items():
         tokenizer.save(folder / name)
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
@@ -429,10 +429,10 @@ def _complete(
         dict(described)
         | {
             "languages": run.config.data.languages,
-            "examples": task.examples(own, known),
-            "decoding": task.decoding(own),
+            "examples": task.examples(subject, known),
+            "decoding": task.decoding(subject),
             "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},
-            "parameters": own.model.count_params(),
+            "parameters": subject.model.count_params(),
             "files": {name: path.stat().st_size for name, path in files.items()},
             "digests": {name: file_digest(path) for name, path in files.items()},
             "versions": _versions(),
@@ -460,12 +460,12 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _sample_sentences(own: Subject, ids: Sequence[int] | None = None) -> list[str]:
+def _sample_sentences(subject: Subject, ids: Sequence[int] | None = None) -> list[str]:
     """Return texts of one to very many pieces, always the same.
 
     The pieces are drawn from `ids` or all of them.
     """
-    tokenizer, longest = own.tokenizers.source, own.max_length
+    tokenizer, longest = subject.tokenizers.source, subject.max_length
     dice = random.Random(1)
     lengths = [*(1 + n % longest for n in range(SAMPLES - 1)), 2 * longest]
     ids = ids or range(END_ID + 1, tokenizer.vocab_size)
