@@ -332,6 +332,13 @@ def test_decoder_layer_equals_keras_hubs_with_the_same_weights(norm):
     np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
 
 
+def test_a_row_whose_keys_are_all_masked_weights_them_alike():
+    layer = randomized(MultiHeadAttention(D, HEADS))
+    mask = tf.zeros((1, 1, 1, MEMORY.shape[1]), bool)
+    _, weights = layer(tf.constant(TARGET), tf.constant(MEMORY), mask, return_weights=True)
+    np.testing.assert_allclose(weights, np.full(weights.shape, 1 / MEMORY.shape[1]), rtol=1e-6)
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(norm):
     """In steps of 1, 2 and 1 positions."""
