@@ -145,7 +145,7 @@ class TrainingConfig:
     r_drop: float = limited(0.0, 0, 1000)  # alpha of R-Drop; doubles time and memory
     clip_norm: float | None = limited(None, 1e-9, BILLION)  # most that the gradient's norm may be
     accumulate_steps: int = limited(1, 1, BILLION)  # batches an update
-    shards: int = limited(1, 1, 1000)  # parts of a batch learned at once, a thread each; one a core
+    shards: int = limited(1, 1, 1000)  # parts of a batch in parallel, a thread each; one a core
     ema_momentum: float | None = limited(None, 0, ALMOST_ONE)  # of averaged weights; 0.99 usual
     validate_every: int = limited(1, 1, BILLION)  # epochs; the last one is validated in any case
     bleu_tokenizer: Literal[

@@ -27,7 +27,7 @@ from tfformer.importing.weights import (
 )
 
 EPSILON = 1e-6  # layers/generic.h
-MAX_LENGTH = 512
+MAX_LENGTH = 512  # Marian has no limit; this is that of MarianTokenizer
 BIAS = "decoder_ff_logit_out_b"
 NEEDED = (  # without them Marian loads a model and translates wrongly
     *("type", "dim-vocabs", "dim-emb", "enc-depth", "dec-depth"),
