@@ -423,7 +423,7 @@ class FeedForward(keras.layers.Layer):
 class Residual(keras.layers.Layer):
     """The residual connection, dropout and layer normalisation around a sub-layer.
 
-    (Sections 3.1 and 5.4.) "post" is LayerNorm(x + Dropout(Sublayer(x))), as in the paper; "pre" is
+    "post" is LayerNorm(x + Dropout(Sublayer(x))), as in the paper (sections 3.1 and 5.4); "pre" is
     x + Dropout(Sublayer(LayerNorm(x))). A layer calls `before`, then its sub-layer, then `after`.
 
     Args:
