@@ -40,6 +40,7 @@ NOT_RUN = {
     "tfformer serve": "has no end; tests/serving runs it",
     "tfformer export runs/mine --format web": "tests/export/test_web_page.py runs it",
     "tfformer train recipe.yaml --run-dir runs/pretrained": "test_examples.py runs both trainings",
+    "python export/on_device/serve.py": "has no end; tests/serving runs it",
     "tensorboard": "has no end",
     "python -m http.server": "has no end",
     "docker": "there is no Docker where the tests run",
@@ -164,7 +165,8 @@ def form_of_export(command: str) -> str:
 @pytest.fixture(scope="session")
 def server(workplace, exports):
     """`tfformer serve` of the exported model, which stands in for TensorFlow Serving."""
-    with served(workplace / "models" / "phrasebook", "--name", "phrasebook") as addresses:
+    export = workplace / "models" / "phrasebook"
+    with served(f"phrasebook={export}", f"en-de={export / '1'}") as addresses:
         yield addresses
 
 

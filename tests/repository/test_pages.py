@@ -1,4 +1,4 @@
-"""The three pages have one look, and need no network."""
+"""The pages have one look, and need no network."""
 
 import re
 from pathlib import Path
@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[2]
 WEB = ROOT / "export" / "on_device" / "web" / "src"
 LOOKS = [
     ROOT / "tfformer" / "serving" / "serve.html",
+    ROOT / "tfformer" / "serving" / "openapi.html",
     ROOT / "tfformer" / "explain" / "attention.html",
     WEB / "page.css",
 ]

@@ -432,10 +432,11 @@ def test_the_page_says_that_a_model_without_beam_search_is_not_for_it(tmp_path):
         assert ask(server, "double:predict", {"instances": ["a"]}) == (200, {"predictions": ["aa"]})
 
 
-LINES = (
-    "[...document.querySelectorAll('#found > li')]"
-    ".map(li => li.querySelector('.best').innerText).join('|')"
-)
+TRANSLATED = "[...document.querySelectorAll('#translation .sentence')]"
+TRANSLATION = f"{TRANSLATED}.map(one => one.textContent).join('|')"
+CHOSEN = "[...document.querySelectorAll('.chosen')].map(one => one.textContent).join('|')"
+STATE = "document.querySelector('#state').textContent"
+WHOLE = "document.querySelector('#translation').textContent"
 
 
 def test_the_page_translates_what_is_typed(server, browser):
@@ -445,21 +446,25 @@ def test_the_page_translates_what_is_typed(server, browser):
     assert browser.evaluate("document.title") == "English → German · echo"
     assert browser.evaluate("document.querySelector('h1').textContent") == "English → German"
     browser.click("#examples button:nth-child(2)")
-    browser.until(LINES, "THE <B>CAT</B>. -1.50")
+    browser.until(TRANSLATION, "THE <B>CAT</B>.")
     browser.evaluate("document.querySelector('#source').select()")
-    browser.type("Good <b>morning</b>.\n\nThe dog.")
-    browser.until(LINES, "GOOD <B>MORNING</B>. -1.50|THE DOG. -1.50")
-    others = browser.evaluate("document.querySelector('#found details').textContent")
-    assert others == "1 moregood <b>morning</b>. -2.50"
+    browser.type("Good <b>morning</b>.  Yes.\n\n\tThe dog.\n")
+    browser.until(WHOLE, "GOOD <B>MORNING</B>.  YES.\n\n\tTHE DOG.\n")
+    browser.until(STATE, "3 sentences.")
+
+    browser.hover("#translation [data-number='2']")
+    browser.until(CHOSEN, "Yes.|YES.")
+    browser.hover("#mirror [data-number='0']")  # behind the text area, where its text is
+    browser.until(CHOSEN, "Good <b>morning</b>.|GOOD <B>MORNING</B>.")
+    browser.click("#translation [data-number='2']")
+    browser.until("document.querySelector('#wordings').textContent", "yes.")
+    browser.click("#wordings button")
+    browser.until(TRANSLATION, "GOOD <B>MORNING</B>.|yes.|THE DOG.")
 
     browser.evaluate("document.querySelector('#source').select()")
-    browser.type("x\n" * 65)
-    browser.until("document.querySelector('#state').textContent.includes('1 to 64 rows')", True)
-    browser.evaluate("document.querySelector('#source').select()")
-    browser.type("Again")
+    browser.type("Again.")
     browser.press("Enter", 13, modifiers=2)
-    browser.until(LINES, "AGAIN -1.50")
-    assert browser.evaluate("document.querySelector('#state').textContent") == ""
+    browser.until(TRANSLATION, "AGAIN.")
     browser.press("Tab", 9)
     assert browser.evaluate("document.activeElement.tagName") == "BUTTON"
 
@@ -472,3 +477,21 @@ def test_the_page_translates_what_is_typed(server, browser):
     browser.call("Emulation.setDeviceMetricsOverride", **phone)
     browser.until("document.documentElement.scrollWidth", 360)
     assert browser.evaluate("document.querySelector('button').getBoundingClientRect().height") >= 44
+
+
+def test_the_page_runs_no_markup_of_a_text(server, browser):
+    """Neither of a source nor of a translation; the policy would stop the script as well."""
+    browser.open(server.rest + "/?")
+    browser.until("document.readyState + document.activeElement.id", "completesource")
+    markup = "<img src=x onerror='document.title=1'><script>document.title=2</script>"
+    browser.type(f"{markup} One.")
+    browser.until(WHOLE, f"{markup} One.".upper())
+    assert browser.evaluate("document.querySelectorAll('main img, main script').length") == 0
+    assert browser.evaluate("document.title") == "English → German · echo"
+
+
+def test_the_description_of_the_api_is_a_page_too(server, browser):
+    browser.open(server.rest + "/docs")
+    browser.until("document.querySelectorAll('section').length", 5)
+    example = "document.querySelector('details pre').textContent"
+    assert browser.evaluate(example).startswith(f"curl {server.rest}/translate ")

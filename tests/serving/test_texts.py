@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -77,10 +78,12 @@ def test_a_stream_gives_the_text_back_in_pieces():
     assert [name for name, _ in found] == ["piece"] * (len(found) - 1) + ["end"]
     pieces = [data for name, data in found if name == "piece"]
     assert "".join(piece["source"] for piece in pieces) == TEXT
-    for piece in pieces:
+    whole = [piece for piece in pieces if piece["source"] != LONG]
+    for piece in whole:
         source = piece["source"]
         assert piece["translation"] == (source[::-1] if piece["is_sentence"] else source)
         assert piece["others"] == ([source] if piece["is_sentence"] else [])
+    assert len(whole) == len(pieces) - 1
     assert all(len(sentence.split()) <= 7 for sentence in asked)
     assert asked.count("First one.") == 1
 
@@ -101,6 +104,20 @@ def test_a_stream_may_name_its_model_and_refuses_what_it_cannot():
     assert unknown[0] == 400
     assert "no model's languages are known; serve en-de=MODEL" in unknown[1]
     assert other == (404, "there is no model 'other'; this server has 'mine'")
+
+
+def test_markup_stays_where_it_was():
+    async def scenario(client):
+        body = {"q": "<p>A <b>dog</b>.</p>", "target": "de", "format": "html"}
+        async with client.post("/translate", json=body) as response:
+            found = (await response.json())["translatedText"]
+        deepl = {"text": ["<p>A dog.</p>"], "target_lang": "DE", "tag_handling": "html"}
+        async with client.post("/v2/translate", json=deepl) as response:
+            return found, (await response.json())["translations"][0]["text"]
+
+    marked, plain = with_client(scenario, backwards("en-de", []))
+    assert re.findall(r"</?\w>", marked) == ["<p>", "<b>", "</b>", "</p>"]
+    assert plain == "<p>.god A</p>"
 
 
 def test_many_texts_at_once_keep_their_order():

@@ -165,6 +165,11 @@ def find_versions(export: Path) -> list[Path]:
         return [export]
     numbered = [folder for folder in export.glob("*") if folder.name.isdecimal()]
     versions = [folder for folder in numbered if _is_version(folder)]
+    if not versions and _is_litert(export):
+        raise ValueError(
+            f"{export} is a LiteRT export, which needs no TensorFlow; "
+            f"serve it with: python export/on_device/serve.py {export}"
+        )
     if not versions:
         raise ValueError(
             f"{export} is neither a run directory nor a SavedModel export; give one of the two"
@@ -177,6 +182,13 @@ def _is_version(folder: Path) -> bool:
     if (folder / SAVED_MODEL).is_file():
         return True
     return (folder / MANIFEST).is_file() and read_manifest(folder).get("format") == "saved_model"
+
+
+def _is_litert(export: Path) -> bool:
+    """Whether an export is one of LiteRT files, by a manifest."""
+    folders = [export, *export.glob("*")]
+    manifests = [folder for folder in folders if (folder / MANIFEST).is_file()]
+    return any(read_manifest(folder).get("format") == "tflite" for folder in manifests)
 
 
 def version_number(folder: Path) -> int:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from aiohttp import web
 
-from tfformer.serving.application_keys import MODELS
+from tfformer.serving.application_keys import API_KEYS, MODELS
 from tfformer.serving.browser_guard import content_security_policy
 from tfformer.serving.errors import RequestError
+from tfformer.serving.languages import languages_of
 from tfformer.serving.model import ServedModel
 
 PAGE = Path(__file__).with_name("serve.html")
@@ -29,7 +30,10 @@ async def _page(request: web.Request) -> web.Response:
             f"{', '.join(models.names)} has no {PAGE_SIGNATURE}, which the page needs; "
             "use REST requests",
         )
-    described = _described(known[0])
+    described = {
+        "models": [_described(model) for model in known],
+        "keyRequired": request.app[API_KEYS].are_required,
+    }
     data = json.dumps(described, ensure_ascii=False).replace("<", "\\u003c")  # ends no script
     page = PAGE.read_text(encoding="utf-8").replace(DATA_PLACE, data)
     headers = {"Content-Security-Policy": content_security_policy(page)}
@@ -37,11 +41,10 @@ async def _page(request: web.Request) -> web.Response:
 
 
 def _described(model: ServedModel) -> dict[str, object]:
-    manifest = model.newest.manifest
     return {
         "name": model.name,
-        "languages": texts(manifest.get("languages")),
-        "examples": texts(manifest.get("examples")),
+        "languages": languages_of(model) or [],
+        "examples": texts(model.newest.manifest.get("examples")),
     }
 
 

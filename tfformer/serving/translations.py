@@ -14,8 +14,7 @@ from tfformer.serving.metrics import Metrics
 from tfformer.serving.model import Arrays, Version
 from tfformer.serving.request_queue import RequestQueue
 from tfformer.serving.translation_cache import TranslationCache
-from tfformer.text import FORMATS, TextTranslator, segments
-from tfformer.text.segmentation import divided
+from tfformer.text import FORMATS, Segment, TextTranslator, segments
 
 GREEDY = "serving_default"
 BEAM = "translate_beam"
@@ -146,44 +145,35 @@ class Translations:
         Raises:
             RequestError: the queue is full.
         """
-        version = _translating(direction)
+        _translating(direction)
         stretches = await asyncio.get_running_loop().run_in_executor(
-            self._threads, lambda: list(_stretches(version, direction.source, text))
+            self._threads, lambda: list(segments(text, direction.source))
         )
         for portion in _portions(stretches):
-            sentences = [stretch for stretch, is_sentence in portion if is_sentence]
-            n_best = iter(await self.n_best(version, sentences, BEAM))
-            for stretch, is_sentence in portion:
-                best, *others = next(n_best) if is_sentence else [stretch]
-                yield Piece(stretch, best, is_sentence, others)
+            pieces = (self._piece(direction, segment) for segment in portion)
+            for piece in await asyncio.gather(*pieces):
+                yield piece
+
+    async def _piece(self, direction: Direction, segment: Segment) -> Piece:
+        """A segment with its translation, and the rest of the beam if it is one sentence there."""
+        if not segment.is_sentence:
+            return Piece(segment.text, segment.text, False, [])
+        translation = await self.text(direction, segment.text)
+        n_best = self._cache.find(direction.model.newest, BEAM, segment.text) or []
+        others = n_best[1:] if n_best[:1] == [translation] else []
+        return Piece(segment.text, translation, True, others)
 
     def close(self) -> None:
         """Let the threads end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-Stretch = tuple[str, bool]  # of a text, and whether it is a sentence
-
-
-def _stretches(version: Version, language: str, text: str) -> Iterator[Stretch]:
-    """Sentences, of which the too long ones are divided, and the rest."""
-    for segment in segments(text, language):
-        if not segment.is_sentence or version.count_tokens is None:
-            yield segment
-            continue
-        for clause in divided(segment.text, version.count_tokens, version.max_tokens):
-            words = clause.lstrip()
-            if len(words) < len(clause):
-                yield clause[: len(clause) - len(words)], False
-            yield words, True
-
-
-def _portions(stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
-    """Stretches with `STREAMED` sentences each."""
-    portion: list[Stretch] = []
-    for stretch in stretches:
-        portion.append(stretch)
-        if sum(is_sentence for _, is_sentence in portion) == STREAMED:
+def _portions(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
+    """Segments with `STREAMED` sentences each."""
+    portion: list[Segment] = []
+    for segment in segments:
+        portion.append(segment)
+        if sum(one.is_sentence for one in portion) == STREAMED:
             yield portion
             portion = []
     yield portion

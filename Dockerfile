@@ -1,0 +1,19 @@
+# tfformer serve: translation over HTTP. docker build --tag tfformer-serve .
+FROM python:3.12-slim-bookworm AS build
+WORKDIR /source
+COPY pyproject.toml setup.py README.md LICENSE ./
+COPY tfformer ./tfformer
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir '.[serve]'
+
+FROM python:3.12-slim-bookworm
+COPY --from=build /venv /venv
+ENV PATH=/venv/bin:$PATH TF_CPP_MIN_LOG_LEVEL=3
+RUN useradd --create-home --uid 10001 serve
+USER 10001
+WORKDIR /home/serve
+EXPOSE 8501
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=15s --timeout=5s --start-period=120s \
+  CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8501/healthz')"]
+ENTRYPOINT ["tfformer", "serve", "--host", "0.0.0.0"]
+CMD ["/models/model"]

@@ -1,0 +1,329 @@
+#!/usr/bin/env python
+"""Serves a folder that `tfformer export --format litert` wrote: no TensorFlow, no tfformer.
+
+    pip install aiohttp ai-edge-litert sentencepiece numpy
+    python serve.py models/mine-litert
+    curl http://127.0.0.1:8502/translate -d q="The animal is tired. It sleeps."
+
+It answers the clients of LibreTranslate: POST /translate with a text or a list of texts (JSON or a
+form), GET /languages; and GET /healthz. It uses `translate.py` beside it. SIGTERM and Ctrl-C let
+the requests under way come to their end.
+"""
+
+import argparse
+import asyncio
+import ipaddress
+import json
+import re
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+sys.path.insert(0, str(Path(__file__).parent))
+from translate import Translator, newest_version
+
+BATCH = 16  # sentences that run together
+MAX_WAITING = 4_096  # sentences
+MAX_BYTES = 2 * 2**20  # of a request
+DRAIN_SECONDS = 20  # for the requests under way when the server is told to end
+
+STOP = (
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++"  # the time grows with the length alone
+)
+SENTENCE = re.compile(rf"[^\n]*?(?:{STOP})|[^\n]+", re.MULTILINE)
+ABBREVIATION = re.compile(r"\b(?:\w|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|ca|bzw|usw)\.$")
+LONGEST_ABBREVIATION = 6  # characters, with the stop and the one before it
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class TranslatesRows(Protocol):
+    """A translator as `translate.py` has it."""
+
+    max_length: int
+
+    def pieces(self, sentence: str) -> list[int]:
+        """Return a sentence as ids of pieces."""
+
+    def translate(self, rows: list[list[int]]) -> list[str]:
+        """Return the translations of rows of pieces."""
+
+
+class Waiting(NamedTuple):
+    """A sentence that waits for its turn, as pieces, and the place of its translation."""
+
+    row: list[int]
+    answer: asyncio.Future[str]
+
+
+class Workers:
+    """Translators, each with a thread, and the sentences that wait for one of them.
+
+    Sentences of like length run together, whoever sent them.
+
+    Args:
+        translators: one for each thread; none may be used by two threads at once.
+    """
+
+    def __init__(self, translators: list[TranslatesRows]) -> None:
+        self._model = translators[0]
+        self._free = list(translators)
+        self._threads = ThreadPoolExecutor(len(translators))
+        self._waiting: list[Waiting] = []
+
+    def rows(self, sentence: str) -> list[list[int]]:
+        """Return a sentence as pieces, in several rows where it is too long for the model."""
+        row = self._model.pieces(sentence)
+        if len(row) < self._model.max_length:
+            return [row]
+        half = len(sentence) // 2
+        space = sentence.find(" ", half)
+        middle = half if space < 0 else space
+        return [*self.rows(sentence[:middle]), *self.rows(sentence[middle:].lstrip())]
+
+    async def translate(self, sentences: list[str]) -> list[str]:
+        """Return the translations of sentences.
+
+        Raises:
+            web.HTTPServiceUnavailable: too many sentences wait.
+        """
+        loop = asyncio.get_running_loop()
+        rows = await loop.run_in_executor(None, lambda: [self.rows(one) for one in sentences])
+        if len(self._waiting) + sum(map(len, rows)) > MAX_WAITING:
+            raise web.HTTPServiceUnavailable(text="too many sentences are waiting; try again later")
+        waiting = [[Waiting(row, loop.create_future()) for row in parts] for parts in rows]
+        for parts in waiting:
+            self._waiting += parts
+        self._begin()
+        return [" ".join([await part.answer for part in parts]) for parts in waiting]
+
+    def _begin(self) -> None:
+        """Give every free translator something to do."""
+        while self._free and self._take_away_abandoned():
+            translator = self._free.pop()
+            batch = self._take()
+            rows = [one.row for one in batch]
+            work = asyncio.get_running_loop().run_in_executor(
+                self._threads, translator.translate, rows
+            )
+            work.add_done_callback(partial(self._finish, translator, batch))
+
+    def _take_away_abandoned(self) -> bool:
+        """Forget sentences whose clients have gone; return whether any are left."""
+        self._waiting = [one for one in self._waiting if not one.answer.done()]
+        return bool(self._waiting)
+
+    def _take(self) -> list[Waiting]:
+        """Remove the oldest sentence, and those nearest to its length."""
+        length = len(self._waiting[0].row)
+        order = sorted(self._waiting, key=lambda one: abs(len(one.row) - length))
+        batch = order[:BATCH]
+        taken = set(map(id, batch))
+        self._waiting = [one for one in self._waiting if id(one) not in taken]
+        return batch
+
+    def _finish(
+        self, translator: TranslatesRows, batch: list[Waiting], work: asyncio.Future[list[str]]
+    ) -> None:
+        self._free.append(translator)
+        error = work.exception()
+        for number, one in enumerate(batch):
+            if one.answer.done():
+                continue
+            if error is None:
+                one.answer.set_result(work.result()[number])
+            else:
+                one.answer.set_exception(error)
+        self._begin()
+
+
+# --- Texts ----------------------------------------------------------------------------------------
+
+
+def split(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the stretches of a text, and whether each is a sentence; joined they are the text.
+
+    Example:
+        >>> list(split("Mr. A is here.  He sleeps."))
+        [('Mr. A is here.', True), ('  ', False), ('He sleeps.', True)]
+    """
+    begin = end = 0  # of the sentence
+    for found in SENTENCE.finditer(text):
+        if begin == end:
+            yield from _stretch(text[end : found.start()])
+            begin = found.start()
+        end = found.end()
+        last_word = found[0][-LONGEST_ABBREVIATION:]
+        if not (ABBREVIATION.search(last_word) and text[end : end + 1] == " "):
+            yield from _stretch(text[begin:end])
+            begin = end
+    yield from _stretch(text[begin:])
+
+
+def _stretch(text: str) -> Iterator[tuple[str, bool]]:
+    """A sentence without the whitespace around it, which comes by itself."""
+    words = text.strip()
+    start = len(text) - len(text.lstrip())
+    end = start + len(words)
+    for part, is_sentence in ((text[:start], False), (words, True), (text[end:], False)):
+        if part:
+            yield part, is_sentence
+
+
+async def translate_text(text: str, workers: Workers) -> str:
+    """Return the translation of a text; all that is no sentence stays as it is."""
+    stretches = list(split(text))
+    sentences = [stretch for stretch, is_sentence in stretches if is_sentence]
+    translations = iter(await workers.translate(sentences))
+    return "".join(next(translations) if is_one else stretch for stretch, is_one in stretches)
+
+
+# --- The server -----------------------------------------------------------------------------------
+
+
+class Server:
+    """The routes of one model.
+
+    Args:
+        workers: translate.
+        languages: the codes of source and target, or nothing.
+        hosts: names, beside addresses and localhost, by which browsers may call the server.
+    """
+
+    def __init__(self, workers: Workers, languages: list[str], hosts: Collection[str] = ()) -> None:
+        self._workers = workers
+        self._languages = languages
+        self._hosts = {"localhost", socket.gethostname().lower(), *hosts}
+
+    def application(self) -> web.Application:
+        """Return the server but the listening."""
+        middlewares = [answer_errors, self._check_sender]
+        app = web.Application(client_max_size=MAX_BYTES, middlewares=middlewares)
+        app.router.add_post("/translate", self._translate)
+        app.router.add_get("/languages", self._known)
+        app.router.add_get("/healthz", self._health)
+        return app
+
+    @web.middleware
+    async def _check_sender(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse the pages of other sites: a foreign `Origin`, and a name that is not ours."""
+        host = urlsplit(f"//{request.host}").hostname or ""
+        if not is_address(host) and host not in self._hosts:
+            raise web.HTTPForbidden(text=f"the host {host[:100]!r} is not this server's name")
+        origin = request.headers.get("Origin")
+        if origin is not None and origin.partition("://")[2] != request.host:
+            raise web.HTTPForbidden(text="a page of another site may not send requests")
+        return await handler(request)
+
+    async def _translate(self, request: web.Request) -> web.Response:
+        fields = await read_fields(request)
+        self._check_languages(fields)
+        texts = fields.get("q")
+        is_list = isinstance(texts, list)
+        work = [translate_text(checked(text), self._workers) for text in texts] if is_list else []
+        if is_list:
+            return web.json_response({"translatedText": await asyncio.gather(*work)})
+        translation = await translate_text(checked(texts), self._workers)
+        return web.json_response({"translatedText": translation})
+
+    def _check_languages(self, fields: dict[str, Any]) -> None:
+        for name, known in zip(("source", "target"), self._languages, strict=False):
+            if fields.get(name, known) not in (known, "auto"):
+                raise ValueError(f"{name} must be {known}; it is {str(fields[name])[:20]!r}")
+
+    async def _known(self, request: web.Request) -> web.Response:
+        if not self._languages:
+            return web.json_response([])
+        source, target = self._languages
+        return web.json_response([{"code": source, "name": source, "targets": [target]}])
+
+    async def _health(self, request: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer every mistake of a client with its reason, in LibreTranslate's form."""
+    try:
+        return await handler(request)
+    except ValueError as error:
+        return web.json_response({"error": str(error)}, status=400)
+    except web.HTTPException as error:
+        return web.json_response({"error": error.text or error.reason}, status=error.status)
+
+
+async def read_fields(request: web.Request) -> dict[str, Any]:
+    """Return the fields of JSON or a form; ValueError if it is neither."""
+    if request.content_type == "application/x-www-form-urlencoded":
+        return dict(await request.post())
+    try:
+        fields = json.loads((await request.read()).decode("utf-8"))
+    except RecursionError:
+        raise ValueError("the body is nested too deeply") from None
+    if not isinstance(fields, dict):
+        raise ValueError("the body must be a JSON object")
+    return fields
+
+
+def checked(text: object) -> str:
+    """Return a text; ValueError if it is none, or no Unicode."""
+    if not isinstance(text, str):
+        raise ValueError("q must be a text or a list of texts")
+    return text.encode("utf-8").decode("utf-8")
+
+
+def is_address(host: str) -> bool:
+    """Return whether a host is an address, which nobody can make point elsewhere."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def languages_of(folder: Path) -> list[str]:
+    """Return the codes of the languages that a manifest names, or nothing."""
+    languages = json.loads((folder / "manifest.json").read_text(encoding="utf-8")).get("languages")
+    return languages if isinstance(languages, list) and len(languages) == 2 else []
+
+
+def main() -> None:
+    """Serve the folder of the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", metavar="DIR", help="of a version, or of all: the newest counts")
+    parser.add_argument("--host", default="127.0.0.1", metavar="H")
+    parser.add_argument("--port", type=int, default=8502, metavar="P")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="threads, by default 2")
+    parser.add_argument("--beam", action="store_true", help="beam search, if the export has it")
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME")
+    options = parser.parse_args()
+    if options.workers < 1:
+        raise ValueError("--workers must be at least 1")
+    translators = [Translator(options.folder, beam=options.beam) for _ in range(options.workers)]
+    languages = languages_of(newest_version(Path(options.folder)))
+    server = Server(Workers(translators), languages, options.allow_host)
+    web.run_app(
+        server.application(),
+        host=options.host,
+        port=options.port,
+        shutdown_timeout=DRAIN_SECONDS,
+        handler_cancellation=True,
+        access_log=None,
+    )
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, KeyError, OSError, RuntimeError, ImportError) as error:
+        print(f"serve.py: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)

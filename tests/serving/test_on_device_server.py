@@ -1,0 +1,178 @@
+"""The small server of LiteRT files: texts, order, load and mistakes, on a scripted translator."""
+
+import asyncio
+import json
+import sys
+import threading
+import time
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from tfformer.cli.verbs import main
+
+PROGRAM = Path(__file__).parents[2] / "export" / "on_device" / "serve.py"
+
+
+@pytest.fixture(scope="module")
+def serve():
+    """The program as a module; it finds `translate.py` beside it."""
+    spec = spec_from_file_location("on_device_serve", PROGRAM)
+    module = module_from_spec(spec)
+    before = list(sys.path)
+    spec.loader.exec_module(module)
+    yield module
+    sys.path[:] = before
+    sys.modules.pop("translate", None)
+
+
+class Backwards:
+    """A translator of characters, which must never be used by two threads at once."""
+
+    max_length = 20
+
+    def __init__(self, seconds: float = 0) -> None:
+        self.batches = []
+        self._seconds = seconds
+        self._lock = threading.Lock()
+
+    def pieces(self, sentence: str) -> list[int]:
+        return list(map(ord, sentence))
+
+    def translate(self, rows: list[list[int]]) -> list[str]:
+        assert self._lock.acquire(blocking=False)
+        time.sleep(self._seconds)
+        self.batches.append([len(row) for row in rows])
+        self._lock.release()
+        return ["".join(map(chr, reversed(row))) for row in rows]
+
+
+def with_client(serve, translators, scenario, languages=("en", "de")):
+    async def run():
+        app = serve.Server(serve.Workers(translators), list(languages)).application()
+        async with TestClient(TestServer(app)) as client:
+            return await scenario(client)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two?  Three!", ["One.", "Two?", "Three!"]),
+        ("Mr. Smith met Dr. A. B. Jones.\nHe left", ["Mr. Smith met Dr. A. B. Jones.", "He left"]),
+        ('"Yes." She said: v1.2.3 is out…', ['"Yes."', "She said: v1.2.3 is out…"]),
+        ("猫です。犬です！", ["猫です。", "犬です！"]),
+        (" \n\n\t", []),
+    ],
+)
+def test_a_text_is_divided_into_sentences(serve, text, sentences):
+    stretches = list(serve.split(text))
+    assert [stretch for stretch, is_sentence in stretches if is_sentence] == sentences
+    assert "".join(stretch for stretch, _ in stretches) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["." * 200_000 + "x", "a.b" * 70_000, "x " * 90_000, "A. " * 50_000, "a" + " " * 99_000 + "b"],
+    ids=["stops", "no stops", "words", "initials", "spaces"],
+)
+def test_no_text_takes_long_to_divide(serve, text):
+    start = time.process_time()
+    assert "".join(stretch for stretch, _ in serve.split(text)) == text
+    assert time.process_time() - start < 5
+
+
+def test_many_clients_get_their_own_texts_in_order(serve):
+    translators = [Backwards(0.001), Backwards(0.001)]
+
+    async def scenario(client):
+        async def translate(number: int) -> None:
+            lines = [f"{number}:{'x' * (n % 7)}{n}" for n in range(30)]
+            body = {"q": "\n\n".join(lines), "source": "en", "target": "de"}
+            async with client.post("/translate", json=body) as response:
+                found = (await response.json())["translatedText"]
+            assert found == "\n\n".join(line[::-1] for line in lines)
+
+        await asyncio.gather(*map(translate, range(16)))
+
+    with_client(serve, translators, scenario)
+    sizes = [len(batch) for translator in translators for batch in translator.batches]
+    assert sum(sizes) == 16 * 30
+    assert max(sizes) == serve.BATCH
+
+
+def test_a_long_sentence_is_divided_and_none_of_it_is_lost(serve):
+    words = [f"w{n}" for n in range(50)]
+
+    async def scenario(client):
+        for text in (" ".join(words), "x" * 1_000):
+            async with client.post("/translate", data={"q": text}) as response:
+                yield_text = (await response.json())["translatedText"]
+            assert sorted(yield_text.replace(" ", "")) == sorted(text.replace(" ", ""))
+
+    translator = Backwards()
+    with_client(serve, [translator], scenario)
+    assert max(length for batch in translator.batches for length in batch) < translator.max_length
+
+
+def test_lists_languages_and_health_are_answered(serve):
+    async def scenario(client):
+        body = {"q": ["One.", ""], "source": "auto", "target": "de"}
+        async with client.post("/translate", json=body) as response:
+            assert await response.json() == {"translatedText": [".enO", ""]}
+        languages = await (await client.get("/languages")).json()
+        assert languages == [{"code": "en", "name": "en", "targets": ["de"]}]
+        assert (await client.get("/healthz")).status == 200
+
+    with_client(serve, [Backwards()], scenario)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b"{", 400, "Expecting"),
+        (b"[1]", 400, "must be a JSON object"),
+        (b"\xff", 400, "utf-8"),
+        (b"[" * 100_000, 400, "nested too deeply"),
+        (b'{"q": 7}', 400, "q must be a text or a list of texts"),
+        (b'{"q": "\\ud800"}', 400, "surrogates not allowed"),
+        (b'{"q": "a", "target": "fr"}', 400, "target must be de; it is 'fr'"),
+        (b" " * (2 * 2**20 + 1), 413, "exceeded"),
+    ],
+)
+def test_a_mistake_is_answered_with_its_reason(serve, body, status, message):
+    async def scenario(client):
+        async with client.post("/translate", data=body) as response:
+            return response.status, await response.json()
+
+    found, answer = with_client(serve, [Backwards()], scenario)
+    assert (found, set(answer)) == (status, {"error"})
+    assert message in answer["error"]
+
+
+def test_other_sites_and_too_many_sentences_are_refused(serve, monkeypatch):
+    async def scenario(client):
+        async def status(text: str, **headers) -> int:
+            async with client.post("/translate", json={"q": text}, headers=headers) as response:
+                return response.status
+
+        return [
+            await status("One."),
+            await status("One.", Host="evil.example"),
+            await status("One.", Origin="https://evil.example"),
+            await status("One. " * 9),
+            await status("One."),
+        ]
+
+    monkeypatch.setattr(serve, "MAX_WAITING", 8)
+    assert with_client(serve, [Backwards()], scenario) == [200, 403, 403, 503, 200]
+
+
+def test_tfformer_serve_says_how_to_serve_a_litert_export(tmp_path, capsys):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "manifest.json").write_text(json.dumps({"format": "tflite"}))
+    assert main(["serve", str(tmp_path), "--port", "0"]) == 2
+    assert f"python export/on_device/serve.py {tmp_path}" in capsys.readouterr().err
