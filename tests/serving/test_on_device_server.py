@@ -140,7 +140,7 @@ def test_lists_languages_and_health_are_answered(serve):
         (b'{"q": 7}', 400, "q must be a text or a list of texts"),
         (b'{"q": "\\ud800"}', 400, "surrogates not allowed"),
         (b'{"q": "a", "target": "fr"}', 400, "target must be de; it is 'fr'"),
-        (b" " * (2 * 2**20 + 1), 413, "exceeded"),
+        (b" " * (2 * 2**20 + 1), 413, "Maximum request body size"),
     ],
 )
 def test_a_mistake_is_answered_with_its_reason(serve, body, status, message):

@@ -14,7 +14,6 @@ import sentencex
 END_OF_LINE = r"\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 LINE = re.compile(f"[^{END_OF_LINE}]+|[{END_OF_LINE}]+")
 MARKER = re.compile(r"(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\))\s+)+")  # of a list, a quotation
-EDGES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 LETTER = re.compile(r"[^\W\d_]")
 WORD = re.compile(r"\s*\S{1,40}|\s+")  # of a word without a space, 40 characters at a time
 STRONG_STOP = re.compile(r"[.!?;:…。！？；：।؟][\"'”’»)\]]*$|\s[-–—]+$|—$")
@@ -116,11 +115,14 @@ def _marker_end(line: str) -> int:
 
 def _without_edges(sentence: str) -> Iterator[Segment]:
     """Yield the whitespace around a sentence as segments of their own."""
-    before, words, after = EDGES.fullmatch(sentence).groups()  # type: ignore[union-attr]
+    words = sentence.strip()
+    begin = sentence.find(words)
+    end = begin + len(words)
     if not LETTER.search(words):
         yield Segment(sentence, is_sentence=False)
         return
-    for text, is_sentence in ((before, False), (words, True), (after, False)):
+    stretches = ((sentence[:begin], False), (words, True), (sentence[end:], False))
+    for text, is_sentence in stretches:
         if text:
             yield Segment(text, is_sentence)
 
