@@ -1,4 +1,4 @@
-"""What it takes to import a model of OPUS-MT's shape, and how large it is on a phone.
+"""The cost of importing a model of OPUS-MT's shape, and its size on a phone.
 
 The checkpoint is Hugging Face's form of opus-mt-en-de (d_model 512, 6 + 6 layers, 58,101 pieces)
 with random numbers. Import and export run in processes of their own, whose time and greatest memory

@@ -1,4 +1,6 @@
-"""Write small checkpoints of M2M100 and NLLB, with the answers of Transformers beside them.
+"""Writes small checkpoints of M2M100 and NLLB.
+
+The answers of Transformers lie beside them.
 
     PYTHONPATH=. oracle_venv/bin/python scripts/oracles/make_m2m100_fixtures.py tests/support/marian
 
@@ -103,7 +105,10 @@ def make(out: Path, name: str, pairs: list[tuple[str, str]]) -> None:
 
 
 def train_pieces(path: Path, text: list[str]) -> None:
-    """A BPE vocabulary with SentencePiece's usual special ids; no normalisation, for its size."""
+    """A BPE vocabulary with SentencePiece's usual special ids.
+
+    It has no normalisation, for its size.
+    """
     with path.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(text),

@@ -1,4 +1,6 @@
-"""Translate a file with Marian itself, and with CTranslate2 where it can convert the model.
+"""Translates a file with Marian itself.
+
+CTranslate2 translates it too where it can convert the model.
 
     oracle_venv/bin/python scripts/oracles/translate_marian.py FOLDER SENTENCES BEAM OUTPUT.json
 
@@ -74,7 +76,10 @@ def by_ctranslate2(
 
 
 def rewrite_options(model: Path, readable: Path) -> None:
-    """Write the model with one NUL behind its options, and with a key that the converter needs."""
+    """Write the model with one NUL behind its options.
+
+    It also gets a key that the converter needs.
+    """
     with np.load(model) as archive:
         tensors = dict(archive)
     options = tensors["special:model.yml"].tobytes().rstrip(b"\0")

@@ -16,7 +16,10 @@ LINK, DEVICE = 0o120777 << 16, 0o060666 << 16
 
 
 def opus_zip(folder):
-    """A model as OPUS packs it: `opus*.npz`, decoder.yml, vocab.yml, SentencePiece, a licence."""
+    """A model as OPUS packs it.
+
+    It has `opus*.npz`, decoder.yml, vocab.yml, SentencePiece and a licence.
+    """
     model = write_marian_model("shared", folder)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model / "source.spm"))
     pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]

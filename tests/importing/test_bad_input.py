@@ -260,7 +260,10 @@ COUNT = 40  # mutations that are imported as a whole; 500 once, for docs/bring_a
 
 
 def mutate(random, path):
-    """Flip a bit, cut the file, or repeat a part; returns whether it is a flip, and its place."""
+    """Flip a bit, cut the file, or repeat a part.
+
+    Returns whether it is a flip, and its place.
+    """
     content = bytearray(path.read_bytes())
     place = int(random.integers(len(content)))
     kind = random.integers(3)
@@ -285,7 +288,10 @@ def is_number(path, place):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["A", "M2M"])
 def test_a_mutated_checkpoint_is_read_or_refused_in_one_line(tmp_path, name):
-    """200 seeded mutations of any file: never another exception, never another tensor unseen."""
+    """200 seeded mutations of any file.
+
+    There is never another exception, and never another tensor unseen.
+    """
     family = m2m100 if name == "M2M" else hugging_face
     choices = Choices(**languages(name))
     whole = checkpoint(name, tmp_path)
@@ -322,7 +328,10 @@ def settings(run):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_command_line_imports_or_refuses_a_mutated_checkpoint(tmp_path, capsys):
-    """Exit code 0 and the run of the whole one, or 2 with one line and nothing written."""
+    """Exit code 0 and the run of the whole one, or exit code 2.
+
+    The latter comes with one line, and nothing is written.
+    """
     folders = {name: checkpoint(name, tmp_path) for name in ("A", "C", "M2M")}
     folders["marian"] = write_marian_model("separate", tmp_path)
     wanted = {}

@@ -1,4 +1,7 @@
-"""Multilingual checkpoints: their languages, their lists of tokens, and what is refused."""
+"""Multilingual checkpoints: their languages and their lists of tokens.
+
+Some are refused.
+"""
 
 import json
 

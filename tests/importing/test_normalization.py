@@ -1,4 +1,7 @@
-"""The rules of OPUS-MT for a text, against Unicode's own tables and examples written out here."""
+"""The rules of OPUS-MT for a text.
+
+Unicode's own tables and examples written out here are the witnesses.
+"""
 
 import re
 import unicodedata
@@ -36,7 +39,10 @@ def test_a_text_is_rewritten_as_opus_prepares_it(text, wanted):
 
 
 def test_the_invisible_characters_are_those_of_unicode():
-    """Control, format and private ones of the first 65,536; unassigned ones differ by version."""
+    """Control, format and private ones of the first 65,536.
+
+    Unassigned ones differ by version.
+    """
     found = {character for character in map(chr, range(0x10000)) if re.match(INVISIBLE, character)}
     categories = {character: unicodedata.category(character) for character in found}
     assert set(categories.values()) <= {"Cc", "Cf", "Co", "Cn"}

@@ -1,7 +1,7 @@
-"""The zips that OPUS distributes: unpacked into a folder of their own, whatever they hold.
+"""The zips that OPUS distributes, unpacked into a folder of their own.
 
-A stranger's zip may name paths outside of the folder, links, or files of terabytes. Only plain
-files of a bounded size without a folder in their name are written.
+They may hold anything. A stranger's zip may name paths outside of the folder, links, or files of
+terabytes. Only plain files of a bounded size without a folder in their name are written.
 """
 
 import shutil

@@ -104,7 +104,9 @@ class Checkpoint:
 
 
 def check_tensors(checkpoint: Checkpoint) -> None:
-    """Raise ValueError unless every tensor is there and has its shape; no number is read.
+    """Raise ValueError unless every tensor is there and has its shape.
+
+    No number is read.
 
     Args:
         checkpoint: As it was read.

@@ -195,7 +195,10 @@ def optional_object(path: Path) -> dict:
 
 
 def read_tensors(folder: Path) -> dict[str, np.ndarray]:
-    """Return the tensors of a folder's safetensors, shards or PyTorch file, by their names."""
+    """Return the tensors of a folder by their names.
+
+    They are in a safetensors file, in shards or in PyTorch's file.
+    """
     if (folder / SAFETENSORS).is_file():
         return safetensors_files.read(folder / SAFETENSORS)
     if (folder / safetensors_files.INDEX).is_file():

@@ -1,8 +1,9 @@
-"""Checkpoints of M2M100 and of dense NLLB by Hugging Face: read into a `Checkpoint`.
+"""Checkpoints of M2M100 and of dense NLLB by Hugging Face.
 
-Written from transformers 5.23, models/m2m_100 and models/nllb. The layers are pre-norm, positions
-are Marian's and begin at 2, and one vocabulary holds a token for each language. A source begins
-with the token of its language, and a translation with that of its own.
+They are read into a `Checkpoint`. Written from transformers 5.23, models/m2m_100 and
+models/nllb. The layers are pre-norm, positions are Marian's and begin at 2, and one vocabulary
+holds a token for each language. A source begins with the token of its language, and a translation
+with that of its own.
 """
 
 from collections import Counter
@@ -159,9 +160,10 @@ def _pieces(folder: Path, size: int) -> tuple[list[str], list[str]]:
 
 
 def _added_tokens(folder: Path, first: int) -> dict[int, str]:
-    """The tokens that are not SentencePiece's, by their ids, of the first file that has them.
+    """The tokens that are not SentencePiece's, by their ids.
 
-    Languages have ids from `first` on. A file may name the special tokens alone.
+    They are those of the first file that has any. Languages have ids from `first` on. A file may
+    name the special tokens alone.
     """
     config = optional_object(folder / "tokenizer_config.json")
     special = optional_object(folder / "special_tokens_map.json") | config

@@ -193,7 +193,10 @@ def check_options(path: Path, options: Mapping) -> None:
 
 
 def _check_decoder(path: Path, options: Mapping) -> None:
-    """Raise ValueError for a student of Firefox or of OPUS, the commonest other decoder."""
+    """Raise ValueError for a student of Firefox or of OPUS.
+
+    Theirs is the commonest other decoder.
+    """
     autoreg = options.get("transformer-decoder-autoreg")
     if "ssru" in (options.get("dec-cell"), autoreg) and autoreg != "self-attention":
         raise ValueError(
@@ -204,7 +207,10 @@ def _check_decoder(path: Path, options: Mapping) -> None:
 
 
 def _check_known(path: Path, options: Mapping) -> None:
-    """Raise ValueError for an option of layers that no version of Marian known here has."""
+    """Raise ValueError for an unknown option of layers.
+
+    No version of Marian known here has it.
+    """
     known = {*MUST_BE, *MUST_BE_OFF, *WITHOUT_EFFECT, *READ}
     for name in sorted(name for name in options if str(name).startswith("transformer-")):
         if name not in known and options[name]:

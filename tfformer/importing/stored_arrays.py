@@ -1,7 +1,7 @@
-"""Arrays that stay in their file until they are needed, and leave the memory when they are dropped.
+"""Arrays that stay in their file until they are needed.
 
-A checkpoint may be as large as the memory. Each array is a map of its own, so that its pages go
-with it.
+They leave the memory when they are dropped. A checkpoint may be as large as the memory. Each array
+is a map of its own, so that its pages go with it.
 """
 
 import mmap
@@ -34,7 +34,9 @@ def mapped(path: Path, dtype: str | np.dtype, offset: int, shape: tuple[int, ...
 
 
 def release(array: np.ndarray) -> None:
-    """Let the pages of a mapped array go; they come back from the file when they are needed.
+    """Let the pages of a mapped array go.
+
+    They come back from the file when they are needed.
 
     Args:
         array: Any; one that is not mapped stays as it is.
@@ -65,7 +67,9 @@ def member_offset(path: Path, entry: zipfile.ZipInfo) -> int | None:
 
 
 def check_members(archive: zipfile.ZipFile) -> None:
-    """Raise ValueError for a zip with a member that is damaged, doubled or far too well compressed.
+    """Raise ValueError for a zip with a bad member.
+
+    Such a member is damaged, doubled or far too well compressed.
 
     Args:
         archive: Opened for reading; every member is read, a part at a time.

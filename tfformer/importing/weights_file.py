@@ -1,7 +1,7 @@
-"""Writes the numbers of a model without building it: one variable stands in memory at a time.
+"""Writes the numbers of a model without building it.
 
-Keras decides the names in a file of weights. They are read off the file of a model that is as deep
-and has two numbers where this one has hundreds.
+One variable stands in memory at a time. Keras decides the names in a file of weights. They are read
+off the file of a model that is as deep and has two numbers where this one has hundreds.
 """
 
 import dataclasses
