@@ -88,7 +88,7 @@ def test_states_of_every_layer_are_those_of_transformers(imported, name):
     states = [x]
     for layer in model.encoder.layers:
         states.append(x := layer(x, keys))
-    states[-1] = x = model.encoder.leave(x)
+    states[-1] = x = model.encoder.final_norm(x)
     difference = np.abs(np.stack(states) - arrays["encoder"]) * mask[..., np.newaxis]
     assert difference.max() < 2e-5
     y = model.decoder.add_positions(model.target_embedding(given["target"]))
@@ -96,7 +96,7 @@ def test_states_of_every_layer_are_those_of_transformers(imported, name):
     states = [y]
     for layer in model.decoder.layers:
         states.append(y := layer(y, x, look_ahead, memory_mask=keys))
-    states[-1] = model.decoder.leave(y)
+    states[-1] = model.decoder.final_norm(y)
     assert np.abs(np.stack(states) - arrays["decoder"]).max() < 2e-5
 
 
