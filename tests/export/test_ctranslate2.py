@@ -51,6 +51,8 @@ SCORE = """
 import json, sys
 import ctranslate2
 
+pytestmark = pytest.mark.slow  # an export is read back in another process
+
 translator = ctranslate2.Translator(sys.argv[1], compute_type="float32")
 results = translator.score_batch(*json.load(sys.stdin))
 print(json.dumps([result.log_probs for result in results]))
@@ -73,7 +75,6 @@ def version(tiny_run, tmp_path_factory):
     return export.ctranslate2(tiny_run, tmp_path_factory.mktemp("models"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_translations_are_those_of_the_run(version, tiny_run, beam_size):
     own = Translator.load(tiny_run).translate(SENTENCES, beam_size, length_penalty=0.0)
@@ -139,7 +140,6 @@ def test_the_command_line_writes_the_next_version(version, tiny_run, tmp_path, c
     assert last == str(version.parent / str(int(version.name) + 1))
 
 
-@pytest.mark.slow
 def test_other_weights_are_not_kept(tiny_run, tmp_path, monkeypatch):
     write = ctranslate2_writer.write
 

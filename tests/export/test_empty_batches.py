@@ -8,6 +8,8 @@ from support.untrained import untrained_generator, untrained_translator
 from tfformer.export import saved_model_writer
 from tfformer.export.tasks import TASKS
 
+pytestmark = pytest.mark.slow  # an export is read back in another process
+
 TEXTS = tf.zeros([0], tf.string)
 IDS = tf.zeros([0, 3], tf.int32)
 NUMBERS = tf.zeros([0], tf.int32)

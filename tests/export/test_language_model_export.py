@@ -12,6 +12,8 @@ from tfformer.export import saved_model_writer
 from tfformer.export.other_process import ask
 from tfformer.inference.generator import Generator
 
+pytestmark = pytest.mark.slow  # an export is read back in another process
+
 TEXTS = ["three four", "", "seven", "one two three", "  ", "two two two"]
 
 
@@ -81,7 +83,6 @@ def test_manifest_and_signatures_are_those_of_the_contract(version):
     }
 
 
-@pytest.mark.slow
 def test_without_text_only_ids_are_continued(counting_run, tmp_path):
     version = export.saved_model(counting_run, tmp_path, with_text=False, max_length=6)
     assert list(saved_model_writer.signatures(version)) == ["continue_ids"]

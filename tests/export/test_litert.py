@@ -32,6 +32,8 @@ from tfformer.export.other_process import ask
 from tfformer.export.parity import Hypotheses
 from tfformer.inference.translator import Translator
 
+pytestmark = pytest.mark.slow  # an export is read back in another process
+
 pytest.importorskip(
     "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
 )
@@ -472,7 +474,6 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
     assert list(dynamic.parent.iterdir()) == [dynamic]
 
 
-@pytest.mark.slow
 def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
     folder = export.tflite(tiny_run, tmp_path, with_text=True, samples=SENTENCES[:40])
     assert "`translate_text` needs TF Text's operators" in (folder / "README.md").read_text()
@@ -481,7 +482,6 @@ def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
     assert [answer["translation"][0] for answer in found] == own(translator, 1)[:40]
 
 
-@pytest.mark.slow
 def test_text_of_random_pieces_comes_out_as_by_ids(tiny_run, tmp_path):
     """Some of their translations begin with blanks alone.
 

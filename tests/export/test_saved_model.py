@@ -48,6 +48,8 @@ SERVE = """
 import json, sys
 import tensorflow as tf, tensorflow_text
 
+pytestmark = pytest.mark.slow  # an export is read back in another process
+
 def plain(values):
     if isinstance(values, list):
         return [plain(value) for value in values]
@@ -257,7 +259,6 @@ def test_text_beyond_what_the_model_takes_is_cut_as_the_run_cuts_it(answers, tra
         )
 
 
-@pytest.mark.slow
 def test_cpp_loader_translates_the_same(version, translator, cpp_loader):
     """The loader of TensorFlow Serving, compiled against the installed wheel."""
     sentences = [sentence for sentence in SENTENCES if "\0" not in sentence]
@@ -272,7 +273,6 @@ def test_cpp_loader_translates_the_same(version, translator, cpp_loader):
         ] == translator.translate(sentences)
 
 
-@pytest.mark.slow
 def test_the_check_refuses_what_the_cpp_loader_refuses(translator, tmp_path):
     """A tf.Module that holds a Keras model loads in TensorFlow 2, and nowhere else."""
     module = tf.Module()
@@ -423,7 +423,6 @@ def test_readme_names_every_signature_and_key(version):
     assert [name for name in names if f"`{name}`" not in readme] == []
 
 
-@pytest.mark.slow
 def test_without_text_there_is_no_text(tiny_run, tmp_path):
     version = export.saved_model(tiny_run, tmp_path, with_text=False, max_length=20)
     assert list(saved_model_writer.signatures(version)) == ["translate_ids"]
@@ -438,7 +437,6 @@ def test_without_text_there_is_no_text(tiny_run, tmp_path):
     assert json.loads((version / "manifest.json").read_text())["decoding"]["max_length"] == 20
 
 
-@pytest.mark.slow
 def test_bfloat16_is_measured_and_half_the_size(tiny_run, version, tmp_path):
     half = export.saved_model(tiny_run, tmp_path, dtype="bfloat16", samples=SENTENCES)
     manifest = json.loads((half / "manifest.json").read_text())
@@ -455,7 +453,6 @@ def contents(folder):
     return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
-@pytest.mark.slow
 def test_versions_count_up_and_are_never_touched(tiny_run, tmp_path):
     for name in ("1", "7", "notes", ".hidden"):
         (tmp_path / name).mkdir()
@@ -479,7 +476,6 @@ def current_umask():
     return mask
 
 
-@pytest.mark.slow
 def test_an_artefact_that_translates_differently_is_not_kept(tiny_run, tmp_path, monkeypatch):
     def broken(model, dtype):
         cast = type(model).from_config(model.get_config())
@@ -536,7 +532,6 @@ def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):
     assert (tmp_path / "file").read_text() == "kept"
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_leaves_nothing(tiny_run, tmp_path):
     """No file may grow past 100 kB: the weights do not fit."""
     command = [

@@ -144,13 +144,9 @@ def test_swapped_moving_averages_come_back():
 # How it computes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"run_eagerly": True},
-        {"steps_per_execution": 2},
-        pytest.param({"jit_compile": True}, marks=pytest.mark.slow),
-    ],
+    "options", [{"run_eagerly": True}, {"steps_per_execution": 2}, {"jit_compile": True}]
 )
 def test_ways_to_run_learn_the_same(options):
     expected = fitted(compiled(model(dropout=0.0)))

@@ -63,6 +63,7 @@ def test_readme_shows_lines_of_the_quickstart():
     assert printed_answers().items() <= EXAMPLES.items()
 
 
+@pytest.mark.slow
 def test_the_examples_are_written_by_the_grammar_and_learned_or_held_out():
     grammar = {
         phrasebook.spell(sentence.english): phrasebook.spell(sentence.german)
