@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Serves a folder that `tfformer export --format litert` wrote: no TensorFlow, no tfformer.
+"""Serves the folder of a LiteRT export, without TensorFlow and tfformer.
 
     pip install aiohttp ai-edge-litert sentencepiece numpy
     python serve.py models/mine-litert
@@ -148,7 +148,9 @@ class Workers:
 
 
 def split(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the stretches of a text, and whether each is a sentence; joined they are the text.
+    """Yield the stretches of a text, and whether each is a sentence.
+
+    Joined they are the text.
 
     Example:
         >>> list(split("Mr. A is here.  He sleeps."))
@@ -213,7 +215,7 @@ class Server:
 
     @web.middleware
     async def _check_sender(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse the pages of other sites: a foreign `Origin`, and a name that is not ours."""
+        """Refuse the pages of other sites: a foreign `Origin` or host name."""
         host = urlsplit(f"//{request.host}").hostname or ""
         if not is_address(host) and host not in self._hosts:
             raise web.HTTPForbidden(text=f"the host {host[:100]!r} is not this server's name")

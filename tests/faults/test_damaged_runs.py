@@ -77,7 +77,7 @@ def damaged(content: bytes, draw: random.Random) -> bytes:
 
 
 def outcome_of(read: Callable[[], object], expected: object, errors: tuple) -> str:
-    """Read something that may be damaged: refused, or of the same meaning, in five seconds."""
+    """Read damaged data: refused, or of the same meaning, in five seconds."""
     start = time.process_time()
     try:
         outcome = "harmless" if read() == expected else "wrong"
@@ -131,7 +131,10 @@ def test_no_damage_changes_the_meaning_of_an_export(tmp_path):
 
 
 def test_a_damaged_recipe_is_refused_in_a_line_or_is_another_whole_recipe(tmp_path):
-    """Its digits may be others: a recipe has no digest. It is checked, and never executed."""
+    """Its digits may be others: a recipe has no digest.
+
+    It is checked, and never executed.
+    """
     draw, outcomes = random.Random(27), Counter()
     recipes = [path.read_bytes() for path in builtin_recipes().values()]
     path = tmp_path / "recipe.yaml"

@@ -1,4 +1,4 @@
-"""The small server of LiteRT files: texts, order, load and mistakes, on a scripted translator."""
+"""The small server of LiteRT files, on a scripted translator."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Requests that schemathesis makes of the description: none of them is a mistake of the server."""
+"""No request that schemathesis makes is a mistake of the server."""
 
 import pytest
 import schemathesis

@@ -480,7 +480,10 @@ def test_the_page_translates_what_is_typed(server, browser):
 
 
 def test_the_page_runs_no_markup_of_a_text(server, browser):
-    """Neither of a source nor of a translation; the policy would stop the script as well."""
+    """Neither of a source nor of a translation.
+
+    The policy would stop the script as well.
+    """
     browser.open(server.rest + "/?")
     browser.until("document.readyState + document.activeElement.id", "completesource")
     markup = "<img src=x onerror='document.title=1'><script>document.title=2</script>"

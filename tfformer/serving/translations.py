@@ -155,7 +155,7 @@ class Translations:
                 yield piece
 
     async def _piece(self, direction: Direction, segment: Segment) -> Piece:
-        """A segment with its translation, and the rest of the beam if it is one sentence there."""
+        """Translate a segment; the rest of the beam comes with a single sentence."""
         if not segment.is_sentence:
             return Piece(segment.text, segment.text, False, [])
         translation = await self.text(direction, segment.text)
