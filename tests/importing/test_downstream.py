@@ -60,6 +60,16 @@ def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, tm
 
 
 @pytest.mark.slow
+def test_a_multilingual_run_has_its_languages_in_every_export(imported, tmp_path):
+    """The server's graph and the client on the device put the tokens of the languages in."""
+    run, texts = imported("M2M"), [*answers("M2M").texts["sentences"][:6], ""]
+    wanted = Translator.load(run).translate(texts, beam_size=1)
+    saved_model(run, tmp_path / "server", max_length=48, beam_size=2, samples=texts[:6])
+    client = on_device().Translator(tflite(run, tmp_path / "phone", max_length=48, samples=texts))
+    assert client.translate([client.pieces(text) for text in texts]) == wanted
+
+
+@pytest.mark.slow
 def test_ctranslate2_gives_the_translations_of_transformers(imported, tmp_path):
     """CTranslate2's own runtime gives the translations.
 

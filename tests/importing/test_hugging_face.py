@@ -148,7 +148,9 @@ def test_every_beam_hypothesis_is_that_of_transformers(imported, name, setting):
             texts = target.decode([[order[number] for number in ids] for ids, _ in theirs])
             assert [translation.text for translation in mine] == texts
             scores = [translation.score for translation in mine]
-            np.testing.assert_allclose(scores, [score for _, score in theirs], atol=1e-4)
+            # Transformers leaves padding a little probability in M2M100, which it has not here.
+            tolerance = 5e-4 if name == "M2M" else 1e-4
+            np.testing.assert_allclose(scores, [score for _, score in theirs], atol=tolerance)
 
 
 @pytest.mark.parametrize("name", ["B", "E", "NLLB"])
