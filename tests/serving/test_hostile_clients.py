@@ -27,6 +27,8 @@ from tfformer.serving.browser_guard import HostGuard
 from tfformer.serving.connections import Connections
 from tfformer.serving.model import ServedModels
 
+UNNAMED = SimpleNamespace(manifest={})  # a version that names no languages
+
 ONE = {"instances": ["a"]}
 
 
@@ -99,7 +101,7 @@ def test_a_server_at_work_on_all_its_connections_answers_503(monkeypatch):
 
 def test_a_body_that_does_not_arrive_gets_408(monkeypatch):
     monkeypatch.setattr(body, "BODY_SECONDS", 0.2)
-    model = SimpleNamespace(name="echo", versions={1: None}, number=lambda *_: 1)
+    model = SimpleNamespace(name="echo", versions={1: None}, number=lambda *_: 1, newest=UNNAMED)
 
     async def scenario():
         async with TestServer(application(ServedModels([model]))) as server:
@@ -189,7 +191,7 @@ def test_the_own_page_a_program_and_a_link_are_answered(server):
 
 def test_an_allowed_name_is_a_host_and_an_origin():
     """As behind a proxy, which may keep the Host or not."""
-    model = SimpleNamespace(name="echo", versions={1: None}, number=lambda *_: 1)
+    model = SimpleNamespace(name="echo", versions={1: None}, number=lambda *_: 1, newest=UNNAMED)
 
     async def statuses(hosts):
         async with TestClient(TestServer(application(ServedModels([model]), hosts))) as client:

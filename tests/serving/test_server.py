@@ -31,6 +31,8 @@ from tfformer.serving.application import application
 from tfformer.serving.errors import RequestError
 from tfformer.serving.model import ServedModels
 
+UNNAMED = SimpleNamespace(manifest={})  # a version that names no languages
+
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 37)]
 SENTENCES += ["", "The Ж 😀 dog.", "The dog."]
 
@@ -332,7 +334,7 @@ def test_a_full_queue_refuses_and_recovers(monkeypatch):
     )
     signature = meta_graph_pb2.SignatureDef(inputs={"text": text})
     version = SimpleNamespace(run=run, signature=lambda name: signature)
-    model = SimpleNamespace(name="slow", versions={1: version}, number=lambda *_: 1)
+    model = SimpleNamespace(name="slow", versions={1: version}, number=lambda *_: 1, newest=UNNAMED)
 
     async def scenario():
         async with TestClient(TestServer(application(ServedModels([model])))) as client:
@@ -362,7 +364,7 @@ def test_a_mistake_of_the_server_is_answered_with_500_and_not_its_end(caplog):
     def fail(*_):
         raise KeyError("a mistake")
 
-    model = SimpleNamespace(name="broken", versions={}, number=fail)
+    model = SimpleNamespace(name="broken", versions={}, number=fail, newest=UNNAMED)
 
     async def scenario():
         async with TestClient(TestServer(application(ServedModels([model])))) as client:

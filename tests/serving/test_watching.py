@@ -23,6 +23,8 @@ from tfformer.serving.application import application
 from tfformer.serving.application_keys import LIFECYCLE
 from tfformer.serving.model import ServedModels
 
+UNNAMED = SimpleNamespace(manifest={})  # a version that names no languages
+
 STRINGS = {"dim": [{"size": -1}]}
 
 
@@ -31,7 +33,7 @@ def scripted(name: str, run) -> SimpleNamespace:
     text = meta_graph_pb2.TensorInfo(dtype=tf.string.as_datatype_enum, tensor_shape=STRINGS)
     signature = meta_graph_pb2.SignatureDef(inputs={"text": text})
     version = SimpleNamespace(run=run, signature=lambda _: signature)
-    return SimpleNamespace(name=name, versions={1: version}, number=lambda *_: 1)
+    return SimpleNamespace(name=name, versions={1: version}, number=lambda *_: 1, newest=UNNAMED)
 
 
 def repeat(signature, inputs):

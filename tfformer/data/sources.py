@@ -159,7 +159,7 @@ def lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
 
     Example:
         >>> import io
-        >>> list(lines(io.BytesIO(b"one\\r\\ntwo"), "a test"))
+        >>> list(lines(io.BytesIO(b"one\r\ntwo"), "a test"))
         ['one', 'two']
     """
     for line in lines_with_ends(stream, name):
