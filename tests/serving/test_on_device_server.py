@@ -1,6 +1,7 @@
 """The small server of LiteRT files, on a scripted translator."""
 
 import asyncio
+import io
 import json
 import sys
 import threading
@@ -145,7 +146,7 @@ def test_lists_languages_and_health_are_answered(serve):
 )
 def test_a_mistake_is_answered_with_its_reason(serve, body, status, message):
     async def scenario(client):
-        async with client.post("/translate", data=body) as response:
+        async with client.post("/translate", data=io.BytesIO(body)) as response:
             return response.status, await response.json()
 
     found, answer = with_client(serve, [Backwards()], scenario)

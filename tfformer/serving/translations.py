@@ -150,9 +150,11 @@ class Translations:
             self._threads, lambda: list(segments(text, direction.source))
         )
         for portion in _portions(stretches):
-            pieces = (self._piece(direction, segment) for segment in portion)
-            for piece in await asyncio.gather(*pieces):
-                yield piece
+            distinct = list(dict.fromkeys(portion))
+            found = await asyncio.gather(*(self._piece(direction, one) for one in distinct))
+            pieces = dict(zip(distinct, found, strict=True))
+            for segment in portion:
+                yield pieces[segment]
 
     async def _piece(self, direction: Direction, segment: Segment) -> Piece:
         """Translate a segment; the rest of the beam comes with a single sentence."""
