@@ -1,0 +1,194 @@
+"""Verbs that are killed at, or fail in, one of their file operations."""
+
+import json
+import shutil
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.faults import record, size
+from support.faulty_process import FULL_DISK, INPUT_OUTPUT, KILL, FaultyProcess, Outcome, spread
+
+from tfformer.export.manifest import check_files, file_digest, read_manifest
+from tfformer.files import TEMPORARY, clear_leavings
+from tfformer.run_directory import Run, check_free
+
+SAMPLES = {("corpus", FULL_DISK): 1, ("train", KILL): 1}  # of others only by scripts/faults.sh
+NAMES = {KILL: "killed", FULL_DISK: "full disk", INPUT_OUTPUT: "input/output error"}
+kinds = pytest.mark.parametrize("kind", NAMES, ids=["kill", "full_disk", "io_error"])
+
+
+def check_end(outcome: Outcome, kind: str) -> None:
+    """A kill ends by the signal; a failure by one clear line, or it does no harm."""
+    assert "Traceback" not in outcome.printed, outcome.printed
+    if kind == KILL:
+        assert outcome.code == -9
+    else:
+        assert outcome.code in (0, 2), outcome
+    if outcome.code == 2:
+        assert outcome.printed.splitlines()[-1].startswith("tfformer: "), outcome.printed
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """The digest of each file below the folder, but of leavings, by its path."""
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    kept = [path for path in paths if not any(map(TEMPORARY.fullmatch, path.parts))]
+    return {str(path.relative_to(folder)): file_digest(path) for path in kept}
+
+
+def leavings(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if TEMPORARY.fullmatch(path.name)]
+
+
+@pytest.fixture
+def place(tmp_path) -> Iterator[Path]:
+    """A folder beside which nothing may change."""
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "notes").write_text("mine")
+    (tmp_path / "place").mkdir()
+    yield tmp_path / "place"
+    assert [path.name for path in beside.iterdir()] == ["notes"]
+    assert (beside / "notes").read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {"beside", "place"}
+
+
+def tried(
+    faulty: FaultyProcess,
+    arguments: Callable[[Path], list],
+    place: Path,
+    kind: str,
+) -> Iterator[tuple[Path, Outcome]]:
+    """A folder `first`, made without a fault; then one for each that met it.
+
+    Yields:
+        The folder, which goes afterwards, and the end of the command line.
+    """
+    verb = arguments(place / "first")[0]
+    sample = size("operations", SAMPLES.get((verb, kind), 0))
+    if not sample:
+        pytest.skip("only scripts/faults.sh tries this")
+    first = faulty.run(arguments(place / "first"), place / "first")
+    assert first.code == 0, first.printed
+    numbers = spread(first.operations, sample)
+    codes = Counter()
+    for number in numbers:
+        folder = place / f"at {number}"
+        outcome = faulty.run(arguments(folder), folder, number, kind)
+        check_end(outcome, kind)
+        codes[outcome.code] += 1
+        yield folder, outcome
+        shutil.rmtree(folder, ignore_errors=True)
+    record(f"{verb}, {NAMES[kind]}", f"{len(numbers)} of {first.operations}: {dict(codes)}")
+
+
+@pytest.mark.slow
+@kinds
+def test_corpus(faulty, place, kind):
+    def arguments(folder: Path) -> list:
+        return ["corpus", "phrasebook", "--output", folder]
+
+    for folder, outcome in tried(faulty, arguments, place, kind):
+        whole = contents(place / "first")
+        assert contents(folder).items() <= whole.items()
+        if outcome.code != 0:
+            again = faulty.run([*arguments(folder), "--overwrite"], folder)
+            assert again.code == 0, again.printed
+        assert contents(folder) == whole
+        assert leavings(folder) == []
+
+
+@pytest.mark.slow
+@kinds
+def test_translate(faulty, place, kind, tiny_run):
+    (place / "text").write_text("The dog.\n")
+
+    def arguments(folder: Path) -> list:
+        folder.mkdir(exist_ok=True)
+        (folder / "output").write_text("old")
+        return [
+            *("translate", tiny_run, "--input", place / "text"),
+            *("--output", folder / "output", "--overwrite"),
+        ]
+
+    for folder, outcome in tried(faulty, arguments, place, kind):
+        new = (place / "first" / "output").read_text()
+        found = (folder / "output").read_text()
+        assert found == new if outcome.code == 0 else found in ("old", new)
+        assert kind == KILL or leavings(folder) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("export_format", ["ctranslate2", "tflite", "saved_model"])
+@kinds
+def test_export(faulty, place, kind, tiny_run, export_format):
+    (place / "samples").write_text("The dog.\n")
+
+    def arguments(folder: Path) -> list:
+        return [
+            *("export", tiny_run, "--format", export_format),
+            *("--output", folder, "--samples", place / "samples"),
+        ]
+
+    for folder, outcome in tried(faulty, arguments, place, kind):
+        versions = list(folder.glob("[0-9]*"))
+        assert outcome.code != 0 or len(versions) == 1
+        for version in versions:
+            check_files(version, read_manifest(version))
+        if kind == KILL and folder.exists():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of each that is cleared
+                clear_leavings(folder)
+        assert leavings(place) == []
+
+
+@pytest.mark.slow
+@kinds
+def test_train(faulty, place, kind, smallest_config):
+    """Every state of the folder is resumed once, or begun again: to the same bits."""
+    recipe = place / "recipe.yaml"
+    recipe.write_text(json.dumps(smallest_config.to_dict()))
+
+    def arguments(folder: Path) -> list:
+        return ["train", recipe, "--run-dir", folder]
+
+    states = set()
+    for folder, _ in tried(faulty, arguments, place, kind):
+        is_run = (folder / "config.json").is_file()
+        if is_run:
+            check_run(Run.open(folder))
+        else:
+            check_free(folder)
+        state = tuple(sorted(without_events(folder).items())) if folder.exists() else ()
+        if state in states:
+            continue
+        states.add(state)
+        again = faulty.run([*arguments(folder), *["--resume"] * is_run], folder)
+        assert again.code == 0, again.printed
+        assert_same_training(folder, place / "first")
+        assert leavings(folder) == []
+    record(f"  states of the folder, {NAMES[kind]}", f"{len(states)}, all end bitwise equal")
+
+
+def check_run(run: Run) -> None:
+    run.history()
+    if run.weights.exists():
+        run.check_weights()
+
+
+def without_events(folder: Path) -> dict[str, str]:
+    """The files that decide how a training goes on."""
+    found = contents(folder)
+    return {name: digest for name, digest in found.items() if not name.startswith("tensorboard")}
+
+
+def assert_same_training(folder: Path, expected: Path) -> None:
+    with np.load(expected / "resume.npz") as wanted, np.load(folder / "resume.npz") as state:
+        for name in set(wanted.files) - {"history"}:
+            np.testing.assert_array_equal(state[name], wanted[name])
+    weights = [Run.open(path).load_model().get_weights() for path in (folder, expected)]
+    for found, wanted in zip(*weights, strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -1,0 +1,55 @@
+"""Two processes that write the same names at once, and links that lie in their way."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfformer import phrasebook
+from tfformer.cli.verbs import main
+
+CORPUS = [sys.executable, "-m", "tfformer", "corpus", "phrasebook", "--overwrite", "--output"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("whole")
+    return {path.name: path.read_bytes() for path in phrasebook.write(folder)}
+
+
+def found(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.slow
+def test_two_that_write_one_corpus_leave_a_whole_one(whole, tmp_path):
+    command = [*CORPUS, str(tmp_path / "corpus")]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in both:
+        _, printed = process.communicate(timeout=300)
+        assert process.returncode == 0, printed
+    assert found(tmp_path / "corpus") == whole
+
+
+@pytest.mark.slow
+def test_a_corpus_replaces_links_and_does_not_follow_them(whole, tmp_path):
+    folder, outside = tmp_path / "corpus", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    for name in whole:
+        (outside / name).write_text("mine")
+        (folder / name).symlink_to(outside / name)
+    assert main([*CORPUS[3:], str(folder)]) == 0
+    assert found(folder) == whole
+    assert {path.read_text() for path in outside.iterdir()} == {"mine"}
+
+
+def test_an_output_that_is_a_link_is_replaced(tmp_path, counting_run):
+    (tmp_path / "outside").write_text("mine")
+    os.symlink(tmp_path / "outside", tmp_path / "output")
+    arguments = ["generate", str(counting_run), "--greedy", "--prefix", "one two", "--overwrite"]
+    assert main([*arguments, "--output", str(tmp_path / "output")]) == 0
+    assert not (tmp_path / "output").is_symlink()
+    assert (tmp_path / "outside").read_text() == "mine"

@@ -1,0 +1,90 @@
+"""Command lines whose file operations kill the process or fail, one at a time."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+FAULTS = Path(__file__).parents[1] / "faults"
+KILL, INPUT_OUTPUT, FULL_DISK = "k", "i", "s"  # as fault_shim.c calls them
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a command line."""
+
+    code: int | None  # the exit code, -9 for a kill, None where it had to be ended
+    operations: int  # on files below the folder; 0 after a kill
+    printed: str  # both streams
+
+
+class FaultyProcess:
+    """One process that has loaded TensorFlow, and forks for each command line.
+
+    Args:
+        folder: a folder for the shim, which gcc makes, and for streams.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._streams = folder / "streams"
+        shim = compiled_shim(folder)
+        self._process = subprocess.Popen(
+            [sys.executable, str(FAULTS / "fork_server.py")],
+            env=os.environ | {"LD_PRELOAD": str(shim)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def run(
+        self, arguments: list, folder: Path, number: int = 0, kind: str = "", seconds: int = 300
+    ) -> Outcome:
+        """Run `tfformer` with these arguments.
+
+        Args:
+            arguments: the words of the command line.
+            folder: the operations below it are counted.
+            number: the operation that meets the fault, from 1; none if 0.
+            kind: the fault.
+            seconds: the longest time.
+        """
+        asked = {
+            "arguments": list(map(str, arguments)),
+            "folder": str(folder),
+            "number": number,
+            "kind": kind or KILL,
+            "output": str(self._streams),
+            "seconds": seconds,
+        }
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        answer = json.loads(self._process.stdout.readline())
+        return Outcome(**answer, printed=self._streams.read_text(errors="replace"))
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def compiled_shim(folder: Path) -> Path:
+    """The shared library of fault_shim.c; without gcc the test is skipped."""
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        pytest.skip("there is no gcc here to compile the fault shim; apt-get install gcc")
+    shim = folder / "shim.so"
+    command = [gcc, "-shared", "-fPIC", "-O1", "-o", shim, FAULTS / "fault_shim.c", "-ldl"]
+    subprocess.run(list(map(str, command)), check=True)
+    return shim
+
+
+def spread(count: int, sample: int) -> list[int]:
+    """`sample` numbers from 1 to `count` at equal distances; all if there are fewer."""
+    if sample >= count:
+        return list(range(1, count + 1))
+    return [1 + (2 * n + 1) * count // (2 * sample) for n in range(sample)]
