@@ -4,6 +4,7 @@ The tests cover its output, its exit codes and the files that it leaves alone.
 """
 
 import gzip
+import html
 import io
 import json
 import math
@@ -95,6 +96,25 @@ def test_translate_reads_standard_input_in_chunks(tiny_run, sentences, monkeypat
     assert capsys.readouterr().out.splitlines() == Translator.load(tiny_run).translate(
         sentences[:5], beam_size=1
     )
+
+
+def test_a_page_is_translated_between_its_tags(tiny_run, sentences, tmp_path):
+    page, output = tmp_path / "page.html", tmp_path / "page.de.html"
+    page.write_bytes(f"<p>{sentences[0]} {sentences[1]}\r\n<br><code>a</code></p>".encode())
+    files = ["--input", str(page), "--output", str(output)]
+    assert main(["translate", str(tiny_run), "--format", "html", *files]) == 0
+    one, two = Translator.load(tiny_run).translate(sentences[:2])
+    expected = f"<p>{html.escape(one, quote=False)} {html.escape(two, quote=False)}\r\n"
+    assert output.read_bytes().decode() == expected + "<br><code>a</code></p>"
+
+
+def test_the_words_of_a_file_stay_as_they_are(tiny_run, tmp_path, capsys):
+    (tmp_path / "keep.txt").write_text("Foo Bar\n\n", encoding="utf-8")
+    source = tmp_path / "in.en"
+    source.write_text("The animal Foo Bar is tired.\n", encoding="utf-8")
+    files = ["--input", str(source), "--keep", str(tmp_path / "keep.txt")]
+    assert main(["translate", str(tiny_run), *files]) == 0
+    assert capsys.readouterr().out.count("Foo Bar") == 1
 
 
 def test_progress_is_told_within_a_chunk(tiny_run, sentences, tmp_path, monkeypatch):
@@ -318,6 +338,9 @@ def test_translate_overwrites_when_told_to_and_only_then(tiny_run, tmp_path, cap
     ("arguments", "message"),
     [
         (["--beam-size", "0"], "--beam-size: 0 must be at least 1; see tfformer translate --help"),
+        (["--format", "html", "--scores"], "--scores goes with one sentence a line; set --format"),
+        (["--format", "lines", "--keep", __file__], "--keep goes with whole texts; set --format"),
+        (["--format", "pdf"], "--format: invalid choice: 'pdf'"),
         (["--n-best", "0"], "--n-best: 0 must be at least 1"),
         (["--input", "/nowhere/in.en"], "/nowhere/in.en: there is no such file"),
     ],

@@ -112,6 +112,8 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
         for language in ("en", "de"):
             sides = [pair.source if language == "en" else pair.target for pair in pairs[:count]]
             (folder / f"{name}.{language}").write_text("".join(side + "\n" for side in sides))
+    (folder / "page.html").write_text("<p>The <b>animal</b> is tired.</p>\n")
+    (folder / "names.txt").write_text("Foo Inc\n")
     for written in ("news.de", "sentences.de"):
         (folder / written).unlink()
     (folder / "multi30k").mkdir()

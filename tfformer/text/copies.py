@@ -1,7 +1,4 @@
-"""Words that no translation changes.
-
-They are addresses, placeholders, file names, numbers and emoji.
-"""
+"""Words that no translation changes: addresses, numbers, placeholders, emoji."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ EMOJI = (
 
 @functools.lru_cache(maxsize=16)
 def kept_pattern(keep: Sequence[str] = ()) -> re.Pattern[str]:
-    """Return the pattern of the parts that stay as they are.
+    """Return the pattern of what stays as it is.
 
     Args:
         keep: Words and phrases that stay too; those that are blank are left out.
@@ -48,7 +45,7 @@ def with_copies(passage: Passage, pattern: re.Pattern[str]) -> Passage:
 
     Args:
         passage: A sentence.
-        pattern: The parts that stay.
+        pattern: What stays.
 
     Returns:
         The same sentence; itself if nothing in it stays.

@@ -40,7 +40,7 @@ def read_html(text: str, language: str) -> Iterator[Part]:
     """Yield the sentences of an HTML page or fragment, and all the rest as it is.
 
     Code, scripts, styles and whatever has `translate="no"` or the class `notranslate` stay as they
-    are. The tokens are those of the HTML standard, so broken HTML is read as browsers read it.
+    are. The tokens are those of the HTML standard, so what is broken is read as browsers read it.
 
     Args:
         text: The HTML.
@@ -67,9 +67,7 @@ def read_html(text: str, language: str) -> Iterator[Part]:
 
 
 def raw_tokens(text: str) -> Iterator[RawToken]:
-    """Yield the tokens of HTML.
-
-    Their raw characters give the text when they are joined.
+    """Yield the tokens of HTML, whose raw characters give the text when joined.
 
     Args:
         text: Any text.

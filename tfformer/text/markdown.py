@@ -1,7 +1,4 @@
-"""Markdown, with its running text as sentences with markup.
-
-All the rest is kept as it stands.
-"""
+"""Markdown: its running text as sentences with markup, and the rest as it stands."""
 
 from __future__ import annotations
 
@@ -53,10 +50,10 @@ class Block(NamedTuple):
 
 
 def read_markdown(text: str, language: str) -> Iterator[Part]:
-    """Yield the sentences of a Markdown text (CommonMark, tables).
+    """Yield the sentences of Markdown (CommonMark, tables), and the rest as it is.
 
-    The rest is yielded as it is. Code, addresses of links and images, and a head in YAML stay as
-    they are; blocks of HTML are read as HTML.
+    Code, addresses of links and images, and a head in YAML stay as they are; blocks of HTML are
+    read as HTML.
 
     Args:
         text: The Markdown.
@@ -112,10 +109,7 @@ def _with_places(rule: InlineRule) -> InlineRule:
 
 
 def _note(state: StateInline, made: Sequence[Token], start: int) -> None:
-    """Note the places of tokens that a rule has made.
-
-    The rule has made them of the characters from `start` on.
-    """
+    """Note the places of tokens that a rule has made, from `start` on."""
     end = state.pos
     new = [token for token in made if SPAN not in token.meta]
     marks = [token for token in new if token.type != "text"]
@@ -159,18 +153,12 @@ def _located(text: str, token: Token, lines: Sequence[int], start: int | None) -
 
 
 def _escapes(content: str) -> dict[str, str]:
-    """The special characters that a paragraph does not use.
-
-    Each has a backslash before it.
-    """
+    """Special characters that a paragraph does not use, with a backslash before."""
     return {character: "\\" + character for character in SPECIAL if character not in content}
 
 
 def _pieces(block: Block, token: Token) -> list[Piece]:
-    """The inline tokens of a paragraph as pieces.
-
-    They give its characters when joined.
-    """
+    """The inline tokens of a paragraph as pieces that give its characters."""
     pieces: list[Piece] = []
     done = 0
     for child, (start, end) in _places(token):

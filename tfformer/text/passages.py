@@ -197,7 +197,7 @@ class _Places:
         return left, max(left, right)
 
     def of_copy(self, start: int, end: int) -> tuple[int, int]:
-        """The stretch of the translation that stands for a copied one."""
+        """The stretch of the translation that says what stays as it is."""
         found = self.target.find(self.source[start:end])
         if found >= 0:
             return found, found + end - start
@@ -213,10 +213,7 @@ class _Places:
         return self.target_words[self._target_words(following[:1])[0]][0]
 
     def of_break(self, position: int) -> int:
-        """The end of the word at which to break the translation.
-
-        As much of the translation is read there as of the source.
-        """
+        """The end of a word at which the same share is read as of the source."""
         share = position / max(1, len(self.source)) * len(self.target)
         ends = [end for _, end in self.target_words]
         return min(ends, key=lambda end: abs(end - share), default=0)
@@ -241,10 +238,7 @@ def _without_punctuation(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _densest(numbers: Sequence[int], width: int) -> tuple[int, int]:
-    """The run of numbers that has the most of them.
-
-    Each is at most `width` + 1 from the next.
-    """
+    """The longest run of numbers that are at most `width` + 1 apart."""
     runs = [[numbers[0]]]
     for number in numbers[1:]:
         if number - runs[-1][-1] > width + 1:
@@ -347,7 +341,7 @@ def _close(
 ) -> None:
     """Close the last mark.
 
-    Without an end tag its content belongs to the mark around it.
+    Without an end tag what it holds belongs to the mark around it.
     """
     mark = opened.pop()
     inside = levels.pop()

@@ -21,11 +21,10 @@ TOKEN = re.compile(
 
 
 def read_subtitles(text: str, language: str) -> Iterator[Part]:
-    """Yield the sentences of a SubRip file.
+    """Yield the sentences of a SubRip file, and the rest as it is.
 
-    Its numbers, times and tags are yielded as they are. A sentence may run over lines and cues; its
-    translation is broken at about the same places. A dash at the beginning of a line is another
-    speaker.
+    A sentence may run over lines and cues; its translation is broken at about the same places. A
+    dash at the beginning of a line is another speaker.
 
     Args:
         text: The file's text.

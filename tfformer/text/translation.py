@@ -11,6 +11,7 @@ from tfformer.text.copies import kept_pattern, with_copies
 from tfformer.text.passages import Links, Part, Passage, Reader, cut, raw_text
 from tfformer.text.segmentation import CountTokens, divided
 
+MAX_CHARACTERS = 5_000  # of a sentence for a model whose tokens are not known
 PORTION = 512  # parts of a text that are held, translated and given out at a time
 
 Translate = Callable[[list[str]], list[str]]
@@ -35,8 +36,8 @@ class TextTranslator:
             words and target words, counted from 0, where words are the parts between spaces.
             Without it markup is placed by the length of the words before it.
         count_tokens: Texts in, the number of the model's tokens of each out.
-        max_tokens: Tokens that the model takes; a longer sentence is divided into clauses. None
-            takes any length.
+        max_tokens: Tokens that the model takes; a longer sentence is divided into clauses. Without
+            it one of more than 5,000 characters is.
         language: The code of the source language, such as "en".
         keep: Words and phrases that come out as they went in, besides addresses, placeholders,
             file names, numbers and emoji.
@@ -115,9 +116,12 @@ class TextTranslator:
 
     def _clauses(self, part: Part) -> Iterable[Part]:
         """Divide a passage that is too long for the model."""
-        if isinstance(part, str) or self.count_tokens is None or self.max_tokens is None:
+        if isinstance(part, str):
             return [part]
-        clauses = divided(part.text, self.count_tokens, self.max_tokens)
+        if self.count_tokens is None or self.max_tokens is None:
+            clauses = divided(part.text, _characters, MAX_CHARACTERS)
+        else:
+            clauses = divided(part.text, self.count_tokens, self.max_tokens)
         if len(clauses) == 1:
             return [part]
         lengths = []
@@ -129,6 +133,10 @@ class TextTranslator:
             Passage(group, part.escapes) if number % 2 else raw_text(group)
             for number, group in enumerate(groups)
         ]
+
+
+def _characters(texts: Sequence[str]) -> list[int]:
+    return [len(text) for text in texts]
 
 
 def translate_text(

@@ -1,0 +1,119 @@
+#!/usr/bin/env python
+"""Measures the translation of whole texts by a phrasebook run.
+
+Usage: scripts/texts.py RUN [CAPTIONS]
+
+Joins 300 held-out sentences into lines of 1, 2, 3, 5 and 10 and prints the BLEU of each, as one
+sentence a line and as texts; puts a tag around a word of 200 sentences and counts the tags that
+are there and on the right word; glues 1,000 paragraphs of the lines of the file CAPTIONS and counts
+what is dropped. The last line is JSON.
+"""
+
+import functools
+import itertools
+import json
+import random
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfformer.cli.verbs import import_tensorflow
+
+import_tensorflow()
+
+import sacrebleu  # noqa: E402
+
+from tfformer import Translator, alignments, phrasebook  # noqa: E402
+from tfformer.data.sources import read_lines  # noqa: E402
+from tfformer.text import TextTranslator  # noqa: E402
+
+SENTENCES = 300
+MARKED = 200
+PARAGRAPHS = 1000
+GAPS = [" ", "  ", "\n", "\r\n", "\n\n    ", "\t", " \n\n\n"]
+
+
+def bleu_of_lines(texts: TextTranslator) -> Iterator[tuple[str, float]]:
+    """Yield the BLEU of lines of several sentences."""
+    pairs = phrasebook.pairs("test")[:SENTENCES]
+    for length, format in itertools.product((1, 2, 3, 5, 10), ("text", "lines")):
+        lines = [pairs[n : n + length] for n in range(0, len(pairs), length)]
+        sources = [" ".join(pair.source for pair in line) for line in lines]
+        references = [" ".join(pair.target for pair in line) for line in lines]
+        found = texts.translate("\n".join(sources), format).split("\n")
+        score = sacrebleu.corpus_bleu(found, [references], force=True).score
+        yield f"{length} a line, {format}", score
+
+
+def tags(texts: TextTranslator) -> Iterator[tuple[str, int]]:
+    """Yield the number of tags, of balanced ones, and of those whose right place is known."""
+    balanced = right = known = 0
+    draw = random.Random(1)
+    pairs = [pair for pair in phrasebook.pairs("test") if pair.alignment]
+    for pair in pairs[:MARKED]:
+        words = pair.source.split()
+        number = draw.choice(pair.alignment)[0]
+        before, inner, after = re.fullmatch(r"(\W*)(.*?)(\W*)", words[number]).groups()
+        words[number] = f"{before}<b>{inner}</b>{after}"
+        found = texts.translate(" ".join(words), "html")
+        balanced += re.findall(r"</?b>", found) == ["<b>", "</b>"]
+        if re.sub(r"</?b>", "", found) == pair.target:
+            known += 1
+            start = len(found.split("<b>")[0].split(" ")) - 1
+            marked = re.search(r"<b>(.*)</b>", found)[1].split()
+            gold = {target for source, target in pair.alignment if source == number}
+            right += set(range(start, start + len(marked))) == gold
+    yield "marked sentences", MARKED
+    yield "balanced", balanced
+    yield "translated as the reference", known
+    yield "of these on the right word", right
+
+
+def paragraphs(captions: str) -> Iterator[tuple[str, int]]:
+    """Yield the counts of paragraphs, of exact ones and of sentences."""
+    draw = random.Random(1)
+    sentences = [line.strip() for line in read_lines(captions) if line.strip()[-1:] in (".", "!")]
+    heard = []
+    glued = 0
+    exact = 0
+    for _ in range(PARAGRAPHS):
+        chosen = draw.sample(sentences, draw.randint(2, 8))
+        text = "".join(sentence + draw.choice(GAPS) for sentence in chosen)
+
+        def capitals(batch: list[str]) -> list[str]:
+            heard.extend(batch)
+            return [sentence.upper() for sentence in batch]
+
+        exact += TextTranslator(capitals).translate(text) == text.upper()
+        glued += len(chosen)
+    yield "paragraphs", PARAGRAPHS
+    yield "paragraphs exact", exact
+    yield "sentences glued", glued
+    yield "sentences found", len(heard)
+
+
+def main(run: str, captions: str | None = None) -> None:
+    """Print the figures of a run."""
+    translator = Translator.load(run)
+    cache: dict[str, str] = {}  # a translation is the same beside any other sentence
+
+    def translate(sentences: list[str]) -> list[str]:
+        new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in cache]
+        cache.update(zip(new, translator.translate(new), strict=True))
+        return [cache[sentence] for sentence in sentences]
+
+    texts = TextTranslator(translate, functools.partial(alignments, translator))
+    measured: dict[str, float] = {}
+    for name, value in itertools.chain(
+        paragraphs(captions) if captions else (), tags(texts), bleu_of_lines(texts)
+    ):
+        measured[name] = round(value, 2)
+        print(f"{name}: {measured[name]}", flush=True)
+    print(json.dumps({"run": Path(run).name, **measured}))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
