@@ -24,8 +24,9 @@ import_tensorflow()
 
 import sacrebleu  # noqa: E402
 
-from tfformer import Translator, alignments, phrasebook  # noqa: E402
+from tfformer import Translator, phrasebook  # noqa: E402
 from tfformer.data.sources import read_lines  # noqa: E402
+from tfformer.explain.alignment import nearest_targets  # noqa: E402
 from tfformer.text import TextTranslator  # noqa: E402
 
 SENTENCES = 300
@@ -63,7 +64,9 @@ def tags(texts: TextTranslator) -> Iterator[tuple[str, int]]:
             start = len(found.split("<b>")[0].split(" ")) - 1
             marked = re.search(r"<b>(.*)</b>", found)[1].split()
             gold = {target for source, target in pair.alignment if source == number}
-            right += set(range(start, start + len(marked))) == gold
+            whole = set(range(min(gold), max(gold) + 1))
+            found_words = set(range(start, start + len(marked)))
+            right += bool(found_words) and (found_words <= gold or found_words == whole)
     yield "marked sentences", MARKED
     yield "balanced", balanced
     yield "translated as the reference", known
@@ -103,7 +106,7 @@ def main(run: str, captions: str | None = None) -> None:
         cache.update(zip(new, translator.translate(new), strict=True))
         return [cache[sentence] for sentence in sentences]
 
-    texts = TextTranslator(translate, functools.partial(alignments, translator))
+    texts = TextTranslator(translate, functools.partial(nearest_targets, translator))
     measured: dict[str, float] = {}
     for name, value in itertools.chain(
         paragraphs(captions) if captions else (), tags(texts), bleu_of_lines(texts)

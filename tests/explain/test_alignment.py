@@ -51,6 +51,16 @@ def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(
     ]
 
 
+def test_the_nearest_target_looks_most_in_the_mean_of_all_layers_and_heads():
+    """By the second layer alone both words would be linked the other way round."""
+    one = [[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]]
+    two = [[0.4, 0.6, 0.0], [0.5, 0.4, 0.1], [0.9, 0.1, 0.0]]
+    maps = AttentionMaps(
+        "cross", ("Ja", "doch", "</s>"), ("Yes", "!", "</s>"), np.array([[one], [two]], np.float32)
+    )
+    assert alignment.nearest(maps) == ((0, 0), (1, 1))
+
+
 def test_a_word_that_looks_at_the_end_is_aligned_only_by_the_source(translator, monkeypatch):
     weights = np.array([[[[0.2, 0.8], [0.1, 0.9], [0.9, 0.1]]]], np.float32)
     found = SimpleNamespace(

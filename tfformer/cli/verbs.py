@@ -180,14 +180,14 @@ def _translate_lines(options: argparse.Namespace, is_typed: bool) -> None:
 
 def _translate_text(options: argparse.Namespace, format: str, is_typed: bool) -> None:
     import_tensorflow()
-    from tfformer.explain.alignment import alignments
+    from tfformer.explain.alignment import nearest_targets
     from tfformer.inference.translator import Translator
 
     translator = Translator.load(options.run)
     texts = translator.text_translator(
         options.beam_size,
         options.length_penalty,
-        align=functools.partial(alignments, translator),
+        align=functools.partial(nearest_targets, translator),
         keep=list(input_lines(options.keep)) if options.keep else (),
     )
     with (

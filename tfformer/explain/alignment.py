@@ -5,7 +5,8 @@ Words are separated by spaces and counted from 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from tfformer.data.encoding import Sentences, warn_of_truncation
 from tfformer.explain.attention import AttentionMaps, each_attention
@@ -51,15 +52,44 @@ def alignments(
         [((0, 0),)]
     """
     layer = checked_layer(translator, layer)
+    return _linked(translator, sources, targets, functools.partial(strongest, layer=layer))
+
+
+def nearest_targets(
+    translator: Translator, sources: Sentences, targets: Sentences
+) -> list[Alignment]:
+    """Link each source word to the target word that looks at it most.
+
+    The weights are the mean of all layers and heads. Unlike `alignments` it gives each source word
+    exactly one link, which is the better answer to where a word has gone: markup is placed by it.
+
+    Args:
+        translator: A trained run.
+        sources: The source sentences, or the result of `translator.encode`.
+        targets: A translation of each source, or the result of `translator.encode_targets`.
+
+    Returns:
+        The links of each pair; none if a side is blank.
+    """
+    return _linked(translator, sources, targets, nearest)
+
+
+def _linked(
+    translator: Translator,
+    sources: Sentences,
+    targets: Sentences,
+    links: Callable[[AttentionMaps], Alignment],
+) -> list[Alignment]:
+    """Compute the links of each pair from its cross-attention between words."""
     read = translator.encode(sources)
     written = translator.encode_targets(targets)
-    warn_of_truncation([sources, targets], [read, written], stacklevel=2)
+    warn_of_truncation([sources, targets], [read, written], stacklevel=3)
     both = [n for n in range(len(read)) if read.ids[n] and written.ids[n]]
     order = sorted(both, key=lambda n: len(read.ids[n]))
     found: list[Alignment] = [()] * len(read)
     maps = each_attention(translator, read.take(order), written.take(order))
     for n, attention in zip(order, maps, strict=True):
-        found[n] = strongest(attention.cross.words(), layer)
+        found[n] = links(attention.cross.words())
     return found
 
 
@@ -148,3 +178,9 @@ def strongest(maps: AttentionMaps, layer: int) -> Alignment:
     from_targets = {(int(i), j) for j, i in enumerate(best_sources) if i != end}
     from_sources = {(i, int(j)) for i, j in enumerate(best_targets)}
     return tuple(sorted(from_targets | from_sources))
+
+
+def nearest(maps: AttentionMaps) -> Alignment:
+    """Return the link of each source word of one pair, by the mean of all layers and heads."""
+    weights = maps.weights.mean(axis=(0, 1))[:-1, :-1]  # (T, S) without the end tokens
+    return tuple((i, int(j)) for i, j in enumerate(weights.argmax(axis=0)))

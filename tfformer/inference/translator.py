@@ -199,7 +199,7 @@ class Translator:
                 (SubRip's subtitles).
             beam_size: As in `translate`.
             length_penalty: As in `translate`.
-            align: Finds the place of markup, such as `partial(tfformer.alignments, translator)`;
+            align: Finds the place of markup, such as `partial(nearest_targets, translator)`;
                 without it markup stands where it stood, by the number of words before it.
             keep: Words and phrases that come out as they went in.
 
