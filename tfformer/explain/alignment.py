@@ -181,6 +181,6 @@ def strongest(maps: AttentionMaps, layer: int) -> Alignment:
 
 
 def nearest(maps: AttentionMaps) -> Alignment:
-    """Return the link of each source word of one pair, by the mean of all layers and heads."""
+    """Return the link of each source word, by the mean of all layers and heads."""
     weights = maps.weights.mean(axis=(0, 1))[:-1, :-1]  # (T, S) without the end tokens
     return tuple((i, int(j)) for i, j in enumerate(weights.argmax(axis=0)))
