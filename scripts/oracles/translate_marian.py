@@ -60,7 +60,10 @@ def by_ctranslate2(
         for side, processor in zip(("source", "target"), processors, strict=True):
             pieces = [processor.id_to_piece(n) for n in range(processor.get_piece_size())]
             files.append(Path(name) / f"{side}.yml")
-            written = [f"{json.dumps(piece)}: {number}\n" for number, piece in enumerate(pieces)]
+            written = [
+                f"{json.dumps(piece, ensure_ascii=False)}: {number}\n"
+                for number, piece in enumerate(pieces)
+            ]
             files[-1].write_text("".join(written), encoding="utf-8")
         readable = Path(name) / "model.npz"
         rewrite_options(folder / "model.npz", readable)
