@@ -14,6 +14,7 @@ scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens 
                                 cold start
 scripts/benchmark.py bring      time and memory to import a model of OPUS-MT's shape; its int8 file
 scripts/benchmark.py serve      sentences per second that several clients get from `tfformer serve`
+scripts/benchmark.py pages      pages of 30 sentences by `tfformer serve`, LiteRT, CTranslate2
 
 A measurement is the module of that name in scripts/benchmarks; --help after its name tells its
 options. The peers come with: pip install -e '.[bench]'

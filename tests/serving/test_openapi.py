@@ -28,6 +28,6 @@ def test_no_request_of_the_description_is_a_mistake_of_the_server(server):
         )
         @given(case=operation.as_strategy())
         def check(case):
-            case.call_and_validate(checks=CHECKS)
+            case.call_and_validate(checks=CHECKS, timeout=60)
 
         check()

@@ -64,7 +64,7 @@ def _refuse_unsupported(fields: Fields) -> None:
 
 
 async def _translated(request: web.Request, fields: Fields, text: str) -> dict[str, Any]:
-    direction = _direction(request, fields, text)
+    direction = await _direction(request, fields, text)
     tags = fields.choice("tag_handling", FORMATS, "")
     model_type = fields.choice("model_type", SIGNATURES, "quality_optimized")
     is_whole = fields.choice("split_sentences", SPLITS, "1") == "0"
@@ -83,13 +83,13 @@ async def _translated(request: web.Request, fields: Fields, text: str) -> dict[s
     return answer
 
 
-def _direction(request: web.Request, fields: Fields, text: str) -> Direction:
+async def _direction(request: web.Request, fields: Fields, text: str) -> Direction:
     """The direction that is asked for; without a source language the likeliest one."""
     directions = request.app[DIRECTIONS]
     target = fields.text("target_lang")
     source = fields.text("source_lang", "")
     if not source and (known := directions.sources_of(target)):
-        source = directions.detect(text, known)[0].language
+        source = (await directions.detect(text, known))[0].language
     return directions.find(source, target)
 
 

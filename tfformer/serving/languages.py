@@ -3,7 +3,9 @@
 They have models, names and detection.
 """
 
+import asyncio
 import re
+import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -56,6 +58,7 @@ class Directions:
     """
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
+        self._detecting = threading.Lock()  # the detector has a state
         self._models: dict[tuple[str, str], ServedModel] = {}
         for model in models:
             if languages := languages_of(model):
@@ -108,7 +111,7 @@ class Directions:
         wanted = {target.lower(), _base(target.lower())}
         return [source for source, other in self._models if other in wanted]
 
-    def detect(self, text: str, among: Sequence[str] | None = None) -> list[Detected]:
+    async def detect(self, text: str, among: Sequence[str] | None = None) -> list[Detected]:
         """Return the languages that a text may be in, the likeliest first.
 
         Args:
@@ -116,13 +119,17 @@ class Directions:
             among: the languages that it may be in; those of the server if left out.
         """
         languages = [*self.targets, *self.target_languages] if among is None else among
-        detector = self._detector
-        known = [code for code in dict.fromkeys(languages) if code in self._detectable]
-        if not known:
-            return [Detected(code, 0.0) for code in dict.fromkeys(languages)]
-        detector.set_languages(known)
-        ranked = detector.rank(text[:DETECTED_CHARACTERS])
-        return [Detected(code, round(100 * float(share), 1)) for code, share in ranked]
+        return await asyncio.to_thread(self._detect, text, list(dict.fromkeys(languages)))
+
+    def _detect(self, text: str, languages: Sequence[str]) -> list[Detected]:
+        """Rank languages, in a thread: the first call reads a model, for seconds."""
+        with self._detecting:
+            known = [code for code in languages if code in self._detectable]
+            if not known:
+                return [Detected(code, 0.0) for code in languages]
+            self._detector.set_languages(known)
+            ranked = self._detector.rank(text[:DETECTED_CHARACTERS])
+            return [Detected(code, round(100 * float(share), 1)) for code, share in ranked]
 
     @cached_property
     def _detector(self) -> LanguageIdentifier:

@@ -45,7 +45,7 @@ async def read_allowed_fields(request: web.Request) -> Fields:
 async def _translated(
     request: web.Request, fields: Fields, text: str, format: str, alternatives: int
 ) -> dict[str, Any]:
-    direction, detected = find_direction(request, fields, text)
+    direction, detected = await find_direction(request, fields, text)
     translations = request.app[TRANSLATIONS]
     answer: dict[str, Any] = {"translatedText": await translations.text(direction, text, format)}
     if alternatives:
@@ -65,7 +65,7 @@ async def _others(
     return [await translations.text(direction, text, format, rank=rank) for rank in ranks]
 
 
-def find_direction(
+async def find_direction(
     request: web.Request, fields: Fields, text: str
 ) -> tuple[Direction, Detected | None]:
     """Return the direction that a request asks for.
@@ -80,13 +80,13 @@ def find_direction(
     if source != AUTO:
         return directions.find(source, target), None
     known = directions.sources_of(target)
-    detected = directions.detect(text, known)[0] if known else Detected(AUTO, 0.0)
+    detected = (await directions.detect(text, known))[0] if known else Detected(AUTO, 0.0)
     return directions.find(detected.language, target), detected
 
 
 async def _detect(request: web.Request) -> web.Response:
     fields = await read_allowed_fields(request)
-    detected = request.app[DIRECTIONS].detect(fields.text("q"))
+    detected = await request.app[DIRECTIONS].detect(fields.text("q"))
     return as_json([one._asdict() for one in detected])
 
 

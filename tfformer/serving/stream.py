@@ -29,7 +29,7 @@ async def _stream(request: web.Request) -> web.StreamResponse:
     """
     fields = await read_allowed_fields(request)
     text = fields.text("q")
-    direction = _direction(request, fields, text)
+    direction = await _direction(request, fields, text)
     response = web.StreamResponse(headers=HEADERS)
     try:
         async for piece in request.app[TRANSLATIONS].pieces(direction, text):
@@ -45,11 +45,11 @@ async def _stream(request: web.Request) -> web.StreamResponse:
     return response
 
 
-def _direction(request: web.Request, fields: Fields, text: str) -> Direction:
+async def _direction(request: web.Request, fields: Fields, text: str) -> Direction:
     """The direction of the model that the request names, or else of its languages."""
     if "model" in fields:
         return Directions.of(request.app[MODELS].model(fields.text("model")))
-    return find_direction(request, fields, text)[0]
+    return (await find_direction(request, fields, text))[0]
 
 
 def _event(name: str, content: object) -> bytes:

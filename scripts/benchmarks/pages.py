@@ -1,0 +1,149 @@
+"""Pages of 30 sentences per second from `tfformer serve`, the LiteRT server and CTranslate2.
+
+One client sends a page after the other, and then several clients do so at once. Every line of an
+answer is compared with the translation of that sentence when it was sent alone.
+"""
+
+import argparse
+import http.client
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+PAGE = 30  # sentences
+ON_DEVICE = Path(__file__).parents[2] / "export" / "on_device" / "serve.py"
+CTRANSLATE2 = Path(__file__).parent / "engines" / "ctranslate2_server.py"
+
+Ask = Callable[[http.client.HTTPConnection, Sequence[str]], list[str]]
+
+
+class Engine(NamedTuple):
+    """A server, and the way to ask it for the translations of sentences."""
+
+    command: list[str]
+    ask: Ask
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this measurement."""
+    parser.add_argument("--saved-model", required=True, help="an export of the run")
+    parser.add_argument("--litert", help="another")
+    parser.add_argument("--ctranslate2", help="another")
+    parser.add_argument("--source", required=True, help="sentences, one a line")
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=60)
+
+
+def measure(options: argparse.Namespace) -> dict:
+    """Return, of each engine, start-up, memory, and the figures of one client and of all."""
+    from tfformer.data.sources import read_lines
+
+    sentences = list(islice(dict.fromkeys(read_lines(options.source)), 300))
+    return {name: _figures(name, one, sentences, options) for name, one in _engines(options)}
+
+
+def _engines(options: argparse.Namespace) -> Iterator[tuple[str, Engine]]:
+    """Yield the engines whose exports are given."""
+    serve = ["-m", "tfformer", "serve", f"model={options.saved_model}", "--port", "0"]
+    yield "tensorflow", Engine(serve, _ask_tensorflow)
+    if options.litert:
+        yield "litert", Engine([str(ON_DEVICE), options.litert, "--port", "8519"], _ask_text)
+    if options.ctranslate2:
+        command = [str(CTRANSLATE2), options.ctranslate2, "8519"]
+        yield "ctranslate2", Engine(command, _ask_text)
+
+
+def _figures(
+    name: str, engine: Engine, sentences: Sequence[str], options: argparse.Namespace
+) -> dict:
+    with _server(engine.command) as (address, process, startup):
+        connection = http.client.HTTPConnection(address)
+        expected = {one: engine.ask(connection, [one])[0] for one in sentences}
+        figures: dict = {"startup_seconds": startup}
+        for clients in (1, options.clients):
+            loaded = _load(address, engine.ask, expected, clients, options.seconds)
+            figures[f"clients_{clients}"] = loaded
+            print(f"{name}, {clients} clients: {loaded}")
+        figures["memory_mb"] = _memory(process.pid)
+    return figures
+
+
+@contextmanager
+def _server(command: Sequence[str]) -> Iterator[tuple[str, subprocess.Popen, float]]:
+    """Run a server and yield its HOST:PORT, its process and the seconds until it was ready."""
+    begin = time.perf_counter()
+    whole = [sys.executable, "-u", *command]
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            addresses = (re.search(r"http://([\w.:]+)", line) for line in process.stdout)
+            address = next(found[1] for found in addresses if found)
+            yield address, process, time.perf_counter() - begin
+        finally:
+            process.terminate()
+
+
+def _load(address: str, ask: Ask, expected: dict[str, str], clients: int, seconds: float) -> dict:
+    """Return rate and latency of pages.
+
+    Raises:
+        AssertionError: A line is not the translation of its sentence.
+    """
+    sentences = list(expected)
+    end = time.perf_counter() + seconds
+
+    def client(number: int) -> list[float]:
+        connection = http.client.HTTPConnection(address, timeout=600)
+        times = []
+        place = 17 * number
+        while (begin := time.perf_counter()) < end:
+            page = [sentences[(place + line) % len(sentences)] for line in range(PAGE)]
+            assert ask(connection, page) == [expected[one] for one in page], page
+            times.append(time.perf_counter() - begin)
+            place += PAGE
+        return times
+
+    with ThreadPoolExecutor(clients) as threads:
+        times = [one for found in threads.map(client, range(clients)) for one in found]
+    half, most = np.percentile(times, [50, 95])
+    return {
+        "sentences_per_second": round(PAGE * len(times) / seconds, 1),
+        "p50_seconds": round(float(half), 3),
+        "p95_seconds": round(float(most), 3),
+        "pages": len(times),
+    }
+
+
+def _ask_tensorflow(connection: http.client.HTTPConnection, sentences: Sequence[str]) -> list[str]:
+    """By TensorFlow Serving's request, which the cache of translations does not answer."""
+    predictions = _post(connection, "/v1/models/model:predict", {"instances": list(sentences)})
+    return [row["translation"] for row in predictions["predictions"]]
+
+
+def _ask_text(connection: http.client.HTTPConnection, sentences: Sequence[str]) -> list[str]:
+    return _post(connection, "/translate", {"q": list(sentences)})["translatedText"]
+
+
+def _post(connection: http.client.HTTPConnection, path: str, content: dict) -> dict:
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", path, json.dumps(content), headers)
+    response = connection.getresponse()
+    answer = json.loads(response.read())
+    assert response.status == 200, answer
+    return answer
+
+
+def _memory(process: int) -> float:
+    """The resident memory of a process, in MB."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return round(int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1000)  # type: ignore[index]
