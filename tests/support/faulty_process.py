@@ -43,7 +43,7 @@ class FaultyProcess:
         )
 
     def run(
-        self, arguments: list, folder: Path, number: int = 0, kind: str = "", seconds: int = 300
+        self, arguments: list, folder: Path, number: int = 0, kind: str = "", seconds: int = 900
     ) -> Outcome:
         """Run `tfformer` with these arguments.
 
