@@ -242,11 +242,20 @@ class ListedPieces:
         return self._cutter.decode(pieces).replace("\u2581", " ").strip(" ") if pieces else ""
 
 
+def is_unchanged(manifest: dict[str, Any]) -> bool:
+    """Return whether a manifest has its own SHA-256; those of version 0.1 have none."""
+    rest = {name: value for name, value in manifest.items() if name != "manifest_digest"}
+    if "manifest_digest" not in manifest:
+        versions = manifest.get("versions")
+        version = versions.get("tfformer") if isinstance(versions, dict) else None
+        return version is None or str(version).startswith("0.1.")
+    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return digest == manifest["manifest_digest"]
+
+
 def problem_of(manifest: dict[str, Any]) -> str | None:
     """Return a sentence about the first value that no export writes, if there is one."""
-    digest = manifest.get("manifest_digest")  # exports of 0.1 have none
-    rest = {name: value for name, value in manifest.items() if name != "manifest_digest"}
-    if digest not in (None, hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()):
+    if not is_unchanged(manifest):
         return "it was changed after the export (its SHA-256 is not its own)"
     for name, (kind, wanted) in VALUES.items():
         table = manifest.get(name)

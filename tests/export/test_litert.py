@@ -192,6 +192,7 @@ def change(folder, path, value) -> None:
     """Write a value into the manifest, as an export of 0.1 has it."""
     manifest = json.loads((folder / "manifest.json").read_text())
     del manifest["manifest_digest"]
+    manifest["versions"]["tfformer"] = "0.1.0"
     *tables, name = path
     table = functools.reduce(dict.__getitem__, tables, manifest)
     table[name] = value
@@ -238,6 +239,13 @@ def test_the_client_knows_a_manifest_that_was_changed(copied):
     found, messages, code = client(copied)
     assert (found, code, len(messages)) == ([], 2, 1)
     assert "manifest.json: it was changed after the export" in messages[0]
+
+
+def test_the_client_misses_the_manifests_digest(copied):
+    """Only version 0.1 wrote none."""
+    path = copied / "manifest.json"
+    path.write_text(path.read_text().replace("manifest_digest", "manifest_digesT"))
+    assert "manifest.json: it was changed after the export" in client(copied)[1][0]
 
 
 def test_a_manifest_of_before_its_digest_is_read(copied, translator):

@@ -67,13 +67,14 @@ class Passage(NamedTuple):
         """Whether there is anything but text."""
         return any(piece.role is not Role.TEXT for piece in self.pieces)
 
-    def spelled(self, text: str) -> str:
-        """Write a text as the format does; a character as the passage itself writes it."""
-        spelling = dict(self.escapes)
-        for piece in self.pieces:
-            if piece.raw[:1] in ("&", "\\") and len(piece.text) == 1:
-                spelling[piece.text] = piece.raw
-        return "".join(spelling.get(character, character) for character in text)
+    def spelling(self) -> dict[str, str]:
+        """Return the spelling of characters: the format's, or that of the passage itself."""
+        own = {
+            piece.text: piece.raw
+            for piece in self.pieces
+            if piece.raw[:1] in ("&", "\\") and len(piece.text) == 1
+        }
+        return {**self.escapes, **own}
 
     def filled(self, translation: str, links: Links | None) -> str:
         """Put a translation in the place of the sentence.
@@ -86,9 +87,14 @@ class Passage(NamedTuple):
             The translation with every tag of the sentence, once, and well nested.
         """
         if not self.has_marks:
-            return self.spelled(translation)
+            return _spelled(translation, self.spelling())
         places = _Places(self.text, translation, links)
         return _Writer(self, translation, places).written()
+
+
+def _spelled(text: str, spelling: Mapping[str, str]) -> str:
+    """Write each character as `spelling` says."""
+    return "".join(spelling.get(character, character) for character in text)
 
 
 Part = str | Passage  # of a document: one that stays, or one to translate
@@ -283,6 +289,7 @@ class _Writer:
         self.passage = passage
         self.translation = translation
         self.places = places
+        self.spelling = passage.spelling()
 
     def written(self) -> str:
         return self._inside(_tree(self.passage.pieces), 0, len(self.translation))
@@ -297,12 +304,12 @@ class _Writer:
             left = min(max(left, done), end)
             right = min(max(right, left), end)
             before = self.translation[done:left]
-            parts.append(self.passage.spelled(before))
+            parts.append(_spelled(before, self.spelling))
             parts.append(self._mark(mark, left, right))
             done = right
             if mark.piece.role is Role.BREAK:
                 done += len(self.translation[right:end]) - len(self.translation[right:end].lstrip())
-        return "".join([*parts, self.passage.spelled(self.translation[done:end])])
+        return "".join([*parts, _spelled(self.translation[done:end], self.spelling)])
 
     def _mark(self, mark: _Mark, start: int, end: int) -> str:
         if mark.piece.role is Role.OPEN:
