@@ -20,6 +20,8 @@ from tfformer.export import formats as export
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID, START_ID
 
+pytestmark = pytest.mark.slow  # an export is read back in another process
+
 pytest.importorskip("ctranslate2")
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:test"), 200)]
@@ -51,8 +53,6 @@ SCORE = """
 import json, sys
 import ctranslate2
 
-pytestmark = pytest.mark.slow  # an export is read back in another process
-
 translator = ctranslate2.Translator(sys.argv[1], compute_type="float32")
 results = translator.score_batch(*json.load(sys.stdin))
 print(json.dumps([result.log_probs for result in results]))
@@ -77,7 +77,8 @@ def version(tiny_run, tmp_path_factory):
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_translations_are_those_of_the_run(version, tiny_run, beam_size):
-    own = Translator.load(tiny_run).translate(SENTENCES, beam_size, length_penalty=0.0)
+    translator = Translator.load(tiny_run)
+    own = translator.translate(translator.encode(SENTENCES), beam_size, length_penalty=0.0)
     found = ask(TRANSLATE, version, beam_size, about=SENTENCES)
     same = sum(a == b for a, b in zip(own, found, strict=True))
     assert same >= 0.99 * len(SENTENCES)

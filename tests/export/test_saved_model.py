@@ -30,6 +30,8 @@ from tfformer.export.other_process import ask
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID, START_ID
 
+pytestmark = pytest.mark.slow  # an export is read back in another process
+
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 34)]
 SENTENCES += ["", " \t ", "The dog " * 40, "the Ж 😀 dog", "e\u0301 ﬁne ½", "zero\x00byte"]
 HOSTILE = {
@@ -47,8 +49,6 @@ HOSTILE = {
 SERVE = """
 import json, sys
 import tensorflow as tf, tensorflow_text
-
-pytestmark = pytest.mark.slow  # an export is read back in another process
 
 def plain(values):
     if isinstance(values, list):

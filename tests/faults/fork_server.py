@@ -6,6 +6,7 @@ answers with a line, `code` (of the child; -9 killed, null if it had to be ended
 """
 
 import ctypes
+import functools
 import json
 import os
 import select
@@ -13,8 +14,13 @@ import signal
 import sys
 from typing import Any
 
-SHIM = ctypes.CDLL(None)
-SHIM.fault_count.restype = ctypes.c_long
+
+@functools.cache
+def shim() -> ctypes.CDLL:
+    """The preloaded library."""
+    library = ctypes.CDLL(None)
+    library.fault_count.restype = ctypes.c_long
+    return library
 
 
 def main() -> None:
@@ -57,7 +63,7 @@ def run(asked: dict[str, Any], counter: int) -> int:
     for stream in (1, 2):
         os.dup2(output, stream)
     number, kind = asked["number"], asked["kind"].encode()
-    SHIM.fault_arm(asked["folder"].encode(), ctypes.c_long(number), ctypes.c_char(kind))
+    shim().fault_arm(asked["folder"].encode(), ctypes.c_long(number), ctypes.c_char(kind))
     code = 1
     try:
         code = main(asked["arguments"])
@@ -68,7 +74,7 @@ def run(asked: dict[str, Any], counter: int) -> int:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        os.write(counter, str(SHIM.fault_count()).encode())
+        os.write(counter, str(shim().fault_count()).encode())
     return code
 
 
