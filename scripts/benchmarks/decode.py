@@ -54,7 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--beam-batches", type=int, nargs="*", default=[32], help="batches decoded with 4 beams too"
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--engines", nargs="+", default=[*EXPORTS, *CTRANSLATE2, *WITHOUT_BEAMS])
+    engines = [*EXPORTS, *CTRANSLATE2, *WITHOUT_BEAMS]
+    parser.add_argument("--engines", nargs="+", default=engines, choices=engines)
 
 
 def measure(options: argparse.Namespace) -> dict:
