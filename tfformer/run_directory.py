@@ -247,7 +247,14 @@ class Run:
     def create(
         cls, path: str | Path, config: Config, tokenizers: Tokenizers, text_digest: str = ""
     ) -> "Run":
-        """Return a new run that is written at once; see `new` and `write`."""
+        """Return a new run that is written at once; see `new` and `write`.
+
+        Args:
+            path: The folder.
+            config: The recipe.
+            tokenizers: The vocabularies, which are written too.
+            text_digest: The digest of the training text.
+        """
         run = cls.new(path, config, tokenizers, text_digest)
         run.write(tokenizers)
         return run

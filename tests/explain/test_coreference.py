@@ -21,7 +21,7 @@ from tfformer.explain.coreference import (
     table,
     word_maps,
 )
-from tfformer.explain.influence import Decision, Hidden, influences_of
+from tfformer.explain.influence import Decision, Hidden, log_odds
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
 from tfformer.phrasebook import Pair
@@ -188,8 +188,9 @@ def test_noun_influence_hides_a_noun_phrase_in_both_languages(translator):
         Decision(PAIRS[0].source, PAIRS[0].target, 6, ("er", "es")),
         Decision(PAIRS[1].source, PAIRS[1].target, 6, ("sie", "es")),
     ]
-    right = influences_of(translator, decisions, [katze, hund])
-    other = influences_of(translator, decisions, [hund, katze])
+    seen = log_odds(translator, decisions, [Hidden()] * 2)
+    right = seen - log_odds(translator, decisions, [katze, hund])
+    other = seen - log_odds(translator, decisions, [hund, katze])
     expected = (right.mean(), other.mean(), *map(float, right > other))
     assert measured == pytest.approx(expected, abs=1e-6)
 

@@ -16,7 +16,7 @@ from tfformer.explain.influence import (
     Influences,
     draw_influences,
     influences,
-    influences_of,
+    log_odds,
 )
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
@@ -53,48 +53,49 @@ def log_prob(
     return sum(log_probs[len(before) + n, piece] for n, piece in enumerate(word))
 
 
-def test_an_influence_is_the_fall_of_the_log_odds(translator):
-    """The pieces of every word are found by encoding the word alone."""
+@pytest.fixture(scope="module")
+def pieces(translator) -> dict[str, list[int]]:
+    """The pieces of every word, by encoding the word alone."""
     encode = translator.tokenizers.source.encode
-    pieces = {word: encode([word])[0] for text in TEXTS for word in text.split()}
-    assert list(chain(*pieces.values())) == list(chain(*encode(TEXTS)))
-    assert max(map(len, pieces.values())) > 1
+    found = {word: encode([word])[0] for text in TEXTS for word in text.split()}
+    assert list(chain(*found.values())) == list(chain(*encode(TEXTS)))
+    assert max(map(len, found.values())) > 1
+    return found
 
-    def row(words: str, hidden: str) -> list[int]:
+
+def by_hand(translator: Translator, pieces: dict, *hidden: str) -> float:
+    """The log-odds of "sie" against "er" and "es", with the pieces of some words unknown."""
+
+    def row(words: str) -> list[int]:
         rows = [
-            [UNKNOWN_ID] * len(pieces[word]) if word == hidden else pieces[word]
+            [UNKNOWN_ID] * len(pieces[word]) if word in hidden else pieces[word]
             for word in words.split()
         ]
         return list(chain(*rows))
 
-    def log_odds(source: list[int], before: list[int]) -> float:
-        sie, er, es = (
-            log_prob(translator, source, before, pieces[word]) for word in ("sie", "er", "es")
-        )
-        return sie - np.log(np.exp(er) + np.exp(es))
+    source, before = row(SOURCE), row("die Katze sah")
+    sie, er, es = (
+        log_prob(translator, source, before, pieces[word]) for word in ("sie", "er", "es")
+    )
+    return sie - np.log(np.exp(er) + np.exp(es))
 
-    seen = log_odds(row(SOURCE, ""), row("die Katze sah", ""))
+
+def test_an_influence_is_the_fall_of_the_log_odds(translator, pieces):
+    seen = by_hand(translator, pieces)
     measured = influences(translator, SIE)
     assert measured.decided == "sie"
     assert measured.source_words == ("the", "cat", "saw", "it")
     assert measured.target_words == ("die", "Katze", "sah")
-    for word, influence in zip(measured.source_words, measured.source, strict=True):
-        without = log_odds(row(SOURCE, word), row("die Katze sah", ""))
-        assert influence == pytest.approx(seen - without, abs=1e-4)
-    for word, influence in zip(measured.target_words, measured.target, strict=True):
-        without = log_odds(row(SOURCE, ""), row("die Katze sah", word))
-        assert influence == pytest.approx(seen - without, abs=1e-4)
+    words = measured.source_words + measured.target_words
+    for word, influence in zip(words, [*measured.source, *measured.target], strict=True):
+        fall = seen - by_hand(translator, pieces, word)
+        assert influence == pytest.approx(fall, abs=1e-4)
 
 
-def test_nothing_hidden_has_no_influence(translator):
-    assert influences_of(translator, [SIE, SIE], [Hidden()] * 2).tolist() == [0, 0]
-
-
-def test_words_hidden_together_count_together(translator):
-    """Other than by luck, two words weigh more or less than the sum of either."""
-    alone = influences_of(translator, [SIE] * 2, [Hidden((1,)), Hidden((3,))])
-    [together] = influences_of(translator, [SIE], [Hidden((1, 3))])
-    assert together != pytest.approx(alone.sum(), abs=1e-3)
+def test_words_of_both_languages_are_hidden_together(translator, pieces):
+    both = log_odds(translator, [SIE, SIE], [Hidden((1, 3), (0, 1)), Hidden()])
+    without = by_hand(translator, pieces, "cat", "it", "die", "Katze")
+    np.testing.assert_allclose(both, [without, by_hand(translator, pieces)], atol=1e-4)
 
 
 def test_the_picture_has_every_word_and_the_numbers_that_matter(tmp_path):

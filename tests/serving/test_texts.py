@@ -18,6 +18,12 @@ from tfformer.serving.model import ServedModels
 from tfformer.serving.translation_cache import TranslationCache
 
 
+class Scripted(SimpleNamespace):
+    """A version without a model; like a real one it can be a key."""
+
+    __hash__ = object.__hash__
+
+
 def backwards(name: str, asked: list[str], **manifest) -> SimpleNamespace:
     """A model of seven words that gives a sentence backwards.
 
@@ -31,7 +37,7 @@ def backwards(name: str, asked: list[str], **manifest) -> SimpleNamespace:
         scores = np.array([[-1.0, -2.0, -1e9]] * len(texts))
         return {"translations": np.array(turned, object), "scores": scores}
 
-    version = SimpleNamespace(
+    version = Scripted(
         run=run,
         manifest=manifest,
         signatures={"translate_beam": None, "serving_default": None},

@@ -22,7 +22,7 @@ from tfformer.explain.influence import (
     Hidden,
     draw_influences,
     influences,
-    influences_of,
+    log_odds,
 )
 from tfformer.inference.translator import Translator
 
@@ -288,8 +288,9 @@ def noun_influence(translator: Translator, pairs: Sequence[Pair]) -> NounInfluen
     decisions = [_pronoun_decision(pair.source, pair.target) for pair in pairs]
     antecedents = [Hidden(pair.antecedent, pair.in_target(pair.antecedent)) for pair in pairs]
     distractors = [Hidden(pair.distractor, pair.in_target(pair.distractor)) for pair in pairs]
-    antecedent = influences_of(translator, decisions, antecedents)  # (N,)
-    distractor = influences_of(translator, decisions, distractors)  # (N,)
+    seen = log_odds(translator, decisions, [Hidden()] * len(decisions))  # (N,)
+    antecedent = seen - log_odds(translator, decisions, antecedents)
+    distractor = seen - log_odds(translator, decisions, distractors)
     return NounInfluence(*map(float, _means_and_shares(antecedent, distractor, pairs)))
 
 

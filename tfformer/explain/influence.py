@@ -100,37 +100,28 @@ def influences(translator: Translator, decision: Decision) -> Influences:
     source_words = tuple(decision.source.split())
     target_words = tuple(decision.target.split())
     before = target_words[: decision.word]
-    hidden = [Hidden(source=(word,)) for word in range(len(source_words))]
+    hidden = [Hidden()]
+    hidden += [Hidden(source=(word,)) for word in range(len(source_words))]
     hidden += [Hidden(target=(word,)) for word in range(len(before))]
-    falls = influences_of(translator, [decision] * len(hidden), hidden)  # (S + T,)
+    seen, *unseen = log_odds(translator, [decision] * len(hidden), hidden)
+    falls = seen - np.array(unseen)  # (S + T,)
     count = len(source_words)
     decided = target_words[decision.word]
     return Influences(decided, source_words, falls[:count], before, falls[count:])
 
 
-def influences_of(
+def log_odds(
     translator: Translator, decisions: Sequence[Decision], hidden: Sequence[Hidden]
 ) -> np.ndarray:
-    """Measure the influence of the hidden words on each decision.
+    """Measure how sure the model is of each decision without the hidden words.
 
     Args:
         translator: A trained translator.
-        decisions: N words of translations.
+        decisions: N words of translations, all with as many alternatives.
         hidden: The words to hide from each, together.
 
     Returns:
-        The falls of the log-odds of each decided word, (N,) in nats.
-    """
-    nothing = [Hidden()] * len(decisions)
-    return _log_odds(translator, decisions, nothing) - _log_odds(translator, decisions, hidden)
-
-
-def _log_odds(
-    translator: Translator, decisions: Sequence[Decision], hidden: Sequence[Hidden]
-) -> np.ndarray:
-    """Return log P(decided word) - log P(any alternative), (N,).
-
-    The probabilities are given all that is not hidden.
+        log P(decided word) - log P(any alternative), (N,) in nats.
     """
     chosen = _log_probs(translator, decisions, hidden)
     alternatives = [

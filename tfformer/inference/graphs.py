@@ -153,13 +153,14 @@ def start_decoding(
         first_capacity = tf.minimum(capacity, FIRST_CAPACITY)
     cache = model.decoder.empty_cache(tf.size(lengths) * beam_size, first_capacity)
 
+    is_first = tf.range(model.target_vocab_size) == (-1 if first_token is None else first_token)
+    certain = tf.where(is_first, 0.0, IMPOSSIBLE)  # (V,), the logits before the first token
+
     def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
         hidden, cache = model.hidden_step(ids[:, tf.newaxis], step, cache, memory)  # (R, 1, D)
         logits = to_logits(hidden[:, 0])  # (R, V)
         if first_token is not None:
-            is_first = tf.range(logits.shape[-1]) == first_token  # (V,)
-            certain = tf.cast(tf.where(is_first, 0.0, IMPOSSIBLE), logits.dtype)
-            logits = tf.where(step == 0, certain, logits)
+            logits = tf.where(step == 0, tf.cast(certain, logits.dtype), logits)
         return logits, cache
 
     return Decoding(step_fn, cache, max_lengths, capacity)

@@ -593,7 +593,17 @@ class Transformer(TokenModel):
     def hidden_step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: ProjectedMemory
     ) -> tuple[tf.Tensor, Cache]:
-        """Decode as `step` does, but return hidden states (R, T, D)."""
+        """Decode as `step` does, but return hidden states.
+
+        Args:
+            ids: Token ids (R, T) int32 at position, position + 1, ...
+            position: The first position.
+            cache: Keys and values of each layer, each (R, H, L, D // H).
+            memory: The projected memory of `encode_and_project`.
+
+        Returns:
+            Hidden states (R, T, D), and the cache with these positions.
+        """
         embeddings = self.target_embedding(ids)  # (R, T, D)
         return self.decoder.step(embeddings, position, cache, memory)
 

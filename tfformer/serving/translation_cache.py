@@ -7,7 +7,7 @@ from cachetools import LRUCache
 from tfformer.serving.request_queue import Runs
 
 CACHE_BYTES = 64 * 2**20
-Key = tuple[int, str, str]
+Key = tuple[Runs, str, str]
 
 
 class TranslationCache:
@@ -35,14 +35,21 @@ class TranslationCache:
 
     def find(self, version: Runs, signature: str, sentence: str) -> list[str] | None:
         """Return the n-best list of a sentence, or None."""
-        kept = self._kept.get((id(version), signature, sentence))
+        kept = self._kept.get((version, signature, sentence))
         return None if kept is None else kept[1]
 
     def keep(self, version: Runs, signature: str, sentence: str, best: list[str]) -> None:
-        """Keep an n-best list, unless it is larger than the whole bound."""
+        """Keep an n-best list, unless it is larger than the whole bound.
+
+        Args:
+            version: The version that translated; two versions never share a translation.
+            signature: The signature that it ran.
+            sentence: The source.
+            best: Its translations, best first.
+        """
         item = (sentence, best)
         if _bytes(item) <= self._kept.maxsize:
-            self._kept[id(version), signature, sentence] = item
+            self._kept[version, signature, sentence] = item
 
 
 def _bytes(item: tuple[str, list[str]]) -> int:

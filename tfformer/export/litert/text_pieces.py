@@ -76,8 +76,9 @@ def source_model(tokenizers: Tokenizers) -> bytes:
         return tokenizer.model
     own = _normal(tokenizer)
     listed = _pieces(tokenizer)
+    known = set(listed)
     numbered = [own.get(piece) or PIECE(piece=piece, type=PIECE.CONTROL) for piece in listed]
-    behind = [own[piece] for piece in own if piece not in set(listed)]
+    behind = [own[piece] for piece in own if piece not in known]
     return _with_pieces(tokenizer, [*numbered, *behind])
 
 
