@@ -111,6 +111,21 @@ def test_pairs_of_like_lengths_are_neighbours():
     assert ordered.tolist().index(7) < ordered.tolist().index(1)
 
 
+@pytest.mark.parametrize("block", [7, 1 << 16])
+def test_ordering_length_by_length_is_ordering_at_once(pairs, block, monkeypatch):
+    monkeypatch.setattr(data, "BLOCK", block)
+    rows = np.random.default_rng(1).integers(pairs.kept, size=2 * pairs.kept)
+    for chosen in (range(pairs.kept), rows):
+        source, target = (side.lengths[list(chosen)] for side in (pairs.source, pairs.target))
+        ties = np.random.default_rng(2).random(len(chosen))
+        at_once = np.asarray(chosen)[data.snake_order(source, target, ties)]
+        ordered = data.order_by_length(pairs, chosen, np.random.default_rng(2))
+        np.testing.assert_array_equal(ordered, at_once)
+        assert ordered.dtype == np.int32
+        counts = data.length_counts(pairs, chosen)
+        np.testing.assert_array_equal(counts, np.bincount(np.maximum(source, target)))
+
+
 def test_batches_are_cut_at_the_budget_and_the_last_two_share():
     assert data.plan_batches(np.array([5, 5, 4, 4, 3, 2]), 10) == [(0, 2), (2, 4), (4, 6)]
     assert data.plan_batches(np.array([5, 2, 2, 2, 2, 2, 1]), 8) == [(0, 1), (1, 4), (4, 7)]

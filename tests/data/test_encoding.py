@@ -68,7 +68,11 @@ def long_text(rows):
 
 def test_the_digest_is_that_of_the_bytes_of_all_ids_and_offsets():
     text = encode_pairs([("5 6", "7"), ("9", "8 7")])
-    side_bytes = [rows.ids.tobytes() + rows.offsets.tobytes() for rows in text.sides]
+    assert {rows.ids.dtype for rows in text.sides} == {np.dtype(np.uint16)}  # 10,000 pieces
+    side_bytes = [
+        rows.ids.astype(np.int32).tobytes() + rows.offsets.astype(np.int64).tobytes()
+        for rows in text.sides
+    ]
     assert text.digest == hashlib.sha256(b"".join(side_bytes)).hexdigest()
 
 

@@ -6,6 +6,8 @@ from tfformer.data.encoding import encode_text
 class WordIds:
     """The word "7" has the id 7."""
 
+    vocab_size = 10_000
+
     def encode(self, sentences):
         return [[int(word) for word in sentence.split()] for sentence in sentences]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tfformer.data.encoding import EncodedText, encode_text, pad, sampled_texts
+from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad, sampled_texts
 from tfformer.data.sources import SentencePair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import PAD_ID, START_ID
@@ -61,6 +61,67 @@ def snake_order(
     longer = np.maximum(source_lengths, target_lengths)
     upwards = np.where(longer % 2, 1, -1)
     return np.lexsort((ties, upwards * (source_lengths - target_lengths), -longer))
+
+
+def order_by_length(
+    text: EncodedText, rows: Sequence[int] | np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """Order rows as `snake_order` does, with random ties, in 12 bytes a row.
+
+    The rows are put to those of the same longer side first, then each length is ordered by itself.
+
+    Args:
+        text: Has the lengths.
+        rows: The rows' numbers, each as often as it is to come.
+        random: Draws a number a row for the ties.
+
+    Returns:
+        (rows,) int32, or int64 if there are more: the rows' numbers in order.
+    """
+    counts = length_counts(text, rows)
+    stops = np.cumsum(counts[::-1])[::-1]  # of each length; the longest comes first
+    free = stops - counts
+    order = np.empty(len(rows), np.promote_types(np.int32, np.min_scalar_type(-text.kept)))
+    ties = np.empty(len(rows))
+    for block in _blocks(rows):
+        drawn = random.random(len(block))
+        longer = _longer(text, block)
+        by_length = np.argsort(longer, kind="stable")
+        longer = longer[by_length]
+        rank = np.arange(len(block)) - np.searchsorted(longer, longer)  # among its length
+        places = free[longer] + rank
+        order[places], ties[places] = block[by_length], drawn[by_length]
+        free += np.bincount(longer, minlength=len(free))
+    for start, stop in zip(stops - counts, stops, strict=True):
+        group = order[start:stop]
+        lengths = text.source.lengths_of(group), text.target.lengths_of(group)
+        group[:] = group[snake_order(*lengths, ties[start:stop])]
+    return order
+
+
+def length_counts(text: EncodedText, rows: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Count the rows by the tokens of their longer side, (longest + 1,)."""
+    counts = np.zeros(1, np.int64)
+    for block in _blocks(rows):
+        found = np.bincount(_longer(text, block), minlength=len(counts))
+        found[: len(counts)] += counts
+        counts = found
+    return counts
+
+
+def _blocks(rows: Sequence[int] | np.ndarray) -> Iterator[np.ndarray]:
+    for start in range(0, len(rows), BLOCK):
+        yield np.asarray(rows[start : start + BLOCK])
+
+
+def _longer(text: EncodedText, rows: np.ndarray) -> np.ndarray:
+    return np.maximum(text.source.lengths_of(rows), text.target.lengths_of(rows))
+
+
+def _downwards(counts: np.ndarray) -> np.ndarray:
+    """The lengths that `length_counts` has counted, the longest first, (rows,) int32."""
+    lengths = np.arange(len(counts), dtype=np.int32)
+    return np.repeat(lengths[::-1], counts[::-1])
 
 
 def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[int, int]]:
@@ -194,17 +255,21 @@ class Batches:
             self._text_of = lambda epoch: text
         else:
             self._text_of = functools.lru_cache(maxsize=1)(text_of_epoch)  # a text is large
-        self._epoch = functools.lru_cache(maxsize=2)(self._shuffle)
-        self.steps_per_epoch = len(plan_batches(_longer(self._text_of(0)), batch_tokens))
+        self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
+        text = self._text_of(0)
+        longer_lengths = _downwards(length_counts(text, range(text.kept)))
+        self.steps_per_epoch = len(plan_batches(longer_lengths, batch_tokens))
 
     @functools.cached_property
     def padding_share(self) -> float:
         """Share of padding among all positions of the first epoch; about that of any."""
         text, order, plan = self._epoch(0)
         starts, stops = np.sort(plan, axis=0).T
-        longest = [np.maximum.reduceat(rows.lengths[order], starts) for rows in text.sides]
-        tokens = sum(len(rows.ids) for rows in text.sides)
-        positions = float(sum(longest) @ (stops - starts))
+        tokens = positions = 0
+        for rows in text.sides:
+            lengths = rows.lengths_of(order)
+            tokens += int(lengths.sum())
+            positions += int(np.maximum.reduceat(lengths, starts) @ (stops - starts))
         return 1 - tokens / positions
 
     def report(self) -> str:
@@ -266,14 +331,11 @@ class Batches:
     def _shuffle(self, epoch: int) -> Epoch:
         random = np.random.default_rng([self.seed, epoch])
         text = self._text_of(epoch)
-        order = snake_order(text.source.lengths, text.target.lengths, ties=random.random(text.kept))
-        plan = plan_steps(_longer(text), self.batch_tokens, self.steps_per_epoch)
+        rows = range(text.kept)
+        order = order_by_length(text, rows, random)
+        longer_lengths = _downwards(length_counts(text, rows))
+        plan = plan_steps(longer_lengths, self.batch_tokens, self.steps_per_epoch)
         return Epoch(text, order, random.permutation(plan))
-
-
-def _longer(text: EncodedText) -> np.ndarray:
-    """Return the lengths of the rows' longer sides, downwards."""
-    return np.sort(np.maximum(text.source.lengths, text.target.lengths))[::-1]
 
 
 def training_dataset(

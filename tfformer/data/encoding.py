@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
 import dataclasses
+import functools
 import hashlib
 import itertools
+import mmap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID
 
+A = TypeVar("A")
+B = TypeVar("B")
 Segmentation = Callable[[Tokenizer, Sequence[str]], list[list[int]]]  # of sentences into ids
 
 CHUNK = 10_000  # sentences or pairs encoded at a time, so that memory holds their text only
+ENCODERS = 4  # chunks at a time: SentencePiece leaves Python, and takes every core by itself
+BLOCK = 2**16  # numbers that are read at a time from arrays of any size
 
 
 @dataclasses.dataclass(frozen=True)
 class IdRows:
     """Many rows of ids in two flat arrays, so that millions fit into memory.
 
+    The arrays may be mapped from files (`np.memmap`): then only the pages of the rows that are read
+    are fetched, and `padded` gives them back, so that the process does not grow.
+
     Attributes:
-        ids: (sum of lengths,) int32.
-        offsets: (rows + 1,) int64; row i is `ids[offsets[i] : offsets[i + 1]]`.
+        ids: (sum of lengths,) whole numbers.
+        offsets: (rows + 1,) whole numbers; row i is `ids[offsets[i] : offsets[i + 1]]`.
 
     Example:
         >>> rows = IdRows.of([[5, 6, 3], [7, 3]])
@@ -38,22 +50,22 @@ class IdRows:
     offsets: np.ndarray
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[int]]) -> IdRows:
-        """Copy lists of ids."""
+    def of(cls, rows: Sequence[Sequence[int]], dtype: npt.DTypeLike = np.int32) -> IdRows:
+        """Copy lists of ids into an array of `dtype`."""
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        return cls(np.fromiter(itertools.chain.from_iterable(rows), np.int32, offsets[-1]), offsets)
+        return cls(np.fromiter(itertools.chain.from_iterable(rows), dtype, offsets[-1]), offsets)
 
     @classmethod
     def join(cls, parts: Sequence[IdRows]) -> IdRows:
         """Put the rows of all parts one after the other."""
         lengths = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)])
-        ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
-        return cls(ids, np.cumsum(lengths))
+        ids = [part.ids for part in parts] or [np.zeros(0, np.int32)]
+        return cls(np.concatenate(ids), np.cumsum(lengths))
 
     @property
     def lengths(self) -> np.ndarray:
         """The number of ids of each row, (rows,) int64."""
-        return np.diff(self.offsets)
+        return np.diff(self.offsets).astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -61,7 +73,13 @@ class IdRows:
     def __getitem__(self, row: int) -> np.ndarray:
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
-    def padded(self, rows: Iterable[int]) -> np.ndarray:
+    def lengths_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the number of ids of the chosen rows, (B,) int32."""
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        _release(self.offsets)
+        return lengths.astype(np.int32)
+
+    def padded(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return the chosen rows as one batch.
 
         Args:
@@ -70,11 +88,29 @@ class IdRows:
         Returns:
             (B, longest) int32, with PAD_ID behind the ends.
         """
-        chosen = [self[row] for row in rows]
-        batch = np.full((len(chosen), max(map(len, chosen))), PAD_ID, np.int32)
-        for row, ids in zip(batch, chosen, strict=True):
-            row[: len(ids)] = ids
+        chosen = np.asarray(rows)
+        starts = self.offsets[chosen].astype(np.int64)
+        lengths = self.lengths_of(chosen)
+        columns = np.arange(lengths.max())
+        is_real = columns < lengths[:, np.newaxis]  # (B, longest)
+        places = starts[:, np.newaxis] + columns
+        batch = np.full(is_real.shape, PAD_ID, np.int32)
+        batch[is_real] = self.ids[places[is_real]]
+        _release(self.ids)
         return batch
+
+    def update(self, digest: hashlib._Hash) -> None:
+        """Add the ids as int32 and the offsets as int64 to a digest, a block at a time."""
+        for array, dtype in ((self.ids, np.int32), (self.offsets, np.int64)):
+            for start in range(0, len(array), BLOCK):
+                digest.update(np.ascontiguousarray(array[start : start + BLOCK], dtype).data)
+                _release(array)
+
+
+def _release(array: np.ndarray) -> None:
+    """Give back the pages of a mapped array, which the system keeps as long as it has room."""
+    if isinstance(array.base, mmap.mmap):
+        array.base.madvise(mmap.MADV_DONTNEED)
 
 
 def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
@@ -199,12 +235,14 @@ class EncodedText:
         max_length: Ids that a row has at most, END_ID included.
         dropped_empty: Rows left out for an empty side.
         dropped_long: Rows left out for a side that is too long.
+        corpora: The number of rows of each corpus, which lie one after the other.
     """
 
     sides: tuple[IdRows, ...]
     max_length: int
     dropped_empty: int
     dropped_long: int
+    corpora: tuple[int, ...] = ()
 
     @property
     def source(self) -> IdRows:
@@ -221,16 +259,15 @@ class EncodedText:
         """Number of rows."""
         return len(self.target)
 
-    @property
+    @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of the ids, in hexadecimal.
 
-        It is the same for the same text, vocabulary and `max_length`.
+        It is the same for the same text, vocabulary and `max_length`, wherever the arrays lie.
         """
         digest = hashlib.sha256()
         for rows in self.sides:
-            digest.update(rows.ids.data)
-            digest.update(rows.offsets.data)
+            rows.update(digest)
         return digest.hexdigest()
 
     def report(self) -> str:
@@ -283,22 +320,77 @@ def encode_text(
         >>> text.kept, text.dropped_empty, text.dropped_long
         (1, 1, 0)
     """
-    parts = []
-    rows_done = 0
-    for chunk in _chunks(rows):
-        parts.append(_encode_chunk(chunk, tokenizers, max_length, segmentation))
-        rows_done += len(chunk)
-        on_progress(rows_done)
-    numbers = range(len(tokenizers))
-    encoded = EncodedText(
-        sides=tuple(IdRows.join([part.sides[side] for part in parts]) for side in numbers),
-        max_length=max_length,
-        dropped_empty=sum(part.dropped_empty for part in parts),
-        dropped_long=sum(part.dropped_long for part in parts),
-    )
+    return encode_corpora([rows], tokenizers, max_length, on_progress, segmentation)
+
+
+Sides = tuple[IdRows, ...]
+
+
+def joined(parts: Iterable[Sides]) -> Sides:
+    """Put the rows of all parts, at least one, one after the other in memory."""
+    return tuple(IdRows.join(side) for side in zip(*parts, strict=True))
+
+
+def encode_corpora(
+    corpora: Iterable[Iterable[Row]],
+    tokenizers: Sequence[Tokenizer],
+    max_length: int,
+    on_progress: Callable[[int], None] = lambda rows_done: None,
+    segmentation: Segmentation = likeliest_segmentation,
+    collect: Callable[[Iterator[Sides]], Sides] = joined,
+) -> EncodedText:
+    """Encode several corpora as one text, as `encode_text` does one.
+
+    Args:
+        corpora: Rows of each corpus, read once, one corpus after the other.
+        tokenizers: One for each side.
+        max_length: Ids that a side may have, END_ID included.
+        on_progress: Called with the number of rows read so far.
+        segmentation: How a tokenizer makes ids of sentences.
+        collect: Puts the sides of parts, one after the other, into one place.
+
+    Returns:
+        The rows that are left, those of the first corpus first, and the counts of the others.
+
+    Raises:
+        ValueError: No row is left, or a sentence is not Unicode text.
+    """
+    kept: list[int] = []
+    dropped_empty = dropped_long = 0
+
+    def parts() -> Iterator[Sides]:
+        nonlocal dropped_empty, dropped_long
+        encode = functools.partial(
+            _encode_chunk, tokenizers=tokenizers, max_length=max_length, segmentation=segmentation
+        )
+        encoders = ENCODERS if segmentation is likeliest_segmentation else 1  # draws have an order
+        for rows in corpora:
+            kept.append(0)
+            for part in _map_in_order(encode, _chunks(rows), encoders):
+                kept[-1] += part.kept
+                dropped_empty += part.dropped_empty
+                dropped_long += part.dropped_long
+                yield part.sides
+                on_progress(sum(kept) + dropped_empty + dropped_long)
+
+    nothing = _encode_chunk([], tokenizers, max_length, segmentation).sides
+    sides = collect(itertools.chain([nothing], parts()))
+    encoded = EncodedText(sides, max_length, dropped_empty, dropped_long, tuple(kept))
     if not encoded.kept:
         raise ValueError(f"no text is left: {encoded.report()}; give more text or raise max_length")
     return encoded
+
+
+def _map_in_order(function: Callable[[A], B], items: Iterable[A], workers: int) -> Iterator[B]:
+    """Yield `function` of each item, that many at a time in threads."""
+    with concurrent.futures.ThreadPoolExecutor(workers) as threads:
+        waiting: collections.deque[concurrent.futures.Future[B]] = collections.deque()
+        for item in items:
+            waiting.append(threads.submit(function, item))
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -313,16 +405,34 @@ def _encode_chunk(
     max_length: int,
     segmentation: Segmentation,
 ) -> EncodedText:
-    texts = zip(*chunk, strict=True)  # the sentences of each side
-    sides = [segmentation(*side) for side in zip(tokenizers, texts, strict=True)]
-    full = [[[*ids, END_ID] for ids in row] for row in zip(*sides, strict=True) if all(row)]
-    kept = [row for row in full if max(map(len, row)) <= max_length]
+    texts = zip(*chunk, strict=True) if chunk else [()] * len(tokenizers)
+    sides = [
+        IdRows.of(segmentation(tokenizer, side), id_dtype(tokenizer))
+        for tokenizer, side in zip(tokenizers, texts, strict=True)
+    ]
+    lengths = np.stack([rows.lengths + 1 for rows in sides])  # with END_ID
+    is_full = (lengths > 1).all(axis=0)
+    is_short = (lengths <= max_length).all(axis=0)
+    is_kept = np.logical_and(is_full, is_short)
     return EncodedText(
-        sides=tuple(IdRows.of([row[side] for row in kept]) for side in range(len(tokenizers))),
+        sides=tuple(_ended(rows, is_kept) for rows in sides),
         max_length=max_length,
-        dropped_empty=len(chunk) - len(full),
-        dropped_long=len(full) - len(kept),
+        dropped_empty=int((~is_full).sum()),
+        dropped_long=int((is_full & ~is_short).sum()),
     )
+
+
+def id_dtype(tokenizer: Tokenizer) -> np.dtype:
+    """Return the smallest unsigned type that holds a tokenizer's ids."""
+    return np.min_scalar_type(tokenizer.vocab_size - 1)
+
+
+def _ended(rows: IdRows, is_kept: np.ndarray) -> IdRows:
+    """Choose rows, and put END_ID at the end of each."""
+    ids = rows.ids[np.repeat(is_kept, rows.lengths)]
+    ends = np.cumsum(rows.lengths[is_kept])
+    offsets = np.concatenate([np.zeros(1, np.int64), ends + np.arange(1, len(ends) + 1)])
+    return IdRows(np.insert(ids, ends, END_ID), offsets)
 
 
 def random_segmentation(alpha: float, max_length: int, seed: Sequence[int]) -> Segmentation:
