@@ -6,25 +6,17 @@ them the test is skipped.
 """
 
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.beside import beside_the_checkout
 from support.marian_checkpoints import put
 
 from tfformer.importing.weights import OUTPUT, OUTPUT_BIAS, SOURCE, TARGET, Slot, variables
 from tfformer.model.transformer import Transformer
 
-ROOT = Path(__file__).parents[2]
-AREN = next(
-    (
-        place / "shared" / "oracles" / "aren" / "v2" / "aren-transliteration"
-        for place in (ROOT.parent, ROOT.parent.parent, ROOT.parent.parent.parent)
-        if (place / "shared" / "oracles" / "aren").is_dir()
-    ),
-    None,
-)
+AREN = beside_the_checkout("oracles", "aren", "v2", "aren-transliteration")
 pytestmark = pytest.mark.skipif(AREN is None, reason="the model is not beside this checkout")
 LAYERS, WIDTH, HEADS = 6, 32, 8
 BLOCKS = {"self_attention": "self_attention", "cross_attention": "attention"}
