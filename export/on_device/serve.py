@@ -6,18 +6,17 @@
     curl http://127.0.0.1:8502/translate -d q="The animal is tired. It sleeps."
 
 It answers the clients of LibreTranslate: POST /translate with a text or a list of texts (JSON or a
-form), GET /languages; and GET /healthz. It uses `translate.py` beside it. SIGTERM and Ctrl-C let
-the requests under way come to their end.
+form), GET /languages; and GET /healthz. It uses `translate.py` and `sentences.py` beside it.
+SIGTERM and Ctrl-C let the requests under way come to their end.
 """
 
 import argparse
 import asyncio
 import ipaddress
 import json
-import re
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -27,19 +26,13 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 sys.path.insert(0, str(Path(__file__).parent))
+from sentences import split
 from translate import Translator, newest_version
 
 BATCH = 16  # sentences that run together
 MAX_WAITING = 4_096  # sentences
 MAX_BYTES = 2 * 2**20  # of a request
 DRAIN_SECONDS = 20  # for the requests under way when the server is told to end
-
-STOP = (
-    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++"  # the time grows with the length alone
-)
-SENTENCE = re.compile(rf"[^\n]*?(?:{STOP})|[^\n]+", re.MULTILINE)
-ABBREVIATION = re.compile(r"\b(?:\w|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|ca|bzw|usw)\.$")
-LONGEST_ABBREVIATION = 6  # characters, with the stop and the one before it
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -142,41 +135,6 @@ class Workers:
             else:
                 one.answer.set_exception(error)
         self._begin()
-
-
-# --- Texts ----------------------------------------------------------------------------------------
-
-
-def split(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the stretches of a text, and whether each is a sentence.
-
-    Joined they are the text.
-
-    Example:
-        >>> list(split("Mr. A is here.  He sleeps."))
-        [('Mr. A is here.', True), ('  ', False), ('He sleeps.', True)]
-    """
-    begin = end = 0  # of the sentence
-    for found in SENTENCE.finditer(text):
-        if begin == end:
-            yield from _stretch(text[end : found.start()])
-            begin = found.start()
-        end = found.end()
-        last_word = found[0][-LONGEST_ABBREVIATION:]
-        if not (ABBREVIATION.search(last_word) and text[end : end + 1] == " "):
-            yield from _stretch(text[begin:end])
-            begin = end
-    yield from _stretch(text[begin:])
-
-
-def _stretch(text: str) -> Iterator[tuple[str, bool]]:
-    """A sentence without the whitespace around it, which comes by itself."""
-    words = text.strip()
-    start = len(text) - len(text.lstrip())
-    end = start + len(words)
-    for part, is_sentence in ((text[:start], False), (words, True), (text[end:], False)):
-        if part:
-            yield part, is_sentence
 
 
 async def translate_text(text: str, workers: Workers) -> str:

@@ -7,8 +7,9 @@ The folder is one that `tfformer export --format litert` has written.
     python translate.py models/mine < sentences > translations
 
 The folder is that of a version, such as models/mine/1, or of all versions: the newest counts. One
-sentence a line in, one translation a line out. What cannot be done is one line on standard error
-and exit code 2.
+sentence a line in, one translation a line out; with `--format text` a text of any form, which keeps
+its paragraphs (by `sentences.py` beside it). What cannot be done is one line on standard error and
+exit code 2.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 UNKNOWN_ID, END_ID = 1, 3
 FILE = "model.tflite"
@@ -359,6 +360,44 @@ def sentences(lines: Iterable[bytes]) -> Iterator[str]:
             raise ValueError(f"line {number} is not UTF-8; convert the text first") from None
 
 
+def read_text(stream: BinaryIO) -> str:
+    """Return a whole stream of UTF-8; ValueError where it is none."""
+    try:
+        return stream.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"the text is not UTF-8 at byte {error.start + 1}; convert it first"
+        ) from None
+
+
+def row_of(translator: Translator, sentence: str, name: str) -> list[int]:
+    """Return a sentence as pieces; a longer one than the model takes is cut, with a warning.
+
+    Args:
+        translator: Has the pieces and the greatest length.
+        sentence: A sentence.
+        name: That of the sentence in the warning, such as "line 3".
+    """
+    row, most = translator.pieces(sentence), translator.max_length - 1
+    if len(row) > most:
+        cut = f"{name} has {len(row)} tokens and was cut to {most}"
+        print(f"warning: {cut}", file=sys.stderr)
+    return row[:most]
+
+
+def translate_text(translator: Translator, text: str, batch_size: int) -> str:
+    """Return a text with its sentences translated, `batch_size` at a time."""
+    from sentences import translated
+
+    def in_batches(texts: list[str]) -> list[str]:
+        rows = [row_of(translator, one, f"sentence {n}") for n, one in enumerate(texts, start=1)]
+        starts = range(0, len(rows), batch_size)
+        batches = (translator.translate(rows[start : start + batch_size]) for start in starts)
+        return list(itertools.chain.from_iterable(batches))
+
+    return translated(text, in_batches)
+
+
 def main() -> None:
     """Translate standard input with the folder of the command line."""
     parser = argparse.ArgumentParser(
@@ -383,22 +422,23 @@ def main() -> None:
         "a folder for packed weights, which make later starts quicker and smaller (a static model)"
     )
     parser.add_argument("--weight-cache", metavar="DIR", help=cache)
+    parser.add_argument(
+        "--format",
+        choices=("lines", "text"),
+        default="lines",
+        help="lines, the default: a sentence a line; text: paragraphs, divided into sentences",
+    )
     options = parser.parse_args()
     if min(options.threads, options.batch_size) < 1:
         raise ValueError("--threads and --batch-size must be at least 1")
     translator = Translator(options.folder, options.threads, options.beam, options.weight_cache)
-    sys.stdout.reconfigure(encoding="utf-8")
-    lines, most = enumerate(sentences(sys.stdin.buffer), start=1), translator.max_length - 1
+    sys.stdout.reconfigure(encoding="utf-8", newline="")
+    if options.format == "text":
+        print(translate_text(translator, read_text(sys.stdin.buffer), options.batch_size), end="")
+        return
+    lines = enumerate(sentences(sys.stdin.buffer), start=1)
     while batch := list(itertools.islice(lines, options.batch_size)):
-        rows = []
-        for number, sentence in batch:
-            row = translator.pieces(sentence)
-            if len(row) > most:
-                print(
-                    f"warning: line {number} has {len(row)} tokens and was cut to {most}",
-                    file=sys.stderr,
-                )
-            rows.append(row[:most])
+        rows = [row_of(translator, line, f"line {number}") for number, line in batch]
         print(*translator.translate(rows), sep="\n", flush=True)
 
 

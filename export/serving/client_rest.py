@@ -1,6 +1,7 @@
 """Translate standard input with TensorFlow Serving over REST.
 
-A line is a sentence. The client needs Python and nothing else.
+A line is a sentence; with `--format text` the input is a text of any form, which keeps its
+paragraphs (by `sentences.py` beside this file). The client needs Python and nothing else.
 
 python client_rest.py http://127.0.0.1:8501 phrasebook < sentences.en > sentences.de
 """
@@ -66,6 +67,12 @@ def parser(description: str, server: str) -> argparse.ArgumentParser:
         metavar="S",
         help="seconds for a batch, retries and all",
     )
+    made.add_argument(
+        "--format",
+        choices=("lines", "text"),
+        default="lines",
+        help="lines, the default: a sentence a line; text: paragraphs, divided into sentences",
+    )
     return made
 
 
@@ -76,9 +83,12 @@ def translate_input(
 
     Returns the exit code: 1 after one line about the fault.
     """
-    sys.stdout.reconfigure(encoding="utf-8")
+    sys.stdout.reconfigure(encoding="utf-8", newline="")
     done = 0
     try:
+        if options.format == "text":
+            translate_text(options, predict)
+            return 0
         for batch in batches(sys.stdin.buffer, options.batch_size):
             for translation, score in in_time(predict, batch, options.deadline):
                 print(f"{score:.4f}\t{translation}" if options.scores else translation)
@@ -90,9 +100,35 @@ def translate_input(
     except KeyboardInterrupt:
         return 130
     except (RequestError, BusyError, ValueError) as error:
-        print(f"{sys.argv[0]}: after {done} lines: {' '.join(str(error).split())}", file=sys.stderr)
+        after = "" if options.format == "text" else f"after {done} lines: "
+        print(f"{sys.argv[0]}: {after}{' '.join(str(error).split())}", file=sys.stderr)
         return 1
     return 0
+
+
+def translate_text(
+    options: argparse.Namespace, predict: Callable[[list[str], float], Translations]
+) -> None:
+    """Print the translation of a whole text; its whitespace stays as it is."""
+    from sentences import translated
+
+    if options.scores:
+        raise ValueError("--scores are of sentences; leave them out, or give --format lines")
+
+    def in_requests(sentences: list[str]) -> list[str]:
+        found: Translations = []
+        for start in range(0, len(sentences), options.batch_size):
+            batch = sentences[start : start + options.batch_size]
+            found += in_time(predict, batch, options.deadline)
+        return [translation for translation, _ in found]
+
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"the text is not UTF-8 at byte {error.start + 1}; convert it to UTF-8"
+        ) from None
+    print(translated(text, in_requests), end="", flush=True)
 
 
 def batches(stream: BinaryIO, size: int) -> Iterator[list[str]]:

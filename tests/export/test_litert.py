@@ -146,6 +146,17 @@ def test_a_long_sentence_is_cut_with_a_warning_and_a_blank_one_stays_blank(dynam
     assert messages[0].endswith("cut to 39")
 
 
+def test_a_text_keeps_its_paragraphs(dynamic):
+    """Each sentence as on a line of its own, and all whitespace as it was."""
+    sentences = ["The dog.", "I am here.", "The cat is old!", "Thank you."]
+    text = "The dog.  I am here.\r\n\n\tThe cat is old! Thank you."
+    alone, _, _ = client(dynamic, text=sentences)
+    command = [sys.executable, str(CLIENT), str(dynamic), "--format", "text", "--batch-size", "3"]
+    done = subprocess.run(command, input=text.encode(), capture_output=True)
+    expected = "{}  {}\r\n\n\t{} {}".format(*alone)
+    assert done.stdout.decode() == expected
+
+
 @pytest.fixture
 def copied(dynamic, tmp_path):
     return Path(shutil.copytree(dynamic, tmp_path / "copied"))

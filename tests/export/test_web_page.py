@@ -56,7 +56,9 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     assert long["cut"]
     assert long["ids"]
     assert END_ID in long["ids"] or len(long["ids"]) == translator.max_length
-    assert found["typed"] == found["offline"] == translations[0]["text"]
+    first, second, third = (translation["text"] for translation in translations[:3])
+    assert found["typed"] == found["offline"] == first
+    assert found["text"] == f"\t{first}  {second}\n\n {third}\n- 1.5\n"
     assert found["origins"] == ["own"]
     assert found["fitsAPhone"]
     assert found["shown"]["model"].startswith("float16, ")

@@ -19,14 +19,15 @@ PROGRAM = Path(__file__).parents[2] / "export" / "on_device" / "serve.py"
 
 @pytest.fixture(scope="module")
 def serve():
-    """The program as a module; it finds `translate.py` beside it."""
+    """The program as a module; it finds `translate.py` and `sentences.py` beside it."""
     spec = spec_from_file_location("on_device_serve", PROGRAM)
     module = module_from_spec(spec)
     before = list(sys.path)
     spec.loader.exec_module(module)
     yield module
     sys.path[:] = before
-    sys.modules.pop("translate", None)
+    for name in ("translate", "sentences"):
+        sys.modules.pop(name, None)
 
 
 class Backwards:

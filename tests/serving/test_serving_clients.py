@@ -54,6 +54,30 @@ def test_the_client_tries_again_where_it_may():
     )
 
 
+def test_the_client_keeps_the_paragraphs_of_a_text():
+    with scripted_server(GOOD) as (address, requests):
+        command = [sys.executable, str(CLIENTS["rest"]), address, "echo", "--format", "text"]
+        done = subprocess.run(command, input=b"\tOne.\r\n\n Mr. B is two.", capture_output=True)
+    assert done.stdout == b"\teins\r\n\n zwei"
+    sentences = [instance["text"] for instance in requests[0]["instances"]]
+    assert sentences == ["One.", "Mr. B is two."]
+
+
+def test_the_client_refuses_what_a_text_cannot_have():
+    refused = run_client("rest", "http://127.0.0.1:1", "--format", "text", "--scores")
+    assert refused.returncode == 1
+    assert b"--scores are of sentences" in refused.stderr
+    command = [sys.executable, str(CLIENTS["rest"]), "http://127.0.0.1:1", "echo"]
+    done = subprocess.run([*command, "--format=text"], input=b"a\xff", capture_output=True)
+    assert b"the text is not UTF-8 at byte 2" in done.stderr
+
+
+def test_both_folders_divide_texts_by_the_same_file():
+    """Each of the two folders is copied without the other, so each has the file."""
+    folders = (SERVING, SERVING.parent / "on_device")
+    assert len({(folder / "sentences.py").read_bytes() for folder in folders}) == 1
+
+
 @pytest.mark.parametrize("status", [400, 404, 413, 500, 504])
 def test_the_client_does_not_try_again_where_it_may_not(status):
     with scripted_server((0, status, {"error": "the reason"})) as (address, requests):
@@ -195,7 +219,8 @@ def imported(path: Path) -> set[str]:
 
 
 def test_the_clients_need_what_they_say():
-    assert imported(CLIENTS["rest"]) <= sys.stdlib_module_names
+    assert imported(CLIENTS["rest"]) - sys.stdlib_module_names == {"sentences"}
+    assert imported(SERVING / "sentences.py") <= sys.stdlib_module_names
     needed = imported(CLIENTS["grpc"]) - sys.stdlib_module_names
     assert needed == {"grpc", "client_rest", "messages"}
     assert imported(SERVING / "messages.py") - sys.stdlib_module_names == {"google"}

@@ -1,4 +1,5 @@
-// The page: sends what is typed to the worker and shows what comes back. Knows no model.
+// The page: sends the sentences of a text to the worker and shows what comes back. Knows no model.
+import { stretches } from "./sentences.js";
 
 const DEBOUNCE_MS = 120;
 const byId = (id) => document.getElementById(id);
@@ -94,26 +95,32 @@ function chip(sentence) {
 }
 
 async function show() {
-  const lines = source.value.split("\n");
+  const parts = stretches(source.value, source.lang);
+  const sentences = parts.filter(({ isSentence }) => isSentence).map(({ text }) => text);
   const request = ++requests;
   translation.setAttribute("aria-busy", "true");
-  for (const line of new Set(lines)) {
-    if (!known.has(line)) {
-      const found = await translate(line, request);
-      if (found.error) {
-        translation.setAttribute("aria-busy", "false");
-        return say(found.error, true);
-      }
-      known.set(line, found);
-      if (request !== requests) return; // something newer has been typed
-      tell(found);
+  for (const sentence of new Set(sentences)) {
+    if (known.has(sentence)) continue;
+    const found = await translate(sentence, request);
+    if (found.error) {
+      translation.setAttribute("aria-busy", "false");
+      return say(found.error, true);
     }
-    translation.textContent = lines.map((line) => known.get(line)?.text ?? "").join("\n");
+    known.set(sentence, found);
+    if (request !== requests) return; // something newer has been typed
+    tell(found);
+    translation.textContent = put(parts);
   }
-  const cut = lines.filter((line) => known.get(line).cut).length;
-  say(cut ? `${cut} of ${lines.length} lines were too long and were cut.` : "");
+  translation.textContent = put(parts);
+  const cut = sentences.filter((sentence) => known.get(sentence).cut).length;
+  say(cut ? `${cut} of ${sentences.length} sentences were too long and were cut.` : "");
   translation.setAttribute("aria-busy", "false");
   copy.disabled = !translation.textContent;
+}
+
+/** The text again, with the translations that there are. */
+function put(parts) {
+  return parts.map(({ text, isSentence }) => (isSentence ? (known.get(text)?.text ?? "") : text)).join("");
 }
 
 function translate(line, request) {

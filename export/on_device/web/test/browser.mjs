@@ -1,7 +1,7 @@
 // Drives an exported page in headless Chromium:
 //   node test/browser.mjs FOLDER CHROMIUM [SCREENSHOT.png] < sentences.json > found.json
-// Serves FOLDER, translates the sentences by the page's own worker, types the first into the page, stops the server,
-// loads the page again and types once more. What it saw is the JSON.
+// Serves FOLDER, translates the sentences by the page's own worker, types the first into the page, then gives it a text
+// of the first three, stops the server, loads the page again and types once more. What it saw is the JSON.
 import { createServer } from "node:http";
 import { readFile, stat } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
@@ -46,6 +46,7 @@ async function look() {
   const typed = await type(page, sentences[0]);
   const shown = await page.evaluate(() => Object.fromEntries(["tokens", "speed", "memory", "model"].map((id) => [id, document.getElementById(id).textContent])));
   if (screenshot) await picture(page);
+  const text = await give(page, `\t${sentences[0]}  ${sentences[1]}\n\n ${sentences[2]}\n- 1.5\n`);
   await page.setViewport({ width: 360, height: 640 });
   const fitsAPhone = await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
   server.closeAllConnections();
@@ -53,7 +54,7 @@ async function look() {
   await page.reload();
   const offlineState = await ready(page);
   const offline = offlineState === "Ready." ? await type(page, sentences[0]) : offlineState;
-  return { state, translations, typed, shown, fitsAPhone, offline, origins: [...requested].map((origin) => origin === new URL(address).origin ? "own" : origin) };
+  return { state, translations, typed, text, shown, fitsAPhone, offline, origins: [...requested].map((origin) => origin === new URL(address).origin ? "own" : origin) };
 }
 
 /** What the page says once it has loaded, or cannot. */
@@ -68,10 +69,29 @@ async function ready(page) {
 /** By the keyboard alone: the text field has the focus when the page is ready. */
 async function type(page, sentence) {
   await page.keyboard.type(sentence);
+  return translated(page, sentence);
+}
+
+/** As if pasted over what is there. */
+async function give(page, text) {
+  await page.$eval("#translation", (element) => element.setAttribute("aria-busy", "true"));
+  await page.$eval(
+    "#source",
+    (element, given) => {
+      element.value = given;
+      element.dispatchEvent(new Event("input"));
+    },
+    text,
+  );
+  return translated(page, text);
+}
+
+/** The translation of what stands in the text field, once it is whole. */
+async function translated(page, source) {
   await page.waitForFunction(
-    (typed) => document.getElementById("source").value === typed && document.getElementById("translation").getAttribute("aria-busy") === "false",
+    (given) => document.getElementById("source").value === given && document.getElementById("translation").getAttribute("aria-busy") === "false",
     { timeout: TIMEOUT_MS },
-    sentence,
+    source,
   );
   return page.$eval("#translation", (element) => element.textContent);
 }
