@@ -28,9 +28,9 @@ from tfformer.run_directory import (
     Run,
     Tokenizers,
     check_free,
+    locked_for_new_run,
+    locked_for_resume,
     new_model,
-    new_run,
-    resumed_run,
 )
 
 LINES = ["one two three", "four five six", "eins zwei drei", "vier fünf sechs", "ten", "zehn"] * 20
@@ -338,16 +338,16 @@ class limited_files:  # noqa: N801, a context
 
 def test_a_second_training_of_a_run_is_refused(copy):
     with (
-        resumed_run(copy),
+        locked_for_resume(copy),
         pytest.raises(BlockingIOError, match="is being written by another training; wait"),
     ):
-        resumed_run(copy).__enter__()
-    with resumed_run(copy):
+        locked_for_resume(copy).__enter__()
+    with locked_for_resume(copy):
         pass
 
 
 def test_a_second_training_of_a_new_folder_is_refused(tmp_path):
-    first, second = new_run(tmp_path / "run"), new_run(tmp_path / "run")
+    first, second = locked_for_new_run(tmp_path / "run"), locked_for_new_run(tmp_path / "run")
     message = "is being written by another training; wait"
     with first, pytest.raises(BlockingIOError, match=message):
         second.__enter__()
@@ -355,7 +355,7 @@ def test_a_second_training_of_a_new_folder_is_refused(tmp_path):
 
 def test_a_training_that_fails_before_it_has_begun_leaves_nothing(tmp_path, vocabulary):
     path = tmp_path / "new" / "run"
-    with suppress(InterruptedError), new_run(path):
+    with suppress(InterruptedError), locked_for_new_run(path):
         vocabulary.save(path / "tokenizer.model")
         raise InterruptedError
     assert list(tmp_path.iterdir()) == []
@@ -382,12 +382,12 @@ def test_tensorboards_folder_is_no_link(copy, tmp_path):
     (tmp_path / "outside").mkdir()
     (copy / "tensorboard").symlink_to(tmp_path / "outside")
     with pytest.raises(ValueError, match=r"tensorboard is a link, which is not followed; remove"):
-        resumed_run(copy).__enter__()
+        locked_for_resume(copy).__enter__()
     (copy / "tensorboard").unlink()
     (copy / "tensorboard").mkdir()
     (copy / "tensorboard" / "train").symlink_to(tmp_path / "outside")
     with pytest.raises(ValueError, match=r"train is a link, which is not followed; remove"):
-        resumed_run(copy).__enter__()
+        locked_for_resume(copy).__enter__()
     assert os.listdir(tmp_path / "outside") == []
 
 

@@ -4,13 +4,13 @@ config.json         the recipe in full; digests of the recipe, the tokenizers an
 tokenizer.model     the vocabulary (or source.model and target.model)
 *.pieces.json       beside a vocabulary that was imported: its ids
 imported.json       of a run that was imported: its origin, its licence, and its own order of ids
-best.weights.h5     the weights with the best validation; the digests of its bytes and of the
-                    model's settings are a line behind the arrays
+best.weights.h5     the weights with the best validation; its last line holds the digests of its
+                    bytes and of the model's settings
 resume.npz          every variable and the epochs so far: where --resume goes on
 metrics.jsonl       one line an epoch
 result.json         written last: the training has finished
 tensorboard/        the same figures and sample texts for TensorBoard
-.lock               held while a training writes; without meaning when no process holds it
+.lock               locked while a training writes; harmless if no process holds it
 """
 
 import functools
@@ -42,21 +42,31 @@ from tfformer.plain_values import parse_json, read_text
 
 LOCK = ".lock"
 BEFORE_CONFIG = {  # files that a killed training may have written before config.json
-    *("tokenizer.model", "source.model", "target.model", "resume.npz", "metrics.jsonl", LOCK),
-    *("tokenizer.pieces.json", "source.pieces.json", "target.pieces.json"),
+    "tokenizer.model",
+    "tokenizer.pieces.json",
+    "source.model",
+    "source.pieces.json",
+    "target.model",
+    "target.pieces.json",
+    "resume.npz",
+    "metrics.jsonl",
+    LOCK,
 }
 MOVABLE = ("train", "valid", "folder")  # settings of `data` that a person may edit in config.json
-SEALED = {"weights": "in its last line"}  # among the digests; an older run has none there
+SEALED = {"weights": "in its last line"}  # in `digests` of config.json: the weights have a seal
 OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes of an older run
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py
+
+
+AnyTokenizer = Tokenizer | PieceTokenizer
 
 
 @dataclass(frozen=True)
 class Tokenizers:
     """Source and target tokenizer: one object where the vocabulary is shared."""
 
-    source: Tokenizer | PieceTokenizer
-    target: Tokenizer | PieceTokenizer
+    source: AnyTokenizer
+    target: AnyTokenizer
 
     @property
     def shared(self) -> bool:
@@ -77,11 +87,9 @@ class ModelKind(NamedTuple):
 
     description: str  # for messages
     read: Callable[..., Iterator[Row]]  # rows of a data source: `read_pairs` or its like
-    sides: Callable[
-        [Tokenizers], tuple[Tokenizer | PieceTokenizer, ...]
-    ]  # the tokenizer of each side of a row
+    sides: Callable[[Tokenizers], tuple[AnyTokenizer, ...]]  # the tokenizer of each side of a row
     build: Callable[[ModelConfig, Tokenizers, str], Model]  # the untrained model, of a dtype
-    parameters: Callable[[ModelConfig, Tokenizers], int]  # their count, by formula
+    parameters: Callable[[ModelConfig, Tokenizers], int]  # their count, without building the model
 
 
 def new_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str = "float32") -> Model:
@@ -120,9 +128,12 @@ def _count_translation_model(config: ModelConfig, tokenizers: Tokenizers) -> int
     decoder_d_ff = config.decoder_d_ff or config.d_ff
     decoder = _count_stack(config, decoder_layers, decoder_d_ff, attentions=2)
     source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
-    rows = {"all": target, "none": source + 2 * target} | dict.fromkeys(
-        ("output", "input"), source + target
-    )
+    rows = {
+        "all": target,
+        "output": source + target,
+        "input": source + target,
+        "none": source + 2 * target,
+    }
     embeddings = rows[config.tie_embeddings] * config.d_model
     return encoder + decoder + embeddings + config.output_bias * target
 
@@ -135,30 +146,30 @@ def _count_language_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
     return stack + embeddings + config.output_bias * pieces
 
 
-def _count_stack(config: ModelConfig, layers: int, inner: int, attentions: int) -> int:
-    """The parameters of a stack (Vaswani et al. 2017, section 3)."""
-    width = config.d_model
-    attention = 4 * width * width + config.use_bias * 4 * width
-    feed_forward = 2 * width * inner + inner + width
-    normalization = 2 * width
+def _count_stack(config: ModelConfig, num_layers: int, d_ff: int, attentions: int) -> int:
+    """Count the parameters of an encoder or decoder (Vaswani et al. 2017, section 3)."""
+    d_model = config.d_model
+    attention = 4 * d_model * d_model + config.use_bias * 4 * d_model
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    normalization = 2 * d_model
     layer = attentions * attention + feed_forward + (attentions + 1) * normalization
-    return layers * layer + (config.norm == "pre") * normalization
+    return num_layers * layer + (config.norm == "pre") * normalization
 
 
 MODEL_KINDS = {
     "encoder-decoder": ModelKind(
-        "a translation model, for `tfformer translate`",
-        read_pairs,
-        lambda tokenizers: (tokenizers.source, tokenizers.target),
-        _new_translation_model,
-        _count_translation_model,
+        description="a translation model, for `tfformer translate`",
+        read=read_pairs,
+        sides=lambda tokenizers: (tokenizers.source, tokenizers.target),
+        build=_new_translation_model,
+        parameters=_count_translation_model,
     ),
     "decoder": ModelKind(
-        "a language model, for `tfformer generate`",
-        read_sentences,
-        lambda tokenizers: (tokenizers.target,),
-        _new_language_model,
-        _count_language_model,
+        description="a language model, for `tfformer generate`",
+        read=read_sentences,
+        sides=lambda tokenizers: (tokenizers.target,),
+        build=_new_language_model,
+        parameters=_count_language_model,
     ),
 }
 
@@ -360,9 +371,13 @@ class Run:
         return model
 
     def check_weights(self) -> None:
-        """Raise ValueError if best.weights.h5 is damaged or of another model; build none.
+        """Check best.weights.h5 without building the model.
 
-        A run of 0.1 has no digests: there a warning says that damage cannot be seen.
+        A run of 0.1 has no digests: a warning then says that damage cannot be seen.
+
+        Raises:
+            FileNotFoundError: No validation has been reached yet.
+            ValueError: The file is damaged, or its weights are those of another model.
         """
         if not self.weights.is_file():
             raise FileNotFoundError(
@@ -390,17 +405,17 @@ class Run:
         """Replace best.weights.h5, sealed with the digest of the model's settings.
 
         Raises:
-            OSError: They cannot be written, as the disk is full; the old weights stay.
+            OSError: It cannot be written, such as on a full disk; the old weights stay.
         """
         with _explained(self.weights), whole_file(self.weights) as temporary:
             model.save_weights(temporary)
             seal(temporary, self.model_digest)
 
     def keep_weights(self, before: "Run") -> None:
-        """Let best.weights.h5 be this run's, which resumes the run `before`.
+        """Seal best.weights.h5 of the resumed run `before` for this run too.
 
-        Another version of the package may write the same settings in another way. The file is of
-        both, so that a kill between this and `write` does no harm.
+        Another version of the package may write the same settings differently, with another digest.
+        The seal then holds both digests, so that a kill between this and `write` does no harm.
         """
         if not self.weights.is_file():
             return
@@ -412,11 +427,10 @@ class Run:
             seal(temporary, f"{before.model_digest} {self.model_digest}")
 
     def _sealed_settings(self) -> str | None:
-        """The settings' digests behind the weights.
+        """Return the digests of the model's settings in the seal of the weights.
 
-        The weights' bytes are compared with their own digest first. None for an older run, which
-        has them in the file's attributes, or none at all (0.1). No library parses bytes that are
-        not those that were written.
+        The seal is checked first, so that h5py never parses damaged bytes. An older run has no
+        seal: None. Its digests are in the file's attributes, or missing (0.1).
         """
         try:
             settings = read_seal(self.weights)
@@ -437,7 +451,8 @@ class Run:
     def _check_settings(self, digests: list[str]) -> None:
         """Compare the model's settings with those that the weights were trained with.
 
-        Only `keep_weights` leaves digests, and then two, beside a recipe of 0.1 without one.
+        A config.json of 0.1 has no digest. Sealed weights beside it are those of `keep_weights`,
+        with two digests; with a single one, config.json has lost its own.
         """
         if self.model_digest not in digests:
             raise self._bad_weights("it was trained with other settings of the model")
@@ -467,7 +482,7 @@ class Run:
             history: The epochs, as plain JSON values.
 
         Raises:
-            OSError: They cannot be written, as the disk is full; the old state stays.
+            OSError: They cannot be written, such as on a full disk; the old state stays.
         """
         lines = [json.dumps(epoch) for epoch in history]
         arrays = {
@@ -488,7 +503,7 @@ class Run:
             The history; empty, and the model as it was, if the run was killed before it kept any.
 
         Raises:
-            ValueError: resume.npz is damaged, or is missing where there was one.
+            ValueError: Resume.npz is damaged, or is missing where there was one.
         """
         history = self.history()
         if not self.resume_state.is_file():
@@ -535,11 +550,10 @@ class _WeightsError(ValueError):
 
 
 @contextmanager
-def new_run(path: str | Path) -> Iterator[None]:
-    """Hold a folder for a training that is to begin.
+def locked_for_new_run(path: str | Path) -> Iterator[None]:
+    """Lock a folder for a new training, see `files.locked`.
 
-    See `files.locked` for the promise. Where no run has been written at the end, everything that
-    was written goes again.
+    If the block ends without a config.json, the files that it wrote are removed.
 
     Args:
         path: A folder that is absent, empty, or left by a training that was killed as it began.
@@ -568,8 +582,8 @@ def new_run(path: str | Path) -> Iterator[None]:
 
 
 @contextmanager
-def resumed_run(path: str | Path) -> Iterator[Run]:
-    """Hold an existing run, so that no other training goes on with it.
+def locked_for_resume(path: str | Path) -> Iterator[Run]:
+    """Lock an existing run, so that no other training continues it.
 
     Args:
         path: The run's folder.
@@ -632,8 +646,8 @@ def _damaged(file: Path, reason: str) -> ValueError:
 def _explained(path: Path) -> Iterator[None]:
     """Turn h5py's and zipfile's errors about a full disk into one OSError.
 
-    Each of h5py's objects tries to write once more when it goes, and prints that it cannot: not
-    here.
+    When it is deleted, each h5py object tries to write again and prints its error; these prints are
+    suppressed.
     """
     hook = sys.unraisablehook
 

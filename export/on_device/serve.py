@@ -62,7 +62,7 @@ class Workers:
     Sentences of like length run together, whoever sent them.
 
     Args:
-        translators: one for each thread; none may be used by two threads at once.
+        translators: One for each thread; none may be used by two threads at once.
     """
 
     def __init__(self, translators: list[TranslatesRows]) -> None:
@@ -85,7 +85,7 @@ class Workers:
         """Return the translations of sentences.
 
         Raises:
-            web.HTTPServiceUnavailable: too many sentences wait.
+            web.HTTPServiceUnavailable: Too many sentences wait.
         """
         loop = asyncio.get_running_loop()
         rows = await loop.run_in_executor(None, lambda: [self.rows(one) for one in sentences])
@@ -152,9 +152,9 @@ class Server:
     """The routes of one model.
 
     Args:
-        workers: translate.
-        languages: the codes of source and target, or nothing.
-        hosts: names, beside addresses and localhost, by which browsers may call the server.
+        workers: The workers that translate.
+        languages: The codes of source and target, or nothing.
+        hosts: Names, beside addresses and localhost, by which browsers may call the server.
     """
 
     def __init__(self, workers: Workers, languages: list[str], hosts: Collection[str] = ()) -> None:

@@ -58,13 +58,13 @@ class Translator:
     Each file must be the exported one, by the manifest's SHA-256.
 
     Args:
-        folder: the folder of a version, or of all versions, of which the newest counts.
-        threads: threads of the interpreter.
-        beam: whether to use the beam search, if the export has it.
-        weight_cache: a folder for packed weights (static files only).
+        folder: The folder of a version, or of all versions, of which the newest counts.
+        threads: Threads of the interpreter.
+        beam: Whether to use the beam search, if the export has it.
+        weight_cache: A folder for packed weights (static files only).
 
     Raises:
-        ValueError: a file is missing, damaged, or of another kind.
+        ValueError: A file is missing, damaged, or of another kind.
     """
 
     def __init__(
@@ -203,10 +203,10 @@ class ListedPieces:
     Models that were imported into tfformer have such a list beside their SentencePiece model.
 
     Args:
-        cutter: cuts a sentence into pieces, and joins pieces.
-        pieces: the piece of each id; the first four are padding, unknown, start and end.
-        prefix: the piece that every sentence begins with, if there is one; it has no text.
-        rewrites: pairs of a regular expression and the text in its place, which come first.
+        cutter: Cuts a sentence into pieces, and joins pieces.
+        pieces: The piece of each id; the first four are padding, unknown, start and end.
+        prefix: The piece that every sentence begins with, if there is one; it has no text.
+        rewrites: Pairs of a regular expression and the text in its place, which come first.
     """
 
     def __init__(
@@ -302,9 +302,9 @@ def compiled(file: Path, threads: int, packed: Path) -> Callable[[str], Runner]:
     signature anew, and keeps them in memory beside those of the file.
 
     Args:
-        file: the LiteRT file.
-        threads: threads of the model.
-        packed: the file that keeps the packed weights; written if it is missing.
+        file: The LiteRT file.
+        threads: Threads of the model.
+        packed: The file that keeps the packed weights; written if it is missing.
 
     Returns:
         The name of a signature -> its runner.

@@ -42,8 +42,8 @@ def predict(
     Return the translations of its sentences with their scores.
 
     Raises:
-        BusyError: the server cannot answer now.
-        RequestError: the server will not answer this.
+        BusyError: The server cannot answer now.
+        RequestError: The server will not answer this.
     """
     signature = "translate_beam" if options.beam else "serving_default"
     request = text_request(options.model, signature, sentences, options.version, options.label)

@@ -156,7 +156,7 @@ def in_time(
     The waits become longer and longer while the server is busy.
 
     Raises:
-        BusyError: there was none after `seconds`.
+        BusyError: There was none after `seconds`.
     """
     end = time.monotonic() + seconds
     for wait in waits():

@@ -75,11 +75,11 @@ def text_request(
     """Return a PredictRequest for texts (B,).
 
     Args:
-        model: the model's name on the server.
-        signature: the signature's name.
-        texts: the values of the input `text`.
-        version: the version; the newest, or the label's, if None.
-        label: the version's label, if any.
+        model: The model's name on the server.
+        signature: The signature's name.
+        texts: The values of the input `text`.
+        version: The version; the newest, or the label's, if None.
+        label: The version's label, if any.
     """
     request = PredictRequest()
     request.model_spec.name = model
@@ -101,8 +101,8 @@ def first_column(response: Message, name: str) -> list:
     Of an output (B, N) it is the first of each row.
 
     Raises:
-        KeyError: the response has no such output.
-        ValueError: it is not of strings or float32, or has another size than its shape.
+        KeyError: The response has no such output.
+        ValueError: It is not of strings or float32, or has another size than its shape.
     """
     tensors = {entry.key: entry.value for entry in response.outputs}
     tensor = tensors[name]

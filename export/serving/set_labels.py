@@ -72,8 +72,8 @@ def check_moves(before: str, labels: dict[str, int]) -> None:
     """Raise ValueError if TensorFlow Serving would refuse the labels.
 
     Args:
-        before: the file that the server has read.
-        labels: label -> version, as they shall become.
+        before: The file that the server has read.
+        labels: Label -> version, as they shall become.
     """
     loaded = {int(version) for version in VERSION.findall(before)}
     for label, version in LABEL.findall(before):

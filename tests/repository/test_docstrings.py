@@ -1,6 +1,8 @@
-"""The package's docstrings have a short first line and a section of arguments."""
+"""The docstrings have a short first line, a section of arguments, and one style."""
 
 import ast
+import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import tfformer
 PACKAGE = Path(tfformer.__file__).parent
 FIRST_LINE = 80  # characters
 MANY_ARGUMENTS = 5
+ENTRY = re.compile(r"^    (?:\*{0,2}[\w.]+): (\S+)", re.MULTILINE)  # a name, and its first word
+SECTION = re.compile(r"^(?:Args|Attributes|Raises):\n(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -19,6 +23,16 @@ def docstrings() -> Iterator[tuple[str, Documented, str]]:
             if isinstance(node, Documented) and (text := ast.get_docstring(node)):
                 name = "" if isinstance(node, ast.Module) else node.name
                 yield f"{file.relative_to(PACKAGE)} {name}", node, text
+
+
+def arguments_in_order(node: ast.ClassDef | ast.FunctionDef) -> list[str]:
+    """The names of a signature, as they stand in it; of a class those of its constructor."""
+    if isinstance(node, ast.ClassDef):
+        made = [part for part in node.body if getattr(part, "name", "") == "__init__"]
+        return arguments_in_order(made[0]) if made else []
+    group = node.args
+    names = [argument.arg for argument in (*group.posonlyargs, *group.args, *group.kwonlyargs)]
+    return [name for name in names if name not in ("self", "cls")]
 
 
 def needs_no_section(function: ast.FunctionDef) -> bool:
@@ -46,3 +60,28 @@ def test_every_public_function_of_many_arguments_explains_them():
     ]
     assert functions
     assert [place for place, _, text in functions if "Args:" not in text] == []
+
+
+def test_every_entry_begins_with_a_capital_letter():
+    """Unless it begins with code, a number or a formula."""
+    small = [
+        f"{place}: {word}"
+        for place, _, text in docstrings()
+        for section in SECTION.findall(text)
+        for word in ENTRY.findall(section)
+        if re.fullmatch(r"[a-z]{2,}[,.;]?", word)
+    ]
+    assert small == []
+
+
+def test_arguments_are_explained_in_the_order_of_the_signature():
+    wrong = []
+    for place, node, text in docstrings():
+        section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.cleandoc(text), re.M | re.S)
+        if isinstance(node, ast.Module) or section is None:
+            continue
+        explained = re.findall(r"^    (\w+):", section[1], re.MULTILINE)
+        in_order = [name for name in arguments_in_order(node) if name in explained]
+        if in_order and in_order != [name for name in explained if name in in_order]:
+            wrong.append(place)
+    assert wrong == []

@@ -27,7 +27,7 @@ class FaultyProcess:
     """One process that has loaded TensorFlow, and forks for each command line.
 
     Args:
-        folder: a folder for the shim, which gcc makes, and for streams.
+        folder: A folder for the shim, which gcc makes, and for streams.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -48,11 +48,11 @@ class FaultyProcess:
         """Run `tfformer` with these arguments.
 
         Args:
-            arguments: the words of the command line.
-            folder: the operations below it are counted.
-            number: the operation that meets the fault, from 1; none if 0.
-            kind: the fault.
-            seconds: the longest time.
+            arguments: The words of the command line.
+            folder: The operations below it are counted.
+            number: The operation that meets the fault, from 1; none if 0.
+            kind: The fault.
+            seconds: The longest time.
         """
         asked = {
             "arguments": list(map(str, arguments)),

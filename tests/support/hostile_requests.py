@@ -30,8 +30,8 @@ class Client:
     """Asks a server over REST and gRPC.
 
     Args:
-        server: its addresses, `rest` and `grpc`.
-        name: the model's name.
+        server: Its addresses, `rest` and `grpc`.
+        name: The model's name.
     """
 
     def __init__(self, server: SimpleNamespace, name: str) -> None:

@@ -624,9 +624,12 @@ def test_a_device_as_training_text_is_refused(corpus, tmp_path):
 
 
 def test_a_second_training_of_the_same_folder_is_refused(corpus, tmp_path):
-    from tfformer.run_directory import new_run
+    from tfformer.run_directory import locked_for_new_run
 
-    with new_run(tmp_path / "run"), pytest.raises(BlockingIOError, match="by another training"):
+    with (
+        locked_for_new_run(tmp_path / "run"),
+        pytest.raises(BlockingIOError, match="by another training"),
+    ):
         train(config_for(corpus), tmp_path / "run", report=silent)
 
 

@@ -60,9 +60,9 @@ example, to choose among translations that another run has written, four for eac
 def _limited(
     kind: type[int] | type[float], is_allowed: Callable[[float], bool], rule: str
 ) -> Callable[[str], float]:
-    """Return a parser of numbers that `is_allowed`.
+    """Return a parser of numbers for which `is_allowed` is true.
 
-    An error gives the `rule` that they follow.
+    Its error says that the number must be `rule`.
     """
     name = "a whole number" if kind is int else "a number"
 
@@ -88,7 +88,7 @@ SHARE = _limited(float, lambda number: 0 < number <= 1, "above 0 and at most 1")
 
 
 def _head(text: str) -> int | str:
-    """A head's number from 1, or "mean"."""
+    """Parse the number of a head, from 1, or "mean"."""
     if text == "mean":
         return text
     if not text.isdecimal() or int(text) < 1:
@@ -97,7 +97,7 @@ def _head(text: str) -> int | str:
 
 
 def _picture(text: str) -> str:
-    """A path with the suffix of a picture."""
+    """Parse a path with the suffix of a picture."""
     if Path(text).suffix not in PICTURES:
         known = ", ".join(PICTURES)
         raise argparse.ArgumentTypeError(f"{text} must end in one of {known}")
@@ -178,7 +178,7 @@ def _add_training(add_verb: AddVerb) -> None:
     add("--resume", action="store_true", help="go on with the interrupted run in DIR")
     add("--init-from", metavar="RUN", help="start from the vocabulary and weights of this run")
 
-    bring = add_verb("import", "make a run of another toolkit's model: Marian, OPUS-MT")
+    bring = add_verb("import", "turn another toolkit's model (Marian, OPUS-MT) into a run")
     add = bring.add_argument
     add("model", metavar="PATH", help="the folder or zip of a Hugging Face or Marian checkpoint")
     add("--run-dir", required=True, metavar="DIR", help="the new run; must be new or empty")
@@ -213,8 +213,8 @@ def _add_writing(add_verb: AddVerb) -> None:
     add(
         "--format",
         choices=["lines", "text", "html", "markdown", "srt"],
-        help="lines, the default: one sentence a line; the others are whole texts, divided into "
-        "sentences; text at a prompt",
+        help="lines: one sentence a line; the others: a whole text, which is divided into "
+        "sentences; by default lines, and text at a prompt",
     )
     add("--keep", metavar="F", help="a file of words, one a line, that stay as they are in texts")
     _add_search(translate)
@@ -237,7 +237,7 @@ def _add_writing(add_verb: AddVerb) -> None:
         type=ABOVE_0,
         default=1.0,
         metavar="T",
-        help="below 1 the texts are more likely ones, above 1 more varied",
+        help="below 1 for likelier texts, above 1 for more varied ones",
     )
     add(
         "--top-k",
@@ -251,7 +251,7 @@ def _add_writing(add_verb: AddVerb) -> None:
         type=SHARE,
         default=1.0,
         metavar="P",
-        help="draw each token from the fewest likeliest that have probability P together",
+        help="draw each token from the fewest likeliest whose probabilities sum to P",
     )
     add("--greedy", action="store_true", help="take the likeliest token each time: one text")
     add("--scores", action="store_true", help="print log-probability after the prefix, tab, text")
@@ -261,7 +261,7 @@ def _add_writing(add_verb: AddVerb) -> None:
 def _add_scoring(add_verb: AddVerb) -> None:
     """Add the verbs that measure a run or a text."""
     evaluate = add_verb(
-        "evaluate", "score a run on a text: BLEU and chrF, or bits per byte; the last line is JSON"
+        "evaluate", "measure a run on a text: BLEU and chrF, or bits per byte; then a line of JSON"
     )
     add = evaluate.add_argument
     add("run", metavar="RUN", help="a run directory")
@@ -390,7 +390,7 @@ def _add_shipping(add_verb: AddVerb) -> None:
         "models",
         nargs="+",
         metavar="[NAME=]RUN_OR_EXPORT",
-        help="a run directory, or the output of export; several have a name each, as en-de=runs/a",
+        help="a run directory, or the output of export; name each of several, as en-de=runs/a",
     )
     add(
         "--host",
@@ -408,7 +408,7 @@ def _add_shipping(add_verb: AddVerb) -> None:
         metavar="NAME",
         help="a name by which browsers may call the server, such as a proxy's; may be repeated",
     )
-    add("--api-keys", metavar="F", help="keys, one a line, of which a request needs one")
+    add("--api-keys", metavar="F", help="a file of keys, one a line; each request must send one")
 
 
 def _add_output(

@@ -108,8 +108,13 @@ def _import(options: argparse.Namespace) -> None:
     from tfformer.importing.checkpoint import Choices
     from tfformer.importing.importer import checkpoint_at
 
-    languages = (options.source_language, options.target_language)
-    choices = Choices(options.positions, options.untied, options.normalize, *languages)
+    choices = Choices(
+        positions=options.positions,
+        untied=options.untied,
+        normalize=options.normalize,
+        source_language=options.source_language,
+        target_language=options.target_language,
+    )
     with checkpoint_at(options.model, options.run_dir, choices) as checkpoint:
         import_tensorflow()
         from tfformer.importing.run_writer import write_run
@@ -160,15 +165,16 @@ def _translate_lines(options: argparse.Namespace, is_typed: bool) -> None:
 
     translator = Translator.load(options.run)
 
-    def translated(sentences: list[str]) -> tuple[list[str], EncodedSides]:
-        sources = translator.encode(sentences)
-        n_best = _n_best(translator, sources, options, progress)
-        return _translated_lines(translator, sources, n_best, options), [sources]
-
     with (
         output_file(options.output, options.overwrite) as output,
         Progress(output) as progress,
     ):
+
+        def translated(sentences: list[str]) -> tuple[list[str], EncodedSides]:
+            sources = translator.encode(sentences)
+            n_best = _n_best(translator, sources, options, progress)
+            return _translated_lines(translator, sources, n_best, options), [sources]
+
         if is_typed:
             print("One sentence a line; an empty line or Ctrl-D ends.", file=sys.stderr)
             for line in typed_lines():
@@ -210,9 +216,9 @@ def _translated_lines(
     n_best: list[list[Translation]],
     options: argparse.Namespace,
 ) -> list[str]:
-    """The lines to print.
+    """Return the lines to print.
 
-    Each source has the same number, however many translations it has.
+    Each source has `--n-best` lines, blank ones where it has fewer translations.
     """
     count = options.n_best
     blank = [("", 0.0)] * count
@@ -272,7 +278,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     if run.config.model.architecture == "decoder":
         if options.reference is not None:
             raise ValueError(f"{options.run} is a language model and takes no --reference")
-        line, measured = _evaluate_language_model(options)
+        line, measured = _evaluate_language_model(options, run)
     else:
         if options.reference is None:
             raise ValueError(f"{options.run} needs a --reference")
@@ -306,12 +312,12 @@ def _evaluate_translation(options: argparse.Namespace, run: Run) -> tuple[str, d
     return line, measured | {"sentences": len(pairs), "seconds": seconds}
 
 
-def _evaluate_language_model(options: argparse.Namespace) -> tuple[str, dict]:
+def _evaluate_language_model(options: argparse.Namespace, run: Run) -> tuple[str, dict]:
     from tfformer.data.sources import read_sentences
     from tfformer.inference.generator import Generator
 
     sentences = [sentence for (sentence,) in read_sentences(options.source)]
-    bits = Generator.load(options.run).bits_per_byte(sentences)
+    bits = Generator.of(run).bits_per_byte(sentences)
     line = f"{bits:.4f} bits per byte on {len(sentences)} sentences"
     return line, {"bits_per_byte": bits, "sentences": len(sentences)}
 
@@ -377,8 +383,15 @@ def _attention(options: argparse.Namespace) -> None:
 
     run = Run.open(options.run)
     maps = attention(Translator.of(run), options.sentence, options.target)
-    where = (options.kind, options.word, options.layer, options.head)
-    draw(maps, options.output, *where, run.config.data.languages)
+    draw(
+        maps,
+        options.output,
+        kind=options.kind,
+        word=options.word,
+        layer=options.layer,
+        head=options.head,
+        languages=run.config.data.languages,
+    )
 
 
 def _inspect(options: argparse.Namespace) -> None:
@@ -402,8 +415,14 @@ def _inspect(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     names = (
-        *("max_length", "beam_size", "length_penalty"),
-        *("dtype", "with_text", "quantize", "static", "samples"),
+        "max_length",
+        "beam_size",
+        "length_penalty",
+        "dtype",
+        "with_text",
+        "quantize",
+        "static",
+        "samples",
     )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     check_export_options(options.format, given)
@@ -428,9 +447,9 @@ def _export(options: argparse.Namespace) -> None:
 def _parity_lines(manifest: dict[str, Any]) -> Iterator[str]:
     for name, measured in manifest["parity"].items():
         counts = f"{measured['identical']} of {measured['sentences']}"
-        yield f"{name}: {counts} samples come out as the run's own"
+        yield f"{name}: {counts} samples have the same output as the run"
     if bleu := manifest.get("bleu"):
-        before_and_after = f"{bleu['run']:.2f}, exported {bleu['exported']:.2f}"
+        before_and_after = f"run {bleu['run']:.2f}, export {bleu['exported']:.2f}"
         yield f"BLEU on {bleu['sentences']} validation sentences: {before_and_after}"
 
 
@@ -441,9 +460,15 @@ def _serve(options: argparse.Namespace) -> None:
     import_tensorflow()
     from tfformer.serving.server import serve
 
-    ports = (options.port, options.grpc_port)
-    names = (options.name, options.allow_host)
-    serve(options.models, options.host, *ports, *names, options.api_keys)
+    serve(
+        options.models,
+        options.host,
+        options.port,
+        grpc_port=options.grpc_port,
+        name=options.name,
+        allowed_hosts=options.allow_host,
+        api_keys=options.api_keys,
+    )
 
 
 # --- Shared by several verbs --------------------------------------------------------------------
@@ -455,15 +480,16 @@ def _n_best(
     options: argparse.Namespace,
     progress: Progress,
 ) -> list[list[Translation]]:
-    """The n-best lists of a chunk, with the search that the options ask for.
+    """Find the best translations of a chunk, with the search of the options.
 
-    Sentences of like length are translated together, as `Translator.n_best` itself does it, in
-    portions that are small enough to tell the progress of.
+    Sentences are translated in portions of like length, small enough to report progress.
     """
+    from tfformer.data.batches import by_length
+
     beam_size = translator.decoding.beam_size if options.beam_size is None else options.beam_size
     if options.n_best > 1:
         beam_size = max(beam_size, options.n_best)
-    order = sorted(range(len(sources)), key=lambda number: len(sources.ids[number]))
+    order = by_length(sources.ids)
     n_best: list[list[Translation]] = [[] for _ in order]
     for start in range(0, len(order), PORTION):
         numbers = order[start : start + PORTION]
@@ -475,10 +501,10 @@ def _n_best(
 
 
 def _in_chunks(items: Iterable, work: Callable[[list], tuple[list, EncodedSides]]) -> Iterator:
-    """The results of `work` on a chunk of the items at a time.
+    """Yield the results of `work`, called with a chunk of the items at a time.
 
-    `work` encodes and computes. The sentences that were too long for the model are counted over all
-    chunks, and warned of once.
+    `work` returns the results and the encoded sentences. Sentences that were truncated are counted
+    over all chunks, for a single warning.
     """
     from tfformer.data.encoding import truncation_report
 

@@ -22,23 +22,55 @@ if TYPE_CHECKING:
 Batch = tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]  # inputs, labels, weights
 
 
+def by_length(rows: Sequence[Sequence[int]]) -> list[int]:
+    """Return the indices of rows, shortest rows first."""
+    return sorted(range(len(rows)), key=lambda index: len(rows[index]))
+
+
 def like_length_batches(
     rows: Sequence[Sequence[int]], batch_size: int
 ) -> Iterator[tuple[list[int], np.ndarray]]:
-    """Put rows of similar length into batches for a model.
+    """Put rows of similar length into batches, shortest rows first.
 
     Args:
         rows: Lists of ids; empty ones are left out.
-        batch_size: Rows of a batch, but for the last.
+        batch_size: Rows in a batch; the last batch may have fewer.
 
     Yields:
-        The rows' numbers and their ids (B, longest), padded; shortest rows first.
+        The indices of B rows, and their ids (B, longest), padded.
     """
-    numbers_by_length = sorted(range(len(rows)), key=lambda number: len(rows[number]))
-    order = [number for number in numbers_by_length if rows[number]]
+    order = [index for index in by_length(rows) if rows[index]]
     for start in range(0, len(order), batch_size):
-        numbers = order[start : start + batch_size]
-        yield numbers, pad([rows[number] for number in numbers])
+        indices = order[start : start + batch_size]
+        yield indices, pad([rows[index] for index in indices])
+
+
+def token_batches(
+    order: Sequence[int], lengths: Sequence[int], batch_tokens: int
+) -> Iterator[list[int]]:
+    """Divide rows, shortest first, into batches by tokens.
+
+    Args:
+        order: The indices of rows, in ascending order of length.
+        lengths: The tokens of each row.
+        batch_tokens: Maximum number of tokens of a batch, padding included; a longer row is a batch
+            by itself.
+
+    Yields:
+        The indices of a batch's rows.
+
+    Example:
+        >>> list(token_batches([0, 1, 2], lengths=[1, 2, 3], batch_tokens=4))
+        [[0, 1], [2]]
+    """
+    batch: list[int] = []
+    for index in order:
+        if batch and (len(batch) + 1) * lengths[index] > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
 
 
 def snake_order(

@@ -108,7 +108,10 @@ class IdRows:
 
 
 def _release(array: np.ndarray) -> None:
-    """Give back the pages of a mapped array, which the system keeps as long as it has room."""
+    """Give back the pages of a mapped array.
+
+    The system would keep them as long as it has room.
+    """
     if isinstance(array.base, mmap.mmap):
         array.base.madvise(mmap.MADV_DONTNEED)
 

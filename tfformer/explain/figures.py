@@ -33,7 +33,7 @@ def empty_figure(size: tuple[float, float], **settings: Any) -> Figure:
         **settings: Further arguments of `matplotlib.figure.Figure`.
 
     Raises:
-        ValueError: matplotlib is not installed; the message has the command that installs it.
+        ValueError: Matplotlib is not installed; the message has the command that installs it.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -55,7 +55,7 @@ def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path
     Raises:
         FileExistsError: Before the first picture: `folder` is a file, or has one of the files and
             `overwrite` is false.
-        ValueError: matplotlib is not installed.
+        ValueError: Matplotlib is not installed.
     """
     folder = Path(folder)
     paths = [folder / name for name in NAMES]

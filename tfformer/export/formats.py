@@ -82,7 +82,7 @@ def saved_model(
         output: The folder of versions, made if it is not there.
         max_length: Maximum tokens of a sentence, the end token included; by default the run's.
         beam_size: Beams of `translate_beam`; the run's own if None. A language model has none.
-        length_penalty: alpha of Wu et al. 2016; the run's own if None. A language model has none.
+        length_penalty: The alpha of Wu et al. 2016; by default the run's. Not of a language model.
         dtype: `float32` or `bfloat16`, of weights and arithmetic.
         with_text: Whether to write signatures over text, which need TensorFlow Text.
         samples: Sentences to compare; by default random ones from the vocabulary.
@@ -204,7 +204,7 @@ def tflite(
         quantize: `none`, `int8` (dynamic range, a scale for each row) or `float16`.
         max_length: Maximum tokens of a sentence, the end token included; by default the run's.
         beam_size: Beams of `translate_beam`; no beam search is in the file if None.
-        length_penalty: alpha of Wu et al. 2016; the run's own if None.
+        length_penalty: The alpha of Wu et al. 2016; the run's own if None.
         static: Whether all shapes are fixed, as browsers and `CompiledModel` need it.
         with_text: Whether to write a signature over text, which needs TF Text's operators.
         samples: Sentences to compare; by default random ones from the vocabulary.

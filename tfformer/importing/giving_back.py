@@ -40,7 +40,7 @@ class Foreign:
         source: The source's vocabulary.
         target: The target's.
         shares_vocabulary: Whether both sides have the same tokens with the same ids.
-        record: imported.json; empty for a run that was trained here.
+        record: Imported.json; empty for a run that was trained here.
     """
 
     tensors: dict[Place, np.ndarray]
@@ -93,7 +93,7 @@ def imported_from(run: Run) -> dict[str, dict[str, str]]:
     """Return where an imported run is from and under which licence, for a manifest.
 
     Args:
-        run: any.
+        run: Any.
 
     Returns:
         {"imported": {"family", "origin", "licence"}}; nothing for a run that was trained here.
@@ -171,7 +171,7 @@ def in_first_dtype(tensors: dict, record: dict) -> dict:
 
     Args:
         tensors: Name -> array of float32.
-        record: imported.json.
+        record: Imported.json.
     """
     dtype = record.get("dtype", "float32")
     if dtype != "float16":

@@ -147,7 +147,7 @@ def from_bfloat16(words: np.ndarray) -> np.ndarray:
     """Return the float32 numbers whose upper halves are given.
 
     Args:
-        words: uint16 of any shape, the bits of bfloat16 numbers.
+        words: Uint16 of any shape, the bits of bfloat16 numbers.
 
     Returns:
         Float32 of the same shape, exactly equal.

@@ -47,7 +47,7 @@ class Continuation(NamedTuple):
 
     Attributes:
         text: The prefix and its continuation.
-        score: log p(continuation, the end included | prefix) in nats.
+        score: The log-probability log p(continuation | prefix), its end included, in nats.
     """
 
     text: str

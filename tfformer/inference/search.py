@@ -1,10 +1,10 @@
 """Search over token ids in the graph: greedy, sampling and beam.
 
-A search takes a step function, see `StepFn`, and so knows no model. `step` counts the tokens that a
-search has appended; the step function knows the model's position for it.
+A search takes a step function, see `StepFn`, in place of a model. `step` is the number of tokens
+appended so far; the step function turns it into a position of the model.
 
-Shape letters: B sentences, N beams, R rows (B, or B * N), V vocabulary, K continuations looked at,
-L positions.
+Shape letters: B sentences, N beams, R rows (B, or B * N), V vocabulary, K continuations (2N, or
+fewer of a small vocabulary), L length of the ids.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
-EMPTY = -1e9  # the score of a place that holds no beam and no hypothesis
+EMPTY = -1e9  # the score of a slot that holds no beam and no hypothesis
 
 
 class StepFn(Protocol):
@@ -36,14 +36,14 @@ class StepFn(Protocol):
 class Hypotheses(NamedTuple):
     """The sequences that a search found for each sentence, best first.
 
-    A score is a log-probability in nats. `beam_search` divides it by `length_penalty(length,
-    alpha)`; `greedy_search` and `sample` compare nothing and leave it as it is. So scores of the
-    two kinds compare only where alpha is 0, as the penalty is then 1.
+    A score is a log-probability in nats. Only `beam_search` divides it by `length_penalty(length,
+    alpha)`, so its scores and those of `greedy_search` and `sample` are comparable only if alpha is
+    0.
 
     Attributes:
-        ids: (B, N, L) int32, padded with 0 behind the end.
-        lengths: (B, N) int32, with the end token if there is one.
-        scores: (B, N) float32; `EMPTY` marks an empty place, see `is_used`.
+        ids: (B, N, L) int32, padded with 0 after the last token.
+        lengths: (B, N) int32, the number of tokens, the end token included if there is one.
+        scores: (B, N) float32; `EMPTY` marks an empty slot, see `is_used`.
     """
 
     ids: tf.Tensor
@@ -52,7 +52,7 @@ class Hypotheses(NamedTuple):
 
 
 def is_used(scores: tf.Tensor) -> tf.Tensor:
-    """Return whether the place of each score, of any shape, holds a hypothesis.
+    """Return whether the slot of each score, of any shape, holds a hypothesis.
 
     A log-probability, even divided by a length penalty, stays far above `EMPTY`.
     """
@@ -90,13 +90,13 @@ def greedy_search(
     Args:
         step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of B rows.
-        max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours
-            may.
-        capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a
-            fixed shape.
+        max_lengths: (B,) int32, the maximum number of tokens of each sentence's hypothesis, the end
+            token included.
+        capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
+            makes every shape static.
 
     Returns:
-        One hypothesis for each sentence. Its score is the bare log-probability, without a length
+        One hypothesis for each sentence. Its score is the log-probability, without a length
         penalty.
 
     Example:
@@ -111,7 +111,7 @@ def greedy_search(
     def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
         return tf.argmax(logits, axis=-1, output_type=tf.int32)
 
-    return _one_by_one(step_fn, state, max_lengths, choose, capacity)
+    return _decode_rows(step_fn, state, max_lengths, choose, capacity)
 
 
 def sample(
@@ -131,14 +131,15 @@ def sample(
     Args:
         step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of B rows.
-        max_lengths: (B,) int32, the tokens that each sentence may have.
-        seed: From 0 to 2^31 - 1; the same one gives the same tokens.
+        max_lengths: (B,) int32, the maximum number of tokens of each sentence's hypothesis, the end
+            token included.
+        seed: From 0 to 2^31 - 1; the same seed gives the same tokens.
         temperature: Above 0; the closer to 0, the closer to greedy search.
         top_k: If above 0, only the k likeliest tokens may be drawn (Fan et al. 2018).
         top_p: If below 1, only the fewest tokens that together reach probability p (Holtzman et al.
             2020).
-        batch: Number of this batch. Under one seed the batches draw independently of each other,
-            and no batch of one seed draws the numbers of any batch of another.
+        batch: Number of this batch. Batches of different numbers, or of different seeds, draw
+            independently of each other.
 
     Returns:
         One hypothesis for each sentence. Its score is the log-probability in the unchanged
@@ -164,7 +165,7 @@ def sample(
         gumbel = -tf.math.log(-tf.math.log(uniform))
         return tf.argmax(logits + gumbel, axis=-1, output_type=tf.int32)
 
-    return _one_by_one(step_fn, state, max_lengths, choose)
+    return _decode_rows(step_fn, state, max_lengths, choose)
 
 
 def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
@@ -180,8 +181,8 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
     """
     if temperature <= 0:
         raise ValueError(
-            f"temperature={temperature} must be above 0; the likeliest token is the limit of low "
-            "ones"
+            f"temperature={temperature} must be above 0; for the likeliest token at each step use "
+            "greedy search"
         )
     if top_k < 0 or not 0 < top_p <= 1:
         raise ValueError(
@@ -238,23 +239,23 @@ class _Sequences(NamedTuple):
     state: Any  # the step function's, of R rows
 
 
-def _one_by_one(
+def _decode_rows(
     step_fn: StepFn,
     state: Any,
     max_lengths: tf.Tensor,
     choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     capacity: int | tf.Tensor | None = None,
 ) -> Hypotheses:
-    """Append a token to every row until each ends.
+    """Append one token at a time to every row, until all are finished.
 
-    A row ends with its end token, or at its greatest length.
+    A row is finished at its end token, or at its maximum length.
 
     Args:
         step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of R rows.
-        max_lengths: (R,) int32, the tokens that each row may have.
-        choose: The next tokens (R,) int32 from logits (R, V) and the step () int32.
-        capacity: L, if it is not the largest of `max_lengths`.
+        max_lengths: (R,) int32, the maximum number of tokens of each row.
+        choose: Returns the next tokens (R,) int32 for logits (R, V) and the step () int32.
+        capacity: The length L of the ids; by default the largest of `max_lengths`.
 
     Returns:
         One hypothesis for each row, with the sum of its tokens' log-probabilities in nats.
@@ -274,7 +275,7 @@ def _one_by_one(
         chosen = tf.where(finished, PAD_ID, chosen)
         scores += tf.where(finished, 0.0, log_prob)
         lengths += tf.cast(tf.logical_not(finished), tf.int32)
-        ids = tf.where(tf.range(longest) == step, chosen[:, tf.newaxis], ids)  # (R, L)
+        ids = _write(ids, chosen, step)  # (R, L)
         finished |= (chosen == END_ID) | (step + 1 >= max_lengths)
         return [_Sequences(step + 1, chosen, finished, ids, lengths, scores, state)]
 
@@ -287,8 +288,9 @@ def _one_by_one(
         scores=tf.zeros([rows], tf.float32),
         state=state,
     )
-    (end,) = tf.while_loop(is_unfinished, append_token, [start], maximum_iterations=longest)
-    return Hypotheses(end.ids[:, tf.newaxis], end.lengths[:, tf.newaxis], end.scores[:, tf.newaxis])
+    # The loop variables are a list of one NamedTuple.
+    (final,) = tf.while_loop(is_unfinished, append_token, [start], maximum_iterations=longest)
+    return Hypotheses(*(each[:, tf.newaxis] for each in (final.ids, final.lengths, final.scores)))
 
 
 class _Beams(NamedTuple):
@@ -298,7 +300,7 @@ class _Beams(NamedTuple):
     last: tf.Tensor  # (B, N) last token of each live beam
     ids: tf.Tensor  # (B, N, L) all tokens of each live beam
     scores: tf.Tensor  # (B, N) their log-probabilities in nats
-    ended: Hypotheses  # (B, N) hypotheses that have ended
+    finished: Hypotheses  # (B, N) hypotheses
     state: Any  # the step function's, of B * N rows
 
 
@@ -311,28 +313,31 @@ def beam_search(
     capacity: int | tf.Tensor | None = None,
     length_normalization: str = "wu",
 ) -> Hypotheses:
-    """Follow the `beam_size` likeliest beginnings of each sentence to their ends.
+    """Find the best hypotheses of each sentence with `beam_size` beams.
 
-    At each step the 2N likeliest continuations are looked at. At most N of them end with the end
-    token, one for each beam, so N that go on always remain. Those of the first N that end become
-    hypotheses, which never change again: an end behind them would not have survived the pruning to
-    N beams. The N likeliest that do not end live on. A sentence with N hypotheses is done and
-    frozen. At its greatest length, each living beam becomes a hypothesis as it is. So a sentence's
-    result never depends on its neighbours in the batch.
+    Each step ranks the 2N likeliest continuations of a sentence's N live beams. At most N of the 2N
+    take the end token, one for each beam, so at least N can go on. Of the first N continuations,
+    those that take the end token become finished hypotheses; one ranked lower would not have
+    survived the pruning to N beams. The N likeliest of the others are the next live beams. At the
+    sentence's maximum length the first N continuations are finished as they are.
 
-    Following N beginnings, and setting aside those that end, is the search of Sutskever et al. 2014
-    ("Sequence to Sequence Learning with Neural Networks"), section 3.2; the ranking is that of Wu
-    et al. 2016 ("Google's Neural Machine Translation System"), equation 14.
+    The best N finished hypotheses are kept. A sentence stops as soon as it has N, even if a live
+    beam could still overtake one, and does not change while its neighbours in the batch go on. So
+    its result never depends on them.
+
+    Keeping N partial hypotheses, and removing one from the beam when it ends, is the search of
+    Sutskever et al. 2014 ("Sequence to Sequence Learning with Neural Networks"), section 3.2; the
+    ranking is that of Wu et al. 2016 ("Google's Neural Machine Translation System"), equation 14.
 
     Args:
         step_fn: Computes the logits of the next token; see `StepFn`.
-        state: The model's state, of B * N rows: the beams of a sentence side by side.
-        max_lengths: (B,) int32, the tokens that each sentence may have, whatever its neighbours
-            may.
+        state: The model's state, of B * N rows, the beams of a sentence adjacent.
+        max_lengths: (B,) int32, the maximum number of tokens of each sentence's hypotheses, the end
+            token included.
         beam_size: N, at least 1.
         alpha: Exponent of the length penalty.
-        capacity: L, if it is not the largest of `max_lengths`. A plain number gives every tensor a
-            fixed shape.
+        capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
+            makes every shape static.
         length_normalization: The form of the length penalty, "wu" or "power".
 
     Returns:
@@ -344,7 +349,9 @@ def beam_search(
 
         >>> import numpy as np
         >>> p = np.full((6, 6), 1e-9, "float32")  # P(next token | last token)
-        >>> p[START_ID, 3:], p[4, 3:], p[5, 3:] = [0.1, 0.5, 0.4], [0.3, 0.4, 0.3], [0.9, 0.0, 0.1]
+        >>> p[START_ID, 3:] = [0.1, 0.5, 0.4]
+        >>> p[4, 3:] = [0.3, 0.4, 0.3]
+        >>> p[5, 3:] = [0.9, 0.0, 0.1]
         >>> def step_fn(ids, step, state):
         ...     return tf.math.log(tf.gather(p, ids)), state
         >>> hypotheses = beam_search(step_fn, tf.zeros(2), tf.constant([2]), beam_size=2, alpha=0.0)
@@ -356,62 +363,63 @@ def beam_search(
     first_rows = tf.range(sentences)[:, tf.newaxis] * beam_size  # (B, 1): each sentence's first row
 
     def is_unfinished(beams: _Beams) -> tf.Tensor:
-        may_go_on = tf.logical_not(_is_done(beams.ended)) & (beams.step < max_lengths)  # (B,)
+        may_go_on = tf.logical_not(_has_all(beams.finished)) & (beams.step < max_lengths)  # (B,)
         return tf.reduce_any(may_go_on)
 
     def append_token(beams: _Beams) -> list[_Beams]:
         # Look at the 2N likeliest continuations of each sentence.
         step = beams.step
         logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (R, V)
-        top = _continuations(logits, beams.scores, 2 * beam_size)
-        top_scores, top_beams, top_tokens = top  # (B, K) each
+        continuations = _top_continuations(logits, beams.scores, count=2 * beam_size)
+        top_scores, top_beams, top_tokens = continuations  # each (B, K)
         top_ids = tf.gather(beams.ids, top_beams, batch_dims=1)  # (B, K, L)
         top_ids = _write(top_ids, top_tokens, step)  # (B, K, L)
 
-        # Those of the first N that end become hypotheses.
+        # Of the first N, those that take the end token become finished hypotheses.
         at_limit = (step + 1 >= max_lengths)[:, tf.newaxis]  # (B, 1)
-        ends = (top_tokens == END_ID) | at_limit  # (B, K)
-        ended = _add_ended(
-            beams.ended,
+        is_finished = (top_tokens == END_ID) | at_limit  # (B, K)
+        finished = _add_finished(
+            beams.finished,
             ids=top_ids[:, :beam_size],
             scores=top_scores[:, :beam_size],
-            ends=ends[:, :beam_size],
+            is_finished=is_finished[:, :beam_size],
             length=step + 1,
             penalty=length_penalty(step + 1, alpha, length_normalization),
         )
 
-        # The N likeliest others live on, each with the state of the beam that it continues.
-        live_scores, live = tf.math.top_k(tf.where(ends, EMPTY, top_scores), beam_size)  # (B, N)
+        # The N likeliest others are the next live beams, with the state of the beam they continue.
+        unfinished_scores = tf.where(is_finished, EMPTY, top_scores)  # (B, K)
+        live_scores, live = tf.math.top_k(unfinished_scores, beam_size)  # (B, N)
         live_ids = tf.gather(top_ids, live, batch_dims=1)  # (B, N, L)
         live_tokens = tf.gather(top_tokens, live, batch_dims=1)  # (B, N)
         live_beams = tf.gather(top_beams, live, batch_dims=1)  # (B, N)
         state = _gather_rows(state, tf.reshape(first_rows + live_beams, [-1]))
-        return [_Beams(step + 1, live_tokens, live_ids, live_scores, ended, state)]
+        return [_Beams(step + 1, live_tokens, live_ids, live_scores, finished, state)]
 
-    no_ids = tf.zeros([sentences, beam_size, longest], tf.int32)
-    no_lengths = tf.zeros([sentences, beam_size], tf.int32)
-    no_scores = tf.fill([sentences, beam_size], EMPTY)
+    no_ids = tf.zeros([sentences, beam_size, longest], tf.int32)  # (B, N, L)
+    no_lengths = tf.zeros([sentences, beam_size], tf.int32)  # (B, N)
+    no_scores = tf.fill([sentences, beam_size], EMPTY)  # (B, N)
 
-    # All beams of a sentence begin alike: only the first of them may be continued.
+    # All beams of a sentence begin alike, so only the first may be continued.
     first_score = tf.where(max_lengths > 0, 0.0, EMPTY)[:, tf.newaxis]  # (B, 1)
     start = _Beams(
         step=tf.constant(0),
         last=tf.fill([sentences, beam_size], START_ID),
         ids=no_ids,
         scores=tf.concat([first_score, no_scores[:, 1:]], axis=1),
-        ended=Hypotheses(no_ids, no_lengths, no_scores),
+        finished=Hypotheses(no_ids, no_lengths, no_scores),
         state=state,
     )
-    (end,) = tf.while_loop(is_unfinished, append_token, [start], maximum_iterations=longest)
-    return end.ended
+    (final,) = tf.while_loop(is_unfinished, append_token, [start], maximum_iterations=longest)
+    return final.finished
 
 
 def _longest(max_lengths: tf.Tensor, capacity: int | tf.Tensor | None) -> int | tf.Tensor:
-    """Return L, the positions that a search has room for; 0 without a sentence."""
+    """Return L, the length of the ids: `capacity`, or the largest limit; 0 if B is 0."""
     return tf.maximum(tf.reduce_max(max_lengths), 0) if capacity is None else capacity
 
 
-def _continuations(
+def _top_continuations(
     logits: tf.Tensor, scores: tf.Tensor, count: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Find the `count` likeliest next tokens of each sentence.
@@ -419,16 +427,16 @@ def _continuations(
     Args:
         logits: (B * N, V) of the next token of every beam.
         scores: (B, N) of the beams.
-        count: K, or fewer where the vocabulary is that small.
+        count: The largest K; a small vocabulary has fewer continuations.
 
     Returns:
         The continuations' scores, the beams that they continue and their tokens, each (B, K),
         likeliest first.
     """
     logits = tf.cast(logits, tf.float32)
-    sentences = tf.shape(scores)[0]
-    beam_size = scores.shape[1]
-    per_beam = min(count, logits.shape[-1])  # no beam has more than K of the K likeliest
+    sentences = tf.shape(scores)[0]  # B
+    beam_size = scores.shape[1]  # N
+    per_beam = min(count, logits.shape[-1])  # no beam has more than `count` of the likeliest
     top_logits, tokens = tf.math.top_k(logits, per_beam)  # (B * N, per_beam)
     log_probs = top_logits - tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
     log_probs = tf.reshape(log_probs, [sentences, beam_size, per_beam])
@@ -436,55 +444,59 @@ def _continuations(
     candidates = tf.reshape(candidates, [sentences, beam_size * per_beam])
     tokens = tf.reshape(tokens, [sentences, beam_size * per_beam])
     top_scores, indices = tf.math.top_k(candidates, min(count, beam_size * per_beam))  # (B, K)
-    top_beams = indices // per_beam  # the beam that each continues
-    top_tokens = tf.gather(tokens, indices, batch_dims=1)
+    top_beams = indices // per_beam  # (B, K), the beam that each continues
+    top_tokens = tf.gather(tokens, indices, batch_dims=1)  # (B, K)
     return top_scores, top_beams, top_tokens
 
 
 def _write(ids: tf.Tensor, tokens: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
-    """Write tokens (B, K) at `position` of ids (B, K, L)."""
-    is_position = tf.range(tf.shape(ids)[2]) == position  # (L,)
-    return tf.where(is_position, tokens[:, :, tf.newaxis], ids)
+    """Write tokens (...) at `position` of ids (..., L)."""
+    is_position = tf.range(tf.shape(ids)[-1]) == position  # (L,)
+    return tf.where(is_position, tokens[..., tf.newaxis], ids)
 
 
-def _add_ended(
+def _add_finished(
     hypotheses: Hypotheses,
     ids: tf.Tensor,
     scores: tf.Tensor,
-    ends: tf.Tensor,
+    is_finished: tf.Tensor,
     length: tf.Tensor,
     penalty: tf.Tensor,
 ) -> Hypotheses:
-    """Keep the best N of the hypotheses and of the continuations that end.
+    """Add the finished continuations to the hypotheses and keep the best N.
 
-    A sentence that is done stays as it is.
+    A sentence that has N hypotheses already is not changed.
 
     Args:
-        hypotheses: Those so far, (B, N).
+        hypotheses: The hypotheses so far, (B, N).
         ids: The continuations, (B, N, L).
         scores: Their log-probabilities, (B, N).
-        ends: Whether each has ended, (B, N).
-        length: The tokens that each has.
-        penalty: The length penalty of that length.
+        is_finished: Whether each is finished, (B, N).
+        length: Number of tokens of each continuation, ().
+        penalty: The length penalty of that length, ().
+
+    Returns:
+        The hypotheses, (B, N), best first.
     """
     beam_size = hypotheses.scores.shape[1]
-    is_open = tf.logical_not(_is_done(hypotheses))[:, tf.newaxis]  # (B, 1)
-    is_new = ends & is_used(scores) & is_open  # (B, N)
-    new_scores = tf.where(is_new, scores / penalty, EMPTY)
+    is_open = tf.logical_not(_has_all(hypotheses))[:, tf.newaxis]  # (B, 1)
+    is_new = is_finished & is_used(scores) & is_open  # (B, N)
+    new_scores = tf.where(is_new, scores / penalty, EMPTY)  # (B, N)
+    new_lengths = tf.fill(tf.shape(new_scores), length)  # (B, N)
     all_scores = tf.concat([hypotheses.scores, new_scores], axis=1)  # (B, 2N)
-    all_lengths = tf.concat([hypotheses.lengths, tf.fill(tf.shape(new_scores), length)], axis=1)
+    all_lengths = tf.concat([hypotheses.lengths, new_lengths], axis=1)  # (B, 2N)
     all_ids = tf.concat([hypotheses.ids, ids], axis=1)  # (B, 2N, L)
     best_scores, best = tf.math.top_k(all_scores, beam_size)  # (B, N)
-    best_ids = tf.gather(all_ids, best, batch_dims=1)
-    best_lengths = tf.gather(all_lengths, best, batch_dims=1)
+    best_ids = tf.gather(all_ids, best, batch_dims=1)  # (B, N, L)
+    best_lengths = tf.gather(all_lengths, best, batch_dims=1)  # (B, N)
     return Hypotheses(best_ids, best_lengths, best_scores)
 
 
-def _is_done(hypotheses: Hypotheses) -> tf.Tensor:
-    """Return whether all N places of each sentence (B,) are taken."""
+def _has_all(hypotheses: Hypotheses) -> tf.Tensor:
+    """Return whether each sentence has all its N hypotheses: (B,) bool."""
     return is_used(hypotheses.scores[:, -1])
 
 
 def _gather_rows(state: Any, rows: tf.Tensor) -> Any:
-    """Return the state of the row that each row continues; rows (R,)."""
+    """Gather `rows` (R,) of every tensor of the state."""
     return tf.nest.map_structure(lambda tensor: tf.gather(tensor, rows), state)

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfformer.config import DecodingConfig
-from tfformer.data.batches import like_length_batches
+from tfformer.data.batches import by_length, like_length_batches, token_batches
 from tfformer.data.encoding import (
     EncodedSentences,
     Sentences,
@@ -47,7 +47,7 @@ class ForcedScore(NamedTuple):
 
     Attributes:
         tokens: The T pieces of the translation, the end token last; none where the source is blank.
-        log_probs: log P(token | source, tokens before it) in nats, (T,) float32.
+        log_probs: The log P(token | source, tokens before it) in nats, (T,) float32.
     """
 
     tokens: tuple[str, ...]
@@ -67,15 +67,15 @@ class ForcedScore(NamedTuple):
 class Translator:
     """A trained model that translates lists of sentences.
 
-    Wherever it takes sentences it takes texts, or the result of `encode`. Texts that are too long
-    for the model are truncated, with one warning a call. With `encode` the caller gets the count
-    instead, and no warning.
+    Every method takes sentences as texts, or as the result of `encode`. Texts that are too long for
+    the model are truncated, with one warning for each call. With `encode` the caller gets their
+    count in place of the warning.
 
     Args:
         model: The model.
-        tokenizers: Of source and target.
-        decoding: The search used unless told otherwise.
-        max_length: Tokens that the model takes and gives at most, the end token included.
+        tokenizers: The tokenizers of source and target.
+        decoding: The default beam size and length penalty.
+        max_length: Maximum number of tokens of a source or a translation, the end token included.
         language: The code of the source language, by which `translate_text` finds sentences.
 
     Example:
@@ -127,7 +127,7 @@ class Translator:
 
     @classmethod
     def of(cls, run: Run) -> "Translator":
-        """Load an opened run; otherwise as `load`."""
+        """Return the translator of an opened run; see `load`."""
         run.check_architecture("encoder-decoder")
         config = run.config
         language, *_ = config.data.languages or ["en"]
@@ -150,7 +150,7 @@ class Translator:
         return encode_truncated(self.tokenizers.source, sentences, self.max_length - 1)
 
     def encode_targets(self, sentences: Sentences) -> EncodedSentences:
-        """Encode translations; otherwise as `encode`."""
+        """Encode translations as `encode` encodes sources."""
         return encode_truncated(self.tokenizers.target, sentences, self.max_length - 1)
 
     def translate(
@@ -161,17 +161,16 @@ class Translator:
     ) -> list[str]:
         """Translate sentences.
 
-        The result does not depend on their order, nor on the other sentences.
+        The translation of a sentence depends neither on the other sentences nor on their order.
 
         Args:
             sentences: B texts, or the result of `encode`.
-            beam_size: Hypotheses followed for each sentence; 1 is greedy search. By default the
+            beam_size: Number of beams; 1 is greedy search. By default the run's own.
+            length_penalty: The alpha of Wu et al. 2016, equation 14, at least 0. By default the
                 run's own.
-            length_penalty: alpha of Wu et al. 2016, equation 14, from 0 on. By default the run's
-                own.
 
         Returns:
-            The best translation of each sentence; an empty one of a blank sentence.
+            The best translation of each sentence, empty for a blank sentence.
 
         Raises:
             ValueError: A setting is invalid, a sentence is not Unicode text, or the weights are
@@ -260,8 +259,8 @@ class Translator:
             batch_size: Sentences of like length that are decoded together.
 
         Returns:
-            Of each sentence up to `beam_size` translations, best first; one empty one of a blank
-            sentence.
+            Up to `beam_size` translations of each sentence, best first; a single empty one for a
+            blank sentence.
 
         Raises:
             ValueError: A setting is invalid, a sentence is not Unicode text, or the weights are
@@ -296,8 +295,7 @@ class Translator:
         """Draw a random translation of each sentence.
 
         The same arguments give the same translations. The draws of a sentence depend on its batch
-        and its place there, and so on the other sentences. The batches of one seed, and all batches
-        of different seeds, draw independently of each other.
+        and its row there, and so on the other sentences.
 
         Args:
             sentences: B texts, or the result of `encode`.
@@ -354,16 +352,15 @@ class Translator:
         target_ids = [[*ids, END_ID] for ids in encoded_targets.ids]
 
         scores = [ForcedScore((), np.zeros(0, np.float32)) for _ in source_ids]
-        numbers_by_length = sorted(range(len(target_ids)), key=lambda n: len(target_ids[n]))
-        order = [number for number in numbers_by_length if source_ids[number]]
+        order = [index for index in by_length(target_ids) if source_ids[index]]
         lengths = [len(ids) for ids in target_ids]
-        for numbers in _token_batches(order, lengths, batch_tokens):
-            source = pad([source_ids[number] for number in numbers])  # (B, S)
-            target = pad([target_ids[number] for number in numbers])  # (B, T)
+        for indices in token_batches(order, lengths, batch_tokens):
+            source = pad([source_ids[index] for index in indices])  # (B, S)
+            target = pad([target_ids[index] for index in indices])  # (B, T)
             log_probs = self._token_log_probs(source, target).numpy()  # (B, T)
-            for number, row in zip(numbers, log_probs, strict=True):
-                tokens = self.tokenizers.target.pieces(target_ids[number])
-                scores[number] = ForcedScore(tuple(tokens), _checked_finite(row[: len(tokens)]))
+            for index, row in zip(indices, log_probs, strict=True):
+                tokens = self.tokenizers.target.pieces(target_ids[index])
+                scores[index] = ForcedScore(tuple(tokens), _checked_finite(row[: len(tokens)]))
         return scores
 
     def _in_batches(
@@ -397,15 +394,20 @@ class Translator:
     @functools.cached_property
     def _token_log_probs(self) -> tf.types.experimental.PolymorphicFunction:
         ids = tf.TensorSpec((None, None), tf.int32)
-        scored = functools.partial(token_log_probs, self.model)
-        return tf.function(
-            lambda source, target: scored(source, target), input_signature=[ids, ids]
-        )
+        model = self.model
+
+        def score(source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+            return token_log_probs(model, source, target)
+
+        return tf.function(score, input_signature=[ids, ids])
 
     def _graph(
         self, search_fn: Callable[..., Hypotheses], *inputs: tf.TensorSpec, **settings: Any
     ) -> tf.types.experimental.PolymorphicFunction:
-        """Trace `search_fn(model, source, max_length, *inputs, **settings)` once."""
+        """Return the graph of a search, traced once for the same settings.
+
+        It computes `search_fn(model, source, max_length, *inputs, **settings)`.
+        """
         key = (search_fn, *settings.values())
         if key not in self._graphs:
             search = functools.partial(search_fn, **settings)
@@ -421,23 +423,6 @@ class Translator:
 def _ended(sentences: EncodedSentences) -> list[list[int]]:
     """Put the end token behind every sentence; a blank one stays empty."""
     return [[*ids, END_ID] if ids else [] for ids in sentences.ids]
-
-
-def _token_batches(
-    order: Sequence[int], lengths: Sequence[int], batch_tokens: int
-) -> Iterator[list[int]]:
-    """Divide the numbers in `order`, shortest first, into groups.
-
-    A group has up to `batch_tokens` tokens, padding included.
-    """
-    batch: list[int] = []
-    for number in order:
-        if batch and (len(batch) + 1) * lengths[number] > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
 
 
 def _checked_finite(log_probs: np.ndarray) -> np.ndarray:

@@ -42,8 +42,8 @@ class LanguageModel(TokenModel):
         epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
-        position_offset: The position of the first token; M2M100 counts from 2.
         scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
+        position_offset: The position of the first token; M2M100 counts from 2.
         **kwargs: Keras' own `name` and `dtype`.
 
     Attributes:

@@ -1,7 +1,7 @@
 """The Transformer's layers (Vaswani et al. 2017, section 3).
 
-Shape letters: B batch, T query positions, S key positions, D d_model, H heads, L cache capacity, V
-vocabulary.
+Shape letters: B batch, R rows being decoded (B, or B times the beam size), T query positions, S key
+positions, D d_model, H heads, L cache capacity, V vocabulary.
 """
 
 from typing import Any, get_args
@@ -67,7 +67,7 @@ def positional_encoding(
 
 @register
 class PositionalEncoding(keras.layers.Layer):
-    """Adds the encoding of their positions to embeddings (section 3.5).
+    """Adds positional encodings to embeddings (section 3.5).
 
     It has no weights and no length limit.
 
@@ -114,8 +114,9 @@ class PositionalEncoding(keras.layers.Layer):
     def call(self, embeddings: tf.Tensor, position: tf.Tensor | int = 0) -> tf.Tensor:
         """Add the encodings of position, position + 1, ... to embeddings (B, T, D)."""
         positions = position + self.offset + tf.range(tf.shape(embeddings)[1])  # (T,)
-        settings = (self.d_model, self.layout, self.timescale)
-        encodings = positional_encoding(positions, *settings)  # (T, D)
+        encodings = positional_encoding(
+            positions, self.d_model, self.layout, self.timescale
+        )  # (T, D)
         return embeddings + tf.cast(encodings, embeddings.dtype)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
@@ -183,8 +184,8 @@ class TokenEmbedding(keras.layers.Embedding):
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """Multiply vectors (..., D) by the transposed matrix: (..., V).
 
-        All positions make one product. One for each sentence would have a gradient (B, V, D), to be
-        summed.
+        All positions go into one matrix product. With one product for each sentence the gradient of
+        the matrix would be (B, V, D), still to be summed over B.
         """
         flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one is faster for few rows
         logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
@@ -249,6 +250,7 @@ class MultiHeadAttention(MaskedLayer):
             )
         self.d_model = d_model
         self.num_heads = num_heads
+        self.d_k = d_model // num_heads  # dimensions of a head
         self.use_bias = use_bias
         dense = {"use_bias": use_bias, "dtype": self.dtype_policy}
         self.query = Dense(d_model, name="query", **dense)
@@ -288,11 +290,10 @@ class MultiHeadAttention(MaskedLayer):
     def project(self, memory: tf.Tensor) -> KeysValues:
         """Project a memory (B, S, D) to keys and values in heads, each (B, H, S, D // H)."""
         shape = tf.shape(memory)
-        depth = self.d_model // self.num_heads
-        both = self.key_value(memory)  # (B, S, 2 D)
-        both = tf.reshape(both, (shape[0], shape[1], 2, self.num_heads, depth))
-        both = tf.transpose(both, (2, 0, 3, 1, 4))  # (2, B, H, S, D // H)
-        return KeysValues(*tf.unstack(both))
+        key_value = self.key_value(memory)  # (B, S, 2 D)
+        key_value = tf.reshape(key_value, (shape[0], shape[1], 2, self.num_heads, self.d_k))
+        key_value = tf.transpose(key_value, (2, 0, 3, 1, 4))  # (2, B, H, S, D // H)
+        return KeysValues(*tf.unstack(key_value))
 
     def attend(
         self, query: tf.Tensor, keys_values: KeysValues, mask: tf.Tensor | None = None
@@ -308,13 +309,12 @@ class MultiHeadAttention(MaskedLayer):
             Vectors (B, T, D) and weights (B, H, T, S): 0 where masked; uniform in a row whose keys
             are all masked.
         """
-        depth = self.d_model // self.num_heads  # d_k
-        # Scale the queries: T * d_k numbers, where the scores would be T * S.
-        query = self._split_heads(self.query(query)) * depth**-0.5  # (B, H, T, D // H)
-        scores = tf.matmul(query, keys_values.keys, transpose_b=True)  # (B, H, T, S)
+        # Scaling the queries, T * d_k numbers, is cheaper than scaling the T * S scores.
+        queries = self._split_heads(self.query(query)) * self.d_k**-0.5  # (B, H, T, D // H)
+        scores = tf.matmul(queries, keys_values.keys, transpose_b=True)  # (B, H, T, S)
         if mask is not None:
-            # Half the lowest number: a score added to it cannot overflow to -inf, and a row of -inf
-            # would have a softmax of NaN.
+            # Half the lowest float: adding a score cannot overflow to -inf, and softmax of a row of
+            # -inf would be NaN.
             masked = scores.dtype.min / 2
             scores += tf.where(mask, tf.zeros((), scores.dtype), masked)
         weights = tf.nn.softmax(scores)  # (B, H, T, S)
@@ -324,15 +324,14 @@ class MultiHeadAttention(MaskedLayer):
     def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, T, D) -> (B, H, T, D // H)."""
         shape = tf.shape(x)
-        depth = self.d_model // self.num_heads
-        heads = tf.reshape(x, (shape[0], shape[1], self.num_heads, depth))
+        heads = tf.reshape(x, (shape[0], shape[1], self.num_heads, self.d_k))  # (B, T, H, D // H)
         return tf.transpose(heads, (0, 2, 1, 3))
 
     def _merge_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, H, T, D // H) -> (B, T, D)."""
         shape = tf.shape(x)
-        positions = tf.transpose(x, (0, 2, 1, 3))  # (B, T, H, D // H)
-        return tf.reshape(positions, (shape[0], shape[2], self.d_model))
+        heads = tf.transpose(x, (0, 2, 1, 3))  # (B, T, H, D // H)
+        return tf.reshape(heads, (shape[0], shape[2], self.d_model))
 
     def compute_output_shape(self, query_shape: Shape, memory_shape: Shape | None = None) -> Shape:
         """Return (B, T, D), the shape of the query."""
@@ -467,7 +466,7 @@ class Residual(keras.layers.Layer):
     def build(
         self, x_shape: Shape | None = None, sublayer_output_shape: Shape | None = None
     ) -> None:
-        """Make the scale and shift of the normalisation."""
+        """Create the scale and shift of the normalisation."""
         self.normalization.build((None, None, self.d_model))
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
@@ -567,9 +566,9 @@ class _TransformerLayer(MaskedLayer):
 
 @register
 class EncoderLayer(_TransformerLayer):
-    """Self-attention and feed-forward, each in its residual (figure 1, left).
+    """Self-attention and feed-forward, each with a residual (figure 1, left).
 
-    With a look-ahead mask it is the layer of a decoder without a source.
+    With a look-ahead mask it is the layer of a decoder-only model.
 
     Args:
         d_model: Width of the model, the size of each vector; must be even.
@@ -616,7 +615,8 @@ class EncoderLayer(_TransformerLayer):
             Vectors (B, S, D).
         """
         allowed = join_masks(attention_mask, mask, carried_mask(x))
-        return self.step(x, allowed, training=training)[0]
+        x, _ = self.step(x, allowed, training=training)
+        return x
 
     def step(
         self,
@@ -626,26 +626,26 @@ class EncoderLayer(_TransformerLayer):
         position: tf.Tensor | int = 0,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, KeysValues]:
-        """Transform some positions of a sequence, given the cache of those before.
+        """Transform T new positions of a sequence, given the cache of those before.
 
         Args:
-            x: Vectors (B, T, D) at position, position + 1, ...
-            mask: Boolean, broadcasting over (B, H, T, L).
-            cache: Keys and values (B, H, L, D // H). Without it the positions attend to themselves
-                alone.
-            position: The first position.
+            x: Vectors (R, T, D) at position, position + 1, ...
+            mask: Boolean, broadcasting over (R, H, T, L).
+            cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
+                each other, and L is T.
+            position: The first of these positions.
             training: Whether to apply dropout.
 
         Returns:
-            Vectors (B, T, D), and the cache with these positions.
+            Vectors (R, T, D), and the cache with these positions.
         """
-        h = self.self_attention_residual.before(x)  # (B, T, D)
-        new = self.self_attention.project(h)  # keys and values, each (B, H, T, D // H)
-        cache = new if cache is None else cache.write(new, position)  # each (B, H, L, D // H)
-        attended, _ = self.self_attention.attend(h, cache, mask)  # (B, T, D)
+        h = self.self_attention_residual.before(x)  # (R, T, D)
+        new = self.self_attention.project(h)  # keys and values, each (R, H, T, D // H)
+        cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
+        attended, _ = self.self_attention.attend(h, cache, mask)  # (R, T, D)
         x = self.self_attention_residual.after(x, attended, training=training)
 
-        h = self.feed_forward_residual.before(x)
+        h = self.feed_forward_residual.before(x)  # (R, T, D)
         x = self.feed_forward_residual.after(x, self.feed_forward(h), training=training)
         return x, cache
 
@@ -656,9 +656,10 @@ class EncoderLayer(_TransformerLayer):
 
 @register
 class DecoderLayer(_TransformerLayer):
-    """Masked self-attention, attention to the memory, feed-forward (figure 1, right).
+    """Self-attention, attention to the memory and feed-forward (figure 1, right).
 
-    Each is in its residual.
+    Each has a residual connection. A call is causal only with a look-ahead mask as its
+    `attention_mask`.
 
     Args:
         d_model: Width of the model, the size of each vector; must be even.
@@ -716,11 +717,12 @@ class DecoderLayer(_TransformerLayer):
 
         Args:
             x: Vectors (B, T, D) of the target.
-            memory: Vectors (B, S, D) of the source. Masks that Keras carries along with both are
-                applied too.
+            memory: Vectors (B, S, D) of the source. A mask that Keras carries along with them, or
+                with `x`, is applied too.
             attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
                 be attended to.
-            memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S).
+            memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may be
+                attended to.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
 
@@ -730,7 +732,16 @@ class DecoderLayer(_TransformerLayer):
         allowed = join_masks(attention_mask, mask, carried_mask(x))
         memory_allowed = join_masks(memory_mask, carried_mask(memory))
         keys_values = self.cross_attention.project(memory)  # each (B, H, S, D // H)
-        return self.step(x, allowed, None, 0, keys_values, memory_allowed, training)[0]
+        x, _ = self.step(
+            x,
+            allowed,
+            cache=None,
+            position=0,
+            memory_keys_values=keys_values,
+            memory_mask=memory_allowed,
+            training=training,
+        )
+        return x
 
     def step(
         self,
@@ -742,19 +753,19 @@ class DecoderLayer(_TransformerLayer):
         memory_mask: tf.Tensor | None = None,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, KeysValues]:
-        """Transform some positions of a target, given the cache of those before.
+        """Transform T new positions of a target, given the cache of those before.
 
-        Several rows of `x` may share one row of the memory (the beams of a sentence): to the memory
-        they are simply more queries.
+        The beams of a sentence are R // B rows of `x` that share one row of the memory. In the
+        cross-attention they are R // B * T queries of that row.
 
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
             mask: Boolean, broadcasting over (R, H, T, L).
-            cache: Keys and values (R, H, L, D // H). Without it the positions attend to themselves
-                alone.
-            position: The first position.
-            memory_keys_values: Keys and values of the source, each (B, H, S, D // H); B divides R.
-            memory_mask: Boolean, broadcasting over (B, H, T, S).
+            cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
+                each other, and L is T.
+            position: The first of these positions.
+            memory_keys_values: Keys and values of the memory, each (B, H, S, D // H); B divides R.
+            memory_mask: Boolean, broadcasting over (B, H, R // B * T, S).
             training: Whether to apply dropout.
 
         Returns:
@@ -766,14 +777,14 @@ class DecoderLayer(_TransformerLayer):
         attended, _ = self.self_attention.attend(h, cache, mask)  # (R, T, D)
         x = self.self_attention_residual.after(x, attended, training=training)
 
-        h = self.cross_attention_residual.before(x)
-        sources = tf.shape(memory_keys_values.keys)[0]  # B
-        queries = tf.reshape(h, (sources, -1, self.d_model))  # (B, R // B * T, D)
+        h = self.cross_attention_residual.before(x)  # (R, T, D)
+        batch_size = tf.shape(memory_keys_values.keys)[0]  # B
+        queries = tf.reshape(h, (batch_size, -1, self.d_model))  # (B, R // B * T, D)
         attended, _ = self.cross_attention.attend(queries, memory_keys_values, memory_mask)
         attended = tf.reshape(attended, tf.shape(x))  # (R, T, D)
         x = self.cross_attention_residual.after(x, attended, training=training)
 
-        h = self.feed_forward_residual.before(x)
+        h = self.feed_forward_residual.before(x)  # (R, T, D)
         x = self.feed_forward_residual.after(x, self.feed_forward(h), training=training)
         return x, cache
 

@@ -26,8 +26,11 @@ from tfformer.model.registry import Shape, arguments_of, register, require
 from tfformer.model.token_model import TIES, TokenModel
 
 STACK_ARGUMENTS = (
-    *("num_layers", *LAYER_ARGUMENTS),
-    *("position_layout", "position_timescale", "position_offset"),
+    "num_layers",
+    *LAYER_ARGUMENTS,
+    "position_layout",
+    "position_timescale",
+    "position_offset",
 )
 
 
@@ -45,7 +48,7 @@ class ProjectedMemory(NamedTuple):
 
 
 class _Stack(MaskedLayer):
-    """Positions, dropout, equal layers and, if pre-norm, a last normalisation."""
+    """Positional encoding and identical layers; if pre-norm, a final normalisation."""
 
     layer_class: type[EncoderLayer] | type[DecoderLayer]
 
@@ -79,8 +82,9 @@ class _Stack(MaskedLayer):
         self.position_timescale = position_timescale
         self.position_offset = position_offset
         layer = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
-        positions = (d_model, position_layout, position_timescale, position_offset)
-        self.positions = PositionalEncoding(*positions, dtype=self.dtype_policy)
+        self.positions = PositionalEncoding(
+            d_model, position_layout, position_timescale, position_offset, dtype=self.dtype_policy
+        )
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy)
         self.layers = [self.layer_class(**layer, name=f"layer_{n}") for n in range(num_layers)]
         self.normalization = None
@@ -116,15 +120,15 @@ class _Stack(MaskedLayer):
     def final_norm(self, x: tf.Tensor) -> tf.Tensor:
         """Normalise the last layer's output (B, T, D) if the layers are pre-norm.
 
-        Post-norm layers have done so.
+        Post-norm layers have normalised it already.
         """
         return self.normalization(x) if self.normalization else x
 
     def empty_cache(self, rows: tf.Tensor | int, capacity: tf.Tensor | int) -> Cache:
-        """Return a cache of zeros for `capacity` positions of `rows` sentences.
+        """Return a cache of zeros with room for `capacity` positions of R rows.
 
-        It holds the keys and values of each layer. It grows when it is full, except one of static
-        shape inside a graph.
+        It holds the keys and values of each layer, each (R, H, L, D // H). `step` enlarges a cache
+        that is full, unless it has a static shape inside a graph.
         """
         shape = (rows, self.num_heads, capacity, self.d_model // self.num_heads)
         return empty_cache(len(self.layers), shape, self.compute_dtype)
@@ -136,29 +140,31 @@ class _Stack(MaskedLayer):
         cache: Cache,
         memory: ProjectedMemory | None = None,
     ) -> tuple[tf.Tensor, Cache]:
-        """Transform some positions of a sequence.
+        """Transform T new positions of a sequence.
 
-        They attend to themselves, to the cache before them and, in a decoder, to the memory.
+        Each attends to the cached positions, to the new ones up to itself and, in a decoder, to the
+        memory.
 
         Args:
             embeddings: Vectors (R, T, D) at position, position + 1, ...
-            position: The first position.
+            position: The first of these positions.
             cache: Keys and values of each layer, each (R, H, L, D // H).
-            memory: The projected source, for a decoder.
+            memory: The projected memory, for a decoder.
 
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        x = self.add_positions(embeddings, position)
-        count = tf.shape(x)[1]
-        cache = with_capacity(cache, position + count)
-        mask = look_ahead_mask(count, tf.shape(cache[0].keys)[2], position)  # (1, 1, T, L)
-        written = []
+        x = self.add_positions(embeddings, position)  # (R, T, D)
+        length = tf.shape(x)[1]  # T
+        cache = with_capacity(cache, position + length)
+        capacity = tf.shape(cache[0].keys)[2]  # L
+        mask = look_ahead_mask(length, capacity, position)  # (1, 1, T, L)
+        new_cache = []
         for n, layer in enumerate(self.layers):
-            source = () if memory is None else (memory.keys_values[n], memory.mask)
-            x, layer_cache = layer.step(x, mask, cache[n], position, *source)
-            written.append(layer_cache)
-        return self.final_norm(x), tuple(written)
+            layer_memory = () if memory is None else (memory.keys_values[n], memory.mask)
+            x, layer_cache = layer.step(x, mask, cache[n], position, *layer_memory)
+            new_cache.append(layer_cache)
+        return self.final_norm(x), tuple(new_cache)
 
     def get_config(self) -> dict:
         """Return the constructor's arguments."""
@@ -167,10 +173,10 @@ class _Stack(MaskedLayer):
 
 @register
 class Encoder(_Stack):
-    """Positions and a stack of encoder layers (section 3.1).
+    """Positional encoding and a stack of encoder layers (section 3.1).
 
-    It turns the embeddings of a source into its memory. With a look-ahead mask these layers are a
-    decoder-only model: `LanguageModel` uses them so, one position at a time with `step`.
+    It turns the embeddings of a source into the memory that a decoder attends to. With a look-ahead
+    mask it is a decoder-only model: `LanguageModel` uses it in this way, and decodes with `step`.
 
     Args:
         num_layers: Number of layers.
@@ -237,9 +243,10 @@ class Encoder(_Stack):
 
 @register
 class Decoder(_Stack):
-    """Positions and a stack of decoder layers (section 3.1).
+    """Positional encoding and a stack of decoder layers (section 3.1).
 
-    `call` decodes all positions at once; `step` decodes some, given a cache of those before.
+    `call` decodes all positions at once; `step` decodes new positions, given a cache of those
+    before.
 
     Args:
         num_layers: Number of layers.
@@ -286,15 +293,16 @@ class Decoder(_Stack):
     ) -> tf.Tensor:
         """Decode all positions at once.
 
-        The masks decide which positions may be attended to, see `look_ahead_mask`.
+        The decoder is causal only with `look_ahead_mask(T)` as its `attention_mask`.
 
         Args:
             embeddings: Vectors (B, T, D) of the target.
-            memory: Vectors (B, S, D) of the source. Masks that Keras carries along with both are
-                applied too.
+            memory: Vectors (B, S, D) of the source. A mask that Keras carries along with them, or
+                with `embeddings`, is applied too.
             attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
                 be attended to.
-            memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S).
+            memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may be
+                attended to.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
 
@@ -323,15 +331,16 @@ class Decoder(_Stack):
 
 @register
 class Transformer(TokenModel):
-    """The encoder-decoder model for translation (figure 1). Id 0 is padding.
+    """The encoder-decoder model for translation (figure 1).
 
-    Training: `call` is `logits(hidden(...))`, all target positions at once. Decoding:
-    `encode_and_project` once, then `step` for each token, which is `logits` of `hidden_step`.
-    In two parts: `encode`, then `decode`.
+    Token id 0 is padding. In training, `call` computes the logits of all target positions at once;
+    `encode` and `decode` are its two halves. In a search, `encode_and_project` runs once and `step`
+    for each token. `hidden` and `hidden_step` are `call` and `step` without the projection to
+    logits.
 
     Args:
-        source_vocab_size: Token ids of the source.
-        target_vocab_size: Token ids V of the target.
+        source_vocab_size: Size of the source vocabulary.
+        target_vocab_size: Size V of the target vocabulary.
         num_layers: Layers of the encoder, and of the decoder unless `num_decoder_layers` is given.
         d_model: Width of the model, the size of each vector; must be even.
         num_heads: Number of attention heads; must divide `d_model`.
@@ -340,8 +349,8 @@ class Transformer(TokenModel):
         num_decoder_layers: Layers of the decoder; by default `num_layers`.
         tie_embeddings: "none": three matrices; "output": the output projection is the transposed
             target embedding; "all": source, target and output are one matrix, as in the paper
-            (section 3.4); "input": source and target are one matrix. "all" and "input" need one
-            shared vocabulary, which two sizes do not tell, so they are not the default.
+            (section 3.4); "input": source and target are one matrix. "all" and "input" need a
+            shared vocabulary. Equal sizes do not prove one, so the default is "output".
         output_bias: Add a bias to the logits.
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, or "pre".
@@ -349,10 +358,10 @@ class Transformer(TokenModel):
         epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
-        position_offset: The position of the first token; M2M100 counts from 2.
         scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
         num_decoder_heads: Attention heads of the decoder; by default `num_heads`.
         decoder_d_ff: `d_ff` of the decoder; by default the encoder's.
+        position_offset: The position of the first token; M2M100 counts from 2.
         **kwargs: Keras' own `name` and `dtype`.
 
     Attributes:
@@ -519,7 +528,7 @@ class Transformer(TokenModel):
             Vectors (B, T, D).
         """
         memory, memory_mask = self.encode(inputs["source"], training=training)
-        return self._hidden(inputs["target"], memory, memory_mask, training)
+        return self._decode_hidden(inputs["target"], memory, memory_mask, training)
 
     def encode(
         self, source: tf.Tensor, training: bool | None = None
@@ -555,15 +564,16 @@ class Transformer(TokenModel):
         Returns:
             Logits (B, T, V).
         """
-        return self.logits(self._hidden(target, memory, memory_mask, training))
+        return self.logits(self._decode_hidden(target, memory, memory_mask, training))
 
-    def _hidden(
+    def _decode_hidden(
         self,
         target: tf.Tensor,
         memory: tf.Tensor,
         memory_mask: tf.Tensor,
         training: bool | None,
     ) -> tf.Tensor:
+        """Decode a target (B, T) to hidden states (B, T, D)."""
         mask = look_ahead_mask(tf.shape(target)[1])  # (1, 1, T, T)
         embeddings = self.target_embedding(target, training=training)  # (B, T, D)
         return self.decoder(embeddings, memory, mask, memory_mask, training=training)
@@ -576,13 +586,13 @@ class Transformer(TokenModel):
     def step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: ProjectedMemory
     ) -> tuple[tf.Tensor, Cache]:
-        """Decode some positions: one is a step of a search, several are a prefix.
+        """Decode T new positions: one in a step of a search, several for a prefix.
 
         Args:
-            ids: Target tokens (R, T) at position, position + 1, ...
-            position: The first position, from 0 on.
+            ids: Target ids (R, T) int32 at position, position + 1, ...
+            position: The first of these positions, from 0 on.
             cache: Keys and values of the positions before, see `decoder.empty_cache`.
-            memory: The source, see `encode_and_project`. R is a multiple of its rows.
+            memory: The projected memory of B rows, see `encode_and_project`; B divides R.
 
         Returns:
             Logits (R, T, V), and the cache with these positions.
@@ -593,13 +603,13 @@ class Transformer(TokenModel):
     def hidden_step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: ProjectedMemory
     ) -> tuple[tf.Tensor, Cache]:
-        """Decode as `step` does, but return hidden states.
+        """Decode as `step` does, without the projection to logits.
 
         Args:
-            ids: Token ids (R, T) int32 at position, position + 1, ...
-            position: The first position.
-            cache: Keys and values of each layer, each (R, H, L, D // H).
-            memory: The projected memory of `encode_and_project`.
+            ids: As in `step`.
+            position: As in `step`.
+            cache: As in `step`.
+            memory: As in `step`.
 
         Returns:
             Hidden states (R, T, D), and the cache with these positions.
@@ -631,7 +641,7 @@ class Transformer(TokenModel):
 def _two_sides(
     inputs: dict[str, tf.Tensor] | list[tf.Tensor] | tf.Tensor, target: tf.Tensor | None
 ) -> dict[str, tf.Tensor]:
-    """{"source": ids, "target": ids} of every form that `Transformer.call` takes."""
+    """Return the inputs of `Transformer.call`, in any of its forms, as a dictionary."""
     if isinstance(inputs, dict) and {"source", "target"} <= set(inputs):
         return inputs
     if isinstance(inputs, list | tuple) and len(inputs) == 2:

@@ -15,7 +15,7 @@ class ApiKeys:
     """The keys of a server.
 
     Args:
-        keys: all of them; none lets everybody in.
+        keys: All of them; none lets everybody in.
 
     Example:
         >>> keys = ApiKeys(["secret"])
@@ -41,11 +41,11 @@ class ApiKeys:
         """Refuse a request without a known key.
 
         Args:
-            request: its header `Authorization` may have the key.
-            key: the key of a field, where an API has one.
+            request: Its header `Authorization` may have the key.
+            key: The key of a field, where an API has one.
 
         Raises:
-            RequestError: there is no key, or a wrong one.
+            RequestError: There is no key, or a wrong one.
         """
         if not self.is_known(key or _header_key(request)):
             raise RequestError("PERMISSION_DENIED", "the API key is missing or unknown")
@@ -55,7 +55,7 @@ def read_keys(path: str | Path | None) -> list[str]:
     """Return the keys of a file, one a line; none without a file.
 
     Raises:
-        ValueError: there is no key in the file.
+        ValueError: There is no key in the file.
     """
     if path is None:
         return []

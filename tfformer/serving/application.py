@@ -44,9 +44,9 @@ def application(
     """Return the server but the listening.
 
     Args:
-        models: the models that answer.
-        hosts: names, beside addresses and localhost, by which browsers may call this server.
-        keys: the API keys of which a request needs one; none lets everybody in.
+        models: The models that answer.
+        hosts: Names, beside addresses and localhost, by which browsers may call this server.
+        keys: The API keys of which a request needs one; none lets everybody in.
     """
     middlewares = [_mark_busy, _measure, answer_errors, _check_sender, _count_under_way]
     app = web.Application(client_max_size=MAX_BYTES, middlewares=middlewares)

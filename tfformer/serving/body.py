@@ -12,8 +12,8 @@ async def read_body(request: web.Request) -> bytes:
     """Return the body.
 
     Raises:
-        web.HTTPRequestTimeout: it did not arrive within `BODY_SECONDS`.
-        web.HTTPRequestEntityTooLarge: it has more than `MAX_BYTES`.
+        web.HTTPRequestTimeout: It did not arrive within `BODY_SECONDS`.
+        web.HTTPRequestEntityTooLarge: It has more than `MAX_BYTES`.
     """
     try:
         async with asyncio.timeout(BODY_SECONDS):

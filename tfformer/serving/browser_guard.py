@@ -30,7 +30,7 @@ class HostGuard:
     """Refuses requests that another site's page has sent.
 
     Args:
-        hosts: names, beside addresses and localhost, by which this server may be called.
+        hosts: Names, beside addresses and localhost, by which this server may be called.
     """
 
     def __init__(self, hosts: Collection[str] = ()) -> None:
@@ -41,7 +41,7 @@ class HostGuard:
         """Refuse a foreign `Host`, and a POST from another site.
 
         Raises:
-            web.HTTPForbidden: the request is not for this server, or not from its own page.
+            web.HTTPForbidden: The request is not for this server, or not from its own page.
         """
         for host in request.headers.getall("Host", []):
             if not self._is_ours(_hostname(f"//{host}")):

@@ -22,8 +22,8 @@ class Connections:
     server.
 
     Args:
-        server: aiohttp's server, which makes the connections.
-        busy: the connections that have a request under way.
+        server: Aiohttp's server, which makes the connections.
+        busy: The connections that have a request under way.
     """
 
     def __init__(self, server: web.Server, busy: Collection[asyncio.BaseProtocol]) -> None:

@@ -10,8 +10,8 @@ class RequestError(Exception):
     """A request that is refused.
 
     Args:
-        code: the name of a gRPC status, such as `INVALID_ARGUMENT`.
-        message: the reason and the remedy; shortened to `MAX_MESSAGE` characters.
+        code: The name of a gRPC status, such as `INVALID_ARGUMENT`.
+        message: The reason and the remedy; shortened to `MAX_MESSAGE` characters.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -24,7 +24,7 @@ def check_name(kind: str, name: str) -> None:
     """Refuse a name that no export has.
 
     Raises:
-        RequestError: the name has more than `MAX_NAME` characters.
+        RequestError: The name has more than `MAX_NAME` characters.
     """
     if len(name) > MAX_NAME:
         raise RequestError(

@@ -39,9 +39,9 @@ class PredictionService:
     """The calls for all models; any other call is answered with UNIMPLEMENTED.
 
     Args:
-        models: the models that answer.
-        queue: the queue in which requests wait for each other.
-        lifecycle: counts the calls, and refuses them once the server is to end.
+        models: The models that answer.
+        queue: The queue in which requests wait for each other.
+        lifecycle: Counts the calls, and refuses them once the server is to end.
     """
 
     def __init__(self, models: ServedModels, queue: RequestQueue, lifecycle: Lifecycle) -> None:
@@ -122,16 +122,16 @@ async def start(
     """Start a server.
 
     Args:
-        service: the calls.
-        host: the address to listen on.
-        port: the port; 0 is any that is free.
-        max_bytes: the size of the largest request.
+        service: The calls.
+        host: The address to listen on.
+        port: The port; 0 is any that is free.
+        max_bytes: The size of the largest request.
 
     Returns:
         The running server and its port.
 
     Raises:
-        OSError: the port is taken.
+        OSError: The port is taken.
     """
     options = {
         "grpc.max_receive_message_length": max_bytes,

@@ -54,7 +54,7 @@ class Directions:
     A model without languages has no direction. Of two models for one direction the first counts.
 
     Args:
-        models: the models of the server.
+        models: The models of the server.
     """
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
@@ -81,11 +81,11 @@ class Directions:
         """Return the direction between two languages.
 
         Args:
-            source: a code, of which `en-GB` is also `en` where there is no model of its own.
-            target: another.
+            source: A code, of which `en-GB` is also `en` where there is no model of its own.
+            target: Another.
 
         Raises:
-            RequestError: no model translates between these.
+            RequestError: No model translates between these.
         """
         for pair in _pairs(source.lower(), target.lower()):
             if pair in self._models:
@@ -115,8 +115,8 @@ class Directions:
         """Return the languages that a text may be in, the likeliest first.
 
         Args:
-            text: any text, of which the beginning counts.
-            among: the languages that it may be in; those of the server if left out.
+            text: Any text, of which the beginning counts.
+            among: The languages that it may be in; those of the server if left out.
         """
         languages = [*self.targets, *self.target_languages] if among is None else among
         return await asyncio.to_thread(self._detect, text, list(dict.fromkeys(languages)))

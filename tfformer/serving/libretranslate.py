@@ -73,7 +73,7 @@ async def find_direction(
     The language comes with it where it had to be detected.
 
     Raises:
-        RequestError: no model translates between these languages.
+        RequestError: No model translates between these languages.
     """
     directions = request.app[DIRECTIONS]
     source, target = fields.text("source", AUTO), fields.text("target")

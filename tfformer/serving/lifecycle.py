@@ -36,7 +36,7 @@ class Lifecycle:
         """Count a request for as long as it is under way.
 
         Raises:
-            RequestError: the server is about to end.
+            RequestError: The server is about to end.
         """
         if self.is_draining:
             raise RequestError("UNAVAILABLE", "the server is about to end; ask another, or later")

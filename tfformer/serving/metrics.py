@@ -75,9 +75,9 @@ class Metrics:
         """Add a figure that is read whenever the figures are asked for.
 
         Args:
-            name: its name, as `tfformer_queue_sentences`.
-            description: a sentence about it.
-            value: returns the figure.
+            name: Its name, as `tfformer_queue_sentences`.
+            description: A sentence about it.
+            value: Returns the figure.
         """
         Gauge(name, description, registry=self._registry).set_function(value)
 
@@ -85,10 +85,10 @@ class Metrics:
         """Count a request.
 
         Args:
-            method: the method of HTTP.
-            route: the path with names in place of its variable parts.
-            status: the status of HTTP.
-            seconds: the time from its head to the end of its answer.
+            method: The method of HTTP.
+            route: The path with names in place of its variable parts.
+            status: The status of HTTP.
+            seconds: The time from its head to the end of its answer.
         """
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
@@ -97,9 +97,9 @@ class Metrics:
         """Count sentences that ran together.
 
         Args:
-            model: the model's name.
-            sentences: their number.
-            seconds: the time that they took together.
+            model: The model's name.
+            sentences: Their number.
+            seconds: The time that they took together.
         """
         self._sentences.labels(model).inc(sentences)
         self._batches.labels(model).observe(sentences)
@@ -109,8 +109,8 @@ class Metrics:
         """Count sentences that the cache was asked for.
 
         Args:
-            hits: those that it knew.
-            misses: the others.
+            hits: Those that it knew.
+            misses: The others.
         """
         self._cache.labels("hit").inc(hits)
         self._cache.labels("miss").inc(misses)

@@ -32,10 +32,10 @@ class Version:
     """One exported version, loaded.
 
     Args:
-        folder: the version's own folder, such as `models/mine/1`.
+        folder: The version's own folder, such as `models/mine/1`.
 
     Raises:
-        ValueError: the folder holds no SavedModel, a damaged one, or other files than its manifest.
+        ValueError: The folder holds no SavedModel, a damaged one, or other files than its manifest.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -61,7 +61,7 @@ class Version:
         All arrays, given and returned, have the batch first.
 
         Raises:
-            RequestError: the graph refuses the inputs, or fails.
+            RequestError: The graph refuses the inputs, or fails.
         """
         tensors = {name: tf.constant(values) for name, values in inputs.items()}
         try:
@@ -79,8 +79,8 @@ class ServedModel:
     Its labels are stable and canary; the newest version is canary.
 
     Args:
-        name: the model's name in requests.
-        folders: the folders of the versions.
+        name: The model's name in requests.
+        folders: The folders of the versions.
     """
 
     def __init__(self, name: str, folders: Sequence[Path]) -> None:
@@ -93,7 +93,7 @@ class ServedModel:
         """Return the number of the version that a request asks for: the newest by default.
 
         Raises:
-            RequestError: there is no such label or version.
+            RequestError: There is no such label or version.
         """
         if number is None:
             number = self._labelled(label)
@@ -125,7 +125,7 @@ class ServedModels:
     """All models of a server, by name, in the order in which they were given.
 
     Args:
-        models: one or more, no two of one name.
+        models: One or more, no two of one name.
     """
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
@@ -156,10 +156,10 @@ def find_versions(export: Path) -> list[Path]:
     """Return the folders to serve, oldest first.
 
     Args:
-        export: the folder of one version, or a folder of versions, of which the newest two count.
+        export: The folder of one version, or a folder of versions, of which the newest two count.
 
     Raises:
-        ValueError: there is no SavedModel in either.
+        ValueError: There is no SavedModel in either.
     """
     if _is_version(export):
         return [export]
@@ -203,7 +203,7 @@ def check_inputs(signature: meta_graph_pb2.SignatureDef, inputs: Mapping[str, np
     """Refuse arrays that the signature does not take, or too many rows at once.
 
     Raises:
-        RequestError: a name, dtype, rank or number of rows is not the signature's.
+        RequestError: A name, dtype, rank or number of rows is not the signature's.
     """
     check_names(signature, inputs)
     for name, values in inputs.items():

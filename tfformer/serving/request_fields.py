@@ -24,7 +24,7 @@ class Fields:
     """Checked values by name; a mistake is a `RequestError` that names the field.
 
     Args:
-        values: strings, lists of strings, numbers and truth values by name.
+        values: Strings, lists of strings, numbers and truth values by name.
 
     Example:
         >>> fields = Fields({"q": "A dog.", "alternatives": "2"})
@@ -88,10 +88,10 @@ async def read_fields(request: web.Request) -> Fields:
     """Return the fields of a request.
 
     Args:
-        request: its body is JSON, a form or empty. The body counts before the query.
+        request: Its body is JSON, a form or empty. The body counts before the query.
 
     Raises:
-        RequestError: the body is of another type, or not of the type that it claims.
+        RequestError: The body is of another type, or not of the type that it claims.
     """
     query = _fields([(name, value) for name, value in request.query.items()])
     return Fields(query | _body_fields(request.content_type, await read_body(request)))

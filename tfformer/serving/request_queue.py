@@ -51,7 +51,7 @@ class RequestQueue:
     """A queue of requests and the loop that empties it.
 
     Args:
-        observe: is told of all that ran together; nothing if left out.
+        observe: Is told of all that ran together; nothing if left out.
     """
 
     def __init__(self, observe: Observe = lambda *_: None) -> None:
@@ -68,15 +68,15 @@ class RequestQueue:
         """Wait for the turn of a request.
 
         Args:
-            version: the version that is asked.
-            signature: the name of its signature.
-            inputs: arrays with the batch first, checked.
+            version: The version that is asked.
+            signature: The name of its signature.
+            inputs: Arrays with the batch first, checked.
 
         Returns:
             The outputs, with the batch first.
 
         Raises:
-            RequestError: the queue is full, or the model refuses the inputs.
+            RequestError: The queue is full, or the model refuses the inputs.
         """
         request = _Request(version, signature, inputs, asyncio.get_running_loop().create_future())
         ahead = self.sentences

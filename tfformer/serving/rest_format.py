@@ -32,7 +32,7 @@ def read_request(body: bytes) -> dict[str, Any]:
     """Return the JSON object in the body of a request (UTF-8).
 
     Raises:
-        RequestError: the body is no JSON object, or nested too deeply.
+        RequestError: The body is no JSON object, or nested too deeply.
     """
     try:
         request = json.loads(body.decode("utf-8"))
@@ -63,11 +63,11 @@ def read_inputs(request: dict[str, Any], signature: meta_graph_pb2.SignatureDef)
     """Return the arrays of a request, checked, by the names of the signature's inputs.
 
     Args:
-        request: it has either `instances` (a row each) or `inputs` (a column each).
-        signature: the signature that is asked.
+        request: It has either `instances` (a row each) or `inputs` (a column each).
+        signature: The signature that is asked.
 
     Raises:
-        RequestError: a name, type, shape or number of rows is not the signature's.
+        RequestError: A name, type, shape or number of rows is not the signature's.
     """
     if ("instances" in request) == ("inputs" in request):
         raise RequestError("INVALID_ARGUMENT", "a request must have either instances or inputs")
@@ -164,8 +164,8 @@ def answer(request: dict[str, Any], outputs: Arrays) -> dict[str, Any]:
     A single output goes without its name.
 
     Args:
-        request: the request, with `instances` or `inputs`.
-        outputs: arrays with the batch first.
+        request: The request, with `instances` or `inputs`.
+        outputs: Arrays with the batch first.
     """
     columns = {name: _plain(values) for name, values in outputs.items()}
     by_columns = "inputs" in request

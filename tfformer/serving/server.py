@@ -51,19 +51,19 @@ def serve(
     Requests under way are answered before the end.
 
     Args:
-        places: a run directory each, which is exported for the while; or an export, or one version
+        places: A run directory each, which is exported for the while; or an export, or one version
             of it. `en-de=runs/mine` is a run directory by another name than its folder's.
-        host: the address to listen on; `127.0.0.1` is this machine alone.
-        port: the port of HTTP; 0 is any that is free.
-        grpc_port: the port of gRPC; none if left out.
-        name: the name of a single model in requests.
-        allowed_hosts: further names by which browsers may call this server, such as a proxy's.
-        api_keys: a file of keys, one a line, of which a request for a translation needs one.
+        host: The address to listen on; `127.0.0.1` is this machine alone.
+        port: The port of HTTP; 0 is any that is free.
+        grpc_port: The port of gRPC; none if left out.
+        name: The name of a single model in requests.
+        allowed_hosts: Further names by which browsers may call this server, such as a proxy's.
+        api_keys: A file of keys, one a line, of which a request for a translation needs one.
             Without the file everybody may ask.
 
     Raises:
-        ValueError: an argument is wrong, or an export is damaged.
-        OSError: a port is taken.
+        ValueError: An argument is wrong, or an export is damaged.
+        OSError: A port is taken.
     """
     paths = _named(places, name)
     keys = read_keys(api_keys)

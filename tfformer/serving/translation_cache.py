@@ -16,7 +16,7 @@ class TranslationCache:
     The sentences that were asked for longest ago make room.
 
     Args:
-        max_bytes: the bound, in bytes.
+        max_bytes: The bound, in bytes.
 
     Example:
         >>> cache = TranslationCache()

@@ -45,8 +45,8 @@ class Translations:
     """Translates for many requests at once.
 
     Args:
-        queue: the queue of the models.
-        metrics: counts the hits of the cache.
+        queue: The queue of the models.
+        metrics: Counts the hits of the cache.
     """
 
     def __init__(self, queue: RequestQueue, metrics: Metrics) -> None:
@@ -62,12 +62,12 @@ class Translations:
         """Return the translations of each sentence, best first.
 
         Args:
-            version: the version that translates.
-            sentences: any number of them.
+            version: The version that translates.
+            sentences: Any number of them.
             signature: `BEAM`, or `GREEDY` for a single translation each.
 
         Raises:
-            RequestError: the queue is full.
+            RequestError: The queue is full.
         """
         found = {one: self._cache.find(version, signature, one) for one in dict.fromkeys(sentences)}
         missing = [one for one, best in found.items() if best is None]
@@ -93,15 +93,15 @@ class Translations:
         """Return the translation of a text.
 
         Args:
-            direction: the languages and their model.
-            text: the text.
-            format: a format of `tfformer.text`.
-            signature: as of `n_best`.
+            direction: The languages and their model.
+            text: The text.
+            format: A format of `tfformer.text`.
+            signature: As of `n_best`.
             rank: 0 for the best translation of each sentence, 1 for the second, and so on; the last
                 where there are fewer.
 
         Raises:
-            RequestError: the queue is full.
+            RequestError: The queue is full.
         """
         if format not in FORMATS:
             raise RequestError("INVALID_ARGUMENT", f"the format {format} is not supported")
@@ -136,14 +136,14 @@ class Translations:
         """Yield a text in pieces with their translations, as they come.
 
         Args:
-            direction: the languages and their model.
-            text: the text.
+            direction: The languages and their model.
+            text: The text.
 
         Yields:
             Pieces whose sources, joined, are the text.
 
         Raises:
-            RequestError: the queue is full.
+            RequestError: The queue is full.
         """
         _translating(direction)
         stretches = await asyncio.get_running_loop().run_in_executor(

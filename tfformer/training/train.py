@@ -19,20 +19,20 @@ import tensorflow as tf
 from tfformer.config import Config, TrainingConfig
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import encode_text, sampled_texts
-from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.files import check_regular
 from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
 from tfformer.run_directory import (
     MODEL_KINDS,
+    AnyTokenizer,
     Model,
     Run,
     Tokenizers,
     check_free,
+    locked_for_new_run,
+    locked_for_resume,
     new_model,
-    new_run,
-    resumed_run,
 )
 from tfformer.training.optimizer import new_optimizer
 from tfformer.training.validation import (
@@ -45,7 +45,6 @@ from tfformer.training.validation import (
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
 OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "output_bias")
 
-AnyTokenizer = Tokenizer | PieceTokenizer
 History = list[dict[str, Any]]  # an epoch each, as a line of metrics.jsonl
 Report = Callable[[str], None]
 
@@ -99,14 +98,14 @@ def train(
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
     if resume:
-        with resumed_run(run_dir) as before:
+        with locked_for_resume(run_dir) as before:
             _check_same_run(config, before.config)
             return _train(config, before.path, report, before=before)
     check_free(run_dir)
     initial = None if init_from is None else Run.open(init_from)
     if initial:
         _check_fits(config, initial)
-    with new_run(run_dir):
+    with locked_for_new_run(run_dir):
         return _train(config, Path(run_dir), report, initial=initial)
 
 

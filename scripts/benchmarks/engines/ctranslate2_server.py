@@ -20,7 +20,7 @@ class Translator:
     """A model of CTranslate2 in int8, greedy, with one thread.
 
     Args:
-        folder: the folder of a version.
+        folder: The folder of a version.
     """
 
     def __init__(self, folder: Path) -> None:
