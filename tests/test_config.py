@@ -37,12 +37,16 @@ def test_model_section_names_exactly_the_arguments_of_the_models():
 
 def test_a_round_trip_through_json_keeps_every_value():
     config = Config.from_dict(
-        {"model": {"preset": "tiny", "dropout": 0.3}, "data": {"train": ["a.en", "a.de"]}}
+        {
+            "model": {"preset": "tiny", "dropout": 0.3},
+            "data": {"train": ["a.en", "a.de"], "augment": {"title": 0.1}},
+        }
     )
     assert Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     assert config.model.d_model == 128
     assert config.model.dropout == 0.3
     assert config.data.train == ["a.en", "a.de"]
+    assert (config.data.augment.title, config.data.augment.upper) == (0.1, 0)
 
 
 @pytest.mark.parametrize(("preset", "millions"), [("base", 65), ("big", 213)])
@@ -113,6 +117,19 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"training": {"ema_momentum": 1.5}}, r"training.ema_momentum=1.5 must be from 0 to 1"),
         ({"training": {"patience": 0}}, r"training.patience=0 must be from 1"),
         ({"data": {"sampling_alpha": 1.5}}, r"data.sampling_alpha=1.5 must be from 0 to 1"),
+        ({"data": {"augment": {"upper": 2}}}, r"data.augment.upper=2.0 must be from 0 to 1"),
+        ({"data": {"augment": 0.1}}, r"section 'data.augment' must hold keys, not 0.1"),
+        (
+            {"data": {"augment": {"capitals": 0.1}}},
+            r"section 'data.augment' has an unknown key 'capitals'; known are upper, title, lower",
+        ),
+        (
+            {
+                "model": {"architecture": "decoder"},
+                "data": {"augment": {"typos": 0.1}},
+            },
+            r"data.augment.typos=0.1 alters a source; with model.architecture=decoder leave it out",
+        ),
         ({"training": {"r_drop": -1}}, r"training.r_drop=-1.0 must be from 0 to 1000"),
         (
             {"training": {"r_drop": 5}, "model": {"dropout": 0}},

@@ -1,6 +1,7 @@
 """Recipes as frozen dataclasses, from and to YAML and JSON. Imports no TensorFlow."""
 
 import dataclasses
+import functools
 import itertools
 import os
 import re
@@ -102,6 +103,24 @@ class TokenizerConfig:
 
 
 @dataclass(frozen=True)
+class AugmentConfig:
+    """Shares of the training text that stand in it a second time, altered.
+
+    The unaltered text is always there whole, so the shares lengthen an epoch. The vocabulary is
+    trained on the altered text too.
+
+    Example:
+        >>> Config.from_dict({"data": {"augment": {"upper": 0.1}}}).data.augment.upper
+        0.1
+    """
+
+    upper: float = limited(0.0, 0, 1)  # both sides IN CAPITALS
+    title: float = limited(0.0, 0, 1)  # both sides With Capital Initials
+    lower: float = limited(0.0, 0, 1)  # both sides in lower case
+    typos: float = limited(0.0, 0, 1)  # a slip of the keyboard in the source alone
+
+
+@dataclass(frozen=True)
 class DataConfig:
     """Where the text comes from, and how it becomes batches.
 
@@ -117,6 +136,7 @@ class DataConfig:
     max_length: int = limited(128, 2, BILLION)  # tokens, the end's too; longer are dropped
     batch_tokens: int = limited(4096, 2, BILLION)  # of a side, with padding; paper: 25,000
     sampling_alpha: float | None = limited(None, 0, 1)  # segments anew each pass; 0.1 to 0.3
+    augment: AugmentConfig = field(default_factory=AugmentConfig)  # capitals, slips
 
 
 @dataclass(frozen=True)
@@ -232,19 +252,16 @@ class Config:
         return self
 
     def _value(self, setting: str) -> object:
-        section, key = setting.split(".")
-        return getattr(getattr(self, section), key)
+        return functools.reduce(getattr, setting.split("."), self)
 
     def _limits(self) -> Iterator[tuple[bool, str, str]]:
         """Of each field with limits: whether they hold, the setting, and the rule."""
-        for section in dataclasses.fields(self):
-            for key in dataclasses.fields(getattr(self, section.name)):
-                if "limits" in key.metadata:
-                    setting = f"{section.name}.{key.name}"
-                    value: Any = self._value(setting)
-                    low, high = key.metadata["limits"]
-                    holds = value is None or low <= value <= high
-                    yield holds, setting, f"must be from {low:g} to {high:g}"
+        for setting, key in _fields(self):
+            if "limits" in key.metadata:
+                value: Any = self._value(setting)
+                low, high = key.metadata["limits"]
+                holds = value is None or low <= value <= high
+                yield holds, setting, f"must be from {low:g} to {high:g}"
 
     def _rules(self) -> Iterator[tuple[bool, str, str]]:
         """Of each rule between settings: whether it holds, the setting, and the rule."""
@@ -323,6 +340,11 @@ class Config:
             "training.weight_decay",
             "needs training.optimizer=adamw or muon",
         )
+        yield (
+            has_source or data.augment.typos == 0,
+            "data.augment.typos",
+            "alters a source; with model.architecture=decoder leave it out",
+        )
 
 
 def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -397,6 +419,16 @@ def _override(values: dict[str, Any], override: str) -> None:
     values[section][name] = parse_yaml(value, f"--set {shown(override)}")
 
 
+def _fields(section: Any, place: str = "") -> Iterator[tuple[str, dataclasses.Field[Any]]]:
+    """Yield each field of a recipe or a section, with its setting: `data.max_length`."""
+    for key in dataclasses.fields(section):
+        value = getattr(section, key.name)
+        if dataclasses.is_dataclass(value):
+            yield from _fields(value, f"{place}{key.name}.")
+        else:
+            yield f"{place}{key.name}", key
+
+
 def _section(kind: type[T], name: str, values: object) -> T:
     values = {} if values is None else values
     if not isinstance(values, dict):
@@ -433,6 +465,8 @@ def _typed(hint: Any, name: str, value: object) -> object:
 
     A whole number may stand for a float, and so may 1e-6, which is a text to YAML 1.1.
     """
+    if dataclasses.is_dataclass(hint):
+        return _section(typing.cast(type, hint), name, value)
     kinds = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
     for kind in kinds:
         if typing.get_origin(kind) is Literal:

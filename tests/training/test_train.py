@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 
-from tfformer.config import Config
+from tfformer.config import AugmentConfig, Config
 from tfformer.inference import evaluation, tasks
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
@@ -85,7 +85,10 @@ def full_config(corpus: Path, **values) -> Config:
         "r_drop": 2.0,
     }
     config = config_for(corpus, **stateful | values)
-    return dataclasses.replace(config, data=dataclasses.replace(config.data, sampling_alpha=0.3))
+    augment = AugmentConfig(upper=0.2, typos=0.2)
+    data = dataclasses.replace(config.data, sampling_alpha=0.3, augment=augment)
+    settings = dataclasses.replace(config.tokenizer, vocab_size=60)
+    return dataclasses.replace(config, data=data, tokenizer=settings)
 
 
 class Kill(BaseException):

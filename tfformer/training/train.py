@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfformer.config import Config, TrainingConfig
+from tfformer.data.augmentation import augmented
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import encode_text, sampled_texts
 from tfformer.data.sources import Row
@@ -262,7 +263,7 @@ class TrainingData:
         else:
             report(f"training the vocabulary on {config.data.train}")
             tokenizers = _train_tokenizers(config, other.tokenizers.target if other else None)
-        train = _batches(config, "train", _read(config, "train"), tokenizers, report)
+        train = _batches(config, "train", _training_rows(config), tokenizers, report)
         valid = _batches(config, "valid", valid_rows, tokenizers, report)
         return cls(tokenizers, train, valid, valid_rows)
 
@@ -285,6 +286,11 @@ def _read(config: Config, role: str) -> Iterator[Row]:
     return read(data_source, folder=folder, languages=languages, split=split)
 
 
+def _training_rows(config: Config) -> Iterator[Row]:
+    """Yield the rows of the training text, with their altered copies."""
+    return augmented(_read(config, "train"), config.data.augment, config.training.seed)
+
+
 def _train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = None) -> Tokenizers:
     """Train the tokenizers; the target's alone if there is a `source_tokenizer`."""
     settings = config.tokenizer
@@ -299,10 +305,10 @@ def _train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = No
         )
 
     def side(number: int) -> Iterator[str]:
-        return (row[number] for row in _read(config, "train"))
+        return (row[number] for row in _training_rows(config))
 
     if settings.shared:
-        sentences = itertools.chain.from_iterable(_read(config, "train"))
+        sentences = itertools.chain.from_iterable(_training_rows(config))
         shared = trained(sentences, settings.normalization)
         return Tokenizers(shared, shared)
     target_normalization = settings.target_normalization or settings.normalization

@@ -1,0 +1,121 @@
+"""Altered copies of training text, against their definitions."""
+
+import random
+import subprocess
+import sys
+
+import pytest
+
+from tfformer.config import AugmentConfig
+from tfformer.data.augmentation import augmented
+
+ROWS = [
+    ("The animal isn't tired.", "Das Tier ist nicht müde."),
+    ("We cross the street", "Wir überqueren die Straße"),
+]
+
+
+def copies(rows=ROWS, seed=1, **shares):
+    """The text without its unaltered rows."""
+    text = list(augmented(rows, AugmentConfig(**shares), seed))
+    assert [row for row in text if row in rows] == rows
+    return [row for row in text if row not in rows]
+
+
+def test_without_shares_the_text_is_as_it_was():
+    assert copies() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (
+            "upper",
+            [
+                ("THE ANIMAL ISN'T TIRED.", "DAS TIER IST NICHT MÜDE."),
+                ("WE CROSS THE STREET", "WIR ÜBERQUEREN DIE STRASSE"),
+            ],
+        ),
+        (
+            "title",
+            [
+                ("The Animal Isn't Tired.", "Das Tier Ist Nicht Müde."),
+                ("We Cross The Street", "Wir Überqueren Die Straße"),
+            ],
+        ),
+        (
+            "lower",
+            [
+                ("the animal isn't tired.", "das tier ist nicht müde."),
+                ("we cross the street", "wir überqueren die straße"),
+            ],
+        ),
+    ],
+)
+def test_capitals_change_both_sides(kind, expected):
+    assert copies(**{kind: 1}) == expected
+
+
+def test_a_copy_stands_behind_its_row():
+    rows = [("a", "b"), ("c", "d")]
+    text = list(augmented(rows, AugmentConfig(upper=1), seed=1))
+    assert text == [("a", "b"), ("A", "B"), ("c", "d"), ("C", "D")]
+
+
+def test_a_copy_that_does_not_differ_is_left_out():
+    assert copies([("12.", "12.")], upper=1, title=1, lower=1, typos=1) == []
+
+
+def distance(one, other):
+    """The least number of letters to put in, take out, change or swap (Damerau)."""
+    rows = [list(range(len(other) + 1))]
+    for i, a in enumerate(one, start=1):
+        row = [i]
+        for j, b in enumerate(other, start=1):
+            row.append(min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (a != b)))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                row[-1] = min(row[-1], rows[-2][j - 2] + 1)
+        rows.append(row)
+    return rows[-1][-1]
+
+
+def test_a_slip_changes_one_letter_of_a_longer_word_of_the_source():
+    rows = [ROWS[0]] * 300
+    altered = copies(rows, typos=1)
+    assert {target for _, target in altered} == {ROWS[0][1]}
+    assert len({source for source, _ in altered}) > 20
+    for source, _ in altered:
+        assert distance(ROWS[0][0], source) == 1
+        assert [source.count(word) for word in ("The ", " isn't ")] == [1, 1]
+
+
+def test_shares_are_those_of_the_rows():
+    rows = [(f"sentence {n}", f"Satz {n}") for n in range(4000)]
+    altered = copies(rows, upper=0.1, lower=0.25)
+    assert sum(source.isupper() for source, _ in altered) == pytest.approx(400, abs=60)
+    assert sum(target.islower() for _, target in altered) == pytest.approx(1000, abs=90)
+
+
+def test_one_kind_of_copies_does_not_move_the_other():
+    rows = [(f"sentence {n}", f"Satz {n}") for n in range(300)]
+    alone = copies(rows, typos=0.2)
+    assert [row for row in copies(rows, upper=0.5, typos=0.2) if row[0].islower()] == alone
+
+
+def test_the_seed_and_the_row_decide_in_every_process():
+    rows = [(f"sentence {n}", f"Satz {n}") for n in range(50)]
+    first = copies(rows, typos=0.5)
+    random.seed(3)
+    assert copies(rows, typos=0.5) == first
+    assert copies(rows, seed=2, typos=0.5) != first
+    program = (
+        "from tfformer.config import AugmentConfig as A\n"
+        "from tfformer.data.augmentation import augmented\n"
+        f"print(list(augmented({rows!r}, A(typos=0.5), 1)))"
+    )
+    printed = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert [row for row in eval(printed) if row not in rows] == first
+
+
+def test_text_with_one_side_is_altered_too():
+    assert copies([("a dog",)], upper=1, title=1) == [("A DOG",), ("A Dog",)]

@@ -1,0 +1,81 @@
+"""Altered copies of training text: other capitals, slips of the keyboard."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from tfformer.config import AugmentConfig
+from tfformer.data.sources import Row
+
+Alteration = Callable[[Row, random.Random], Row]
+
+INITIAL = re.compile(r"(?<!\S)\w")  # the first letter of a word
+LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # long enough to be known with a letter wrong
+
+
+def augmented(rows: Iterable[Row], shares: AugmentConfig, seed: int) -> Iterator[Row]:
+    """Put altered copies of some rows behind them.
+
+    The copies of a row depend only on the row, its number, the shares and the seed, so the text is
+    the same in each process and each pass. A copy that does not differ from its row is left out.
+
+    Args:
+        rows: (source, target) or (sentence,).
+        shares: The share of the rows that each kind of copy is made of.
+        seed: Of all draws.
+
+    Yields:
+        Each row, and after it its copies.
+
+    Example:
+        >>> list(augmented([("A dog.", "Ein Hund.")], AugmentConfig(upper=1), seed=1))
+        [('A dog.', 'Ein Hund.'), ('A DOG.', 'EIN HUND.')]
+    """
+    chosen = {kind: share for kind in ALTERATIONS if (share := getattr(shares, kind))}
+    for number, row in enumerate(rows):
+        yield row
+        for kind, share in chosen.items():
+            draw = random.Random(f"{seed} {number} {kind}")
+            if draw.random() < share and (copy := ALTERATIONS[kind](row, draw)) != row:
+                yield copy
+
+
+def upper(row: Row, draw: random.Random) -> Row:
+    """Write all sides in capitals; German "ß" becomes "SS"."""
+    return tuple(text.upper() for text in row)
+
+
+def title(row: Row, draw: random.Random) -> Row:
+    """Give each word of all sides a capital initial; other letters stay."""
+    return tuple(INITIAL.sub(lambda initial: initial[0].upper(), text) for text in row)
+
+
+def lower(row: Row, draw: random.Random) -> Row:
+    """Write all sides in lower case."""
+    return tuple(text.lower() for text in row)
+
+
+def mistyped(row: Row, draw: random.Random) -> Row:
+    """Swap, drop or double one letter of a longer word of the source."""
+    source, *targets = row
+    places = [
+        place
+        for word in LONG_WORD.finditer(source)
+        for place in range(word.start(), word.end() - 1)
+    ]
+    if not places:
+        return row
+    place = draw.choice(places)
+    one, other = source[place], source[place + 1]
+    slip = draw.choice([other + one, other, one + one + other])
+    return (source[:place] + slip + source[place + 2 :], *targets)
+
+
+ALTERATIONS: dict[str, Alteration] = {  # by the keys of `data.augment`
+    "upper": upper,
+    "title": title,
+    "lower": lower,
+    "typos": mistyped,
+}
