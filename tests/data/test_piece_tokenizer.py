@@ -4,13 +4,16 @@ They are compared with a look-up written out here and with transformers' own ans
 """
 
 import json
+import random
 
 import pytest
 import sentencepiece
 import tensorflow as tf
 from support.marian_checkpoints import FIXTURES, answers
+from support.segmentations import log_probability, stretched
 
 from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
+from tfformer.data.tokenizers import Tokenizer
 
 MODEL = (FIXTURES / "source.spm").read_bytes()
 SPECIAL = ["<pad>", "<unk>", "<start>", "</s>"]
@@ -74,6 +77,23 @@ def test_an_unknown_code_is_refused_with_the_known_ones(tokenizer):
 
 def test_the_graph_gives_the_ids_of_python(tokenizer):
     assert tokenizer.tokenize(tf.constant(TEXTS)).to_list() == tokenizer.encode(TEXTS)
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_the_graph_differs_from_python_only_between_equally_likely_cuts(model_type):
+    dice = random.Random(11)
+    sentences = [" ".join(dice.choices(["abba", "dad", "cab", "bad"], k=4)) for _ in range(200)]
+    texts = [stretched(sentence, dice) for sentence in sentences]
+    cutter = Tokenizer.train(sentences + texts, 40, model_type)
+    tokenizer = PieceTokenizer(cutter.model, cutter.pieces(range(cutter.vocab_size)))
+    ids = tokenizer.tokenize(tf.constant(texts)).to_list()
+    assert tokenizer.encode(texts) == cutter.encode(texts)
+    for in_graph, in_python in zip(ids, tokenizer.encode(texts), strict=True):
+        if in_graph != in_python:
+            assert model_type == "unigram"
+            both = map(tokenizer.pieces, (in_graph, in_python))
+            found, expected = (log_probability(cutter.model, pieces) for pieces in both)
+            assert found == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_graph_gives_the_texts_of_python(tokenizer):

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
+from support.segmentations import log_probability, stretched
 
 from tfformer.data import tokenizers
 from tfformer.data.tokenizers import Tokenizer
@@ -371,14 +372,6 @@ def test_the_graph_gives_pythons_ids(tokenizer):
     assert ids.to_list() == tokenizer.encode(text)
 
 
-def stretched(sentence, dice):
-    """Write some letters several times.
-
-    "dooog" has as many equally likely segmentations as it has places for "oo".
-    """
-    return "".join(letter * dice.choice([1, 1, 1, 1, 2, 3, 5]) for letter in sentence)
-
-
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_ties_between_segmentations_end_in_the_graph_as_in_python(model_type):
     import tensorflow as tf
@@ -394,15 +387,11 @@ def test_ties_between_segmentations_end_in_the_graph_as_in_python(model_type):
 
 
 def is_tied(tokenizer, sentence):
-    """Whether the likeliest two segmentations are equally likely.
-
-    The scores in the model's file decide.
-    """
-    pieces = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model).pieces
+    """Whether the likeliest two segmentations are equally likely."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
-    first, second = processor.nbest_encode(sentence, nbest_size=2)
-    scores = [sum(pieces[i].score for i in ids) for ids in (first, second)]
-    return scores[0] == pytest.approx(scores[1], abs=1e-4)
+    found = processor.nbest_encode(sentence, nbest_size=2, out_type=str)
+    first, second = (log_probability(tokenizer.model, pieces) for pieces in found)
+    return first == pytest.approx(second, abs=1e-4)
 
 
 @pytest.mark.parametrize("normalization", ["nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"])

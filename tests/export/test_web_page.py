@@ -6,6 +6,7 @@ Its tokens are those of Python's LiteRT, offline once loaded.
 import functools
 import itertools
 import os
+import random
 import re
 import shutil
 import threading
@@ -13,7 +14,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from support.exported_page import MISSING, browse
+import sentencepiece
+from support.exported_page import MISSING, browse, cut
+from support.segmentations import log_probability, stretched
 
 from tfformer.data.sources import read_pairs
 from tfformer.export import formats as export
@@ -64,6 +67,21 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     assert found["shown"]["model"].startswith("float16, ")
     assert found["shown"]["memory"].endswith(" MB")
     assert int(found["shown"]["speed"]) > 0
+
+
+@pytest.mark.slow
+def test_the_browser_cuts_as_python_but_for_equally_likely_cuts(page):
+    """Its SentencePiece is older; ids that differ are those of a cut as likely as Python's."""
+    dice = random.Random(11)
+    model = page / "model" / "tokenizer.model"
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    assert cut(model, SENTENCES) == processor.encode(SENTENCES, out_type=str)
+    texts = [stretched(sentence, dice) for sentence in SENTENCES]
+    for found, expected in zip(
+        cut(model, texts), processor.encode(texts, out_type=str), strict=True
+    ):
+        likelihoods = [log_probability(model.read_bytes(), one) for one in (found, expected)]
+        assert likelihoods[0] == pytest.approx(likelihoods[1], abs=1e-4)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from support.browser import CHROMIUM
 
@@ -15,9 +16,21 @@ MISSING = [name for name, path in PROGRAMS.items() if path is None]
 
 def browse(folder: Path, sentences: list[str]) -> dict:
     """What the page's state is, and its translations of the sentences."""
-    command = ["node", str(web_page.SOURCES / "test" / "browser.mjs"), str(folder), CHROMIUM]
+    return _answer("browser.mjs", sentences, str(folder), CHROMIUM)
+
+
+def cut(tokenizer: Path, sentences: list[str]) -> list[list[str]]:
+    """The pieces of the sentences by the page's SentencePiece, which its build has installed."""
+    return _answer("pieces.mjs", sentences, str(tokenizer))
+
+
+def _answer(program: str, sentences: list[str], *arguments: str) -> Any:
     done = subprocess.run(
-        command, input=json.dumps(sentences), capture_output=True, encoding="utf-8", timeout=300
+        ["node", str(web_page.SOURCES / "test" / program), *arguments],
+        input=json.dumps(sentences),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)

@@ -195,6 +195,11 @@ class PieceTokenizer:
         """In the graph: (B,) string -> (B, None) int32 ragged, the ids of `encode`.
 
         A code that the list lacks becomes the unknown id, as a graph cannot refuse one sentence.
+
+        Where two segmentations of a unigram model are equally likely ("ppp" is `p pp` and `pp p`),
+        the graph may take the other one than `encode`: only TF Text's older operation, which holds
+        SentencePiece 0.1.96, gives pieces as texts. Of 3,050 sentences with stretched words 505
+        differed. BPE has no ties.
         """
         return self._graph_functions[0](text)
 
