@@ -1,13 +1,22 @@
 """A small corpus, its recipe, and a process whose file operations fail."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.faults import record_evils
 
 from tfformer.config import Config
 
 WORDS = {"en": ["one", "two", "three", "four"], "de": ["eins", "zwei", "drei", "vier"]}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def evils() -> Iterator[None]:
+    """The table's last lines."""
+    yield
+    record_evils()
 
 
 @pytest.fixture(scope="session")
