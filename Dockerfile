@@ -1,9 +1,11 @@
 # tfformer serve: translation over HTTP. docker build --tag tfformer-serve .
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /source
+COPY requirements ./requirements
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes --requirement requirements/serve.txt
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY tfformer ./tfformer
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir '.[serve]'
+RUN /venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 
 FROM python:3.12-slim-bookworm
 COPY --from=build /venv /venv

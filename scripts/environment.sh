@@ -1,15 +1,18 @@
 # Sourced by the other scripts: a virtual environment in .venv with this checkout and the extras $1, such as "[plot,test]".
-# What is there is not installed again, until pyproject.toml changes.
-extras="${1:-}"
-installed=.venv/extras # a line each, and a blank one for none
+# The packages are those of requirements/, by version and digest; pip refuses a file with another. scripts/lock.sh renews them.
+# What is there is not installed again, until pyproject.toml or a list changes.
+installed=.venv/extras # a line each
 found="$(command -v python3.11 python3.12 python3.13 | head -n 1 || true)" # those for which TensorFlow has wheels
 python="${PYTHON:-${found:-python3.11}}"
 [ -x .venv/bin/pip ] || "$python" -m venv .venv
 source .venv/bin/activate
-[ "$installed" -nt pyproject.toml ] || rm -f "$installed"
-wanted="$(tr -d '[]' <<< "$extras" | tr ',' '\n')"
+[ -z "$(find pyproject.toml requirements -newer "$installed" 2>&1)" ] || rm -f "$installed"
+wanted="$(tr -d '[]' <<< "${1:-base}" | tr ',' '\n')"
 if [ ! -f "$installed" ] || grep --quiet --invert-match --line-regexp --fixed-strings --file="$installed" <<< "$wanted"; then
-  echo "Installing tfformer$extras into .venv ..."
-  python -m pip install $([ -t 1 ] || echo --quiet) --editable ".$extras"
+  echo "Installing tfformer${1:-} into .venv ..."
+  quiet="$([ -t 1 ] || echo --quiet)"
+  lists="$(sed 's|.*|--requirement requirements/&.txt|' <<< "$wanted")"
+  python -m pip install $quiet --require-hashes $lists
+  python -m pip install $quiet --no-deps --no-build-isolation --editable .
   echo "$wanted" >> "$installed"
 fi
