@@ -336,6 +336,14 @@ class Run:
                 f"{MODEL_KINDS[wanted].description}"
             )
 
+    def check_finished(self) -> None:
+        """Raise ValueError unless the training has finished."""
+        if not self.result.is_file():
+            raise ValueError(
+                f"{self.path} is not finished: it has no result.json; go on with `tfformer train "
+                "--resume` first"
+            )
+
     def check_text(self, text_digest: str) -> None:
         """Raise ValueError if the training text is not the one that the run began with."""
         if self.digests.get("text") != text_digest:

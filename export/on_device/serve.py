@@ -23,7 +23,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from aiohttp import web
+try:
+    from aiohttp import web
+except ImportError:
+    sys.exit("serve.py: aiohttp is missing; pip install aiohttp ai-edge-litert sentencepiece numpy")
 
 sys.path.insert(0, str(Path(__file__).parent))
 from sentences import split
@@ -44,6 +47,9 @@ class TranslatesRows(Protocol):
 
     def pieces(self, sentence: str) -> list[int]:
         """Return a sentence as ids of pieces."""
+
+    def code_of(self, text: str) -> str:
+        """Return the code of a language that a text begins with, or nothing."""
 
     def translate(self, rows: list[list[int]]) -> list[str]:
         """Return the translations of rows of pieces."""
@@ -71,24 +77,38 @@ class Workers:
         self._threads = ThreadPoolExecutor(len(translators))
         self._waiting: list[Waiting] = []
 
-    def rows(self, sentence: str) -> list[list[int]]:
-        """Return a sentence as pieces, in several rows where it is too long for the model."""
-        row = self._model.pieces(sentence)
-        if len(row) < self._model.max_length:
-            return [row]
+    def rows(self, sentence: str, code: str = "") -> list[list[int]]:
+        """Return a sentence as pieces, in several rows where it is too long for the model.
+
+        Args:
+            sentence: A sentence.
+            code: That of the language to translate into, such as `>>fra<<`; it begins each row.
+        """
+        row = self._model.pieces(code + sentence)
+        if len(row) < self._model.max_length or len(sentence) < 2:
+            return [row[: self._model.max_length - 1]]
         half = len(sentence) // 2
         space = sentence.find(" ", half)
         middle = half if space < 0 else space
-        return [*self.rows(sentence[:middle]), *self.rows(sentence[middle:].lstrip())]
+        return [*self.rows(sentence[:middle], code), *self.rows(sentence[middle:].lstrip(), code)]
 
-    async def translate(self, sentences: list[str]) -> list[str]:
+    def code_of(self, text: str) -> str:
+        """Return the code of a language that a text begins with, or nothing."""
+        return self._model.code_of(text)
+
+    async def translate(self, sentences: list[str], code: str = "") -> list[str]:
         """Return the translations of sentences.
+
+        Args:
+            sentences: The sentences.
+            code: As in `rows`.
 
         Raises:
             web.HTTPServiceUnavailable: Too many sentences wait.
         """
         loop = asyncio.get_running_loop()
-        rows = await loop.run_in_executor(None, lambda: [self.rows(one) for one in sentences])
+        cut = partial(self.rows, code=code)
+        rows = await loop.run_in_executor(None, lambda: list(map(cut, sentences)))
         if len(self._waiting) + sum(map(len, rows)) > MAX_WAITING:
             raise web.HTTPServiceUnavailable(text="too many sentences are waiting; try again later")
         waiting = [[Waiting(row, loop.create_future()) for row in parts] for parts in rows]
@@ -138,10 +158,14 @@ class Workers:
 
 
 async def translate_text(text: str, workers: Workers) -> str:
-    """Return the translation of a text; all that is no sentence stays as it is."""
-    stretches = list(split(text))
+    """Return the translation of a text; all that is no sentence stays as it is.
+
+    A code such as `>>fra<<` at its beginning names the language of all its sentences.
+    """
+    code = workers.code_of(text)
+    stretches = list(split(text[len(code) :]))
     sentences = [stretch for stretch, is_sentence in stretches if is_sentence]
-    translations = iter(await workers.translate(sentences))
+    translations = iter(await workers.translate(sentences, code))
     return "".join(next(translations) if is_one else stretch for stretch, is_one in stretches)
 
 
@@ -160,7 +184,8 @@ class Server:
     def __init__(self, workers: Workers, languages: list[str], hosts: Collection[str] = ()) -> None:
         self._workers = workers
         self._languages = languages
-        self._hosts = {"localhost", socket.gethostname().lower(), *hosts}
+        self._allowed = {host.lower() for host in hosts}
+        self._hosts = {"localhost", socket.gethostname().lower(), *self._allowed}
 
     def application(self) -> web.Application:
         """Return the server but the listening."""
@@ -177,21 +202,21 @@ class Server:
         host = urlsplit(f"//{request.host}").hostname or ""
         if not is_address(host) and host not in self._hosts:
             raise web.HTTPForbidden(text=f"the host {host[:100]!r} is not this server's name")
-        origin = request.headers.get("Origin")
-        if origin is not None and origin.partition("://")[2] != request.host:
+        origin = request.headers.get("Origin", f"http://{request.host}")
+        is_own = origin.partition("://")[2] == request.host
+        if not (is_own or urlsplit(origin).hostname in self._allowed):  # a proxy changes the Host
             raise web.HTTPForbidden(text="a page of another site may not send requests")
         return await handler(request)
 
     async def _translate(self, request: web.Request) -> web.Response:
         fields = await read_fields(request)
         self._check_languages(fields)
-        texts = fields.get("q")
-        is_list = isinstance(texts, list)
-        work = [translate_text(checked(text), self._workers) for text in texts] if is_list else []
-        if is_list:
-            return web.json_response({"translatedText": await asyncio.gather(*work)})
-        translation = await translate_text(checked(texts), self._workers)
-        return web.json_response({"translatedText": translation})
+        query = fields.get("q")
+        is_list = isinstance(query, list)
+        texts = [checked(text) for text in (query if is_list else [query])]
+        work = [translate_text(text, self._workers) for text in texts]
+        translations = await asyncio.gather(*work)
+        return web.json_response({"translatedText": translations if is_list else translations[0]})
 
     def _check_languages(self, fields: dict[str, Any]) -> None:
         for name, known in zip(("source", "target"), self._languages, strict=False):
@@ -213,8 +238,8 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     """Answer every mistake of a client with its reason, in LibreTranslate's form."""
     try:
         return await handler(request)
-    except ValueError as error:
-        return web.json_response({"error": str(error)}, status=400)
+    except (ValueError, web.RequestPayloadError) as error:
+        return web.json_response({"error": str(error) or "the body cannot be read"}, status=400)
     except web.HTTPException as error:
         return web.json_response({"error": error.text or error.reason}, status=error.status)
 
@@ -222,7 +247,10 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
 async def read_fields(request: web.Request) -> dict[str, Any]:
     """Return the fields of JSON or a form; ValueError if it is neither."""
     if request.content_type == "application/x-www-form-urlencoded":
-        return dict(await request.post())
+        try:
+            return dict(await request.post())
+        except LookupError:
+            raise ValueError("the form has an unknown charset; send it as UTF-8") from None
     try:
         fields = json.loads((await request.read()).decode("utf-8"))
     except RecursionError:
@@ -268,9 +296,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.workers < 1:
         raise ValueError("--workers must be at least 1")
+    if not 0 <= options.port < 2**16:
+        raise ValueError(f"--port {options.port} must be at least 0 and below {2**16}")
     translators = [Translator(options.folder, beam=options.beam) for _ in range(options.workers)]
     languages = languages_of(newest_version(Path(options.folder)))
-    server = Server(Workers(translators), languages, options.allow_host)
+    server = Server(Workers(translators), languages, [options.host, *options.allow_host])
     web.run_app(
         server.application(),
         host=options.host,

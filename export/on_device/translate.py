@@ -17,6 +17,7 @@ import hashlib
 import itertools
 import json
 import math
+import os
 import re
 import reprlib
 import sys
@@ -88,6 +89,13 @@ class Translator:
     def pieces(self, sentence: str) -> list[int]:
         """Return the sentence as ids of pieces, without start and end token."""
         return self._source.encode(sentence)
+
+    def code_of(self, text: str) -> str:
+        """Return the code of a language, such as `>>fra<<`, that a text begins with.
+
+        It is empty if there is none, or if the model has no codes.
+        """
+        return self._source.code_of(text) if isinstance(self._source, ListedPieces) else ""
 
     def translate(self, rows: list[list[int]]) -> list[str]:
         """Return the translations of sentences given as pieces.
@@ -223,15 +231,19 @@ class ListedPieces:
         """Return the ids of a sentence, which may begin with a code such as >>fra<<."""
         for pattern, text in self._rewrites:
             sentence = re.sub(pattern, text, sentence)
-        code = re.match(">>.*?<<", sentence, re.DOTALL) if self._codes else None
-        begin = [code[0]] if code else []
-        if code and code[0] not in self._ids:
+        code = self.code_of(sentence)
+        if code and code not in self._ids:
             known = ", ".join(self._codes[:20])
-            raise ValueError(f"the model has no target language {code[0][:40]}; known are {known}")
-        rest = sentence[code.end() :] if code else sentence
-        pieces = [*begin, *self._cutter.encode(rest, out_type=str)]
+            raise ValueError(f"the model has no target language {code[:40]}; known are {known}")
+        begin = [code] if code else []
+        pieces = [*begin, *self._cutter.encode(sentence[len(code) :], out_type=str)]
         pieces = [*self._prefix, *pieces] if pieces else []
         return [self._ids.get(piece, UNKNOWN_ID) for piece in pieces]
+
+    def code_of(self, text: str) -> str:
+        """Return the code that a text begins with; empty if there is none."""
+        code = re.match(">>.*?<<", text, re.DOTALL) if self._codes else None
+        return code[0] if code else ""
 
     def decode(self, rows: list[list[int]]) -> list[str]:
         """Return the texts of rows of ids; special pieces have none."""
@@ -389,13 +401,16 @@ def translate_text(translator: Translator, text: str, batch_size: int) -> str:
     """Return a text with its sentences translated, `batch_size` at a time."""
     from sentences import translated
 
+    code = translator.code_of(text)  # of the language of all its sentences
+
     def in_batches(texts: list[str]) -> list[str]:
-        rows = [row_of(translator, one, f"sentence {n}") for n, one in enumerate(texts, start=1)]
+        numbered = enumerate(texts, start=1)
+        rows = [row_of(translator, code + one, f"sentence {n}") for n, one in numbered]
         starts = range(0, len(rows), batch_size)
         batches = (translator.translate(rows[start : start + batch_size]) for start in starts)
         return list(itertools.chain.from_iterable(batches))
 
-    return translated(text, in_batches)
+    return translated(text[len(code) :], in_batches)
 
 
 def main() -> None:
@@ -445,6 +460,11 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
+    except BrokenPipeError:  # the reader, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except KeyboardInterrupt:
+        sys.exit(130)
     except (ValueError, KeyError, OSError, RuntimeError, ImportError) as error:
         print(f"translate.py: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

@@ -7,7 +7,10 @@ python client_grpc.py 127.0.0.1:8500 phrasebook < sentences.en > sentences.de
 import argparse
 import sys
 
-import grpc
+try:
+    import grpc
+except ImportError:
+    sys.exit("client_grpc.py: grpc is missing; pip install grpcio protobuf")
 from client_rest import BusyError, RequestError, Translations, parser, translate_input
 from messages import PREDICT, PredictRequest, PredictResponse, first_column, text_request
 

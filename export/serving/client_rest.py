@@ -86,6 +86,8 @@ def translate_input(
     sys.stdout.reconfigure(encoding="utf-8", newline="")
     done = 0
     try:
+        if options.batch_size < 1:
+            raise ValueError(f"--batch-size {options.batch_size} must be at least 1")
         if options.format == "text":
             translate_text(options, predict)
             return 0
@@ -133,8 +135,6 @@ def translate_text(
 
 def batches(stream: BinaryIO, size: int) -> Iterator[list[str]]:
     """The lines of a UTF-8 stream, `size` at a time."""
-    if size < 1:
-        raise ValueError(f"--batch-size {size} must be at least 1")
     batch = []
     for number, line in enumerate(stream, start=1):
         try:

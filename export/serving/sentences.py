@@ -51,8 +51,15 @@ def translated(text: str, translate: Callable[[list[str]], list[str]]) -> str:
 
 
 def _stretch(text: str) -> Iterator[tuple[str, bool]]:
-    """A sentence without the whitespace around it, which comes by itself."""
+    """A sentence without the whitespace around it, which comes by itself.
+
+    What has no letter, such as a rule or a number, is none.
+    """
     words = text.strip()
+    if not any(map(str.isalpha, words)):
+        if text:
+            yield text, False
+        return
     start = len(text) - len(text.lstrip())
     end = start + len(words)
     for part, is_sentence in ((text[:start], False), (words, True), (text[end:], False)):

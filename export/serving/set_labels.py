@@ -37,17 +37,27 @@ def main() -> None:
     parser.add_argument("--model", metavar="NAME", help="the folder's name if left out")
     options = parser.parse_args()
     path = options.export / FILE
-    labels = dict(map(read_label, options.labels))
+    labels = read_labels(options.labels)
     versions = sorted({*labels.values(), *options.load})
     check_versions(options.export, versions)
     if path.exists():
         check_moves(path.read_text(encoding="utf-8"), labels)
     model = options.model or options.export.resolve().name
+    if not re.fullmatch(r"[\w.-]+", model):
+        raise ValueError(f"the model's name {model!r} may have letters, digits, '_', '.' and '-'")
     temporary = path.with_name(f".{FILE}.{os.getpid()}")
     temporary.write_text(config(model, versions, labels), encoding="utf-8")
     temporary.replace(path)
     named = ", ".join(f"{label} = {version}" for label, version in labels.items())
     print(f"{path}: versions {', '.join(map(str, versions))}; {named}")
+
+
+def read_labels(texts: list[str]) -> dict[str, int]:
+    """Return the version of each label; ValueError if one is named twice."""
+    labels = dict(map(read_label, texts))
+    if len(labels) < len(texts):
+        raise ValueError(f"{' '.join(texts)} names a label twice; give it one version")
+    return labels
 
 
 def read_label(text: str) -> tuple[str, int]:

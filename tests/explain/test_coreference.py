@@ -209,6 +209,15 @@ def test_draw_pronoun_draws_the_words_that_decide_the_pronoun(translator, tmp_pa
     assert drawn["measured"].target_words == ("Die", "Katze", "sah", "den", "Hund,", "weil")
 
 
+def test_a_translation_without_a_pronoun_cannot_be_drawn(translator, tmp_path, monkeypatch):
+    monkeypatch.setattr(Translator, "translate", lambda *_: ["Gut."])
+    with pytest.raises(
+        ValueError, match=r"'Gut\.' has none of the pronouns .* behind a conjunction"
+    ):
+        draw_pronoun(translator, "Good.", tmp_path / "it.png")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_table_has_a_line_a_head():
     score = HeadScore("cross", 2, 11, 0.6071, 0.0322, 1.0, 0.25)
     title, line = table([score]).splitlines()

@@ -109,3 +109,12 @@ def test_the_picture_has_every_word_and_the_numbers_that_matter(tmp_path):
         assert f"<!-- {written}" in text or f"{written} -->" in text
     assert "<!-- 0.0 -->" not in text
     assert "<!-- -1.0 -->" not in text
+
+
+@pytest.mark.parametrize("before", [(), ("die",)])
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_a_picture_without_a_word_that_decides_has_no_number(tmp_path, before, value):
+    source, target = np.array([value]), np.full(len(before), value)
+    draw_influences(Influences("Sie.", ("it",), source, before, target), tmp_path / "a.svg")
+    assert "<!-- it -->" in (tmp_path / "a.svg").read_text()
+    assert f"<!-- {value} -->" not in (tmp_path / "a.svg").read_text()

@@ -236,3 +236,15 @@ def test_the_masks_are_those_of_the_paper(tmp_path, monkeypatch):
     np.testing.assert_array_equal(padding, [[1, 1, 1, 1, 0, 0]] * 6)
     np.testing.assert_array_equal(ahead, np.tri(6))
     np.testing.assert_array_equal(memory, [[1, 1, 1, 1, 0, 0]] * 6)
+
+
+@pytest.mark.parametrize("offset", [0, 2])
+def test_positions_are_drawn_from_the_first_that_a_model_has(tmp_path, monkeypatch, offset):
+    drawn = []
+    monkeypatch.setattr(run_pictures, "save", lambda figure, path: drawn.append(figure))
+    run_pictures.draw_positions(9, 8, "halves", tmp_path / "positions.png", offset=offset)
+    stripes, waves, *_ = drawn[0].axes
+    pixels = stripes.images[0]
+    assert pixels.get_extent() == [-0.5, 7.5, 8.5 + offset, offset - 0.5]
+    np.testing.assert_allclose(pixels.get_array()[:, 0], np.sin(np.arange(9) + offset), atol=1e-6)
+    assert waves.get_xlim() == (offset, offset + 8)

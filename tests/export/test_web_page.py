@@ -194,6 +194,12 @@ def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_
     assert len(set(versions)) == 3
 
 
+def test_a_service_worker_without_a_place_for_the_version_is_refused(tmp_path):
+    (tmp_path / "service_worker.js").write_text("const VERSION = 1;")
+    with pytest.raises(ValueError, match=r"service_worker\.js has no line VERSION"):
+        web_page.set_version(tmp_path)
+
+
 # --- A visit after another ------------------------------------------------------------------------
 
 STATE = "document.getElementById('state').textContent"

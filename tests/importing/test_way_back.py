@@ -1,6 +1,7 @@
 """A run goes back into the file it came from, bit by bit."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -18,6 +19,15 @@ from tfformer.model.transformer import Transformer
 def test_there_is_no_way_back_to_a_multilingual_model(imported, tmp_path, write):
     with pytest.raises(ValueError, match=r"from a multilingual model|norm=pre|position_offset"):
         write(imported("M2M"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("write", [hugging_face, marian])
+def test_an_unfinished_run_has_no_way_back(imported, tmp_path, write):
+    run = shutil.copytree(imported("A"), tmp_path / "run")
+    (run / "result.json").unlink()
+    with pytest.raises(ValueError, match=r"is not finished: it has no result\.json"):
+        write(run, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

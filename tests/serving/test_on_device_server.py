@@ -43,6 +43,9 @@ class Backwards:
     def pieces(self, sentence: str) -> list[int]:
         return list(map(ord, sentence))
 
+    def code_of(self, text: str) -> str:
+        return text[:7] if text.startswith(">>") else ""
+
     def translate(self, rows: list[list[int]]) -> list[str]:
         assert self._lock.acquire(blocking=False)
         time.sleep(self._seconds)
@@ -92,7 +95,7 @@ def test_many_clients_get_their_own_texts_in_order(serve):
 
     async def scenario(client):
         async def translate(number: int) -> None:
-            lines = [f"{number}:{'x' * (n % 7)}{n}" for n in range(30)]
+            lines = [f"s{number}:{'x' * (n % 7)}{n}" for n in range(30)]
             body = {"q": "\n\n".join(lines), "source": "en", "target": "de"}
             async with client.post("/translate", json=body) as response:
                 found = (await response.json())["translatedText"]
@@ -118,6 +121,72 @@ def test_a_long_sentence_is_divided_and_none_of_it_is_lost(serve):
     translator = Backwards()
     with_client(serve, [translator], scenario)
     assert max(length for batch in translator.batches for length in batch) < translator.max_length
+
+
+def test_the_code_of_a_language_begins_each_row_of_its_text(serve):
+    asked = []
+
+    class Multilingual(Backwards):
+        def pieces(self, sentence):
+            asked.append(sentence)
+            return super().pieces(sentence)
+
+    async def scenario(client):
+        body = {"q": ">>fra<<One two three four five six. Go!"}
+        async with client.post("/translate", json=body) as response:
+            return (await response.json())["translatedText"]
+
+    with_client(serve, [Multilingual()], scenario)
+    assert asked
+    assert all(sentence.startswith(">>fra<<") for sentence in asked)
+
+
+def test_rules_and_numbers_are_no_sentences(serve):
+    text = "One.\n---\n12.50\n2020-01-01"
+    sentences = [stretch for stretch, is_sentence in serve.split(text) if is_sentence]
+    assert sentences == ["One."]
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "message"),
+    [
+        (
+            {"Content-Type": "application/x-www-form-urlencoded; charset=foo"},
+            b"q=One.",
+            "unknown charset",
+        ),
+        ({"Content-Encoding": "gzip"}, b"no gzip at all", ""),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_the_clients_mistake(serve, headers, body, message):
+    async def scenario(client):
+        async with client.post("/translate", data=body, headers=headers) as response:
+            return response.status, await response.json()
+
+    status, answer = with_client(serve, [Backwards()], scenario)
+    assert status == 400
+    assert message in answer["error"]
+
+
+def test_an_allowed_host_is_one_in_any_letters_and_behind_a_proxy(serve):
+    async def scenario(client):
+        async def status(**headers) -> int:
+            async with client.post("/translate", json={"q": "One."}, headers=headers) as response:
+                return response.status
+
+        return [
+            await status(Host="translate.example"),
+            await status(Origin="https://Translate.Example"),
+            await status(Origin="https://evil.example"),
+        ]
+
+    async def run():
+        workers = serve.Workers([Backwards()])
+        app = serve.Server(workers, ["en", "de"], ["Translate.Example"]).application()
+        async with TestClient(TestServer(app)) as client:
+            return await scenario(client)
+
+    assert asyncio.run(run()) == [200, 200, 403]
 
 
 def test_lists_languages_and_health_are_answered(serve):

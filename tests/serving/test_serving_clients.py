@@ -113,6 +113,8 @@ def test_the_client_names_what_it_cannot_send_or_reach():
             b"--batch-size 0 must be at least 1"
             in run_client("rest", address, "--batch-size", "0").stderr
         )
+        refused = run_client("rest", address, "--batch-size", "-1", "--format", "text")
+        assert b"--batch-size -1 must be at least 1" in refused.stderr
     assert b"cannot be reached" in run_client("rest", address, "--deadline", "0.5").stderr
     assert b"give http://HOST:PORT" in run_client("rest", "127.0.0.1:1").stderr
 
@@ -457,5 +459,9 @@ def test_a_rollout_in_one_step_is_refused_by_the_server_and_so_not_written(expor
 
 def test_labels_are_checked(export):
     assert "no version 4; export it first" in set_labels(export, "stable=4").stderr
+    twice = set_labels(export, "stable=1", "stable=2")
+    assert "names a label twice" in twice.stderr
+    quoted = set_labels(export, "stable=1", "--model", 'a"b')
+    assert "the model's name 'a\"b' may have letters" in quoted.stderr
     assert "'stable' is not of the form LABEL=VERSION" in set_labels(export, "stable").stderr
     assert set_labels(export, "stable=1", "--model", "mine").returncode == 0

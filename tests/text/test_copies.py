@@ -3,6 +3,7 @@
 import pytest
 
 from tfformer.text import translate_text
+from tfformer.text.copies import kept_pattern
 
 KEPT = [
     "https://example.com/a_b?x=1&y=2#z",
@@ -44,3 +45,31 @@ def test_a_model_that_copies_is_left_alone():
 
 def test_a_line_of_a_corpus_is_all_the_model_s():
     assert translate_text("See https://x.org now", forgetful, "lines") == "blah blah blah."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have 2 cats and 2 dogs.",
+        "In 2012 they had 12 children, from 5 to 5 and 5.",
+        "On 1/2 we had 1-2 of 2, for $3 or $3.50, i.e. 3 or 3.50.",
+        "See https://x.org or https://x.org/a or https://x.org, 😀 day 😀.",
+        "我有2只猫和2只狗。",
+    ],
+)
+def test_words_that_stay_twice_come_back_in_their_places(text):
+    assert translate_text(text, lambda sentences: sentences) == text
+
+
+@pytest.mark.parametrize("text", ["Use `a` and `a`.", "The cat has a `cat` file, a `cat`."])
+def test_code_that_is_a_word_of_the_sentence_too_keeps_its_place(text):
+    assert translate_text(text, lambda sentences: sentences, "markdown") == text
+
+
+@pytest.mark.parametrize(
+    "word", ["a-", "a.b", "1-", "a@", "/a", "www.", "+a", "{", "😀\u200d", "a"]
+)
+def test_the_time_grows_in_proportion_to_the_text(word):
+    """Of a megabyte: a pattern that begins anew at each character would take hours."""
+    text = word * (2**20 // len(word))
+    assert sum(len(found[0]) for found in kept_pattern().finditer(text)) <= len(text)

@@ -188,3 +188,23 @@ WORDS = [Piece("ab", "ab"), Piece("<i>", "", Role.OPEN), Piece("cd", "cd")]
 
 def test_pieces_are_cut_within_words_and_markup_goes_on():
     assert ["".join(p.raw for p in group) for group in cut(WORDS, [1, 1, 2])] == ["a", "b", "<i>cd"]
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("srt", "\n" * 2**18 + "x"),
+        ("srt", " " * 2**18 + "x"),
+        ("srt", "a \n" * 2**16),
+        ("markdown", "word word\n" * 2**12),
+        ("html", "<b>" * 2_000 + "Hi there you." + "</b>" * 2_000),
+    ],
+)
+def test_long_and_deep_documents_come_back_in_time(format, text):
+    """Where the time grew with the square, they would take hours; where tags recurred, fail."""
+    assert translate_text(text, same, format) == text
+
+
+def test_control_characters_come_back_from_markdown():
+    text = "\x1c\nx)"
+    assert translate_text(text, same, "markdown") == text

@@ -304,6 +304,9 @@ def draw_pronoun(translator: Translator, sentence: str, path: str | Path) -> str
 
     Returns:
         The translation, in which the pronoun stands.
+
+    Raises:
+        ValueError: The translation has no pronoun where such a sentence has it.
     """
     [translation] = translator.translate([sentence])
     decision = _pronoun_decision(sentence, translation)
@@ -314,6 +317,11 @@ def draw_pronoun(translator: Translator, sentence: str, path: str | Path) -> str
 def _pronoun_decision(sentence: str, translation: str) -> Decision:
     """Return the decision for the pronoun of a German coreference sentence."""
     pronoun = pronoun_of(translation)
+    if pronoun not in PRONOUNS:
+        raise ValueError(
+            f"{translation!r} has none of the pronouns {', '.join(PRONOUNS)} behind a conjunction; "
+            "give a sentence such as 'The dog didn't eat because it was tired.'"
+        )
     others = tuple(other for other in PRONOUNS if other != pronoun)
     return Decision(sentence, translation, pronoun_place(translation), others)
 

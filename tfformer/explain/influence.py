@@ -194,7 +194,7 @@ def draw_influences(measured: Influences, path: str | Path) -> None:
     ax.text(0.3, -2.1 * LINE, title, fontsize=TEXT + 6, fontweight="bold", color=INK, va="center")
     unit = "The fall of its log-odds, in nats, if a word is hidden from the model"
     ax.text(0.3, -1.25 * LINE, unit, fontsize=TEXT - 3, color=GREY, va="center")
-    largest = max(float(values.max()) for _, values in columns.values())
+    largest = max([0.0, *measured.source.tolist(), *measured.target.tolist()]) or 1.0
     for number, (heading, (words, values)) in enumerate(columns.items()):
         left = number * COLUMN
         ax.text(left + 0.3, -0.1 * LINE, heading, fontsize=TEXT - 4, color=GREY, va="center")

@@ -77,6 +77,7 @@ def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path
         model.position_layout,
         positions,
         model.position_timescale,
+        model.position_offset,
     )
     yield positions
     draw_masks(masks, config.model.architecture)
@@ -187,7 +188,12 @@ def _mark_peak(ax: Axes, step: int, rate: float) -> None:
 
 
 def draw_positions(
-    length: int, d_model: int, layout: str, path: Path, timescale: str = "paper"
+    length: int,
+    d_model: int,
+    layout: str,
+    path: Path,
+    timescale: str = "paper",
+    offset: int = 0,
 ) -> None:
     """Draw the positional encoding as stripes, and some of its waves.
 
@@ -199,32 +205,39 @@ def draw_positions(
         layout: "interleaved" or "halves": where sines and cosines stand.
         path: The .png or .svg file to write.
         timescale: The wavelengths, as of `tfformer.PositionalEncoding`.
+        offset: The position of the first token.
     """
-    positions = tf.range(length)
+    positions = offset + tf.range(length)
     encoding = positional_encoding(positions, d_model, layout, timescale).numpy()  # (length, D)
     figure = empty_figure((12, 8), layout="constrained")
     mosaic = figure.subplot_mosaic([["stripes", "waves"], ["stripes", "alike"]])
     stripes = mosaic["stripes"]
     colours: Style = {"cmap": "RdBu", "vmin": -1, "vmax": 1}
-    image = stripes.imshow(encoding, aspect="auto", interpolation="nearest", **colours)
+    extent = (-0.5, d_model - 0.5, offset + length - 0.5, offset - 0.5)
+    image = stripes.imshow(
+        encoding, aspect="auto", interpolation="nearest", extent=extent, **colours
+    )
     stripes.set(xlabel="dimension", ylabel="position")
     _write_title(stripes, f"{length} positions in {d_model} dimensions, {layout}")
     figure.colorbar(image, ax=stripes, shrink=0.5, label="value")
-    _draw_waves(mosaic["waves"], length, d_model, layout, timescale)
-    _draw_likeness(mosaic["alike"], encoding)
+    _draw_waves(mosaic["waves"], (offset, length), d_model, layout, timescale)
+    _draw_likeness(mosaic["alike"], encoding, offset)
     figure.suptitle("Positional encoding (section 3.5)", fontsize=15, fontweight="bold", color=INK)
     save(figure, path)
 
 
-def _draw_waves(ax: Axes, length: int, d_model: int, layout: str, timescale: str) -> None:
+def _draw_waves(
+    ax: Axes, offset_and_length: tuple[int, int], d_model: int, layout: str, timescale: str
+) -> None:
     """Draw the sines of four frequencies, each slower than the one before.
 
     A dot is a position.
     """
-    last = min(length, 64) - 1
-    places = np.arange(0, last + 0.05, 0.1)
+    first, length = offset_and_length
+    last = first + min(length, 64) - 1
+    places = np.arange(first, last + 0.05, 0.1)
     encoding = positional_encoding(tf.constant(places), d_model, layout, timescale).numpy()
-    open_axes(ax, xlabel="position", ylabel="value", xlim=(0, last), ylim=(-1.1, 1.1))
+    open_axes(ax, xlabel="position", ylabel="value", xlim=(first, last), ylim=(-1.1, 1.1))
     dots: Style = {"marker": "o", "markersize": 3, "markevery": 10}
     steps = d_model / 2 if timescale == "paper" else max(d_model / 2 - 1, 1)
     pairs = sorted({round(d_model / 2 * share) for share in (0, 0.1, 0.2, 0.3)})
@@ -236,13 +249,13 @@ def _draw_waves(ax: Axes, length: int, d_model: int, layout: str, timescale: str
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-def _draw_likeness(ax: Axes, encoding: np.ndarray) -> None:
+def _draw_likeness(ax: Axes, encoding: np.ndarray, offset: int) -> None:
     """Draw the scalar product of the middle position with every other.
 
     The axis is the distance of the two.
     """
     middle = len(encoding) // 2
-    open_axes(ax, xlabel="distance", ylabel=f"scalar product with position {middle}")
+    open_axes(ax, xlabel="distance", ylabel=f"scalar product with position {offset + middle}")
     distances = np.arange(len(encoding)) - middle
     ax.plot(distances, encoding @ encoding[middle], color=BLUE, linewidth=1.6)
     _write_title(ax, "Likeness depends on the distance alone")

@@ -41,7 +41,7 @@ def write_hugging_face(
         The new version's folder, `output`/<next free number>.
 
     Raises:
-        ValueError: Marian models in Transformers have no such layers.
+        ValueError: The run is not finished, or Marian models in Transformers have no such layers.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
     return _write(run, output, "hugging_face", hugging_face_writer.write, hugging_face, progress)
@@ -59,7 +59,7 @@ def write_marian(run: str | Path, output: str | Path, *, progress: TextIO | None
         The new version's folder, `output`/<next free number>.
 
     Raises:
-        ValueError: Marian has no such layers.
+        ValueError: The run is not finished, or Marian has no such layers.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
     return _write(run, output, "marian", marian_writer.write, marian, progress)
@@ -75,6 +75,7 @@ def _write(
 ) -> Path:
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
+    opened.check_finished()
     step = Steps(progress)
     with step(f"loading {run}"):
         model = opened.load_model()

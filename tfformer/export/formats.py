@@ -265,8 +265,7 @@ def web(
     opened = Run.open(run)
     _check_litert(opened, quantize, static=True, with_text=False)
     step = Steps(progress)
-    with step("building the page"):
-        page = web_page.built()
+    page = web_page.built(progress=progress)
     with step(f"loading {run}"):
         task, subject = load(opened, SearchOptions(max_length, beam_size=1))
     with temporary_folder(Path(output)) as folder:

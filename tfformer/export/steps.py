@@ -1,7 +1,4 @@
-"""A line for each step of an export, with its seconds.
-
-They tell a person which step runs, and how long each took.
-"""
+"""A line for each step of an export, with its seconds."""
 
 import time
 from collections.abc import Iterator

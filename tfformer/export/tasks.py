@@ -52,11 +52,7 @@ def load(run: Run, options: SearchOptions) -> tuple[Task, Any]:
     Raises:
         ValueError: The run is not finished, or an option is invalid.
     """
-    if not run.result.is_file():
-        raise ValueError(
-            f"{run.path} is not finished: it has no result.json; "
-            "go on with `tfformer train --resume` first"
-        )
+    run.check_finished()
     max_length = options.max_length
     if max_length is None:
         max_length = run.config.data.max_length

@@ -4,19 +4,23 @@ import hashlib
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TextIO
+
+from tfformer.export.steps import Steps
 
 SOURCES = Path(__file__).parents[2] / "export" / "on_device" / "web"
 BUILD = ("npm ci", "npm run build")
 SERVICE_WORKER, VERSION = "service_worker.js", 'VERSION = "VERSION"'
 
 
-def built(sources: Path = SOURCES) -> Path:
+def built(sources: Path = SOURCES, progress: TextIO | None = None) -> Path:
     """Return the folder of the built page.
 
     The page is built with npm if it is missing or old.
 
     Args:
         sources: The folder of the page's sources.
+        progress: A stream for a line about each step of the build.
 
     Raises:
         ValueError: The sources or npm are missing, or the build fails.
@@ -34,18 +38,22 @@ def built(sources: Path = SOURCES) -> Path:
             f"the page in {sources} has to be built, and npm is not installed; install Node.js 20 "
             "or newer with npm"
         )
+    step = Steps(progress)
     for command in BUILD:
-        print(f"{command} in {sources} ...", flush=True)
-        done = subprocess.run(
-            command.split(), cwd=sources, capture_output=True, encoding="utf-8", errors="replace"
-        )
-        if done.returncode:
-            reason = next(
-                iter((done.stderr or done.stdout).strip().splitlines()),
-                f"exit code {done.returncode}",
-            )
-            raise ValueError(f"`{command}` failed in {sources}: {reason}")
+        with step(f"{command} in {sources}"):
+            _run(command, sources)
     return page
+
+
+def _run(command: str, sources: Path) -> None:
+    """Run a command of npm; ValueError with its first line if it fails."""
+    done = subprocess.run(
+        command.split(), cwd=sources, capture_output=True, encoding="utf-8", errors="replace"
+    )
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        reason = lines[0] if lines else f"exit code {done.returncode}"
+        raise ValueError(f"`{command}` failed in {sources}: {reason}")
 
 
 def _is_newest(built: Path, sources: Path) -> bool:
@@ -70,6 +78,9 @@ def set_version(folder: Path) -> None:
     """Write the digest of all files as the page's version.
 
     A browser that has kept the page takes the new files when the version has changed.
+
+    Raises:
+        ValueError: The page's service worker has no place for the version.
     """
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -77,7 +88,8 @@ def set_version(folder: Path) -> None:
             f"{path.relative_to(folder)}\n".encode() + hashlib.sha256(path.read_bytes()).digest()
         )
     path = folder / SERVICE_WORKER
-    text = path.read_text(encoding="utf-8").replace(
-        VERSION, f'VERSION = "{digest.hexdigest()[:16]}"'
-    )
-    path.write_text(text, encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    if VERSION not in text:
+        raise ValueError(f"{path} has no line {VERSION}, which is to become the page's version")
+    version = f'VERSION = "{digest.hexdigest()[:16]}"'
+    path.write_text(text.replace(VERSION, version), encoding="utf-8")

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from tfformer.text.passages import Passage, Piece, Role, cut, raw_text
 
 URL = r"(?:https?|ftp)://[^\s<>\"']*[\w/=&#-]|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"']*[\w/=&#-])?"
-E_MAIL = r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+E_MAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
 PLACEHOLDER = r"\{\{?[^{}\s]{1,60}\}?\}|%\([\w.]{1,60}\)[sdif]|%[sdif]\b|\$\{[^{}\s]{1,60}\}"
-FILE = r"(?:~|\.{1,2})?(?:/[\w.-]+){2,}|\b[\w-]{2,}\.(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
+FILE = r"(?:~|\.{1,2})?(?:/[\w.-]+){2,}|(?<![\w-])[\w-]{2,255}\.(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
 UNIT = (
     r"(?:%|°[CF]?|[€$£¥]|(?:[kcmµ]?m|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kM]?W|[kM]?V|EUR|USD)\b)"
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ class Block(NamedTuple):
 
     def place(self, position: int) -> int:
         """The place in the document of a place in the content."""
-        line = max(n for n, start in enumerate(self.content_lines) if start <= position)
+        line = bisect_right(self.content_lines, position) - 1
         return self.text_lines[line] + position - self.content_lines[line]
 
 
@@ -140,7 +141,7 @@ def _located(text: str, token: Token, lines: Sequence[int], start: int | None) -
     text_lines = []
     position = 0
     for number, line in enumerate(token.content.split("\n"), start=(token.map or [0])[0]):
-        words = line.lstrip()
+        words = line.lstrip(" \t")
         first, last = lines[number], lines[number + 1]
         find = text.rfind if start is None else text.find
         found = find(words, max(first, start or 0), last)

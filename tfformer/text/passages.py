@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -13,6 +15,14 @@ from tfformer.text.segmentation import segments
 WORD = re.compile(r"\S+")
 OUTER = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)  # the punctuation around a word
 SPACE = re.compile(r"[ \t\r\n\f]")
+BLANKS = re.compile(r"\s*")
+MAX_DEPTH = 100  # tags within tags that are kept as pairs; deeper ones are points
+# A copy stands by itself: not within a number, and not within a word of letters with spaces between
+# words; Chinese or Japanese may stand on both sides of it.
+WHOLE = (
+    r"(?<![\w$€£¥])(?<!\d[.,:/-]){copy}(?!\w|[.,:/-]\d)",
+    r"(?<![\dA-Za-zÀ-ɏ$€£¥])(?<!\d[.,:/-]){copy}(?![\dA-Za-zÀ-ɏ]|[.,:/-]\d)",
+)
 
 Links = Sequence[tuple[int, int]]  # (source word, target word)
 
@@ -183,13 +193,20 @@ class _Places:
         self.target = target
         self.source_words = [match.span() for match in WORD.finditer(source)]
         self.target_words = [match.span() for match in WORD.finditer(target)]
-        self.links = links
+        self._starts = [start for start, _ in self.source_words]
+        self._ends = [end for _, end in self.source_words]
+        self._target_ends = [end for _, end in self.target_words]
+        self._linked: defaultdict[int, set[int]] = defaultdict(set)  # target words of source words
+        for i, j in links or ():
+            if j < len(self.target_words):
+                self._linked[i].add(j)
+        self._free: dict[str, list[tuple[int, int]]] = {}  # of each copy the places not yet taken
 
     def of_stretch(self, start: int, end: int) -> tuple[int, int]:
         """The stretch of the translation that belongs to source characters start to end."""
         if not self.source[:start].strip() and not self.source[end:].strip():
             return 0, len(self.target)
-        sources = [n for n, (a, b) in enumerate(self.source_words) if a < end and b > start]
+        sources = range(bisect_right(self._ends, start), bisect_left(self._starts, end))
         if not sources or not self.target_words:
             place = self.of_point(start)
             return place, place
@@ -203,38 +220,56 @@ class _Places:
         return left, max(left, right)
 
     def of_copy(self, start: int, end: int) -> tuple[int, int]:
-        """The stretch of the translation that says what stays as it is."""
-        found = self.target.find(self.source[start:end])
-        if found >= 0:
-            return found, found + end - start
-        return self.of_stretch(start, end)
+        """The stretch of the translation that says what stays as it is.
+
+        It is the one nearest to the expected place, of those that no other copy has taken.
+        """
+        expected = self.of_stretch(start, end)
+        copy = self.source[start:end]
+        if copy not in self._free:
+            self._free[copy] = _whole(copy, self.target)
+        free = self._free[copy]
+        if not free:
+            return expected
+        place = min(free, key=lambda span: abs(span[0] - expected[0]))
+        free.remove(place)
+        return place
 
     def of_point(self, position: int) -> int:
         """The place in the translation before the word that follows a source position."""
-        following = [n for n, (start, _) in enumerate(self.source_words) if start >= position]
-        if not following or not self.target_words:
+        following = bisect_left(self._starts, position)
+        if following == len(self._starts) or not self.target_words:
             return len(self.target)
-        if following[0] == 0:
+        if following == 0:
             return 0
-        return self.target_words[self._target_words(following[:1])[0]][0]
+        first, _ = self._target_words([following])
+        return self.target_words[first][0]
 
     def of_break(self, position: int) -> int:
         """The end of a word at which the same share is read as of the source."""
         share = position / max(1, len(self.source)) * len(self.target)
-        ends = [end for _, end in self.target_words]
+        following = bisect_left(self._target_ends, share)
+        ends = self._target_ends[max(0, following - 1) : following + 1]
         return min(ends, key=lambda end: abs(end - share), default=0)
 
     def _target_words(self, sources: Sequence[int]) -> tuple[int, int]:
         """The first and the last of the target words that belong to source words."""
-        if self.links is not None:
-            aligned = sorted({j for i, j in self.links if i in sources})
-            aligned = [j for j in aligned if j < len(self.target_words)]
-            if aligned:
-                return _densest(aligned, len(sources))
+        aligned = sorted({j for i in sources for j in self._linked.get(i, ())})
+        if aligned:
+            return _densest(aligned, len(sources))
         scale = len(self.target_words) / len(self.source_words)
         first = min(int(sources[0] * scale), len(self.target_words) - 1)
         last = min(max(first, round((sources[-1] + 1) * scale) - 1), len(self.target_words) - 1)
         return first, last
+
+
+def _whole(copy: str, text: str) -> list[tuple[int, int]]:
+    """The places at which a copy stands in a text by itself."""
+    for whole in WHOLE:
+        pattern = whole.replace("{copy}", re.escape(copy))
+        if found := [match.span() for match in re.finditer(pattern, text)]:
+            return found
+    return []
 
 
 def _without_punctuation(text: str, start: int, end: int) -> tuple[int, int]:
@@ -308,7 +343,7 @@ class _Writer:
             parts.append(self._mark(mark, left, right))
             done = right
             if mark.piece.role is Role.BREAK:
-                done += len(self.translation[right:end]) - len(self.translation[right:end].lstrip())
+                done = BLANKS.match(self.translation, right, end).end()  # type: ignore[union-attr]
         return "".join([*parts, _spelled(self.translation[done:end], self.spelling)])
 
     def _mark(self, mark: _Mark, start: int, end: int) -> str:
@@ -328,13 +363,15 @@ def _tree(pieces: Sequence[Piece]) -> list[_Mark]:
     position = 0
     for piece in pieces:
         end = position + len(piece.text)
-        if piece.role is Role.OPEN:
+        if piece.role is Role.OPEN and len(opened) < MAX_DEPTH:
             opened.append(_Mark(piece, position, position))
             levels.append([])
         elif piece.role is Role.CLOSE and any(mark.piece.name == piece.name for mark in opened):
             while opened[-1].piece.name != piece.name:
                 _close(levels, opened, None, position)
             _close(levels, opened, piece, position)
+        elif piece.role is Role.OPEN:
+            levels[-1].append(_Mark(piece._replace(role=Role.POINT), position, position))
         elif piece.role is not Role.TEXT:
             levels[-1].append(_Mark(piece, position, end))
         position = end

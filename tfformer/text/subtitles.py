@@ -10,12 +10,12 @@ from tfformer.text.passages import Part, Piece, Role, sentences
 TIME = r"\d+:\d\d:\d\d[,.]\d+"
 CUE = rf"[^\S\n]*\d+[^\S\n]*\r?\n[^\S\n]*{TIME}[^\S\n]*-->[^\S\n]*{TIME}[^\n]*(?:\n|\Z)"
 TOKEN = re.compile(
-    rf"(?P<cue>(?:\A\ufeff?|\s*\n)\s*{CUE})"
+    rf"(?P<cue>(?:\A\ufeff?|[^\S\n]*+\n)\s*+{CUE})"
     r"|(?P<open><(?P<opened>[bius]|font)\b[^<>\n]*>)"
     r"|(?P<close></(?P<closed>[bius]|font)>)"
     r"|(?P<point>\{\\[^{}\n]*\})"
-    r"|(?P<line>\s*\n\s*)"
-    r"|(?P<text>(?:(?!\s*\n)[^<{])+|.|\s)",
+    r"|(?P<line>[^\S\n]*+\n\s*+)"
+    r"|(?P<text>(?:[^<{\s]|[^\S\n]++(?!\n))+|.|\s)",
     re.IGNORECASE,
 )
 
