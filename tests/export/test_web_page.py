@@ -5,17 +5,19 @@ Its tokens are those of Python's LiteRT, offline once loaded.
 
 import functools
 import itertools
+import json
 import os
 import random
 import re
 import shutil
+import subprocess
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import sentencepiece
-from support.exported_page import MISSING, browse, cut
+from support.exported_page import MISSING, PROGRAMS, browse, cut
 from support.segmentations import log_probability, stretched
 
 from tfformer.data.sources import read_pairs
@@ -105,6 +107,13 @@ def other_letters(path):
     path.write_bytes(path.read_bytes()[::-1])
 
 
+def other_limit(path):
+    """A manifest with a setting that somebody has changed."""
+    manifest = json.loads(path.read_text())
+    manifest["decoding"]["max_length"] -= 1
+    path.write_text(json.dumps(manifest))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "message"),
@@ -120,6 +129,10 @@ def other_letters(path):
         (lambda model: (model / "tokenizer.model").unlink(), "tokenizer.model is missing (404)"),
         (lambda model: (model / "manifest.json").write_text("null"), "export with --format web"),
         (
+            lambda model: other_limit(model / "manifest.json"),
+            "manifest.json is not the file that was exported",
+        ),
+        (
             lambda model: (model / "manifest.json").write_text('{"format": "saved_model"}'),
             "export with --format web",
         ),
@@ -129,6 +142,30 @@ def test_the_page_says_what_is_wrong_with_its_files(page, tmp_path, spoil, messa
     copied = Path(shutil.copytree(page, tmp_path / "copied"))
     spoil(copied / "model")
     assert message in browse(copied, [])["state"]
+
+
+def test_the_page_has_the_text_of_which_a_manifest_has_the_digest():
+    """Numbers and escapes stay as Python writes them; the order and spaces of the file are free."""
+    if not PROGRAMS["node"]:
+        pytest.skip("node is not installed")
+    manifest = {
+        "b": {"z": [1.0, 1e-05, 10**20, -0.0, [], {}], "a": None, "ab": True, "manifest_digest": 1},
+        "a": ["[{,:}]", 'q"\\', "Größe 漢 😀\u2028\x7f", "", 'c": 1, "d'],
+        "manifest_digest": "0" * 64,
+    }
+    expected = json.dumps({name: manifest[name] for name in ("a", "b")}, sort_keys=True)
+    script = (
+        f"import {{ canonical }} from '{web_page.SOURCES / 'src' / 'manifest_digest.js'}';"
+        "for await (const text of process.stdin) process.stdout.write(canonical(String(text)));"
+    )
+    for indent in (None, 2):
+        found = subprocess.run(
+            [PROGRAMS["node"], "--input-type=module", "--eval", script],
+            input=json.dumps(manifest, indent=indent),
+            capture_output=True,
+            encoding="utf-8",
+        )
+        assert found.stdout == expected, found.stderr
 
 
 def test_without_sources_the_error_says_where_they_would_be(tmp_path):

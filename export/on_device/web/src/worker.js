@@ -2,6 +2,7 @@
 import { getGlobalLiteRt, loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { SentencePieceProcessor } from "@sctg/sentencepiece-js";
 import { ListedPieces } from "./listed_pieces.js";
+import { canonical } from "./manifest_digest.js";
 
 const END_ID = 3;
 const FOLDER = "model/";
@@ -38,14 +39,28 @@ async function readManifest() {
   const path = `${FOLDER}manifest.json`;
   const response = await fetch(path).catch(() => ({ ok: false, status: "no network" }));
   if (!response.ok) throw new Error(`${path} is missing (${response.status}); serve the whole exported folder`);
-  const manifest = await response.json().catch(() => null);
+  const text = await response.text();
+  const manifest = parsed(text);
   const parts = ["tokenizers", "files", "digests", "signatures", "decoding"];
   const isWhole = parts.every((name) => manifest?.[name]) && manifest.decoding.max_length >= 2;
   if (manifest?.format !== "tflite" || !manifest.static || !isWhole) {
     await forget(path);
     throw new Error(`${path} does not describe a static LiteRT model; export with --format web`);
   }
+  if (!(await isExported(new TextEncoder().encode(canonical(text)), manifest.manifest_digest))) {
+    await forget(path);
+    throw new Error(`${path} is not the file that was exported; copy it again`);
+  }
   return manifest;
+}
+
+/** The value of a JSON text; null if it is none. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 /** A list of strings, as it is; an empty one in place of anything else. */
