@@ -8,7 +8,15 @@ import sys
 
 import pytest
 
-from tfformer.config import Config, ModelConfig, builtin_recipes, find_recipe, read_recipe
+from tfformer.config import (
+    Config,
+    Corpus,
+    ModelConfig,
+    builtin_recipes,
+    corpora_of,
+    find_recipe,
+    read_recipe,
+)
 
 
 def test_the_defaults_are_the_papers_base_model():
@@ -73,6 +81,16 @@ def test_builtin_recipes_are_valid_and_begin_with_a_description(name):
     assert path.read_text().startswith("# ")
     if config.training.schedule == "linear":  # its steps are those of whole epochs
         assert config.training.total_steps % config.training.epochs == 0
+
+
+def test_a_recipe_names_one_corpus_or_several():
+    assert corpora_of("a.tsv") == [Corpus("a.tsv")]
+    assert corpora_of(["a.en", "a.de"]) == [Corpus(["a.en", "a.de"])]
+    assert corpora_of(["a.tsv", "tfds:b"]) == [Corpus("a.tsv"), Corpus("tfds:b")]
+    assert corpora_of([["a.en", "a.de"], {"text": "b.tsv", "weight": 2}]) == [
+        Corpus(["a.en", "a.de"]),
+        Corpus("b.tsv", 2.0),
+    ]
 
 
 def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
@@ -187,6 +205,35 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"model": {"dropout": 1.0}}, r"model.dropout=1.0 must be from 0 to 1"),
         ({"model": {"num_layers": 0}}, r"model.num_layers=0 must be from 1 to 1000"),
         ({"data": {"train": 5}}, r"data.train=5 must be a text or a list of texts"),
+        (
+            {"data": {"train": [["a.en", "a.de"], 5]}},
+            r"data.train has the corpus 5, but a corpus is a file, a list of its two files, or "
+            r"\{text: ..., weight: ...\}",
+        ),
+        (
+            {"data": {"train": [{"text": "a.tsv", "size": 5}]}},
+            r"data.train has the corpus \{'size': 5, 'text': 'a.tsv'\}, but a corpus is",
+        ),
+        (
+            {"data": {"train": [{"text": "a.tsv", "weight": 0}]}},
+            r"data.train has the weight 0, but a weight must be above 0 and at most 1e\+09",
+        ),
+        (
+            {"data": {"train": [{"text": "a.tsv", "weight": 1}, "b.tsv"]}},
+            r"data.train=\[.*\] must have a weight for each corpus, or for none",
+        ),
+        (
+            {"data": {"train": [{"text": "a.tsv", "weight": 1}], "temperature": 5}},
+            r"data.temperature=5.0 decides the shares by itself; leave out the weights of",
+        ),
+        (
+            {"data": {"valid": [{"text": "a.tsv", "weight": 1}]}},
+            r"data.valid=\[.*\] is used whole; leave out its weights",
+        ),
+        (
+            {"data": {"cache": "ids", "sampling_alpha": 0.1}},
+            r"data.cache='ids' keeps one segmentation; leave out data.sampling_alpha",
+        ),
         (
             {"data": {"max_length": 9000}},
             r"data.batch_tokens=4096 must hold one sentence of data.max_length=9000",

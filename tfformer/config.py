@@ -37,6 +37,7 @@ NAMES_OF_TYPES: dict[Any, str] = {
     float: "a number",
     str: "a text",
     list[str]: "a list of texts (put no, yes, on and off in quotes)",
+    list[Any]: "a list of texts or corpora",
     type(None): "nothing",
 }
 
@@ -46,6 +47,9 @@ UNIONS = (types.UnionType, typing.Union)
 ALMOST_ONE = 1 - 1e-9  # below 1: a rate of 1 would drop everything
 BILLION = 10**9
 LARGEST_SEED = 2**31 - 1
+SELF_CONTAINED = ("tfds:", "phrasebook:")  # beginnings of a data source with all its sides
+CORPUS_KEYS = {"text", "weight"}
+TSV = (".tsv", ".tsv.gz")  # ends of a file with both sides
 
 
 def limited(default: T, low: float, high: float) -> T:
@@ -100,6 +104,7 @@ class TokenizerConfig:
     normalization: Normalization = "nmt_nfkc"
     target_normalization: Normalization | None = None  # of a target vocabulary; None: the same
     character_coverage: float = limited(1.0, 0.98, 1)  # share of characters; 0.9995 for Chinese
+    max_sentences: int = limited(2_000_000, 101, BILLION)  # a sample to learn from; a kilobyte each
 
 
 @dataclass(frozen=True)
@@ -126,17 +131,82 @@ class DataConfig:
 
     `train` and `valid` are each a pair of text files, one TSV file, `tfds:NAME` or
     `phrasebook:SPLIT`; for a language model one text file in place of the pair, and one of
-    `languages`.
+    `languages`. A `*` in the name of a file stands for many parts. A list of these is several
+    corpora; of each, `{text: ..., weight: ...}` gives its share of an epoch.
     """
 
-    train: str | list[str] = ""  # the training text
-    valid: str | list[str] = ""  # the validation text, which decides the weights that are kept
+    train: str | list[Any] = ""  # the training text
+    valid: str | list[Any] = ""  # the validation text, which decides the weights that are kept
     folder: str = "."  # which the paths of both are relative to
+    temperature: float | None = limited(None, 1, 1000)  # shares by size^(1/T); 5 is usual
+    cache: str | None = None  # a folder for the encoded training text, which is then mapped
     languages: list[str] | None = None  # [en, de]: sides of TFDS; BLEU's tokenizer
     max_length: int = limited(128, 2, BILLION)  # tokens, the end's too; longer are dropped
     batch_tokens: int = limited(4096, 2, BILLION)  # of a side, with padding; paper: 25,000
     sampling_alpha: float | None = limited(None, 0, 1)  # segments anew each pass; 0.1 to 0.3
     augment: AugmentConfig = field(default_factory=AugmentConfig)  # capitals, slips
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One of the corpora of a text.
+
+    Attributes:
+        text: A data source, as `tfformer.data.sources.read_pairs` takes it.
+        weight: Its share of an epoch, beside the others' weights; None: by its size.
+    """
+
+    text: str | list[str]
+    weight: float | None = None
+
+
+def corpora_of(source: object, setting: str = "data.train") -> list[Corpus]:
+    """Divide a data source of a recipe into its corpora.
+
+    Args:
+        source: The value of `data.train` or `data.valid`.
+        setting: Its name, for messages.
+
+    Returns:
+        The corpora; a source that is no list of corpora is one.
+
+    Raises:
+        ValueError: The list holds something else.
+
+    Example:
+        >>> corpora_of(["a.en", "a.de"])
+        [Corpus(text=['a.en', 'a.de'], weight=None)]
+        >>> [corpus.text for corpus in corpora_of([["a.en", "a.de"], "tfds:b"])]
+        [['a.en', 'a.de'], 'tfds:b']
+    """
+    if not isinstance(source, list) or _is_one_corpus(source):
+        return [Corpus(typing.cast(Any, source))]
+    return [_corpus(item, setting) for item in source]
+
+
+def _is_one_corpus(items: list[Any]) -> bool:
+    """Whether a list names files, so that they are the sides of one corpus."""
+    if not all(isinstance(item, str | Path) for item in items):
+        return False
+    return not items or not all(
+        str(item).startswith(SELF_CONTAINED) or str(item).endswith(TSV) for item in items
+    )
+
+
+def _corpus(item: object, setting: str) -> Corpus:
+    values: dict[str, Any] = item if isinstance(item, dict) else {"text": item}
+    text, weight = values.get("text"), values.get("weight")
+    if not (isinstance(text, str) or _is_list_of_texts(text)) or not values.keys() <= CORPUS_KEYS:
+        raise ValueError(
+            f"{setting} has the corpus {shown(item)}, but a corpus is a file, a list of its two "
+            "files, or {text: ..., weight: ...}"
+        )
+    if weight is not None and not (_is_number(weight) and 0 < float(weight) <= BILLION):
+        raise ValueError(
+            f"{setting} has the weight {shown(weight)}, but a weight must be above 0 and at most "
+            f"{BILLION:g}"
+        )
+    return Corpus(typing.cast(Any, text), None if weight is None else float(weight))
 
 
 @dataclass(frozen=True)
@@ -263,9 +333,35 @@ class Config:
                 holds = value is None or low <= value <= high
                 yield holds, setting, f"must be from {low:g} to {high:g}"
 
+    def _rules_of_corpora(self) -> Iterator[tuple[bool, str, str]]:
+        weights = [corpus.weight for corpus in corpora_of(self.data.train, "data.train")]
+        weighted = len(weights) - weights.count(None)
+        yield (
+            weighted in (0, len(weights)),
+            "data.train",
+            "must have a weight for each corpus, or for none",
+        )
+        yield (
+            not weighted or self.data.temperature is None,
+            "data.temperature",
+            "decides the shares by itself; leave out the weights of data.train",
+        )
+        valid = corpora_of(self.data.valid, "data.valid")
+        yield (
+            all(corpus.weight is None for corpus in valid),
+            "data.valid",
+            "is used whole; leave out its weights",
+        )
+        yield (
+            self.data.cache is None or self.data.sampling_alpha is None,
+            "data.cache",
+            "keeps one segmentation; leave out data.sampling_alpha",
+        )
+
     def _rules(self) -> Iterator[tuple[bool, str, str]]:
         """Of each rule between settings: whether it holds, the setting, and the rule."""
         model, tokenizer, data, training = self.model, self.tokenizer, self.data, self.training
+        yield from self._rules_of_corpora()
         has_source = model.architecture == "encoder-decoder"
         yield model.d_model % 2 == 0, "model.d_model", "must be even"
         yield (
@@ -481,6 +577,8 @@ def _typed(hint: Any, name: str, value: object) -> object:
         if kind is float and _is_number(value):
             return float(typing.cast(float, value))
         if kind == list[str] and _is_list_of_texts(value):
+            return value
+        if kind == list[Any] and isinstance(value, list):
             return value
         if type(value) is kind:
             return value

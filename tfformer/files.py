@@ -131,6 +131,23 @@ def publish(folder: Path, output: Path) -> Path:
         return version
 
 
+def publish_as(folder: Path, place: Path) -> None:
+    """Move the whole folder to `place` in one step, unless another process was faster.
+
+    Args:
+        folder: A finished folder on the same file system, such as that of `temporary_folder`.
+        place: The final folder. If there is one with files in it, that one stays.
+    """
+    for path in (*folder.rglob("*"), folder):
+        _sync(path)
+    try:
+        folder.rename(place)
+    except OSError:
+        if not place.is_dir():
+            raise
+    _sync(place.parent)
+
+
 def clear_leavings(folder: Path) -> None:
     """Remove the leavings of killed processes from `folder`.
 

@@ -52,7 +52,7 @@ BEFORE_CONFIG = {  # files that a killed training may have written before config
     "metrics.jsonl",
     LOCK,
 }
-MOVABLE = ("train", "valid", "folder")  # settings of `data` that a person may edit in config.json
+MOVABLE = ("train", "valid", "folder", "cache")  # of `data`: a person may edit them in config.json
 SEALED = {"weights": "in its last line"}  # in `digests` of config.json: the weights have a seal
 OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes of an older run
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py

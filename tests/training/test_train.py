@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tfformer.config import AugmentConfig, Config
+from tfformer.data import text_cache
 from tfformer.inference import evaluation, tasks
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
@@ -140,6 +141,46 @@ def test_a_run_resumed_within_a_pass_has_the_losses_of_an_uninterrupted_one(corp
     train(full_config(corpus, epoch_steps=steps, epochs=1), tmp_path / "run", report=silent)
     train(config, tmp_path / "run", resume=True, report=silent)
     np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_mixture_in_a_cache_trains_and_resumes_as_one_in_memory(corpus, tmp_path, monkeypatch):
+    values = config_for(corpus, epochs=3).to_dict()
+    texts = (["train.en", "train.de"], ["val*.en", "val*.de"])
+    weighted = [
+        {"text": text, "weight": weight} for text, weight in zip(texts, (2, 1), strict=True)
+    ]
+    values["data"] |= {"train": weighted}
+    lines = []
+    train(Config.from_dict(values), tmp_path / "whole", report=lines.append)
+    assert "train: shares of an epoch 66.7%, 33.3%" in lines
+    values["data"] |= {"cache": str(tmp_path / "cache")}
+    config, steps = Config.from_dict(values), Run.open(tmp_path / "whole").history()[0]["step"]
+    with monkeypatch.context() as patch:
+        kill_at(patch, steps + steps // 2)
+        with pytest.raises(Kill):
+            train(config, tmp_path / "run", report=silent)
+    monkeypatch.setattr(text_cache, "encode_corpora", None)  # nothing is encoded again
+    train(config, tmp_path / "run", resume=True, report=silent)
+    assert losses(tmp_path / "run") == losses(tmp_path / "whole")
+    with (
+        np.load(tmp_path / "whole" / "resume.npz") as expected,
+        np.load(tmp_path / "run" / "resume.npz") as resumed,
+    ):
+        for name in expected.files:
+            if name != "history":
+                np.testing.assert_array_equal(resumed[name], expected[name])
+
+
+@pytest.mark.slow
+def test_a_run_may_go_on_with_a_cache_elsewhere_or_with_none(corpus, tmp_path):
+    values = config_for(corpus, epochs=1).to_dict()
+    values["data"] |= {"cache": str(tmp_path / "cache")}
+    train(Config.from_dict(values), tmp_path / "run", report=silent)
+    for epochs, cache in ((2, None), (3, str(tmp_path / "other"))):
+        values["training"]["epochs"], values["data"]["cache"] = epochs, cache
+        train(Config.from_dict(values), tmp_path / "run", resume=True, report=silent)
+    assert len(losses(tmp_path / "run")) == 3
 
 
 @pytest.mark.slow

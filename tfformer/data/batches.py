@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad, sampled_texts
+from tfformer.data.mixture import rows_by_shares
 from tfformer.data.sources import SentencePair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import PAD_ID, START_ID
@@ -245,9 +246,9 @@ class Epoch(NamedTuple):
 class Batches:
     """Deterministic batches of rows of similar length.
 
-    Batch n depends only on the text, `batch_tokens`, `seed` and n, so training can resume at any
-    step. Every epoch holds each row once, in as many batches; which of the equally long rows share
-    a batch, and the order of batches, change with the epoch.
+    Batch n depends only on the text, `batch_tokens`, `seed`, `shares` and n, so training can resume
+    at any step. Every epoch holds each row once, or a mixture of the corpora, in as many batches;
+    which of the equally long rows share a batch, and the order of batches, change with the epoch.
 
     Args:
         text: The text.
@@ -256,6 +257,8 @@ class Batches:
         text_of_epoch: Returns the text of an epoch, if it is segmented anew in each. Then a batch
             may need a few tokens more than `batch_tokens`, and another process has other
             segmentations.
+        shares: If given, the share of each of `text.corpora` in an epoch, of sum 1. An epoch then
+            has as many rows as the text, drawn anew for each as `rows_by_shares` does.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -279,8 +282,10 @@ class Batches:
         batch_tokens: int,
         seed: int = 0,
         text_of_epoch: Callable[[int], EncodedText] | None = None,
+        shares: Sequence[float] | np.ndarray | None = None,
     ) -> None:
         self.text = text
+        self.shares = shares
         self.batch_tokens = batch_tokens
         self.seed = seed
         if text_of_epoch is None:
@@ -288,8 +293,7 @@ class Batches:
         else:
             self._text_of = functools.lru_cache(maxsize=1)(text_of_epoch)  # a text is large
         self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
-        text = self._text_of(0)
-        longer_lengths = _downwards(length_counts(text, range(text.kept)))
+        longer_lengths = _downwards(length_counts(self._text_of(0), self._rows_of(0)))
         self.steps_per_epoch = len(plan_batches(longer_lengths, batch_tokens))
 
     @functools.cached_property
@@ -360,10 +364,16 @@ class Batches:
         dataset = tf.data.Dataset.from_generator(generator, output_signature=(inputs, ids, weights))
         return dataset.prefetch(2).with_options(options)
 
+    def _rows_of(self, epoch: int) -> Sequence[int] | np.ndarray:
+        """Return the numbers of an epoch's rows, each as often as it is to come."""
+        if self.shares is None:
+            return range(self.text.kept)
+        return rows_by_shares(self.text.corpora, self.shares, self.seed, epoch)
+
     def _shuffle(self, epoch: int) -> Epoch:
         random = np.random.default_rng([self.seed, epoch])
         text = self._text_of(epoch)
-        rows = range(text.kept)
+        rows = self._rows_of(epoch)
         order = order_by_length(text, rows, random)
         longer_lengths = _downwards(length_counts(text, rows))
         plan = plan_steps(longer_lengths, self.batch_tokens, self.steps_per_epoch)

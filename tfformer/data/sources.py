@@ -1,4 +1,7 @@
-"""Sentences and their pairs from text files, TSV, TFDS or the phrasebook."""
+"""Sentences and their pairs from text files, TSV, TFDS or the phrasebook.
+
+A data source has one of the forms that `read_pairs` names, or is a list of several.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from tfformer.config import SELF_CONTAINED, TSV, corpora_of
+from tfformer.data.file_parts import matching_files
+
 SentencePair = tuple[str, str]
 Row = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
 R = TypeVar("R", bound=Row)
 
 
 def read_pairs(
-    source: str | Path | Sequence[str | Path],
+    source: str | Path | Sequence[Any],
     folder: str | Path = ".",
     languages: tuple[str, str] | None = None,
     split: str = "train",
@@ -28,6 +34,9 @@ def read_pairs(
     - `train.tsv`: one file of source, tab, target lines; `.tsv.gz` too.
     - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets.
     - `phrasebook:SPLIT`: the sentences that come with the package.
+
+    A `*` in the name of a file stands for many parts: `[part-*.en.gz, part-*.de.gz]`. A list of
+    such sources, or of `{text: source, weight: number}`, is read one after the other.
 
     Args:
         source: The data source.
@@ -48,16 +57,23 @@ def read_pairs(
         >>> next(read_pairs("phrasebook:test"))[0].endswith((".", "?", "!"))
         True
     """
+    corpora = corpora_of(source)
+    if corpora[0].text is not source:
+        readers = [read_pairs(corpus.text, folder, languages, split) for corpus in corpora]
+        return itertools.chain.from_iterable(readers)
     name = str(source)
+    pairs: Iterator[SentencePair]
     if not isinstance(source, str | Path) and len(source) == 2:
-        pairs = _aligned_pairs(*(Path(folder, path) for path in source))
+        parts = matching_files([Path(folder, path) for path in source])
+        pairs = itertools.chain.from_iterable(_aligned_pairs(*part) for part in parts)
     elif name.startswith("tfds:"):
         rows = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=2)
         pairs = ((source_text, target_text) for source_text, target_text in rows)
     elif name.startswith("phrasebook:"):
         pairs = _phrasebook_pairs(name.removeprefix("phrasebook:"))
-    elif name.endswith((".tsv", ".tsv.gz")):
-        pairs = _tsv_pairs(Path(folder, name))
+    elif name.endswith(TSV):
+        parts = matching_files([Path(folder, name)])
+        pairs = itertools.chain.from_iterable(_tsv_pairs(path) for (path,) in parts)
     else:
         raise ValueError(
             f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], "
@@ -67,16 +83,16 @@ def read_pairs(
 
 
 def read_sentences(
-    source: str | Path,
+    source: str | Path | Sequence[Any],
     folder: str | Path = ".",
     languages: tuple[str] | None = None,
     split: str = "train",
 ) -> Iterator[tuple[str]]:
     """Read the sentences of a data source, for a language model.
 
-    It has one of three forms.
+    It has one of three forms, or is a list of several, as `read_pairs` takes it.
 
-    - `train.txt`: a text file, line by line; `.gz` too.
+    - `train.txt`: a text file, line by line; `.gz` too. A `*` stands for many parts.
     - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets.
     - `phrasebook:SPLIT`: the sentences that come with the package.
 
@@ -93,8 +109,12 @@ def read_sentences(
         FileNotFoundError: There is no such file.
         ValueError: The form is another, or the text is not UTF-8 or holds NUL.
     """
+    corpora = corpora_of(source)
+    if corpora[0].text is not source:
+        readers = [read_sentences(corpus.text, folder, languages, split) for corpus in corpora]
+        return itertools.chain.from_iterable(readers)
     name = str(source)
-    if not isinstance(source, str | Path) or name.endswith((".tsv", ".tsv.gz")):
+    if not isinstance(source, str | Path) or name.endswith(TSV):
         raise ValueError(
             f"data source {source!r} has two sides, but a language model reads one text; give "
             "FILE, tfds:NAME@SPLIT or phrasebook:SPLIT"
@@ -105,8 +125,33 @@ def read_sentences(
     elif name.startswith("phrasebook:"):
         rows = _phrasebook_sentences(name.removeprefix("phrasebook:"), languages)
     else:
-        rows = ((line,) for line in read_lines(Path(folder, name)))
+        parts = matching_files([Path(folder, name)])
+        rows = ((line,) for (path,) in parts for line in read_lines(path))
     return _at_least_one(rows, source, "sentence")
+
+
+def source_files(
+    source: str | Path | Sequence[Any], folder: str | Path = "."
+) -> list[tuple[Path, ...]]:
+    """Find the files of a data source, as `read_pairs` and `read_sentences` read them.
+
+    Args:
+        source: The data source.
+        folder: File paths are relative to it.
+
+    Returns:
+        For each part a file for each side; nothing for TensorFlow Datasets and the phrasebook.
+
+    Raises:
+        FileNotFoundError: No file has the name of a pattern.
+        ValueError: Two patterns do not fit each other.
+    """
+    parts = []
+    for corpus in corpora_of(source):
+        names = [corpus.text] if isinstance(corpus.text, str | Path) else corpus.text
+        if not str(names[0] if names else "").startswith(SELF_CONTAINED):
+            parts += matching_files([Path(folder, name) for name in names])
+    return parts
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -238,6 +283,18 @@ def _tfds_rows(
     for number, row in enumerate(tfds.as_numpy(dataset), start=1):
         place = f"tfds:{name}, row {number}"
         yield tuple(_text(row[key], place) for key in keys)
+
+
+def tfds_version(name: str) -> str:
+    """Return the full name of a data set of TFDS, its configuration and version within.
+
+    Args:
+        name: Its name without `tfds:` and split.
+
+    Raises:
+        ValueError: There is no such data set, or TFDS is not installed.
+    """
+    return str(_tfds_builder(name)[1].info.full_name)
 
 
 def _tfds_builder(name: str) -> tuple[ModuleType, Any]:

@@ -7,7 +7,7 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -16,11 +16,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfformer.config import Config, TrainingConfig
+from tfformer.config import Config, TrainingConfig, corpora_of
 from tfformer.data.augmentation import augmented
 from tfformer.data.batches import Batches
-from tfformer.data.encoding import encode_text, sampled_texts
-from tfformer.data.sources import Row
+from tfformer.data.encoding import EncodedText, encode_corpora, sampled_texts
+from tfformer.data.fingerprints import text_fingerprint
+from tfformer.data.mixture import shares_by_temperature
+from tfformer.data.sources import Row, source_files
+from tfformer.data.text_cache import cached_text
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.files import check_regular
 from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
@@ -44,6 +47,7 @@ from tfformer.training.validation import (
 )
 
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
+MAY_MOVE_ON_RESUME = ("cache",)  # of `data`: the ids are compared
 OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "output_bias")
 
 History = list[dict[str, Any]]  # an epoch each, as a line of metrics.jsonl
@@ -229,7 +233,8 @@ def _check_same_run(config: Config, before: Config) -> None:
     for section, values in before.to_dict().items():
         for key, old in values.items():
             new = config.to_dict()[section][key]
-            if new != old and not (section == "training" and key in MAY_CHANGE_ON_RESUME):
+            may_change = {"training": MAY_CHANGE_ON_RESUME, "data": MAY_MOVE_ON_RESUME}
+            if new != old and key not in may_change.get(section, ()):
                 raise ValueError(
                     f"--resume cannot change {section}.{key} from {old!r} to {new!r}; only "
                     f"{', '.join('training.' + name for name in MAY_CHANGE_ON_RESUME)} may change"
@@ -255,7 +260,7 @@ class TrainingData:
             report: Takes a line for each text, with the number of rows that were dropped.
 
         Returns:
-            The text, all of it in memory.
+            The text; that of the training in files, if the recipe has a cache.
         """
         valid_rows = list(_read(config, "valid"))
         if other and not _gives_encoder(other, config):
@@ -263,13 +268,34 @@ class TrainingData:
         else:
             report(f"training the vocabulary on {config.data.train}")
             tokenizers = _train_tokenizers(config, other.tokenizers.target if other else None)
-        train = _batches(config, "train", _training_rows(config), tokenizers, report)
-        valid = _batches(config, "valid", valid_rows, tokenizers, report)
+        train = _batches(config, "train", tokenizers, report)
+        valid = _batches(config, "valid", tokenizers, report)
         return cls(tokenizers, train, valid, valid_rows)
 
 
 def _read(config: Config, role: str) -> Iterator[Row]:
     """Yield the rows of the recipe's `train` or `valid` text."""
+    return itertools.chain.from_iterable(_read_corpora(config, role))
+
+
+def _read_corpora(config: Config, role: str) -> list[Iterator[Row]]:
+    """Return the rows of each corpus of the recipe's `train` or `valid` text.
+
+    Behind the rows of the training text stand their altered copies.
+    """
+    data_source, folder, languages, split = _source(config, role)
+    read = MODEL_KINDS[config.model.architecture].read
+    corpora = [
+        read(corpus.text, folder=folder, languages=languages, split=split)
+        for corpus in corpora_of(data_source)
+    ]
+    if role == "valid":
+        return corpora
+    return [augmented(rows, config.data.augment, config.training.seed) for rows in corpora]
+
+
+def _source(config: Config, role: str) -> tuple[Any, str, tuple[str, ...] | None, str]:
+    """Return the recipe's data source, with its folder, languages and split."""
     data_source = getattr(config.data, role)
     split = "validation" if role == "valid" else "train"  # the names of TensorFlow Datasets
     if not data_source:
@@ -278,17 +304,10 @@ def _read(config: Config, role: str) -> Iterator[Row]:
             "tfds:NAME or phrasebook:SPLIT"
         )
     folder = config.data.folder
-    for name in [data_source] if isinstance(data_source, str) else data_source:
-        if ":" not in name:  # a file
-            check_regular(Path(folder, name))
+    for file in itertools.chain.from_iterable(source_files(data_source, folder)):
+        check_regular(file)
     languages = tuple(config.data.languages) if config.data.languages else None
-    read = MODEL_KINDS[config.model.architecture].read
-    return read(data_source, folder=folder, languages=languages, split=split)
-
-
-def _training_rows(config: Config) -> Iterator[Row]:
-    """Yield the rows of the training text, with their altered copies."""
-    return augmented(_read(config, "train"), config.data.augment, config.training.seed)
+    return data_source, folder, languages, split
 
 
 def _train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = None) -> Tokenizers:
@@ -302,13 +321,14 @@ def _train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = No
             settings.model_type,
             normalization=normalization,
             character_coverage=settings.character_coverage,
+            max_sentences=settings.max_sentences,
         )
 
     def side(number: int) -> Iterator[str]:
-        return (row[number] for row in _training_rows(config))
+        return (row[number] for row in _read(config, "train"))
 
     if settings.shared:
-        sentences = itertools.chain.from_iterable(_training_rows(config))
+        sentences = itertools.chain.from_iterable(_read(config, "train"))
         shared = trained(sentences, settings.normalization)
         return Tokenizers(shared, shared)
     target_normalization = settings.target_normalization or settings.normalization
@@ -318,38 +338,74 @@ def _train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = No
     )
 
 
-def _batches(
-    config: Config, role: str, rows: Iterable[Row], tokenizers: Tokenizers, report: Report
-) -> Batches:
+def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) -> Batches:
     """Encode one text and group it into batches.
 
     Args:
         config: The recipe.
         role: "train" or "valid".
-        rows: The text, a tuple of sentences a row.
         tokenizers: The run's.
-        report: Takes the line about the text.
+        report: Takes the lines about the text.
 
     Returns:
         The batches.
     """
     sides = MODEL_KINDS[config.model.architecture].sides(tokenizers)
     side_tokenizers = cast(tuple[Tokenizer, ...], sides)  # an imported one serves as well
+    is_training = role == "train"
     text_of_epoch = None
-    if role == "train" and config.data.sampling_alpha is not None:
-        rows = list(rows)
+    if is_training and config.data.sampling_alpha is not None:
         text_of_epoch = sampled_texts(
-            rows,
+            list(_read(config, role)),
             side_tokenizers,
             config.data.max_length,
             config.data.sampling_alpha,
             config.training.seed,
         )
-    progress = functools.partial(_show_encoded, role)
-    encoded = encode_text(rows, side_tokenizers, config.data.max_length, progress)
-    batches = Batches(encoded, config.data.batch_tokens, config.training.seed, text_of_epoch)
-    report(f"{role}: {encoded.report()}; {batches.report()}")
+    encode = _cached if is_training and config.data.cache else _encoded
+    text = encode(config, role, side_tokenizers)
+    shares = _shares(config, text) if is_training else None
+    batches = Batches(text, config.data.batch_tokens, config.training.seed, text_of_epoch, shares)
+    report(f"{role}: {text.report()}; {batches.report()}")
+    if shares is not None:
+        report(f"{role}: shares of an epoch {', '.join(f'{share:.1%}' for share in shares)}")
     return batches
+
+
+def _encoded(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> EncodedText:
+    """Read and encode one text into memory."""
+    return encode_corpora(
+        _read_corpora(config, role),
+        tokenizers,
+        config.data.max_length,
+        functools.partial(_show_encoded, role),
+    )
+
+
+def _cached(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> EncodedText:
+    """Map one text from the recipe's cache, which takes it if it has it not."""
+    source = _source(config, role)
+    augment = dataclasses.asdict(config.data.augment)
+    altered = {"shares": augment, "seed": config.training.seed} if any(augment.values()) else None
+    return cached_text(
+        Path(str(config.data.cache)),
+        lambda notes: {"text": text_fingerprint(*source, notes), "altered": altered},
+        lambda: _read_corpora(config, role),
+        tokenizers,
+        config.data.max_length,
+        functools.partial(_show_encoded, role),
+    )
+
+
+def _shares(config: Config, text: EncodedText) -> np.ndarray | None:
+    """Return the share of each corpus in an epoch; None where each row comes once."""
+    weights = [corpus.weight for corpus in corpora_of(config.data.train)]
+    if None not in weights:
+        given = np.array(weights, float)
+        return given / given.sum()
+    if config.data.temperature is not None:
+        return shares_by_temperature(text.corpora, config.data.temperature)
+    return None
 
 
 def _show_encoded(role: str, rows_done: int) -> None:

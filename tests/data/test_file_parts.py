@@ -1,0 +1,72 @@
+"""Patterns of files against folders made by hand."""
+
+import gzip
+
+import pytest
+
+from tfformer.data.file_parts import matching_files
+from tfformer.data.sources import read_pairs, read_sentences, source_files
+
+PARTS = {"a": [("a dog", "ein Hund")], "b": [("a cat", "eine Katze"), ("one", "eins")]}
+
+
+@pytest.fixture
+def parts(tmp_path):
+    for name, pairs in PARTS.items():
+        for side, language in enumerate(("en", "de")):
+            lines = "".join(f"{pair[side]}\n" for pair in pairs)
+            (tmp_path / f"part-{name}.{language}.gz").write_bytes(gzip.compress(lines.encode()))
+        lines = "".join("\t".join(pair) + "\n" for pair in pairs)
+        (tmp_path / f"part-{name}.tsv").write_text(lines)
+    return tmp_path
+
+
+def test_parts_are_read_in_the_order_of_their_names(parts):
+    pairs = [pair for name in sorted(PARTS) for pair in PARTS[name]]
+    assert list(read_pairs(["part-*.en.gz", "part-*.de.gz"], parts)) == pairs
+    assert list(read_pairs("part-*.tsv", parts)) == pairs
+    assert list(read_sentences("part-*.en.gz", parts)) == [(source,) for source, _ in pairs]
+    assert source_files("part-*.tsv", parts) == [(parts / "part-a.tsv",), (parts / "part-b.tsv",)]
+
+
+def test_several_corpora_are_read_one_after_the_other(parts):
+    sources = [
+        ["part-b.en.gz", "part-b.de.gz"],
+        {"text": "part-a.tsv", "weight": 2},
+        "phrasebook:valid",
+    ]
+    pairs = list(read_pairs(sources, parts))
+    assert pairs == [*PARTS["b"], *PARTS["a"], *read_pairs("phrasebook:valid")]
+    assert list(read_pairs(["part-a.tsv", "part-b.tsv"], parts)) == PARTS["a"] + PARTS["b"]
+    assert len(source_files(sources, parts)) == 2
+
+
+@pytest.mark.parametrize("missing", ["part-a.en.gz", "part-b.de.gz"])
+def test_a_part_without_its_other_side_is_named(parts, missing):
+    (parts / missing).unlink()
+    other = missing.replace("en", "de") if "en" in missing else missing.replace("de", "en")
+    with pytest.raises(
+        FileNotFoundError,
+        match=f"^{parts}/{missing}: there is no such file, but {parts}/{other} needs it as its "
+        "other side$",
+    ):
+        read_pairs(["part-*.en.gz", "part-*.de.gz"], parts)
+
+
+def test_a_pattern_without_files_is_named(parts):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"piece-\*\.tsv: no file has such a name; correct it or fetch the data first$",
+    ):
+        read_pairs("piece-*.tsv", parts)
+
+
+def test_both_sides_need_as_many_stars(parts):
+    with pytest.raises(ValueError, match="must have as many \\* as each other, since each stands"):
+        read_pairs(["part-*.en.gz", "part-a.de.gz"], parts)
+
+
+def test_other_characters_of_patterns_stand_for_themselves(tmp_path):
+    for name in ("[1]-a", "1-a", "[1]-ab"):
+        (tmp_path / name).touch()
+    assert matching_files([tmp_path / "[1]-*"]) == [(tmp_path / "[1]-a",), (tmp_path / "[1]-ab",)]

@@ -1,0 +1,264 @@
+"""Encoded text in files: equal to that in memory, whole, and refused where it is not."""
+
+import functools
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tfformer.data import encoding, fingerprints
+from tfformer.data.batches import Batches
+from tfformer.data.encoding import encode_corpora
+from tfformer.data.fingerprints import text_fingerprint
+from tfformer.data.sources import read_pairs
+from tfformer.data.text_cache import cached_text
+from tfformer.data.tokenizers import Tokenizer
+
+MAX_LENGTH = 24
+
+
+@pytest.fixture
+def corpus(tmp_path, letter_pairs) -> Path:
+    """Two TSV files of the pairs of letters."""
+    for name, pairs in (("a.tsv", letter_pairs[:300]), ("b.tsv", letter_pairs[300:])):
+        (tmp_path / name).write_text("".join("\t".join(pair) + "\n" for pair in pairs))
+    return tmp_path
+
+
+def never():
+    raise AssertionError("the text was read again")
+
+
+def open_cache(corpus, tokenizer, read=None, max_length=MAX_LENGTH):
+    """The cached text of both files; `read` in place of reading them."""
+    sources = ["a.tsv", "b.tsv"]
+    return cached_text(
+        corpus / "cache",
+        functools.partial(text_fingerprint, sources, corpus, None, "train"),
+        read or (lambda: [read_pairs(source, corpus) for source in sources]),
+        (tokenizer, tokenizer),
+        max_length,
+    )
+
+
+def entries(corpus):
+    return [place for place in (corpus / "cache").iterdir() if place.name != "notes"]
+
+
+def test_a_cached_text_is_that_in_memory_and_is_not_read_again(corpus, letters, letter_pairs):
+    memory = encode_corpora(
+        [letter_pairs[:300], letter_pairs[300:]], (letters, letters), MAX_LENGTH
+    )
+    for read in (None, never):
+        text = open_cache(corpus, letters, read)
+        assert text.report() == memory.report()
+        assert text.corpora == memory.corpora
+        assert text.digest == memory.digest
+        for mapped, rows in zip(text.sides, memory.sides, strict=True):
+            assert isinstance(mapped.ids, np.memmap)
+            assert mapped.ids.dtype == np.uint8  # 40 pieces
+            assert mapped.offsets.dtype == np.uint16
+            np.testing.assert_array_equal(mapped.ids, rows.ids)
+            np.testing.assert_array_equal(mapped.offsets, rows.offsets)
+        shares = [0.2, 0.8]
+        for given in (None, shares):
+            ours, expected = (Batches(one, 200, 1, shares=given) for one in (text, memory))
+            assert ours.report() == expected.report()
+            for step in range(2 * ours.steps_per_epoch):
+                for mapped, array in zip(flat(ours, step), flat(expected, step), strict=True):
+                    np.testing.assert_array_equal(mapped, array)
+
+
+def flat(batches, step):
+    inputs, labels, weights = batches.batch(step)
+    return [*inputs.values(), labels, weights]
+
+
+def test_a_moved_or_touched_text_is_told_by_its_content(corpus, letters, monkeypatch):
+    open_cache(corpus, letters)
+    os.utime(corpus / "a.tsv")
+    open_cache(corpus, letters, never)
+    monkeypatch.setattr(fingerprints.hashlib, "file_digest", lambda *_: never())
+    open_cache(corpus, letters, never)  # by the notes alone
+    for note in (corpus / "cache" / "notes").iterdir():
+        note.write_text("{")
+    with pytest.raises(AssertionError, match="read again"):
+        open_cache(corpus, letters, never)
+
+
+def test_another_text_vocabulary_or_length_has_files_of_its_own(corpus, letters):
+    open_cache(corpus, letters)
+    open_cache(corpus, letters, max_length=MAX_LENGTH + 1)
+    open_cache(corpus, Tokenizer.train(["ab cd abc"] * 50, 10))
+    status = (corpus / "a.tsv").stat()
+    text = (corpus / "a.tsv").read_text()
+    (corpus / "a.tsv").write_text(text.replace("a", "b", 1))  # of the same size and mtime
+    os.utime(corpus / "a.tsv", ns=(status.st_atime_ns, status.st_mtime_ns))
+    open_cache(corpus, letters)
+    assert len(entries(corpus)) == 4
+
+
+def flip_a_byte(place):
+    file = place / "target.ids.npy"
+    content = bytearray(file.read_bytes())
+    content[-9] ^= 1
+    file.write_bytes(content)
+
+
+def truncate(place):
+    file = place / "source.offsets.npy"
+    file.write_bytes(file.read_bytes()[:-4])
+
+
+def edit_the_manifest(place):
+    file = place / "manifest.json"
+    file.write_text(file.read_text().replace('"dropped_empty": 0', '"dropped_empty": 1'))
+
+
+def take_anothers(place):
+    manifest = json.loads((place / "manifest.json").read_text())
+    assert manifest["key"]["max_length"] == MAX_LENGTH
+    (other,) = (
+        folder for folder in place.parent.iterdir() if folder.name not in ("notes", place.name)
+    )
+    shutil.rmtree(place)
+    shutil.copytree(other, place)
+
+
+DAMAGES = {
+    flip_a_byte: "its ids have another digest than when they were written",
+    truncate: r"source.offsets.npy has [\d,]+ bytes instead of [\d,]+",
+    edit_the_manifest: "manifest.json has another digest than when it was written",
+    take_anothers: "it is of another text, vocabulary or version",
+    lambda place: (place / "manifest.json").unlink(): "manifest.json is missing",
+    lambda place: (place / "source.ids.npy").unlink(): "source.ids.npy has 0 bytes instead of .*",
+    lambda place: (place / "notes.txt").touch(): "notes.txt does not belong to it",
+    lambda place: (place / "manifest.json").write_bytes(b"\xff{"): ".*is not UTF-8 .*",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_or_foreign_cache_is_refused_in_one_line(corpus, letters, damage):
+    open_cache(corpus, letters)
+    (place,) = entries(corpus)
+    open_cache(corpus, letters, max_length=MAX_LENGTH + 1)
+    damage(place)
+    with pytest.raises(
+        ValueError,
+        match=rf"^{place} is no whole text cache \({DAMAGES[damage]}.*\); delete this folder, and "
+        "the next training writes it again$",
+    ):
+        open_cache(corpus, letters, never)
+    shutil.rmtree(place)
+    open_cache(corpus, letters)
+
+
+def test_a_file_in_place_of_the_cache_is_refused(corpus, letters):
+    (corpus / "cache").touch()
+    with pytest.raises(ValueError, match=r"^data.cache=.*cache is a file; name a folder, or leave"):
+        open_cache(corpus, letters)
+
+
+def test_a_text_that_changes_while_it_is_read_is_refused(corpus, letters):
+    def read():
+        yield read_pairs("a.tsv", corpus)
+        (corpus / "a.tsv").write_text("ab\tcd\n")
+
+    with pytest.raises(ValueError, match="was changed while it was encoded; start again when"):
+        open_cache(corpus, letters, read)
+    assert entries(corpus) == []
+
+
+def test_no_text_left_or_an_error_within_leaves_nothing(corpus, letters):
+    with pytest.raises(ValueError, match=r"^no text is left: 0 sentence pairs kept"):
+        open_cache(corpus, letters, max_length=2)
+    (corpus / "b.tsv").write_bytes(b"caf\xe9\tab\n")
+    with pytest.raises(ValueError, match=r"b.tsv, line 1: byte 4, 0xe9, is not UTF-8"):
+        open_cache(corpus, letters)
+    assert entries(corpus) == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[1:2]
+from tests.data.test_text_cache import open_cache, read_pairs
+from tfformer.data import encoding
+from tfformer.data.tokenizers import Tokenizer
+corpus = Path(sys.argv[2])
+encoding.CHUNK = 50
+
+def read():
+    for number, pair in enumerate(read_pairs("a.tsv", corpus)):
+        if number == 290:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield pair
+
+open_cache(corpus, Tokenizer.load(corpus / "letters.model"), lambda: [read()])
+"""
+
+
+def test_a_kill_in_the_middle_of_writing_leaves_no_cache(corpus, letters, letter_pairs):
+    root = Path(__file__).parents[2]
+    letters.save(corpus / "letters.model")
+    environment = os.environ | {"PYTHONPATH": f"{root}:{root / 'tests'}"}
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(root), str(corpus)], env=environment)
+    assert killed.returncode == -signal.SIGKILL
+    (leaving,) = entries(corpus)
+    assert {file.name for file in leaving.iterdir()} == {"source.ids.npy", "target.ids.npy"}
+    with pytest.warns(UserWarning, match="cleared .* which a killed process had left unfinished"):
+        text = open_cache(corpus, letters)
+    memory = encode_corpora([letter_pairs], (letters, letters), MAX_LENGTH)
+    assert text.digest == memory.digest
+    assert len(entries(corpus)) == 1
+
+
+def write_together(corpus, barrier, digests):
+    barrier.wait()
+    digests.put(open_cache(corpus, Tokenizer.load(corpus / "letters.model")).digest)
+
+
+def test_processes_that_write_one_cache_at_once_end_well(corpus, letters):
+    letters.save(corpus / "letters.model")
+    context = multiprocessing.get_context("fork")
+    barrier, digests = context.Barrier(3), context.Queue()
+    writers = [
+        context.Process(target=write_together, args=(corpus, barrier, digests)) for _ in range(3)
+    ]
+    for writer in writers:
+        writer.start()
+    found = {digests.get(timeout=60) for _ in writers}
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert found == {open_cache(corpus, letters, never).digest}
+    assert len(entries(corpus)) == 1
+
+
+def test_text_with_one_side_has_one_pair_of_files(corpus, letters, letter_pairs):
+    (corpus / "text.txt").write_text("".join(f"{source}\n" for source, _ in letter_pairs))
+    fingerprint = functools.partial(text_fingerprint, "text.txt", corpus, None, "train")
+    rows = [(source,) for source, _ in letter_pairs]
+    text = cached_text(corpus / "cache", fingerprint, lambda: [rows], [letters], MAX_LENGTH)
+    assert text.digest == encode_corpora([rows], [letters], MAX_LENGTH).digest
+    (place,) = entries(corpus)
+    assert {file.name for file in place.iterdir()} == {
+        "manifest.json",
+        "text.ids.npy",
+        "text.offsets.npy",
+    }
+
+
+def test_encoding_in_chunks_writes_the_same_files(corpus, letters, monkeypatch):
+    whole = open_cache(corpus, letters).digest
+    shutil.rmtree(corpus / "cache")
+    monkeypatch.setattr(encoding, "CHUNK", 7)
+    monkeypatch.setattr(encoding, "BLOCK", 11)
+    assert open_cache(corpus, letters).digest == whole

@@ -1,0 +1,73 @@
+"""Several corpora as one text: the share of each, and the rows of an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+STREAM = 1  # of random numbers, beside that of the order of batches
+
+
+def shares_by_temperature(sizes: Sequence[int], temperature: float) -> np.ndarray:
+    """Return each corpus' share of an epoch, size^(1/temperature) (Arivazhagan et al. 2019).
+
+    Args:
+        sizes: Rows of each corpus.
+        temperature: 1: by size; the higher, the more equal.
+
+    Returns:
+        (corpora,) float64 of sum 1.
+
+    Example:
+        >>> shares_by_temperature([100, 10_000], temperature=2).round(3).tolist()
+        [0.091, 0.909]
+    """
+    scaled = (np.asarray(sizes) / sum(sizes)) ** (1 / temperature)
+    return scaled / scaled.sum()
+
+
+def rows_by_shares(
+    sizes: Sequence[int], shares: Sequence[float] | np.ndarray, seed: int, epoch: int
+) -> np.ndarray:
+    """Choose the rows of an epoch, as many as the corpora have.
+
+    Of a corpus whose share is larger than it is, each row comes once or several times before any
+    comes once more; of one whose share is smaller, a part is drawn without replacement.
+
+    Args:
+        sizes: Rows of each corpus, which lie one after the other.
+        shares: Of each corpus, of sum 1.
+        seed: Of all epochs.
+        epoch: Its number.
+
+    Returns:
+        (rows,) int32, or int64 if there are more: the rows' numbers, upwards in each corpus' draw.
+
+    Raises:
+        ValueError: A corpus is empty.
+
+    Example:
+        >>> rows_by_shares([2, 4], [0.5, 0.5], seed=0, epoch=0)[:3].tolist()[:2]
+        [0, 1]
+    """
+    total = sum(sizes)
+    for number, size in enumerate(sizes, start=1):
+        if not size:
+            raise ValueError(
+                f"corpus {number} of data.train has no row that fits, so none can be drawn; take "
+                "it out of the list or raise data.max_length"
+            )
+    random = np.random.default_rng([seed, epoch, STREAM])
+    dtype = np.promote_types(np.int32, np.min_scalar_type(-total))
+    rows = np.empty(total, dtype)
+    stops = np.rint(np.cumsum(shares) * total).astype(np.int64)
+    stops[-1] = total
+    first = start = 0
+    for size, stop in zip(sizes, stops.tolist(), strict=True):
+        whole, rest = divmod(stop - start, size)
+        drawn = np.sort(random.choice(size, rest, replace=False, shuffle=False))
+        rows[start : start + whole * size] = np.tile(np.arange(first, first + size), whole)
+        rows[start + whole * size : stop] = first + drawn
+        first, start = first + size, stop
+    return rows

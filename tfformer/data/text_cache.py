@@ -1,0 +1,226 @@
+"""Encoded text in files, written once and mapped by every training that needs it.
+
+A cache is a folder of encoded texts, each a folder whose name is a digest of all that its ids
+depend on:
+
+KEY/manifest.json     that key in full, the counts of rows, the digest of the ids, and its own
+KEY/SIDE.ids.npy      the ids of one side, row after row, in the smallest type that holds them
+KEY/SIDE.offsets.npy  where each row begins, and the end of the last
+notes/                the digests of the text's files, see `noted_digest`
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sentencepiece
+
+from tfformer.data.encoding import EncodedText, IdRows, Sides, encode_corpora, id_dtype
+from tfformer.data.sources import Row
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.files import publish_as, temporary_folder, write_text
+from tfformer.plain_values import parse_json, read_text
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+NOTES = "notes"
+SIDES = {1: ("text",), 2: ("source", "target")}  # the names of so many sides
+
+
+def cached_text(
+    folder: Path,
+    fingerprint: Callable[[Path], object],
+    read_corpora: Callable[[], Iterable[Iterable[Row]]],
+    tokenizers: Sequence[Tokenizer],
+    max_length: int,
+    on_progress: Callable[[int], None] = lambda rows_done: None,
+) -> EncodedText:
+    """Return an encoded text whose arrays are mapped from files.
+
+    If the cache lacks the text, it is read, encoded and written, whole or not at all. Two processes
+    that do so at the same time both end well, and read the files of the first.
+
+    Args:
+        folder: The cache; it is made where it is missing.
+        fingerprint: Tells the text's content as a plain value, with notes in the given folder.
+        read_corpora: Reads the rows of each corpus.
+        tokenizers: One for each side.
+        max_length: Ids that a side may have, END_ID included.
+        on_progress: Called with the number of rows read so far.
+
+    Returns:
+        The text, equal to that of `encode_corpora`; `digest` has been compared.
+
+    Raises:
+        ValueError: No row is left, the text changed while it was read, or the files in the cache
+            are not those that were written for this text.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"data.cache={folder} is a file; name a folder, or leave it out")
+    content = fingerprint(folder / NOTES)
+    key = _key(content, tokenizers, max_length)
+    place = folder / _digest(key)[:32]
+    if not place.exists():
+        with temporary_folder(folder) as temporary:
+            collect = functools.partial(_write_arrays, temporary, tokenizers, max_length)
+            text = encode_corpora(
+                read_corpora(), tokenizers, max_length, on_progress, collect=collect
+            )
+            if fingerprint(folder / NOTES) != content:
+                raise ValueError(
+                    "the training text was changed while it was encoded; start again when it is "
+                    "complete"
+                )
+            _write_manifest(temporary, key, text)
+            publish_as(temporary, place)
+    return _open(place, key, SIDES[len(tokenizers)])
+
+
+def _key(content: object, tokenizers: Sequence[Tokenizer], max_length: int) -> dict[str, Any]:
+    """Return all that the ids depend on."""
+    return {
+        "format": FORMAT,
+        "text": _digest(content),
+        "vocabularies": [tokenizer.digest for tokenizer in tokenizers],
+        "max_length": max_length,
+        "sentencepiece": sentencepiece.__version__,
+    }
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+# Writing
+
+
+def _write_arrays(
+    folder: Path, tokenizers: Sequence[Tokenizer], max_length: int, parts: Iterator[Sides]
+) -> Sides:
+    """Append the rows of all parts to files and map them."""
+    names = SIDES[len(tokenizers)]
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(_RowsWriter(folder, name, id_dtype(tokenizer), max_length))
+            for name, tokenizer in zip(names, tokenizers, strict=True)
+        ]
+        for sides in parts:
+            for writer, rows in zip(writers, sides, strict=True):
+                writer.add(rows)
+    return _mapped(folder, names)
+
+
+class _RowsWriter:
+    """Writes the rows of one side as they come; the lengths alone stay in memory."""
+
+    def __init__(self, folder: Path, name: str, dtype: np.dtype, max_length: int) -> None:
+        self._ids, self._offsets = _array_files(folder, name)
+        self._dtype = dtype
+        self._lengths = [np.zeros(0, np.min_scalar_type(max_length))]
+        self._size = 0
+
+    def __enter__(self) -> _RowsWriter:
+        self._file = self._ids.open("wb")
+        self._write_header()
+        return self
+
+    def add(self, rows: IdRows) -> None:
+        self._file.write(rows.ids.astype(self._dtype, copy=False).data)
+        self._lengths.append(rows.lengths.astype(self._lengths[0].dtype))
+        self._size += len(rows.ids)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._file:
+            if kind is None:
+                self._file.seek(0)
+                self._write_header()
+        if kind is None:
+            lengths = np.concatenate(self._lengths)
+            offsets = np.zeros(len(lengths) + 1, np.min_scalar_type(self._size))
+            np.cumsum(lengths, dtype=offsets.dtype, out=offsets[1:])
+            np.save(self._offsets, offsets)
+
+    def _write_header(self) -> None:
+        """Write the file's beginning, which has one length for any number of ids."""
+        descr = np.lib.format.dtype_to_descr(self._dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": (self._size,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+
+def _write_manifest(folder: Path, key: dict[str, Any], text: EncodedText) -> None:
+    values = {
+        "key": key,
+        "corpora": text.corpora,
+        "dropped_empty": text.dropped_empty,
+        "dropped_long": text.dropped_long,
+        "bytes": {file.name: file.stat().st_size for file in sorted(folder.iterdir())},
+        "ids": text.digest,
+    }
+    content = json.dumps(values | {"digest": _digest(values)}, indent=2)
+    write_text(folder / MANIFEST, content + "\n")
+
+
+# Reading
+
+
+def _open(place: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText:
+    """Map a text's files, and compare every byte with what was written."""
+    try:
+        values = _manifest(place)
+        if values["key"] != key:
+            raise ValueError("it is of another text, vocabulary or version")
+        _check_files(place, values["bytes"])
+        text = EncodedText(
+            _mapped(place, names),
+            key["max_length"],
+            values["dropped_empty"],
+            values["dropped_long"],
+            tuple(values["corpora"]),
+        )
+        if text.digest != values["ids"]:
+            raise ValueError("its ids have another digest than when they were written")
+    except ValueError as error:
+        raise ValueError(
+            f"{place} is no whole text cache ({error}); delete this folder, and the next training "
+            "writes it again"
+        ) from None
+    return text
+
+
+def _manifest(place: Path) -> dict[str, Any]:
+    """Read a manifest, which knows its own digest."""
+    if not (place / MANIFEST).is_file():
+        raise ValueError(f"{MANIFEST} is missing")
+    values = parse_json(read_text(place / MANIFEST))
+    digest = values.pop("digest", None) if isinstance(values, dict) else None
+    if not isinstance(values, dict) or digest != _digest(values):
+        raise ValueError(f"{MANIFEST} has another digest than when it was written")
+    return values
+
+
+def _check_files(place: Path, sizes: dict[str, int]) -> None:
+    found = {file.name: file.stat().st_size for file in place.iterdir() if file.name != MANIFEST}
+    for name in sorted(found.keys() | sizes.keys()):
+        if name not in sizes:
+            raise ValueError(f"{name} does not belong to it")
+        if found.get(name) != sizes[name]:
+            raise ValueError(f"{name} has {found.get(name, 0):,} bytes instead of {sizes[name]:,}")
+
+
+def _mapped(folder: Path, names: Sequence[str]) -> Sides:
+    files = [_array_files(folder, name) for name in names]
+    return tuple(
+        IdRows(np.load(ids, mmap_mode="r"), np.load(offsets, mmap_mode="r"))
+        for ids, offsets in files
+    )
+
+
+def _array_files(folder: Path, name: str) -> tuple[Path, Path]:
+    return folder / f"{name}.ids.npy", folder / f"{name}.offsets.npy"
