@@ -1,4 +1,4 @@
-"""The content of a text in a few digests, so that two texts are told apart without reading them."""
+"""The content of a text in a few digests, which tell two texts apart."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ def _tfds_rows(
 
 
 def tfds_version(name: str) -> str:
-    """Return the full name of a data set of TFDS, its configuration and version within.
+    """Return the full name of a data set of TFDS, with its version.
 
     Args:
         name: Its name without `tfds:` and split.
