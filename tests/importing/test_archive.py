@@ -1,6 +1,9 @@
 """The zips that OPUS distributes become runs; a stranger's zip harms nothing."""
 
+import errno
 import json
+import os
+import shutil
 import zipfile
 
 import pytest
@@ -93,6 +96,31 @@ def test_a_zip_of_more_than_a_model_is_refused(tmp_path, monkeypatch):
     path = packed(tmp_path / "model.zip", ("a", b"12345", 0), ("b", b"12345", 0))
     with pytest.raises(ValueError, match="it unpacks to 10 bytes, but a model has at most 9"):
         import_model(path, tmp_path / "run")
+
+
+@pytest.mark.parametrize("kind", ["ZIP_DEFLATED", "ZIP_BZIP2", "ZIP_LZMA"])
+@pytest.mark.parametrize("place", [60, 100, 1_000, 3_000])
+def test_a_compressed_member_that_is_damaged_anywhere_is_one_line(tmp_path, kind, place):
+    path = tmp_path / "model.zip"
+    with zipfile.ZipFile(path, "w", getattr(zipfile, kind)) as archive:
+        archive.writestr("model.npz", os.urandom(4_000) + b"model " * 1_000)
+    content = bytearray(path.read_bytes())
+    content[place : place + 40] = bytes(255 - byte for byte in content[place : place + 40])
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"model\.zip"):
+        import_model(path, tmp_path / "run")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.zip"]
+
+
+def test_a_full_disk_is_not_called_a_damaged_zip(tmp_path, monkeypatch):
+    def no_space(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path, _ = opus_zip(tmp_path)
+    monkeypatch.setattr(shutil, "copyfileobj", no_space)
+    with pytest.raises(OSError, match="No space left on device"):
+        import_model(path, tmp_path / "new" / "run")
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("place", [0, 30, 40, -10])

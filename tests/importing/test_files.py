@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import pickle
 import struct
 import zipfile
@@ -58,6 +59,7 @@ def test_a_bfloat16_tensor_becomes_float32(tmp_path):
         ({"x": 3}, "x has no shape and place"),
         ({"x": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}, "is of dtype 'I64'"),
         ({"x": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}}, "not the size of its"),
+        ({"x": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}}, "x has no axes"),
         ({"x": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}, "leave gaps"),
         ({"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, "8 bytes of numbers"),
         (b'{"x": {}, "x": {}}', "names 'x' twice"),
@@ -113,6 +115,7 @@ def test_an_index_that_contradicts_its_shards_is_refused(tmp_path, weight_map, m
         (b"\xff", "is not JSON"),
         (b"[1]", "must hold a JSON object, not a list"),
         (b"[" * 100_000, "is not JSON"),
+        (b'{"a": ' + b"1" * 5_000 + b"}", r"config\.json is not JSON \(Exceeds the limit"),
     ],
 )
 def test_a_bad_json_file_is_refused(tmp_path, content, message):
@@ -182,6 +185,20 @@ def test_a_tensor_beyond_its_storage_is_refused():
         pytorch_files._view("x", pytorch_files._Tensor(storage, 1, (2, 2), (2, 1)), numbers)
 
 
+def test_a_torch_tensor_without_axes_is_refused():
+    storage = pytorch_files._Storage("<f4", "0", 4)
+    with pytest.raises(ValueError, match="x has no proper shape"):
+        pytorch_files._view("x", pytorch_files._Tensor(storage, 0, (), ()), np.zeros(4, "<f4"))
+
+
+def test_a_torch_file_that_unpacks_to_far_more_is_not_read(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(5_000_000))
+    with pytest.raises(ValueError, match="is compressed more than 100 times"):
+        pytorch_files.read(path)
+
+
 def test_a_transposed_view_of_a_storage_is_read_by_its_strides():
     storage = pytorch_files._Storage("<f4", "0", 6)
     numbers = np.arange(6, dtype=np.float32)
@@ -219,6 +236,62 @@ def test_a_cut_marian_file_is_refused_wherever_it_is_cut(tmp_path, ending):
         path.write_bytes(content[:length])
         with pytest.raises(ValueError, match=rf"model\.{ending}"):
             marian_files.read(path)
+
+
+@pytest.mark.parametrize("read", [marian_files.read, pytorch_files.read])
+@pytest.mark.parametrize("place", [60, 100, 1_000])
+def test_damage_within_a_compressed_member_is_one_line(tmp_path, read, place):
+    path = tmp_path / "model.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(range(256)) * 4 + os.urandom(2_000))
+    content = bytearray(path.read_bytes())
+    content[place : place + 40] = bytes(255 - byte for byte in content[place : place + 40])
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"model\.npz"):
+        read(path)
+
+
+@pytest.mark.parametrize("read", [marian_files.read, pytorch_files.read])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, read):
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["npz", "bin"])
+def test_a_tensor_of_marian_without_axes_is_refused(tmp_path, ending):
+    path = tmp_path / f"model.{ending}"
+    write = {"npz": marian_files.write_npz, "bin": marian_files.write_bin}[ending]
+    write(path, OPTIONS, TENSORS | {"x": np.array(1.0, np.float32)})
+    with pytest.raises(ValueError, match=r"x has (no axes|the shape)"):
+        marian_files.read(path)
+
+
+def test_a_date_is_a_string_of_options():
+    found = marian_files.parse_options(b"day: 2020-01-01\nbeam-size: 6\nnormalize: 0.6\n", "a")
+    assert found == {"day": "2020-01-01", "beam-size": 6, "normalize": 0.6}
+    assert json.loads(json.dumps(found)) == found
+
+
+BOMB = "a: &a [x, x]\n" + "".join(f"{'b' * n}: &b{n} [*a, *a]\n" for n in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", r"decoder\.yml is not plain YAML"),
+        (b"[1]", r"decoder\.yml must hold names and values"),
+        (BOMB.encode(), r"decoder\.yml is not plain YAML \(it uses an alias"),
+        (b"a: !!binary aGk=", "could not determine a constructor for the tag"),
+        (b"a: !!timestamp 2020-01-01", "could not determine a constructor for the tag"),
+        (b"a: !!set {b}", "could not determine a constructor for the tag"),
+        (b"#" * 2**20 + b"\n", r"decoder\.yml has more than 1,048,576 bytes"),
+    ],
+)
+def test_options_that_json_cannot_hold_or_that_expand_are_refused(tmp_path, content, message):
+    path = tmp_path / "decoder.yml"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        marian_files.read_options(path)
 
 
 def test_packed_integers_are_refused(tmp_path):

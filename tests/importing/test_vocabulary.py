@@ -56,7 +56,8 @@ def test_a_line_of_marians_yaml_is_a_piece_and_its_id(line, piece):
         ("? a\n", "'a' has no id; the file is cut off"),
         ("? a\nb: 1\n", "line 2: 'b: 1' is no token"),
         ('"\\q": 0\n', "is no escape of YAML"),
-        ('"\\UFFFFFFFF": 0\n', "beyond Unicode"),
+        ('"\\UFFFFFFFF": 0\n', "line 1: an escape is beyond Unicode"),
+        ('"\\U00110000": 0\n', "line 1: an escape is beyond Unicode"),
     ],
 )
 def test_other_lines_are_refused(text, message):
@@ -101,6 +102,7 @@ def test_the_ids_of_a_sentencepiece_model_are_its_own():
     [
         ("a.spm", b"no model", "no whole SentencePiece model"),
         ("a.txt", b"\xff\n", "is not UTF-8"),
+        ("a.txt", b"a\nb\na\n", "line 3: 'a' is named twice"),
     ],
 )
 def test_a_damaged_vocabulary_file_is_refused(tmp_path, name, content, message):

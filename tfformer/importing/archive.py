@@ -9,21 +9,17 @@ import stat
 import zipfile
 from pathlib import Path
 
-from tfformer.importing.stored_arrays import check_members
+from tfformer.importing.stored_arrays import check_members, naming_damage
 
 MAX_BYTES = 32 * 1024**3  # of all files together; the largest models of OPUS have 4 GB
 MAX_FILES = 1_000
-DAMAGED = (
-    *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OverflowError),
-    *(UnicodeDecodeError, OSError, MemoryError),
-)
 
 
 def is_archive(path: Path) -> bool:
     """Tell whether a path is a zip file by its first bytes.
 
     Args:
-        path: Of anything.
+        path: A file, a folder or nothing at all.
     """
     if not path.is_file():
         return False
@@ -41,23 +37,22 @@ def unpack(path: Path, folder: Path) -> None:
     Raises:
         ValueError: The zip is damaged, too large, or has a member that is no plain file beside the
             others.
+        OSError: A file cannot be written.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
+    with naming_damage(path, "fetch it again"), zipfile.ZipFile(path) as archive:
+        try:
             _check(archive)
             check_members(archive)
-            folder.mkdir()
-            for entry in archive.infolist():
-                with archive.open(entry) as member, (folder / entry.filename).open("xb") as file:
-                    shutil.copyfileobj(member, file)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}; give the zip as it was published") from None
-    except DAMAGED as error:
-        kind = type(error).__name__
-        raise ValueError(f"{path} is damaged ({kind}); fetch it again") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}; give the zip as it was published") from None
+        folder.mkdir()
+        for entry in archive.infolist():
+            with archive.open(entry) as member, (folder / entry.filename).open("xb") as file:
+                shutil.copyfileobj(member, file)
 
 
 def _check(archive: zipfile.ZipFile) -> None:
+    """Raise ValueError for more than a model, and for members that are no plain files."""
     entries = archive.infolist()
     if len(entries) > MAX_FILES:
         raise ValueError(f"it holds {len(entries):,} files, but a model has at most {MAX_FILES:,}")

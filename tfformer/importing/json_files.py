@@ -4,6 +4,7 @@ Every fault is a ValueError that names the file.
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 
 MAX_JSON_BYTES = 256 * 1024 * 1024  # a vocabulary of two million pieces has 60 MB
@@ -42,20 +43,22 @@ def parse_object(content: bytes, place: str) -> dict:
     Raises:
         ValueError: As `read_object`.
     """
+    doubles: list[str] = []
 
-    def without_doubles(pairs: list[tuple[str, object]]) -> dict:
+    def noting_doubles(pairs: list[tuple[str, object]]) -> dict:
         found = dict(pairs)
         if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            double = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"{place} names {double!r} twice; keep one of them")
+            counts = Counter(name for name, _ in pairs)
+            doubles.extend(name for name, count in counts.items() if count > 1)
         return found
 
     try:
-        values = json.loads(content.decode("utf-8"), object_pairs_hook=without_doubles)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        values = json.loads(content.decode("utf-8"), object_pairs_hook=noting_doubles)
+    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
         reason = str(error).splitlines()[0][:100]
         raise ValueError(f"{place} is not JSON ({reason}); copy the file again") from None
+    if doubles:
+        raise ValueError(f"{place} names {doubles[0]!r} twice; keep one of them")
     if not isinstance(values, dict):
         raise ValueError(f"{place} must hold a JSON object, not a {type(values).__name__}")
     return values

@@ -310,7 +310,7 @@ def _decoder_options(folder: Path) -> dict:
     files = sorted([*folder.glob("decoder.yml"), *folder.glob("*.decoder.yml")])
     if not files:
         return {}
-    return marian_files.parse_options(files[0].read_bytes(), files[0])
+    return marian_files.read_options(files[0])
 
 
 def _model_file(folder: Path, decoder: Mapping) -> Path:

@@ -16,7 +16,7 @@ import numpy as np
 import yaml
 
 from tfformer.files import whole_file
-from tfformer.importing.stored_arrays import check_members, mapped, member_offset
+from tfformer.importing.stored_arrays import check_members, mapped, member_offset, naming_damage
 
 OPTIONS = "special:model.yml"
 FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}  # Marian's Type: class and bytes
@@ -27,6 +27,33 @@ HEADERS = {  # version of NumPy's format -> reader of the header
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 MAX_RANK = 8
+MAX_OPTIONS_BYTES = 2**20  # of YAML; a model's options have a few kilobytes
+PLAIN = {
+    f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str", "seq", "map")
+}
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML of values that JSON knows too: a date is a string.
+
+    An alias is refused, as a few hundred bytes of them can stand for gigabytes.
+    """
+
+    yaml_constructors = {
+        tag: construct
+        for tag, construct in yaml.SafeLoader.yaml_constructors.items()
+        if tag is None or tag in PLAIN  # None: of all other tags, which are refused
+    }
+    yaml_implicit_resolvers = {
+        first: [resolver for resolver in resolvers if resolver[0] in PLAIN]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Compose the next node, which may be no alias."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it uses an alias")
+        return super().compose_node(parent, index)
 
 
 def read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
@@ -41,18 +68,8 @@ def read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     Raises:
         ValueError: The file is damaged, holds packed integers, or has no options.
     """
-    try:
-        tensors = _read_bin(path) if path.suffix == ".bin" else _read_npz(path)
-    except (
-        *(OSError, KeyError, EOFError, IndexError, struct.error, OverflowError),
-        *(zipfile.BadZipFile, NotImplementedError, MemoryError, UnicodeDecodeError),
-        *(SyntaxError, RuntimeError, TypeError, RecursionError),
-    ) as error:
-        kind = type(error).__name__
-        raise ValueError(f"{path} is damaged ({kind}); copy the file again") from None
-    except ValueError as error:
-        reason = str(error).splitlines()[0][:200]
-        raise ValueError(f"{path}: {reason}; copy the file again") from None
+    with naming_damage(path, "copy the file again"):
+        tensors = _arrays(path)
     if OPTIONS not in tensors:
         raise ValueError(f"{path} has no {OPTIONS}, the options it was trained with; save it again")
     options = tensors.pop(OPTIONS).tobytes().rstrip(b"\0")
@@ -62,31 +79,46 @@ def read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
             f"{path}: {wrong[0]} is of dtype {tensors[wrong[0]].dtype}, packed for one kind of "
             "processor; give the float32 model"
         )
-    return parse_options(options, path), tensors
+    if scalars := [name for name, tensor in tensors.items() if not tensor.ndim]:
+        raise ValueError(f"{path}: {scalars[0]} has no axes; copy the file again")
+    return parse_options(options, f"{OPTIONS} in {path}"), tensors
 
 
-def parse_options(content: bytes, path: Path) -> dict:
-    """Return a model's options.
+def read_options(path: Path) -> dict:
+    """Return the options in a file, such as decoder.yml.
+
+    Raises:
+        ValueError: As `parse_options`.
+    """
+    with path.open("rb") as file:
+        return parse_options(file.read(MAX_OPTIONS_BYTES + 1), str(path))
+
+
+def parse_options(content: bytes, place: str) -> dict:
+    """Return a model's options, of values that JSON can hold.
 
     Args:
-        content: YAML, as Marian writes it.
-        path: Its file, for messages.
+        content: YAML, as Marian writes it, of up to `MAX_OPTIONS_BYTES`.
+        place: The name of its source, for messages.
 
     Returns:
         The options, by name.
 
     Raises:
-        ValueError: It is no YAML mapping.
+        ValueError: It is no YAML mapping, too long, or has an alias or a tag of its own.
     """
+    if len(content) > MAX_OPTIONS_BYTES:
+        raise ValueError(f"{place} has more than {MAX_OPTIONS_BYTES:,} bytes; give Marian's own")
     try:
-        options = yaml.safe_load(content.decode("utf-8"))
+        options = yaml.load(content.decode("utf-8"), _PlainLoader)
     except (
         *(yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError),
         *(KeyError, IndexError, AttributeError, TypeError),
-    ):
-        raise ValueError(f"{OPTIONS} in {path} is not YAML; copy the file again") from None
+    ) as error:
+        reason = str(error).partition("\n")[0][:100]
+        raise ValueError(f"{place} is not plain YAML ({reason}); copy the file again") from None
     if not isinstance(options, dict):
-        raise ValueError(f"{OPTIONS} in {path} must hold names and values; copy the file again")
+        raise ValueError(f"{place} must hold names and values; copy the file again")
     return options
 
 
@@ -133,6 +165,15 @@ def write_bin(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> N
 def _option_bytes(options: dict) -> np.ndarray:
     text = yaml.safe_dump(options, sort_keys=False, default_flow_style=False)
     return np.frombuffer(text.encode() + b"\0", np.int8)
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file of either kind; ValueError names it."""
+    try:
+        return _read_bin(path) if path.suffix == ".bin" else _read_npz(path)
+    except ValueError as error:
+        reason = str(error).splitlines()[0][:200]
+        raise ValueError(f"{path}: {reason}; copy the file again") from None
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tfformer.importing.safetensors_files import from_bfloat16
-from tfformer.importing.stored_arrays import check_members, mapped, member_offset
+from tfformer.importing.stored_arrays import check_members, mapped, member_offset, naming_damage
 
 STORAGES = {
     "torch FloatStorage": "<f4",
@@ -71,20 +71,16 @@ def read(path: Path) -> dict[str, np.ndarray]:
     Raises:
         ValueError: The file is damaged, or asks for anything but tensors.
     """
-    try:
-        return _read_zip(path) if zipfile.is_zipfile(path) else _read_legacy(path)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    except (
-        *(KeyError, IndexError, TypeError, AttributeError, EOFError, OverflowError),
-        *(zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, MemoryError),
-    ) as error:
-        kind = type(error).__name__
-        raise ValueError(f"{path} is damaged ({kind}); copy the file again") from None
+    with naming_damage(path, "copy the file again"):
+        try:
+            return _read_zip(path) if zipfile.is_zipfile(path) else _read_legacy(path)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
 
 
 def _read_zip(path: Path) -> dict[str, np.ndarray]:
     with zipfile.ZipFile(path) as archive:
+        check_members(archive)
         names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
         if len(names) != 1:
             raise ValueError("there is no data.pkl in it; give a file that torch.save wrote")
@@ -93,7 +89,6 @@ def _read_zip(path: Path) -> dict[str, np.ndarray]:
         if order in archive.namelist() and archive.read(order) != b"little":
             raise ValueError("it was written on a big-endian machine; save it again on another")
         tensors = _run(io.BytesIO(archive.read(names[0])))
-        check_members(archive)
 
         def content(storage: _Storage) -> np.ndarray:
             entry = archive.getinfo(f"{folder}data/{storage.key}")
@@ -149,7 +144,7 @@ def _only_tensors(tensors: Any) -> dict[str, _Tensor]:
 def _view(name: str, tensor: _Tensor, numbers: np.ndarray) -> np.ndarray:
     sizes = [*tensor.shape, *tensor.strides, tensor.offset]
     whole = all(type(size) is int and size >= 0 for size in sizes)
-    if not whole or len(tensor.shape) != len(tensor.strides):
+    if not whole or not tensor.shape or len(tensor.shape) != len(tensor.strides):
         raise ValueError(f"{name} has no proper shape; copy the file again")
     steps = zip(tensor.shape, tensor.strides, strict=True)
     last = tensor.offset + sum((size - 1) * stride for size, stride in steps)

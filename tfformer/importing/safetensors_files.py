@@ -115,6 +115,8 @@ def _place(path: Path, name: str, described: object) -> tuple[str, tuple[int, ..
         raise ValueError(f"{path}: {name} has no shape and place; copy the file again")
     if dtype not in tuple(DTYPES):
         raise ValueError(f"{path}: {name} is of dtype {dtype!r}; known are {', '.join(DTYPES)}")
+    if not shape:
+        raise ValueError(f"{path}: {name} has no axes; copy the file again")
     begin, end = offsets
     if math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize != end - begin:
         raise ValueError(f"{path}: {name} has not the size of its shape; copy the file again")

@@ -4,9 +4,14 @@ They leave the memory when they are dropped. A checkpoint may be as large as the
 is a map of its own, so that its pages go with it.
 """
 
+import errno
+import lzma
 import mmap
 import struct
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +19,32 @@ import numpy as np
 LOCAL_HEADER = 30  # bytes of a zip's header before a member, without its name
 MAX_RATIO = 100  # no member of a checkpoint is compressed so well
 SMALL = 1024 * 1024
+DAMAGE = (  # what the readers of zips, arrays and pickles raise for content of another form
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError),
+    *(LookupError, TypeError, AttributeError, SyntaxError, OverflowError, MemoryError),
+    UnicodeDecodeError,
+)
+DAMAGE_NUMBERS = (None, errno.EINVAL)  # of an OSError: of bzip2, or of a place before the file
+
+
+@contextmanager
+def naming_damage(path: Path, remedy: str) -> Iterator[None]:
+    """Raise ValueError for every error of the block that a damaged file causes.
+
+    Errors of the system, such as a full disk or a missing right, pass as they are.
+
+    Args:
+        path: The file.
+        remedy: The end of the message.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DAMAGE_NUMBERS:
+            raise
+        raise ValueError(f"{path} is damaged (OSError); {remedy}") from None
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged ({type(error).__name__}); {remedy}") from None
 
 
 def mapped(path: Path, dtype: str | np.dtype, offset: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -21,9 +52,9 @@ def mapped(path: Path, dtype: str | np.dtype, offset: int, shape: tuple[int, ...
 
     Args:
         path: The file.
-        dtype: Of the numbers.
+        dtype: The dtype of the numbers.
         offset: The first byte.
-        shape: Of the array.
+        shape: The shape of the array.
 
     Returns:
         An array that cannot be written to.
@@ -39,7 +70,7 @@ def release(array: np.ndarray) -> None:
     They come back from the file when they are needed.
 
     Args:
-        array: Any; one that is not mapped stays as it is.
+        array: An array; one that is not mapped stays as it is.
     """
     if isinstance(array.base, mmap.mmap):
         array.base.madvise(mmap.MADV_DONTNEED)

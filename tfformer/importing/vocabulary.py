@@ -8,6 +8,7 @@ out.
 """
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,7 +151,10 @@ def read_vocabulary(path: Path) -> list[str]:
         return by_id(parse_yaml_vocabulary(text, path), path)
     lines = text.split("\n")
     pieces = lines[:-1] if lines[-1] == "" else lines
-    return by_id({piece: number for number, piece in enumerate(pieces)}, path)
+    found: dict[str, int] = {}
+    for number, piece in enumerate(pieces):
+        _add(found, piece, number, path, line=number + 1)
+    return by_id(found, path)
 
 
 def by_id(ids: dict, path: Path) -> list[str]:
@@ -266,13 +270,13 @@ def _unquoted(entry: re.Match, path: Path, line: int) -> str:
 
     def character(escape: re.Match) -> str:
         code = escape[1]
-        if len(code) > 1:
-            return chr(int(code[1:], 16))
-        if code not in ESCAPES:
+        if code in ESCAPES:
+            return ESCAPES[code]
+        if len(code) == 1:
             raise ValueError(f"{path}, line {line}: \\{code} is no escape of YAML")
-        return ESCAPES[code]
+        number = int(code[1:], 16)
+        if number > sys.maxunicode:
+            raise ValueError(f"{path}, line {line}: an escape is beyond Unicode")
+        return chr(number)
 
-    try:
-        return ESCAPE.sub(character, entry["double"])
-    except OverflowError:
-        raise ValueError(f"{path}, line {line}: an escape is beyond Unicode") from None
+    return ESCAPE.sub(character, entry["double"])
