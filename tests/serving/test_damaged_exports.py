@@ -3,13 +3,16 @@
 TensorFlow does not see them.
 """
 
+import io
 import json
 import shutil
 
 import pytest
+import sentencepiece
 from support.servers import save_scripted_model, write_manifest_of
 
 from tfformer.cli.verbs import main
+from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.export.manifest import check_files, read_manifest, write_manifest
 from tfformer.serving.model import ServedModel
 
@@ -93,6 +96,45 @@ def test_without_a_manifest_a_damaged_file_is_still_one_line(export, capsys, nam
 def test_a_manifest_of_another_form_is_refused(export, capsys, text, message):
     (export / "manifest.json").write_text(text, encoding="utf-8")
     assert message in refused(capsys, export)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("../../vocabulary", "names the vocabulary '../../vocabulary', which is none of its files"),
+        ("none.model", "names the vocabulary 'none.model', which is none of its files"),
+        ("fingerprint.pb", "fingerprint.pb"),
+    ],
+)
+def test_a_vocabulary_that_is_none_is_refused(export, capsys, name, message):
+    (export / "manifest.json").unlink()
+    write_manifest_of(export, tokenizers={name: "0"})
+    assert message in refused(capsys, export)
+
+
+def test_tokens_are_counted_as_the_model_reads_them(export):
+    """With the token of the language before the sentence, after the text was rewritten."""
+    content = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b c d e f g h"] * 50),
+        model_writer=content,
+        vocab_size=14,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=content.getvalue())
+    own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
+    pieces = ["<pad>", "<unk>", "<start>", "</s>", "__en__", *own]
+    tokenizer = PieceTokenizer(content.getvalue(), pieces, "__en__", [("&", "a b")])
+    tokenizer.save(export / "tokenizer.model")
+    (export / "manifest.json").unlink()
+    write_manifest_of(export, tokenizers={"tokenizer.model": tokenizer.digest})
+    version = ServedModel("echo", [export]).newest
+    sentences = ["a b c d", "c & d", "h"]
+    found = version.count_tokens(sentences)
+    plain = processor.encode(["a b c d", "c a b d", "h"])
+    assert found == [1 + len(ids) for ids in plain]
+    assert found == [len(ids) for ids in tokenizer.encode(sentences)]
 
 
 def test_a_manifest_knows_its_own_digest(export, capsys):

@@ -10,9 +10,12 @@ from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2, predict_pb2, prediction_service_pb2_grpc
 
 from tfformer.serving import grpc_service as serving_grpc
+from tfformer.serving.api_keys import ApiKeys
+from tfformer.serving.application import application
 from tfformer.serving.lifecycle import Lifecycle
 from tfformer.serving.model import ServedModels
 from tfformer.serving.request_queue import RequestQueue
+from tfformer.serving.server import _grpc
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +168,33 @@ def test_many_unknown_names_are_refused_in_a_short_message(stub):
     assert len(caught.value.details()) == 1_000
 
 
-NOTHING = serving_grpc.PredictionService(ServedModels([]), RequestQueue(), Lifecycle())
+@pytest.mark.parametrize(
+    ("authorization", "code"),
+    [
+        ([], "PERMISSION_DENIED"),
+        ([("authorization", "Bearer guess")], "PERMISSION_DENIED"),
+        ([("authorization", "second")], "PERMISSION_DENIED"),
+        ([("authorization", "Bearer second")], "NOT_FOUND"),
+        ([("authorization", "DeepL-Auth-Key first")], "NOT_FOUND"),
+    ],
+)
+def test_grpc_asks_for_a_key_where_there_are_some(capsys, authorization, code):
+    """Who has one hears that this server has no models."""
+
+    async def scenario():
+        app = application(ServedModels([]), keys=["first", "second"])
+        async with _grpc(app, "127.0.0.1", 0):
+            place = capsys.readouterr().out.split()[-1]
+            async with grpc.aio.insecure_channel(place) as channel:
+                stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+                with pytest.raises(grpc.RpcError) as caught:
+                    await stub.Predict(predict_request(text=["a"]), metadata=authorization)
+        return caught.value.code().name
+
+    assert asyncio.run(scenario()) == code
+
+
+NOTHING = serving_grpc.PredictionService(ServedModels([]), RequestQueue(), Lifecycle(), ApiKeys(()))
 
 
 def test_grpc_says_that_its_port_is_taken(server):

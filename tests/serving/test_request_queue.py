@@ -5,6 +5,7 @@ import threading
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from tfformer.serving.errors import RequestError
 from tfformer.serving.request_queue import RequestQueue
@@ -93,6 +94,32 @@ def test_requests_whose_callers_have_gone_do_not_count():
 
     asyncio.run(scenario())
     assert rows == [1, 64]
+
+
+def test_a_mistake_of_the_queue_itself_does_not_end_it(caplog):
+    def observe(*_):
+        raise KeyError("a mistake of the figures")
+
+    async def scenario():
+        queue = RequestQueue(observe)
+        loop = asyncio.create_task(queue.run())
+        version = scripted(lambda signature, inputs: {"found": inputs["text"]})
+        for _ in range(2):
+            answer = await asyncio.wait_for(queue.submit(version, "a", strings("x")), 10)
+            assert list(answer["found"]) == [b"x"]
+        loop.cancel()
+
+    asyncio.run(scenario())
+    assert caplog.text.count("a mistake of the figures") >= 2
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (3, 2)])
+def test_an_output_without_the_batch_is_refused_by_name(shape):
+    version = scripted(lambda signature, inputs: {"log_prob": np.zeros(shape)})
+    answers = asyncio.run(gather(*[(version, "a", strings("x", "y"))] * 2))
+    for answer in answers:
+        assert isinstance(answer, RequestError)
+        assert "output log_prob has the shape" in str(answer)
 
 
 def test_one_that_fails_takes_no_other_with_it():

@@ -7,6 +7,7 @@ import asyncio
 import gzip
 import itertools
 import json
+import socket
 import sys
 import threading
 import urllib.error
@@ -15,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from aiohttp.test_utils import TestClient, TestServer
@@ -26,6 +28,7 @@ from tfformer.data.sources import read_pairs
 from tfformer.inference.translator import Translator
 from tfformer.serving import model as served_model
 from tfformer.serving import request_queue as batching
+from tfformer.serving import rest_format
 from tfformer.serving import server as serving
 from tfformer.serving.application import application
 from tfformer.serving.errors import RequestError
@@ -318,6 +321,31 @@ def test_an_error_in_the_graph_is_answered_with_its_reason(error, code):
     with pytest.raises(RequestError, match="out of luck") as caught:
         version.run("a", {})
     assert caught.value.code == code
+
+
+def float_signature() -> meta_graph_pb2.SignatureDef:
+    vector = {"dim": [{"size": -1}]}
+    info = meta_graph_pb2.TensorInfo(dtype=tf.float32.as_datatype_enum, tensor_shape=vector)
+    return meta_graph_pb2.SignatureDef(inputs={"x": info})
+
+
+def test_an_input_of_numbers_with_a_point_is_for_grpc():
+    with pytest.raises(RequestError, match="input x is of float32, which REST requests cannot"):
+        rest_format.read_inputs({"inputs": {"x": [1.0]}}, float_signature())
+
+
+def test_a_number_that_is_not_finite_is_tensorflow_servings():
+    outputs = {"score": np.array([np.nan, np.inf, 0.1], np.float32)}
+    found = json.dumps(rest_format.answer({"inputs": []}, outputs))
+    assert found == '{"outputs": [NaN, Infinity, 0.1]}'
+
+
+def test_nobody_can_connect_before_the_models_are_there():
+    with serving._bound("127.0.0.1", 0, "--port") as listener:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(listener.getsockname(), timeout=5)
+        listener.listen()
+        socket.create_connection(listener.getsockname(), timeout=5).close()
 
 
 def test_a_full_queue_refuses_and_recovers(monkeypatch):

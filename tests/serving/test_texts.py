@@ -3,19 +3,25 @@
 import asyncio
 import json
 import re
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
+from tfformer.serving import stream
 from tfformer.serving.api_keys import read_keys
 from tfformer.serving.application import application
+from tfformer.serving.application_keys import BUSY, TRANSLATIONS
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Directions, languages_of
 from tfformer.serving.model import ServedModels
+from tfformer.serving.request_fields import Fields
 from tfformer.serving.translation_cache import TranslationCache
+from tfformer.serving.translations import Piece
 
 
 class Scripted(SimpleNamespace):
@@ -109,6 +115,150 @@ def test_a_stream_may_name_its_model_and_refuses_what_it_cannot():
     assert unknown[0] == 400
     assert "no model's languages are known; serve en-de=MODEL" in unknown[1]
     assert other == (404, "there is no model 'other'; this server has 'mine'")
+
+
+def test_a_column_of_numbers_leaves_the_server_free_for_others():
+    """4,000 lines without a sentence: the time grows with the lines, not with their square."""
+
+    async def scenario(client):
+        body = {"q": "1\n" * 4_000, "source": "en", "target": "de"}
+        streamed = asyncio.create_task(client.post("/translate/stream", json=body))
+        longest = 0.0
+        while not streamed.done():
+            start = time.monotonic()
+            await client.get("/healthz")
+            longest = max(longest, time.monotonic() - start)
+        found = events(await (await streamed).text())
+        return longest, found
+
+    longest, found = with_client(scenario, backwards("en-de", []))
+    assert "".join(data["source"] for _, data in found[:-1]) == "1\n" * 4_000
+    assert longest < 5
+
+
+def with_pieces(scenario: Callable, pieces: Callable):
+    """As `with_client`, with an application whose stream has scripted pieces."""
+
+    async def run():
+        app = application(ServedModels([backwards("en-de", [])]))
+        app[TRANSLATIONS].pieces = pieces
+        async with TestServer(app) as server:
+            return await scenario(app, server)
+
+    return asyncio.run(run())
+
+
+async def send(server, body: dict) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection, after a request for a stream."""
+    reader, writer = await asyncio.open_connection(server.host, server.port, limit=1_000)
+    content = json.dumps(body).encode()
+    head = f"POST /translate/stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}"
+    writer.write(f"{head}\r\nContent-Type: application/json\r\n\r\n".encode() + content)
+    return reader, writer
+
+
+ASKED = {"q": "A.", "source": "en", "target": "de"}
+
+
+def test_a_mistake_within_a_stream_is_its_last_event(caplog):
+    """A second head of HTTP within the answer could not be read."""
+
+    async def pieces(direction, text):
+        yield Piece("a", "b", True, [])
+        raise KeyError("a mistake")
+
+    async def scenario(app, server):
+        reader, writer = await send(server, ASKED)
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 20)
+        writer.close()
+        return answer.decode()
+
+    answer = with_pieces(scenario, pieces)
+    assert answer.count("HTTP/1.1 ") == 1
+    assert answer.startswith("HTTP/1.1 200 ")
+    message = '{"error": "the server has made a mistake; its log says which"}'
+    assert f"event: error\ndata: {message}" in answer
+    assert "a mistake" in caplog.text
+
+
+def test_a_mistake_before_a_stream_is_answered_with_500(caplog):
+    async def pieces(direction, text):
+        raise KeyError("a mistake")
+        yield
+
+    async def scenario(app, server):
+        place = server.make_url("/translate/stream")
+        async with ClientSession() as client, client.post(place, json=ASKED) as response:
+            return response.status, await response.json()
+
+    status, answer = with_pieces(scenario, pieces)
+    assert status == 500
+    assert "the server has made a mistake" in answer["error"]
+
+
+def test_a_reader_that_does_not_read_is_let_go(monkeypatch):
+    """Its connection would be at work for ever, and 512 such would fill the server."""
+    monkeypatch.setattr(stream, "READ_SECONDS", 0.3)
+
+    async def pieces(direction, text):
+        while True:
+            yield Piece("a" * 2**20, "b", True, [])
+
+    async def scenario(app, server):
+        _, writer = await send(server, ASKED)
+        while not app[BUSY]:
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            while app[BUSY]:
+                await asyncio.sleep(0.01)
+        writer.transport.abort()
+
+    with_pieces(scenario, pieces)
+
+
+@pytest.mark.parametrize("api", ["libretranslate", "deepl"])
+def test_the_texts_of_one_request_run_together(api):
+    """In their order, in a few batches and not one by one."""
+    texts = [f"Page {letters(number)}." for number in range(40)]
+    sizes = []
+
+    async def scenario(client):
+        if api == "deepl":
+            body = {"text": texts, "source_lang": "EN", "target_lang": "DE"}
+            async with client.post("/v2/translate", json=body) as response:
+                return [one["text"] for one in (await response.json())["translations"]]
+        body = {"q": texts, "source": "en", "target": "de"}
+        async with client.post("/translate", json=body) as response:
+            return (await response.json())["translatedText"]
+
+    model = backwards("en-de", [])
+    run = model.newest.run
+
+    def noting_sizes(signature, inputs):
+        sizes.append(len(inputs["text"]))
+        return run(signature, inputs)
+
+    model.newest.run = noting_sizes
+    assert with_client(scenario, model) == [text[::-1] for text in texts]
+    assert sum(sizes) == len(texts)
+    assert len(sizes) < len(texts) / 2
+
+
+def test_a_request_of_too_many_texts_is_refused():
+    async def scenario(client):
+        body = {"q": ["A."] * 1_001, "source": "en", "target": "de"}
+        async with client.post("/translate", json=body) as response:
+            return response.status, (await response.json())["error"]
+
+    found = with_client(scenario, backwards("en-de", []))
+    assert found == (400, "q must be up to 1000 texts; it is 1001")
+
+
+def test_null_is_a_field_that_is_left_out():
+    fields = Fields({"alternatives": None, "flag": None, "format": None})
+    assert fields.number("alternatives") == 0
+    assert fields.flag("flag") is False
+    assert fields.text("format", "text") == "text"
 
 
 def test_markup_stays_where_it_was():

@@ -408,7 +408,11 @@ def _add_shipping(add_verb: AddVerb) -> None:
         metavar="NAME",
         help="a name by which browsers may call the server, such as a proxy's; may be repeated",
     )
-    add("--api-keys", metavar="F", help="a file of keys, one a line; each request must send one")
+    add(
+        "--api-keys",
+        metavar="F",
+        help="a file of keys, one a line; a translation, and any call of gRPC, needs one",
+    )
 
 
 def _add_output(

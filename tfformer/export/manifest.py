@@ -8,6 +8,8 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.files import write_text
 
 MANIFEST = "manifest.json"
@@ -82,6 +84,28 @@ def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def source_tokenizer(folder: Path, manifest: dict[str, Any]) -> Tokenizer | PieceTokenizer | None:
+    """Return the tokenizer of an export's source; None if the export has none.
+
+    Args:
+        folder: The export, after `check_files`.
+        manifest: Its manifest.
+
+    Raises:
+        ValueError: The manifest names a file that the export does not have, or that is no
+            vocabulary.
+    """
+    names = sorted(manifest.get("tokenizers") or ())  # source before target, or one for both
+    if not names:
+        return None
+    if unknown := [name for name in names if name not in manifest.get("digests", {})]:
+        raise ValueError(
+            f"{folder / MANIFEST} names the vocabulary {unknown[0]!r}, which is none of its files; "
+            f"{_REMEDY}"
+        )
+    return load_tokenizer(folder / names[0])
 
 
 _REMEDY = "copy the whole exported folder again, or export the run again"

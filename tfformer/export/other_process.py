@@ -19,7 +19,7 @@ def ask(program: str, arguments: Sequence[str | Path], requests: Sequence[Any]) 
         requests: Values that JSON can hold; all go to one process.
 
     Raises:
-        ValueError: The process failed.
+        ValueError: The process failed, or printed no answer.
     """
     file = PROGRAMS / f"{program}.py"
     # -P: no module is looked for beside the file.
@@ -28,8 +28,15 @@ def ask(program: str, arguments: Sequence[str | Path], requests: Sequence[Any]) 
         command, input=json.dumps(requests), capture_output=True, encoding="utf-8", errors="replace"
     )
     if done.returncode:
-        reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        raise ValueError(
-            f"what was written cannot be run by another process, so it is not kept: {reason}"
-        )
-    return json.loads(done.stdout.splitlines()[-1])
+        raise _refusal((done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1])
+    last = done.stdout.strip().rpartition("\n")[2]
+    try:
+        return json.loads(last)
+    except ValueError:
+        raise _refusal(f"its last line is no answer: {last[:100]!r}") from None
+
+
+def _refusal(reason: str) -> ValueError:
+    return ValueError(
+        f"what was written cannot be run by another process, so it is not kept: {reason}"
+    )

@@ -1,4 +1,5 @@
 """The server of `tfformer serve`.
 
-It takes the requests of TensorFlow Serving and gives its answers.
+It answers the clients of TensorFlow Serving, LibreTranslate and DeepL, and serves a page to type
+into.
 """

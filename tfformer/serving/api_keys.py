@@ -1,10 +1,8 @@
 """Keys without which nobody may translate; off unless there are some."""
 
 import hmac
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-
-from aiohttp import web
 
 from tfformer.serving.errors import RequestError
 
@@ -32,22 +30,22 @@ class ApiKeys:
         return bool(self._keys)
 
     def is_known(self, key: str) -> bool:
-        """Return whether a key lets in; the time says nothing about the keys."""
+        """Return whether a key is accepted, in a time that does not depend on the keys."""
         given = key.encode("utf-8", "surrogatepass")
         known = [hmac.compare_digest(given, one) for one in self._keys]
         return not known or any(known)
 
-    def check(self, request: web.Request, key: str = "") -> None:
+    def check(self, headers: Mapping[str, str], key: str = "") -> None:
         """Refuse a request without a known key.
 
         Args:
-            request: Its header `Authorization` may have the key.
+            headers: Of HTTP, or the metadata of gRPC; `authorization` may have the key.
             key: The key of a field, where an API has one.
 
         Raises:
             RequestError: There is no key, or a wrong one.
         """
-        if not self.is_known(key or _header_key(request)):
+        if not self.is_known(key or _header_key(headers)):
             raise RequestError("PERMISSION_DENIED", "the API key is missing or unknown")
 
 
@@ -65,6 +63,7 @@ def read_keys(path: str | Path | None) -> list[str]:
     return keys
 
 
-def _header_key(request: web.Request) -> str:
-    given = request.headers.get("Authorization", "")
+def _header_key(headers: Mapping[str, str]) -> str:
+    """The key behind a scheme; the headers of aiohttp know names in any case, gRPC's are small."""
+    given = headers.get("authorization", "")
     return next((given.removeprefix(one) for one in SCHEMES if given.startswith(one)), "")

@@ -1,7 +1,4 @@
-"""The whole server but the listening.
-
-It has the routes, and the steps around every request.
-"""
+"""The web application: its routes and the steps around every request."""
 
 import asyncio
 import time
@@ -41,7 +38,7 @@ CLIENT_GONE = 499  # the usual status in figures for a client that did not wait 
 def application(
     models: ServedModels, hosts: Collection[str] = (), keys: Collection[str] = ()
 ) -> web.Application:
-    """Return the server but the listening.
+    """Return the application, without a socket.
 
     Args:
         models: The models that answer.

@@ -1,5 +1,6 @@
 """The routes of DeepL's API, version 2."""
 
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -8,7 +9,7 @@ from tfformer.serving.application_keys import API_KEYS, DIRECTIONS, TRANSLATIONS
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Direction, language_name
 from tfformer.serving.request_fields import Fields, as_json, read_fields
-from tfformer.serving.translations import BEAM, GREEDY
+from tfformer.serving.translations import BEAM, GREEDY, in_order
 
 MAX_TEXTS = 50  # in one request, as DeepL has it
 NO_LIMIT = 1_000_000_000_000  # characters, as DeepL says it of contracts without a limit
@@ -42,12 +43,12 @@ async def _translate(request: web.Request) -> web.Response:
             "INVALID_ARGUMENT", f"text must be 1 to {MAX_TEXTS} texts; it is {len(texts)}"
         )
     _refuse_unsupported(fields)
-    return as_json({"translations": [await _translated(request, fields, text) for text in texts]})
+    return as_json({"translations": await in_order(partial(_translated, request, fields), texts)})
 
 
 async def _read_allowed_fields(request: web.Request) -> Fields:
     fields = await read_fields(request)
-    request.app[API_KEYS].check(request, fields.text("auth_key", ""))
+    request.app[API_KEYS].check(request.headers, fields.text("auth_key", ""))
     return fields
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from tfformer.serving.body import MAX_BYTES
-from tfformer.serving.errors import RequestError
+from tfformer.serving.errors import MISTAKE, RequestError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -40,7 +40,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return _answer(request, error.status, error.text or error.reason)
     except Exception:
         logging.getLogger(__name__).exception("%s %s", request.method, request.path)
-        return _answer(request, 500, "the server has made a mistake; its log says which")
+        return _answer(request, 500, MISTAKE)
 
 
 def _no_route(request: web.Request, error: web.HTTPException) -> web.Response:

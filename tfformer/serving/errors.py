@@ -3,6 +3,7 @@
 import reprlib
 
 MAX_NAME = 255  # characters of a model's, label's, signature's or tensor's name
+MISTAKE = "the server has made a mistake; its log says which"
 MAX_MESSAGE = 1_000  # characters: gRPC sends a message in a header, and headers have 8 kB
 
 

@@ -21,7 +21,8 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import (
     SignatureDefMap,
 )
 
-from tfformer.serving.errors import RequestError, check_name
+from tfformer.serving.api_keys import ApiKeys
+from tfformer.serving.errors import MISTAKE, RequestError, check_name
 from tfformer.serving.lifecycle import Lifecycle
 from tfformer.serving.model import DEFAULT_SIGNATURE, ServedModel, ServedModels, check_inputs
 from tfformer.serving.request_queue import RequestQueue
@@ -42,12 +43,16 @@ class PredictionService:
         models: The models that answer.
         queue: The queue in which requests wait for each other.
         lifecycle: Counts the calls, and refuses them once the server is to end.
+        keys: The keys of which every call needs one, if there are any.
     """
 
-    def __init__(self, models: ServedModels, queue: RequestQueue, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self, models: ServedModels, queue: RequestQueue, lifecycle: Lifecycle, keys: ApiKeys
+    ) -> None:
         self._models = models
         self._queue = queue
         self._lifecycle = lifecycle
+        self._keys = keys
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """Return the calls by their names, for a server of `grpc.aio`."""
@@ -94,6 +99,7 @@ class PredictionService:
 
         async def call(content: bytes, context: grpc.aio.ServicerContext) -> Message:
             try:
+                self._keys.check(dict(context.invocation_metadata()))
                 with self._lifecycle.request():
                     return await answer(kind.FromString(content))
             except DecodeError:
@@ -102,8 +108,7 @@ class PredictionService:
                 await context.abort(grpc.StatusCode[error.code], str(error))
             except Exception:
                 logging.getLogger(__name__).exception(kind.__name__)
-                message = "the server has made a mistake; its log says which"
-                await context.abort(grpc.StatusCode.INTERNAL, message)
+                await context.abort(grpc.StatusCode.INTERNAL, MISTAKE)
             raise AssertionError("abort does not return")
 
         return grpc.unary_unary_rpc_method_handler(

@@ -1,6 +1,6 @@
-"""The languages between which a server translates.
+"""The languages that a server translates between.
 
-They have models, names and detection.
+Which model serves which pair, the languages' names, and the detection of a text's language.
 """
 
 import asyncio

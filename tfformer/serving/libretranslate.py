@@ -6,13 +6,15 @@ from aiohttp import web
 
 from tfformer.serving.application_keys import API_KEYS, DIRECTIONS, TRANSLATIONS
 from tfformer.serving.body import MAX_BYTES
+from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Detected, Direction, language_name
 from tfformer.serving.request_fields import Fields, as_json, read_fields
-from tfformer.serving.translations import Translations
+from tfformer.serving.translations import Translations, in_order
 
 AUTO = "auto"
 FORMATS = ("text", "html")
 MAX_ALTERNATIVES = 10
+MAX_TEXTS = 1_000  # in one request
 
 
 def add_routes(app: web.Application) -> None:
@@ -26,9 +28,17 @@ def add_routes(app: web.Application) -> None:
 async def _translate(request: web.Request) -> web.Response:
     fields = await read_allowed_fields(request)
     texts = fields.texts("q")
+    if len(texts) > MAX_TEXTS:
+        raise RequestError(
+            "INVALID_ARGUMENT", f"q must be up to {MAX_TEXTS} texts; it is {len(texts)}"
+        )
     format = fields.choice("format", FORMATS, "text")
     alternatives = min(fields.number("alternatives"), MAX_ALTERNATIVES)
-    answers = [await _translated(request, fields, text, format, alternatives) for text in texts]
+
+    async def translated(text: str) -> dict[str, Any]:
+        return await _translated(request, fields, text, format, alternatives)
+
+    answers = await in_order(translated, texts)
     if not fields.is_list("q"):
         return as_json(answers[0])
     names = answers[0] if answers else {"translatedText": []}
@@ -38,7 +48,7 @@ async def _translate(request: web.Request) -> web.Response:
 async def read_allowed_fields(request: web.Request) -> Fields:
     """Return the fields of a request; RequestError if its key is not known."""
     fields = await read_fields(request)
-    request.app[API_KEYS].check(request, fields.text("api_key", ""))
+    request.app[API_KEYS].check(request.headers, fields.text("api_key", ""))
     return fields
 
 

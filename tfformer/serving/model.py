@@ -11,10 +11,14 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  the operations of the signatures over text
 from google.protobuf.message import DecodeError
-from sentencepiece import SentencePieceProcessor
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-from tfformer.export.manifest import MANIFEST, check_files, read_manifest
+from tfformer.export.manifest import (
+    MANIFEST,
+    check_files,
+    read_manifest,
+    source_tokenizer,
+)
 from tfformer.serving.errors import RequestError, check_name
 
 CountTokens = Callable[[Sequence[str]], list[int]]
@@ -281,12 +285,14 @@ def _load(folder: Path) -> Any:
         ) from None
 
 
-def _token_counter(folder: Path, manifest: Mapping[str, Any]) -> CountTokens | None:
-    """A counter of a sentence's tokens, if the export has its vocabulary."""
-    names = sorted(manifest.get("tokenizers") or ())  # source before target, or one for both
-    if not names:
+def _token_counter(folder: Path, manifest: dict[str, Any]) -> CountTokens | None:
+    """A counter of a sentence's tokens, if the export has its vocabulary.
+
+    It counts as the model reads: with the token of the language that a sentence may begin with.
+    """
+    tokenizer = source_tokenizer(folder, manifest)
+    if tokenizer is None:
         return None
-    tokenizer = SentencePieceProcessor(model_file=str(folder / names[0]))
     return lambda texts: [len(ids) for ids in tokenizer.encode(list(texts))]
 
 

@@ -1,6 +1,6 @@
 """The fields of a request as known APIs send them.
 
-They are JSON, a form, or stand behind the question mark.
+They come as JSON, as a form or in the query string.
 """
 
 import json
@@ -58,7 +58,9 @@ class Fields:
 
     def number(self, name: str) -> int:
         """Return a whole number from 0 to 9,999; 0 if there is none."""
-        value = self._values.get(name, 0)
+        if name not in self:
+            return 0
+        value = self._values[name]
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 6:
             value = int(value)
         if type(value) is not int or not 0 <= value <= MAX_NUMBER:
@@ -67,7 +69,9 @@ class Fields:
 
     def flag(self, name: str) -> bool:
         """Return a truth value; false if there is none."""
-        value = self._values.get(name, False)
+        if name not in self:
+            return False
+        value = self._values[name]
         if str(value).lower() not in ("true", "false", "1", "0"):
             raise _wrong(name, value, "true or false")
         return str(value).lower() in ("true", "1")

@@ -4,6 +4,7 @@ A request has 1 to `MAX_SENTENCES` rows, and gets the rows of the outputs that a
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -93,20 +94,28 @@ class RequestQueue:
                 self._waiting.remove(request)
 
     async def run(self) -> None:
-        """Answer requests until cancelled."""
-        loop = asyncio.get_running_loop()
+        """Answer requests until cancelled; no error ends it, as all that come later would wait."""
         with ThreadPoolExecutor(1) as worker:
             while True:
                 await self._arrived.wait()
                 await asyncio.sleep(WAIT)
-                batch = self._take()
-                start = time.perf_counter()
-                answers = await loop.run_in_executor(worker, _run, batch)
-                if batch:
-                    sentences = sum(request.size for request in batch)
-                    self._observe(batch[0].version, sentences, time.perf_counter() - start)
-                for request, answer in zip(batch, answers, strict=True):
-                    _give(request.answer, answer)
+                if not (batch := self._take()):
+                    continue
+                try:
+                    await self._answer(batch, worker)
+                except Exception as error:
+                    logging.getLogger(__name__).exception("the queue")
+                    for request in batch:
+                        _give(request.answer, error)
+
+    async def _answer(self, batch: list[_Request], worker: ThreadPoolExecutor) -> None:
+        """Run a batch in the worker's thread, and give each request its answer."""
+        start = time.perf_counter()
+        answers = await asyncio.get_running_loop().run_in_executor(worker, _run, batch)
+        seconds = time.perf_counter() - start
+        for request, answer in zip(batch, answers, strict=True):
+            _give(request.answer, answer)
+        self._observe(batch[0].version, sum(request.size for request in batch), seconds)
 
     def _take(self) -> list[_Request]:
         """Remove the first request and as many of its group as fit in with it."""
@@ -132,7 +141,7 @@ def _run(batch: list[_Request]) -> Sequence[Arrays | Exception]:
     Where they fail together each runs alone: one is to blame.
     """
     try:
-        return _run_together(batch) if batch else []
+        return _run_together(batch)
     except Exception as error:
         if len(batch) == 1:
             return [error]
@@ -145,9 +154,21 @@ def _run_together(batch: list[_Request]) -> list[Arrays]:
         name: np.concatenate([request.inputs[name] for request in batch]) for name in first.inputs
     }
     outputs = first.version.run(first.signature, inputs)
+    _check_rows(outputs, sum(request.size for request in batch))
     ends = np.cumsum([request.size for request in batch])[:-1]
     rows = {name: np.split(values, ends) for name, values in outputs.items()}
     return [{name: parts[n] for name, parts in rows.items()} for n in range(len(batch))]
+
+
+def _check_rows(outputs: Arrays, rows: int) -> None:
+    """Refuse outputs that have not the batch first, as those of a foreign model may."""
+    for name, values in outputs.items():
+        if values.shape[:1] != (rows,):
+            raise RequestError(
+                "FAILED_PRECONDITION",
+                f"output {name} has the shape {values.shape} for {rows} rows; export the model "
+                "with the batch as the first axis of every output",
+            )
 
 
 def _give(answer: asyncio.Future[Arrays], value: Arrays | Exception) -> None:

@@ -117,8 +117,14 @@ def _only_input(signature: meta_graph_pb2.SignatureDef) -> list[str]:
 
 
 def _array(name: str, value: Any, info: meta_graph_pb2.TensorInfo) -> np.ndarray:
+    dtype = tf.as_dtype(info.dtype)
+    if dtype not in READERS:
+        raise RequestError(
+            "FAILED_PRECONDITION",
+            f"input {name} is of {dtype.name}, which REST requests cannot give here; use gRPC",
+        )
     try:
-        return _nested(value, len(info.tensor_shape.dim), READERS[tf.as_dtype(info.dtype)])
+        return _nested(value, len(info.tensor_shape.dim), READERS[dtype])
     except ValueError as error:
         raise RequestError("INVALID_ARGUMENT", f"input {name}: {error}") from None
 
@@ -161,7 +167,8 @@ READERS = {tf.string: _strings, tf.int32: _int32s}
 def answer(request: dict[str, Any], outputs: Arrays) -> dict[str, Any]:
     """Return the outputs in the format of their request.
 
-    A single output goes without its name.
+    A single output goes without its name. A number that is not finite becomes NaN or Infinity, as
+    of TensorFlow Serving, though JSON has neither.
 
     Args:
         request: The request, with `instances` or `inputs`.

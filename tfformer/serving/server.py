@@ -25,7 +25,7 @@ try:
 
     from tfformer.serving.api_keys import read_keys
     from tfformer.serving.application import application
-    from tfformer.serving.application_keys import BUSY, LIFECYCLE, MODELS, QUEUE
+    from tfformer.serving.application_keys import API_KEYS, BUSY, LIFECYCLE, MODELS, QUEUE
     from tfformer.serving.body import MAX_BYTES
     from tfformer.serving.connections import IDLE_SECONDS, Connections
     from tfformer.serving.tf_serving_api import NAME
@@ -58,8 +58,8 @@ def serve(
         grpc_port: The port of gRPC; none if left out.
         name: The name of a single model in requests.
         allowed_hosts: Further names by which browsers may call this server, such as a proxy's.
-        api_keys: A file of keys, one a line, of which a request for a translation needs one.
-            Without the file everybody may ask.
+        api_keys: A file of keys, one a line, of which a request for a translation, and every call
+            of gRPC, needs one. Without the file everybody may ask.
 
     Raises:
         ValueError: An argument is wrong, or an export is damaged.
@@ -69,7 +69,7 @@ def serve(
     keys = read_keys(api_keys)
     if grpc_port is not None:
         _check_grpc(host, grpc_port)
-    with _listen(host, port, "--port") as listener, ExitStack() as exports:
+    with _bound(host, port, "--port") as listener, ExitStack() as exports:
         folders = {name: exports.enter_context(_versions(path)) for name, path in paths.items()}
         models = ServedModels(_load(name, versions) for name, versions in folders.items())
         app = application(models, [host, *allowed_hosts], keys)
@@ -154,16 +154,26 @@ def _check_grpc(host: str, port: int) -> None:
         raise ValueError(
             "gRPC needs tensorflow-serving-api; install it with: pip install 'tfformer[serve]'"
         )
-    _listen(host, port, "--grpc-port").close()
+    _bound(host, port, "--grpc-port").close()
 
 
-def _listen(host: str, port: int, option: str) -> socket.socket:
+def _bound(host: str, port: int, option: str) -> socket.socket:
+    """A socket that has its port and does not listen: nobody connects before the models are there.
+
+    Otherwise a probe of the port would take the server for ready.
+    """
     if not 0 <= port < 2**16:
         raise ValueError(f"{option} {port} must be a number from 0 to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     try:
-        return socket.create_server((host, port), family=family)
+        listener.bind((host, port))
+        return listener
     except OSError as error:
+        listener.close()
         reason = (error.strerror or str(error)).partition(" (")[0]
         raise OSError(f"{option} {port} on {host}: {reason}; choose another") from None
 
@@ -214,7 +224,7 @@ async def _answer_until_told(drain: Callable[[], Awaitable[None]]) -> None:
 async def _grpc(app: web.Application, place: str, port: int) -> AsyncIterator[None]:
     from tfformer.serving import grpc_service
 
-    service = grpc_service.PredictionService(app[MODELS], app[QUEUE], app[LIFECYCLE])
+    service = grpc_service.PredictionService(app[MODELS], app[QUEUE], app[LIFECYCLE], app[API_KEYS])
     server, bound = await grpc_service.start(service, place, port, MAX_BYTES)
     print(f"gRPC at {place}:{bound}", flush=True)
     try:

@@ -1,15 +1,20 @@
 """The route that gives a translation sentence by sentence, as server-sent events."""
 
+import asyncio
 import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from aiohttp import web
 
 from tfformer.serving.application_keys import MODELS, TRANSLATIONS
-from tfformer.serving.errors import RequestError
+from tfformer.serving.errors import MISTAKE, RequestError
 from tfformer.serving.languages import Direction, Directions
 from tfformer.serving.libretranslate import find_direction, read_allowed_fields
 from tfformer.serving.request_fields import Fields
 
+READ_SECONDS = 30  # for a client to make room for an event
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -31,18 +36,57 @@ async def _stream(request: web.Request) -> web.StreamResponse:
     text = fields.text("q")
     direction = await _direction(request, fields, text)
     response = web.StreamResponse(headers=HEADERS)
+    with suppress(ConnectionError):  # the client has gone
+        async for name, content in _events(request, direction, text):
+            await response.prepare(request)
+            await _write(request, response, name, content)
+    return response
+
+
+async def _events(
+    request: web.Request, direction: Direction, text: str
+) -> AsyncIterator[tuple[str, object]]:
+    """Yield names and contents.
+
+    An error is an event too, unless it is the first: HTTP's head, with its status, is sent before
+    the first event and must not come twice.
+    """
+    has_begun = False
     try:
         async for piece in request.app[TRANSLATIONS].pieces(direction, text):
-            await response.prepare(request)
-            await response.write(_event("piece", piece._asdict()))
-    except RequestError as error:
-        if not response.prepared:
+            has_begun = True
+            yield "piece", piece._asdict()
+    except Exception as error:
+        if not has_begun:
             raise
-        await response.write(_event("error", {"error": str(error)}))
-        return response
-    await response.prepare(request)
-    await response.write(_event("end", {}))
-    return response
+        yield "error", {"error": _reason(request, error)}
+        return
+    yield "end", {}
+
+
+async def _write(
+    request: web.Request, response: web.StreamResponse, name: str, content: object
+) -> None:
+    """Write an event.
+
+    Raises:
+        ConnectionError: The client has gone, or has read nothing for `READ_SECONDS`.
+    """
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            await response.write(_event(name, content))
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionAbortedError("the client does not read") from None
+
+
+def _reason(request: web.Request, error: Exception) -> str:
+    """The reason of a refusal; of a mistake of the server only the log has it."""
+    if isinstance(error, RequestError):
+        return str(error)
+    logging.getLogger(__name__).error("%s %s", request.method, request.path, exc_info=error)
+    return MISTAKE
 
 
 async def _direction(request: web.Request, fields: Fields, text: str) -> Direction:

@@ -34,7 +34,7 @@ async def _metadata(request: web.Request) -> web.Response:
 
 
 async def _predict(request: web.Request) -> web.Response:
-    request.app[API_KEYS].check(request)
+    request.app[API_KEYS].check(request.headers)
     model, number = _asked(request)
     version = model.versions[number]
     asked = rest_format.read_request(await read_body(request))

@@ -2,9 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,11 @@ NO_TRANSLATION = -1e8  # the score of a place in the beam that was not filled
 PORTION = 32  # sentences of a text that are in the queue at a time
 PORTIONS = 16  # in the queue at a time, half of its places: others wait, and are not refused
 STREAMED = 8  # sentences that a stream gives together
-MAX_TEXTS = 64  # that are divided and put together at a time
+MAX_PORTION = 64  # pieces that a stream gives together: a text may be all whitespace and numbers
+TEXT_THREADS = 64  # texts that are divided and put together at a time
+TEXTS_AT_ONCE = 32  # of one request: the other threads are for other requests
+
+Answer = TypeVar("Answer")
 
 
 class Piece(NamedTuple):
@@ -54,7 +58,7 @@ class Translations:
         self._metrics = metrics
         self._cache = TranslationCache()
         self._places = asyncio.Semaphore(PORTIONS)
-        self._threads = ThreadPoolExecutor(MAX_TEXTS, "text")
+        self._threads = ThreadPoolExecutor(TEXT_THREADS, "text")
 
     async def n_best(
         self, version: Version, sentences: Sequence[str], signature: str
@@ -67,7 +71,7 @@ class Translations:
             signature: `BEAM`, or `GREEDY` for a single translation each.
 
         Raises:
-            RequestError: The queue is full.
+            RequestError: The queue is full, or the model refuses the sentences.
         """
         found = {one: self._cache.find(version, signature, one) for one in dict.fromkeys(sentences)}
         missing = [one for one, best in found.items() if best is None]
@@ -101,7 +105,8 @@ class Translations:
                 where there are fewer.
 
         Raises:
-            RequestError: The queue is full.
+            RequestError: The format is unknown, the model takes no text or refuses the sentences,
+                or the queue is full.
         """
         if format not in FORMATS:
             raise RequestError("INVALID_ARGUMENT", f"the format {format} is not supported")
@@ -143,7 +148,7 @@ class Translations:
             Pieces whose sources, joined, are the text.
 
         Raises:
-            RequestError: The queue is full.
+            RequestError: The model takes no text or refuses the sentences, or the queue is full.
         """
         _translating(direction)
         stretches = await asyncio.get_running_loop().run_in_executor(
@@ -170,15 +175,39 @@ class Translations:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
+async def in_order(
+    answer: Callable[[str], Awaitable[Answer]], texts: Sequence[str]
+) -> list[Answer]:
+    """Return the answers to the texts of one request, several at a time.
+
+    Args:
+        answer: Answers one text.
+        texts: Any number of them.
+
+    Returns:
+        An answer for each text, in their order.
+    """
+    places = asyncio.Semaphore(TEXTS_AT_ONCE)
+
+    async def in_turn(text: str) -> Answer:
+        async with places:
+            return await answer(text)
+
+    return await asyncio.gather(*map(in_turn, texts))
+
+
 def _portions(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    """Segments with `STREAMED` sentences each."""
+    """Segments with up to `STREAMED` sentences, and up to `MAX_PORTION` in all."""
     portion: list[Segment] = []
+    sentences = 0
     for segment in segments:
         portion.append(segment)
-        if sum(one.is_sentence for one in portion) == STREAMED:
+        sentences += segment.is_sentence
+        if sentences == STREAMED or len(portion) == MAX_PORTION:
             yield portion
-            portion = []
-    yield portion
+            portion, sentences = [], 0
+    if portion:
+        yield portion
 
 
 def _translating(direction: Direction) -> Version:
