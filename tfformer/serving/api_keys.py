@@ -64,6 +64,9 @@ def read_keys(path: str | Path | None) -> list[str]:
 
 
 def _header_key(headers: Mapping[str, str]) -> str:
-    """The key behind a scheme; the headers of aiohttp know names in any case, gRPC's are small."""
+    """The key behind a scheme.
+
+    The headers of aiohttp know a name in any case, and gRPC's names are in lower case.
+    """
     given = headers.get("authorization", "")
     return next((given.removeprefix(one) for one in SCHEMES if given.startswith(one)), "")

@@ -94,7 +94,10 @@ class RequestQueue:
                 self._waiting.remove(request)
 
     async def run(self) -> None:
-        """Answer requests until cancelled; no error ends it, as all that come later would wait."""
+        """Answer requests until cancelled.
+
+        No error ends it, as all requests that come later would wait for ever.
+        """
         with ThreadPoolExecutor(1) as worker:
             while True:
                 await self._arrived.wait()

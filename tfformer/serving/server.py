@@ -158,9 +158,10 @@ def _check_grpc(host: str, port: int) -> None:
 
 
 def _bound(host: str, port: int, option: str) -> socket.socket:
-    """A socket that has its port and does not listen: nobody connects before the models are there.
+    """A socket that has its port and does not listen.
 
-    Otherwise a probe of the port would take the server for ready.
+    Nobody connects before the models are there: a probe of the port would take the server for
+    ready.
     """
     if not 0 <= port < 2**16:
         raise ValueError(f"{option} {port} must be a number from 0 to 65535")
