@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -124,6 +125,28 @@ def test_ordering_length_by_length_is_ordering_at_once(pairs, block, monkeypatch
         assert ordered.dtype == np.int32
         counts = data.length_counts(pairs, chosen)
         np.testing.assert_array_equal(counts, np.bincount(np.maximum(source, target)))
+
+
+@pytest.mark.parametrize("shares", [None, [0.3, 0.7]])
+def test_an_epoch_and_the_next_need_less_than_24_bytes_a_row(shares, monkeypatch):
+    """The ids and offsets may be mapped from files; all else is counted."""
+    for module in (data, encoding):
+        monkeypatch.setattr(module, "BLOCK", 1 << 12)
+    rows = 200_000
+    sides = []
+    for seed in range(2):
+        lengths = np.random.default_rng(seed).poisson(np.linspace(5, 60, rows)) + 1
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        sides.append(encoding.IdRows(np.ones(offsets[-1], np.uint8), offsets))
+    text = encoding.EncodedText(tuple(sides), 128, 0, 0, (rows // 4, rows - rows // 4))
+    tracemalloc.start()
+    batches = Batches(text, 4096, shares=shares)
+    batches.report()
+    for step in range(3):
+        batches.batch(step * batches.steps_per_epoch)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 24 * rows
 
 
 def test_batches_are_cut_at_the_budget_and_the_last_two_share():

@@ -75,9 +75,12 @@ class IdRows:
 
     def lengths_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the number of ids of the chosen rows, (B,) int32."""
-        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        lengths = np.empty(len(rows), np.int32)
+        for start in range(0, len(rows), BLOCK):
+            block = rows[start : start + BLOCK]
+            lengths[start : start + BLOCK] = self.offsets[block + 1] - self.offsets[block]
         _release(self.offsets)
-        return lengths.astype(np.int32)
+        return lengths
 
     def padded(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return the chosen rows as one batch.

@@ -12,8 +12,8 @@ STREAM = 1  # of random numbers, beside that of the order of batches
 def shares_by_temperature(sizes: Sequence[int], temperature: float) -> np.ndarray:
     """Return each corpus' share of an epoch, in proportion to size^(1/temperature).
 
-    The paper is Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the
-    Wild", section 3.1.
+    The source is Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the
+    Wild".
 
     Args:
         sizes: Rows of each corpus.
