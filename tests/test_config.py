@@ -146,7 +146,15 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
                 "model": {"architecture": "decoder"},
                 "data": {"augment": {"typos": 0.1}},
             },
-            r"data.augment.typos=0.1 alters a source; with model.architecture=decoder leave it out",
+            r"data.augment.typos=0.1 needs a source; with model.architecture=decoder leave it out",
+        ),
+        (
+            {"data": {"augment": {"placeholders": 0.5}}, "tokenizer": {"symbols": ["<b>"]}},
+            r"data.augment.placeholders=0.5 needs symbols to stand for words; set tokenizer",
+        ),
+        (
+            {"tokenizer": {"case_variants": True, "model_type": "bpe"}},
+            r"tokenizer.model_type='bpe' has no merges for the capitals of tokenizer.case_variants",
         ),
         ({"training": {"r_drop": -1}}, r"training.r_drop=-1.0 must be from 0 to 1000"),
         (

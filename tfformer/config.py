@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from tfformer.plain_values import parse_yaml, read_text, shown
+from tfformer.special_ids import PLACEHOLDER
 
 T = TypeVar("T")
 Activation = Literal["relu", "gelu", "swish"]
@@ -105,6 +106,16 @@ class TokenizerConfig:
     target_normalization: Normalization | None = None  # of a target vocabulary; None: the same
     character_coverage: float = limited(1.0, 0.98, 1)  # share of characters; 0.9995 for Chinese
     max_sentences: int = limited(2_000_000, 101, BILLION)  # a sample to learn from; a kilobyte each
+    symbols: list[str] = field(default_factory=list)  # always one piece; [⟦1⟧, ⟦2⟧]: placeholders
+    byte_fallback: bool = False  # unknown characters as bytes, which take 256 pieces
+    # Each piece also Capitalised and IN CAPITALS, on top of vocab_size, with embeddings that share
+    # what does not depend on case: a few capitals in the text, such as data.augment's, suffice.
+    case_variants: bool = False
+
+    @property
+    def placeholders(self) -> list[str]:
+        """The symbols that may stand for words."""
+        return [symbol for symbol in self.symbols if PLACEHOLDER.fullmatch(symbol)]
 
 
 @dataclass(frozen=True)
@@ -123,6 +134,7 @@ class AugmentConfig:
     title: float = limited(0.0, 0, 1)  # both sides With Capital Initials
     lower: float = limited(0.0, 0, 1)  # both sides in lower case
     typos: float = limited(0.0, 0, 1)  # a slip of the keyboard in the source alone
+    placeholders: float = limited(0.0, 0, 1)  # ⟦1⟧ for words that both sides have alike
 
 
 @dataclass(frozen=True)
@@ -437,9 +449,20 @@ class Config:
             "needs training.optimizer=adamw or muon",
         )
         yield (
-            has_source or data.augment.typos == 0,
-            "data.augment.typos",
-            "alters a source; with model.architecture=decoder leave it out",
+            not tokenizer.case_variants or tokenizer.model_type == "unigram",
+            "tokenizer.model_type",
+            "has no merges for the capitals of tokenizer.case_variants; set it to unigram",
+        )
+        for setting in ("typos", "placeholders"):
+            yield (
+                has_source or getattr(data.augment, setting) == 0,
+                f"data.augment.{setting}",
+                "needs a source; with model.architecture=decoder leave it out",
+            )
+        yield (
+            data.augment.placeholders == 0 or tokenizer.placeholders != [],
+            "data.augment.placeholders",
+            "needs symbols to stand for words; set tokenizer.symbols, such as [⟦1⟧, ⟦2⟧]",
         )
 
 

@@ -39,6 +39,7 @@ from tfformer.files import TEMPORARY, locked, read_seal, seal, whole_file, write
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
 from tfformer.plain_values import parse_json, read_text
+from tfformer.special_ids import PLACEHOLDER
 
 LOCK = ".lock"
 BEFORE_CONFIG = {  # files that a killed training may have written before config.json
@@ -72,6 +73,16 @@ class Tokenizers:
     def shared(self) -> bool:
         """Whether both languages have one vocabulary."""
         return self.source is self.target
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The symbols of both vocabularies that stand for words, such as "⟦1⟧"."""
+        target = set(self.target.symbols)
+        return tuple(
+            symbol
+            for symbol in self.source.symbols
+            if symbol in target and PLACEHOLDER.fullmatch(symbol)
+        )
 
     @property
     def digests(self) -> dict[str, str]:

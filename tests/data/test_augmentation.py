@@ -1,6 +1,7 @@
 """Altered copies of training text, against their definitions."""
 
 import random
+import re
 import subprocess
 import sys
 
@@ -87,6 +88,47 @@ def test_a_slip_changes_one_letter_of_a_longer_word_of_the_source():
     for source, _ in altered:
         assert distance(ROWS[0][0], source) == 1
         assert [source.count(word) for word in ("The ", " isn't ")] == [1, 1]
+
+
+PLACEHOLDERS = ["⟦1⟧", "⟦2⟧", "⟦3⟧"]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (("He is in Paris.", "Er ist in Paris."), ("He is in #.", "Er ist in #.")),
+        (
+            ("She pays 3.50 € for (Anna) today", "Sie zahlt heute 3.50 € für (Anna)"),
+            ("She pays # # for (#) today", "Sie zahlt heute # # für (#)"),
+        ),
+        (
+            ("See {name}, a@b.org: 😀!", "Siehe {name}, a@b.org: 😀!"),
+            ("See #, #: #!", "Siehe #, #: #!"),
+        ),
+        (("12 dogs", "12 Hunde"), ("# dogs", "# Hunde")),
+        (("Okay, it was warm in Rome", "Okay, es war warm in Rom"), None),  # and none of these
+        (("Parisian", "Paris"), None),
+        (("", "Paris"), None),
+    ],
+)
+def test_placeholders_stand_for_words_that_both_sides_have_alike(row, expected):
+    text = list(augmented([row], AugmentConfig(placeholders=1), 1, PLACEHOLDERS))
+    if expected is None:
+        assert text == [row]
+        return
+    assert text[0] == row
+    source, target = text[1]
+    assert sorted(re.findall("⟦.⟧", source)) == sorted(re.findall("⟦.⟧", target))
+    assert len(set(re.findall("⟦.⟧", source))) == len(re.findall("⟦.⟧", source))
+    blank = re.sub("⟦.⟧", "#", source), re.sub("⟦.⟧", "#", target)
+    assert blank == expected
+
+
+def test_every_placeholder_is_drawn_and_more_words_than_those_stay():
+    rows = [("x A B C D", "A B C D x")] * 50
+    text = list(augmented(rows, AugmentConfig(placeholders=1), 1, PLACEHOLDERS))[1::2]
+    assert {source.split()[1] for source, _ in text} == set(PLACEHOLDERS)
+    assert {source.split()[4] for source, _ in text} == {"D"}
 
 
 def test_shares_are_those_of_the_rows():

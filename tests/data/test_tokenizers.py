@@ -357,6 +357,90 @@ def test_an_unknown_normalisation_is_refused():
         Tokenizer.train(SENTENCES, 60, normalization="nfc")
 
 
+# Symbols and bytes
+
+SYMBOLS = ["⟦1⟧", "⟦2⟧", "①", "<b>"]
+
+
+def with_symbols(model_type):
+    return Tokenizer.train(SENTENCES, 350, model_type, symbols=SYMBOLS, byte_fallback=True)
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_a_symbol_is_one_piece_wherever_it_stands(model_type):
+    tokenizer = with_symbols(model_type)
+    assert tokenizer.symbols == tuple(SYMBOLS)
+    (ids,) = tokenizer.encode(["the⟦1⟧dog ①<b>⟦2⟧⟦2⟧"])
+    assert [piece for piece in tokenizer.pieces(ids) if piece in SYMBOLS] == [
+        "⟦1⟧",
+        "①",  # which the normalisation would make "1"
+        "<b>",
+        "⟦2⟧",
+        "⟦2⟧",
+    ]
+    assert tokenizer.decode([ids]) == ["the⟦1⟧dog ①<b>⟦2⟧⟦2⟧"]
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_with_bytes_every_text_comes_back_normalised(model_type):
+    tokenizer = with_symbols(model_type)
+    text = ["the 漢字 dog 😀👍🏽", "Ж, ж? 100 € ½", "a\u0301\U0001f469\u200d\U0001f467"]
+    ids = tokenizer.encode(text)
+    assert not any(UNKNOWN_ID in row for row in ids)
+    normalised = [unicodedata.normalize("NFKC", line) for line in text]
+    assert tokenizer.decode(ids) == normalised
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_the_graph_knows_symbols_and_bytes(model_type):
+    import tensorflow as tf
+
+    generator = random.Random(7)
+    parts = [*SYMBOLS, "the", " ", "dog", "漢", "é", "<", "⟦", "😀"]
+    noise = ["".join(generator.choices(parts, k=generator.randrange(12))) for _ in range(2000)]
+    text = SENTENCES + ODD + noise
+    tokenizer = with_symbols(model_type)
+    ids = tokenizer.encode(text)
+    assert tokenizer.tokenize(tf.constant(text)).to_list() == ids
+    found = tokenizer.detokenize(tf.ragged.constant(ids, dtype=tf.int32)).numpy()
+    assert [line.decode() for line in found] == tokenizer.decode(ids)
+
+
+def test_placeholders_are_cut_by_the_fast_operation_too():
+    import tensorflow as tf
+
+    generator = random.Random(7)
+    placeholders = ["⟦1⟧", "⟦2⟧"]
+    parts = [*placeholders, "the", " ", "dog", "é", "⟦", "1", "⟧", "2", "."]
+    noise = ["".join(generator.choices(parts, k=generator.randrange(14))) for _ in range(3000)]
+    tokenizer = Tokenizer.train([*SENTENCES, "⟦ ⟧ [1] 1 2."], 90, symbols=placeholders)
+    assert tokenizer.is_cut_by_fast_operation
+    text = [*SENTENCES[:50], *ODD, *noise]
+    assert tokenizer.tokenize(tf.constant(text)).to_list() == tokenizer.encode(text)
+    others = {"symbols": ["<b>"]}, {"byte_fallback": True}, {"model_type": "bpe"}
+    for settings in others:
+        assert not Tokenizer.train(SENTENCES, 350, **settings).is_cut_by_fast_operation
+
+
+@pytest.mark.parametrize(
+    ("symbols", "message"),
+    [
+        (["a b"], r"^the symbol 'a b' must be a text without spaces, and none of <pad>, <unk>"),
+        ([""], r"^the symbol '' must be a text without spaces"),
+        (["</s>"], r"^the symbol '</s>' must be a text without .* choose another, such as '⟦1⟧'$"),
+        (["⟦1⟧", "⟦1⟧"], r"^the symbol '⟦1⟧' is given twice; give each once$"),
+    ],
+)
+def test_symbols_that_cannot_be_pieces_are_refused(symbols, message):
+    with pytest.raises(ValueError, match=message):
+        Tokenizer.train(SENTENCES, 90, symbols=symbols)
+
+
+def test_a_vocabulary_too_small_for_its_bytes_names_the_smallest_that_works():
+    with pytest.raises(ValueError, match=r"^vocab_size 200 does not hold .* at least 2\d\d; set"):
+        Tokenizer.train(SENTENCES, 200, byte_fallback=True)
+
+
 # In the graph
 
 

@@ -15,6 +15,7 @@ from support.marian_checkpoints import FIXTURES, answers
 
 from tfformer.config import Config
 from tfformer.data.piece_tokenizer import PieceTokenizer
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import ctranslate2, saved_model, tflite, web
 from tfformer.export.litert import text_pieces
 from tfformer.export.litert.text_pieces import PIECE
@@ -107,6 +108,13 @@ def test_what_the_operators_on_text_do_not_know_is_refused(changes, message):
         model.pieces.add(piece=f"<0x{byte:02X}>", type=PIECE.BYTE)
     tokenizer = PieceTokenizer(model.SerializeToString(), ["<pad>", "<unk>", "<start>", "</s>"])
     with pytest.raises(ValueError, match=message):
+        text_pieces.check(Tokenizers(tokenizer, tokenizer))
+
+
+@pytest.mark.parametrize("settings", [{"symbols": ["<b>"]}, {"model_type": "bpe"}])
+def test_a_recipes_vocabulary_that_the_operators_cut_otherwise_is_refused(settings):
+    tokenizer = Tokenizer.train(["a b c d"] * 20, 10, **settings)
+    with pytest.raises(ValueError, match=r"know unigram vocabularies alone, .* leave out --text"):
         text_pieces.check(Tokenizers(tokenizer, tokenizer))
 
 

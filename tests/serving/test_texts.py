@@ -49,6 +49,7 @@ def backwards(name: str, asked: list[str], **manifest) -> SimpleNamespace:
         signatures={"translate_beam": None, "serving_default": None},
         count_tokens=lambda texts: [len(text.split()) for text in texts],
         max_tokens=7,
+        placeholders=[],
     )
     return SimpleNamespace(
         name=name, versions={1: version}, number=lambda *_: 1, newest=version, manifest=manifest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfformer.text import translate_text
+from tfformer.text import TextTranslator, translate_text
 from tfformer.text.copies import kept_pattern
 
 KEPT = [
@@ -73,3 +73,61 @@ def test_the_time_grows_in_proportion_to_the_text(word):
     """Of a megabyte: a pattern that begins anew at each character would take hours."""
     text = word * (2**20 // len(word))
     assert sum(len(found[0]) for found in kept_pattern().finditer(text)) <= len(text)
+
+
+SYMBOLS = ("⟦1⟧", "⟦2⟧")
+
+
+def heard_and_said(text, answer, **settings):
+    """What the model gets, and what becomes of its answer."""
+    heard = []
+
+    def translate(sentences):
+        heard.extend(sentences)
+        return [answer]
+
+    translator = TextTranslator(translate, placeholders=SYMBOLS, **settings)
+    return heard, translator.translate(text)
+
+
+def test_a_model_with_placeholders_gets_them_in_place_of_what_stays():
+    text = "See https://x.org/a and b@x.org."
+    assert heard_and_said(text, "b: ⟦2⟧, a: ⟦1⟧.") == (
+        ["See ⟦1⟧ and ⟦2⟧."],
+        "b: b@x.org, a: https://x.org/a.",
+    )
+
+
+def test_more_words_than_placeholders_stay_as_without():
+    heard, said = heard_and_said("From 1 to 2 or 3 now.", "⟦1⟧ ⟦2⟧ 3")
+    assert heard == ["From ⟦1⟧ to ⟦2⟧ or 3 now."]
+    assert said == "1 2 3"
+
+
+def test_a_placeholder_that_the_model_forgot_replaces_a_word():
+    _, said = heard_and_said("I pay 3.50 now.", "Ich zahle etwas jetzt.")
+    assert said.count("3.50") == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Um ⟦1⟧ Uhr ⟦1⟧ ⟦2⟧.", "Um 12:30 Uhr."),
+        ("⟦2⟧⟦1⟧", "12:30"),
+        ("⟦2⟧ Uhr ⟦1⟧", " Uhr 12:30"),
+    ],
+)
+def test_placeholders_that_the_model_made_up_are_left_out(answer, expected):
+    assert heard_and_said("At 12:30 sharp.", answer)[1] == expected
+
+
+def test_a_placeholder_in_the_text_itself_is_the_texts():
+    heard, said = heard_and_said("Put ⟦1⟧ beside 12.", "12 neben ⟦2⟧.")
+    assert heard == ["Put ⟦2⟧ beside 12."]
+    assert said == "12 neben ⟦1⟧."
+
+
+def test_without_placeholders_the_model_gets_the_words():
+    heard = []
+    translate_text("At 12:30 sharp.", lambda sentences: heard.extend(sentences) or sentences)
+    assert heard == ["At 12:30 sharp."]

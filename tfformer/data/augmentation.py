@@ -1,10 +1,11 @@
-"""Altered copies of training text: other capitals, slips of the keyboard."""
+"""Altered copies of training text: capitals, slips of the keyboard, placeholders."""
 
 from __future__ import annotations
 
+import functools
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tfformer.config import AugmentConfig
 from tfformer.data.sources import Row
@@ -13,9 +14,12 @@ Alteration = Callable[[Row, random.Random], Row]
 
 INITIAL = re.compile(r"(?<!\S)\w")  # the first letter of a word
 LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # long enough to be known with a letter wrong
+PUNCTUATION = ".,;:!?\"'()»«„“”‘’…"  # around a word
 
 
-def augmented(rows: Iterable[Row], shares: AugmentConfig, seed: int) -> Iterator[Row]:
+def augmented(
+    rows: Iterable[Row], shares: AugmentConfig, seed: int, placeholders: Sequence[str] = ()
+) -> Iterator[Row]:
     """Put altered copies of some rows behind them.
 
     The copies of a row depend only on the row, its number, the shares and the seed, so the text is
@@ -25,6 +29,7 @@ def augmented(rows: Iterable[Row], shares: AugmentConfig, seed: int) -> Iterator
         rows: (source, target) or (sentence,).
         shares: The share of the rows that each kind of copy is made of.
         seed: Of all draws.
+        placeholders: Symbols that may stand for words.
 
     Yields:
         Each row, and after it its copies.
@@ -33,12 +38,14 @@ def augmented(rows: Iterable[Row], shares: AugmentConfig, seed: int) -> Iterator
         >>> list(augmented([("A dog.", "Ein Hund.")], AugmentConfig(upper=1), seed=1))
         [('A dog.', 'Ein Hund.'), ('A DOG.', 'EIN HUND.')]
     """
-    chosen = {kind: share for kind in ALTERATIONS if (share := getattr(shares, kind))}
+    replaced = functools.partial(with_placeholders, placeholders)
+    alterations: dict[str, Alteration] = {**ALTERATIONS, "placeholders": replaced}
+    chosen = {kind: share for kind in alterations if (share := getattr(shares, kind))}
     for number, row in enumerate(rows):
         yield row
         for kind, share in chosen.items():
             draw = random.Random(f"{seed} {number} {kind}")
-            if draw.random() < share and (copy := ALTERATIONS[kind](row, draw)) != row:
+            if draw.random() < share and (copy := alterations[kind](row, draw)) != row:
                 yield copy
 
 
@@ -71,6 +78,29 @@ def mistyped(row: Row, draw: random.Random) -> Row:
     one, other = source[place], source[place + 1]
     slip = draw.choice([other + one, other, one + one + other])
     return (source[:place] + slip + source[place + 2 :], *targets)
+
+
+def with_placeholders(placeholders: Sequence[str], row: Row, draw: random.Random) -> Row:
+    """Put random placeholders in the place of the words that both sides have alike."""
+    source, target = row
+    words = _words_alike(source, target)
+    symbols = draw.sample(placeholders, min(len(words), len(placeholders)))
+    for word, symbol in zip(words, symbols, strict=False):
+        place = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+        source, target = place.sub(symbol, source), place.sub(symbol, target)
+    return source, target
+
+
+def _words_alike(source: str, target: str) -> list[str]:
+    """Return the words of both sides that no translation changes, by their look.
+
+    They have a digit or a sign, or they begin with a capital within the source.
+    """
+    targets = {word.strip(PUNCTUATION) for word in target.split()}
+    first, *others = [word.strip(PUNCTUATION) for word in source.split()] or [""]
+    names = [word for word in others if word[:1].isupper() or not word.isalpha()]
+    candidates = names if first.isalpha() else [first, *names]
+    return [word for word in dict.fromkeys(candidates) if word and word in targets]
 
 
 ALTERATIONS: dict[str, Alteration] = {  # by the keys of `data.augment`

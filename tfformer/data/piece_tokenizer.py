@@ -58,6 +58,8 @@ class PieceTokenizer:
             or a rewrite is no regular expression.
     """
 
+    symbols: tuple[str, ...] = ()  # a recipe's vocabulary has them, no imported one
+
     def __init__(
         self,
         model: bytes,

@@ -21,7 +21,8 @@ from sentencepiece import sentencepiece_model_pb2
 
 from tfformer import files
 from tfformer.config import ModelType, Normalization
-from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
+from tfformer.data.case_variants import with_case_variants
+from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, UNKNOWN_ID
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -30,6 +31,7 @@ MODEL_TYPES = get_args(ModelType)
 NORMALIZATIONS = get_args(Normalization)
 # Thirteen times the largest published vocabularies (250,000 pieces, about 5 MB).
 MAX_MODEL_BYTES = 64 * 1024 * 1024
+SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process
 TRAINING_THREADS = 4  # the model's bytes depend on this number, so it never follows the machine
 
@@ -41,6 +43,9 @@ def train(
     *,
     normalization: str = "nmt_nfkc",
     character_coverage: float = 1.0,
+    symbols: Sequence[str] = (),
+    byte_fallback: bool = False,
+    case_variants: bool = False,
     max_sentences: int = 2_000_000,
 ) -> bytes:
     """Train a SentencePiece model.
@@ -51,6 +56,9 @@ def train(
         model_type: One of `MODEL_TYPES`.
         normalization: One of `NORMALIZATIONS`.
         character_coverage: Share of the characters, 0.98 to 1.0, that get a piece.
+        symbols: Texts that are always one piece.
+        byte_fallback: Whether a character without a piece is written in bytes.
+        case_variants: Whether each piece is there with capitals too.
         max_sentences: Sentences to learn from at most, a sample of them if there are more.
 
     Returns:
@@ -61,16 +69,23 @@ def train(
     """
     _check_training_settings(vocab_size, model_type, character_coverage, max_sentences)
     _check_normalization(normalization)
+    _check_symbols(symbols)
+    if case_variants and model_type != "unigram":
+        raise ValueError(
+            f"model_type is {model_type!r}, but case_variants need 'unigram'; set one or the other"
+        )
     model = io.BytesIO()
     failures: list[BaseException] = []
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_watched(sentences, failures),
+            sentence_iterator=_watched(sentences, failures, case_variants),
             model_writer=model,
             vocab_size=vocab_size,
             model_type=model_type,
             normalization_rule_name=normalization,
             character_coverage=character_coverage,
+            user_defined_symbols=list(symbols),
+            byte_fallback=byte_fallback,
             input_sentence_size=max_sentences,
             shuffle_input_sentence=True,
             pad_id=PAD_ID,
@@ -84,7 +99,7 @@ def train(
         if failures:
             raise failures[0] from error
         raise ValueError(_explain_training_error(str(error), vocab_size)) from error
-    return model.getvalue()
+    return with_case_variants(model.getvalue()) if case_variants else model.getvalue()
 
 
 class Tokenizer:
@@ -126,6 +141,9 @@ class Tokenizer:
         *,
         normalization: str = "nmt_nfkc",
         character_coverage: float = 1.0,
+        symbols: Sequence[str] = (),
+        byte_fallback: bool = False,
+        case_variants: bool = False,
         max_sentences: int = 2_000_000,
     ) -> Tokenizer:
         """Learn a vocabulary from sentences.
@@ -141,6 +159,13 @@ class Tokenizer:
                 too, or "identity" (nothing).
             character_coverage: Share of the characters, 0.98 to 1.0, that get a piece; the rest are
                 unknown.
+            symbols: Texts that are always one piece, wherever they stand and whatever normalization
+                would make of them, such as a placeholder "⟦1⟧".
+            byte_fallback: Whether a character without a piece is encoded as its bytes in UTF-8,
+                which take 256 pieces of the vocabulary, so that no text is unknown.
+            case_variants: Whether each piece of a unigram vocabulary is there in lower case, with a
+                capital initial and in capitals, as likely in each form. `vocab_size` counts the
+                pieces in lower case, of which the vocabulary becomes two to three times as large.
             max_sentences: Of more sentences a sample of that size is learned from, always the same;
                 above 100.
 
@@ -163,6 +188,9 @@ class Tokenizer:
                 model_type,
                 normalization=normalization,
                 character_coverage=character_coverage,
+                symbols=symbols,
+                byte_fallback=byte_fallback,
+                case_variants=case_variants,
                 max_sentences=max_sentences,
             )
         )
@@ -213,6 +241,21 @@ class Tokenizer:
     def vocab_size(self) -> int:
         """Number of pieces, the four special ones included."""
         return self._processor.vocab_size()
+
+    @functools.cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols that are always one piece, in the order of their ids."""
+        pieces = _proto(self.model).pieces
+        return tuple(piece.piece for piece in pieces if piece.type == piece.USER_DEFINED)
+
+    @functools.cached_property
+    def is_cut_by_fast_operation(self) -> bool:
+        """Whether TF Text's fast operation, that of LiteRT, gives the ids of `encode`.
+
+        It does for unigram vocabularies with an "nmt_" normalization, without bytes, and without
+        symbols other than placeholders such as "⟦1⟧".
+        """
+        return _is_fast_tokenizer_exact(self.model)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -297,8 +340,8 @@ class Tokenizer:
         of `encode` for a unigram vocabulary of `Tokenizer.train` with an "nmt_" normalization: of
         12,000 sentences with stretched words none differed, of 20,000 strings of random characters
         3, all in runs of periods or ellipses, whose segmentations differ by a rounding error. For
-        other unigram vocabularies ("nfkc", "identity", byte fallback) such a tie may end otherwise
-        than in Python. BPE has no ties.
+        other unigram vocabularies ("nfkc", "identity", symbols, byte fallback) such a tie may end
+        otherwise than in Python. BPE has no ties.
 
         Args:
             text: (B,) string.
@@ -334,7 +377,7 @@ class Tokenizer:
         import tensorflow_text
 
         operation = tensorflow_text.SentencepieceTokenizer
-        if _is_fast_tokenizer_exact(self.model):
+        if self.is_cut_by_fast_operation:
             operation = tensorflow_text.FastSentencepieceTokenizer
 
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
@@ -396,6 +439,17 @@ def _check_normalization(normalization: str) -> None:
         )
 
 
+def _check_symbols(symbols: Sequence[str]) -> None:
+    for number, symbol in enumerate(symbols):
+        if not symbol or re.search(r"\s", symbol) or symbol in SPECIAL_PIECES:
+            raise ValueError(
+                f"the symbol {symbol!r} must be a text without spaces, and none of "
+                f"{', '.join(SPECIAL_PIECES)}; choose another, such as '⟦1⟧'"
+            )
+        if symbol in symbols[:number]:
+            raise ValueError(f"the symbol {symbol!r} is given twice; give each once")
+
+
 def _is_fast_tokenizer_exact(model: bytes) -> bool:
     """Tell whether TF Text's fast operation gives the ids of SentencePiece."""
     proto = _proto(model)
@@ -403,20 +457,38 @@ def _is_fast_tokenizer_exact(model: bytes) -> bool:
     return (
         trainer.model_type == trainer.UNIGRAM
         and not trainer.byte_fallback
+        and _are_symbols_apart(proto)
         and not trainer.treat_whitespace_as_suffix
         and normalizer.add_dummy_prefix
         and normalizer.name in ("nmt_nfkc", "nmt_nfkc_cf")
     )
 
 
-def _watched(sentences: Iterable[str], failures: list[BaseException]) -> Iterator[bytes]:
+def _are_symbols_apart(proto: Any) -> bool:
+    """Tell whether each symbol is a placeholder, with brackets that no other has.
+
+    To the fast operation a symbol is a piece like any other, of the best score, and it normalises
+    symbols too.
+    """
+    symbols = [piece.piece for piece in proto.pieces if piece.type == piece.USER_DEFINED]
+    others = [piece.piece for piece in proto.pieces if piece.type == piece.NORMAL]
+    return not symbols or (
+        all(map(PLACEHOLDER.fullmatch, symbols))
+        and not any(re.search(".[⟦⟧]|[⟦⟧].", piece) for piece in others)
+    )
+
+
+def _watched(
+    sentences: Iterable[str], failures: list[BaseException], in_lower_case: bool
+) -> Iterator[bytes]:
     """Yield the sentences in UTF-8, and keep their exception.
 
     SentencePiece passes only its text on.
     """
     try:
         for number, sentence in enumerate(sentences, start=1):
-            yield _utf8(number, sentence)
+            text = _utf8(number, sentence)
+            yield text.decode().lower().encode() if in_lower_case else text
     except (Exception, KeyboardInterrupt) as error:
         failures.append(error)
         raise

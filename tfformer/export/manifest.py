@@ -8,9 +8,9 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
-from tfformer.data.tokenizers import Tokenizer
+from tfformer.data.piece_tokenizer import load_tokenizer
 from tfformer.files import write_text
+from tfformer.run_directory import Tokenizers
 
 MANIFEST = "manifest.json"
 MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys; exports of 0.1 have none
@@ -86,8 +86,8 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def source_tokenizer(folder: Path, manifest: dict[str, Any]) -> Tokenizer | PieceTokenizer | None:
-    """Return the tokenizer of an export's source; None if the export has none.
+def exported_tokenizers(folder: Path, manifest: dict[str, Any]) -> Tokenizers | None:
+    """Return the tokenizers of an export; None if it has none.
 
     Args:
         folder: The export, after `check_files`.
@@ -105,7 +105,8 @@ def source_tokenizer(folder: Path, manifest: dict[str, Any]) -> Tokenizer | Piec
             f"{folder / MANIFEST} names the vocabulary {unknown[0]!r}, which is none of its files; "
             f"{_REMEDY}"
         )
-    return load_tokenizer(folder / names[0])
+    sides = [load_tokenizer(folder / name) for name in names]
+    return Tokenizers(sides[0], sides[-1])
 
 
 _REMEDY = "copy the whole exported folder again, or export the run again"

@@ -241,6 +241,7 @@ class Translator:
             max_tokens=self.max_length - 1,
             language=self.language,
             keep=keep,
+            placeholders=self.tokenizers.placeholders,
         )
 
     def n_best(

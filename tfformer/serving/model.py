@@ -16,8 +16,8 @@ from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tfformer.export.manifest import (
     MANIFEST,
     check_files,
+    exported_tokenizers,
     read_manifest,
-    source_tokenizer,
 )
 from tfformer.serving.errors import RequestError, check_name
 
@@ -46,7 +46,9 @@ class Version:
         self.manifest = _checked_manifest(folder)
         self.signatures = _signatures(folder / SAVED_MODEL)
         self._model = _load(folder)
-        self.count_tokens = _token_counter(folder, self.manifest)
+        tokenizers = exported_tokenizers(folder, self.manifest)
+        self.count_tokens = _token_counter(tokenizers.source.encode) if tokenizers else None
+        self.placeholders = tokenizers.placeholders if tokenizers else ()
         self.max_tokens = _max_tokens(self.manifest)
 
     def signature(self, name: str) -> meta_graph_pb2.SignatureDef:
@@ -285,15 +287,12 @@ def _load(folder: Path) -> Any:
         ) from None
 
 
-def _token_counter(folder: Path, manifest: dict[str, Any]) -> CountTokens | None:
-    """A counter of a sentence's tokens, if the export has its vocabulary.
+def _token_counter(encode: Callable[[Sequence[str]], list[list[int]]]) -> CountTokens:
+    """A counter of a sentence's tokens, as the model reads them.
 
-    It counts as the model reads: with the token of the language that a sentence may begin with.
+    The token of the language that a sentence may begin with counts too.
     """
-    tokenizer = source_tokenizer(folder, manifest)
-    if tokenizer is None:
-        return None
-    return lambda texts: [len(ids) for ids in tokenizer.encode(list(texts))]
+    return lambda texts: [len(ids) for ids in encode(list(texts))]
 
 
 def _max_tokens(manifest: Mapping[str, Any]) -> int:

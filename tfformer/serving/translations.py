@@ -129,6 +129,7 @@ class Translations:
             count_tokens=version.count_tokens,
             max_tokens=version.max_tokens,
             language=direction.source,
+            placeholders=version.placeholders,
         )
         try:
             return await loop.run_in_executor(self._threads, translator.translate, text, format)

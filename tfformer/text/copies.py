@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from tfformer.special_ids import PLACEHOLDER as SYMBOL
 from tfformer.text.passages import Passage, Piece, Role, cut, raw_text
 
 URL = r"(?:https?|ftp)://[^\s<>\"']*[\w/=&#-]|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"']*[\w/=&#-])?"
@@ -37,15 +38,20 @@ def kept_pattern(keep: Sequence[str] = ()) -> re.Pattern[str]:
     phrases = sorted((phrase.strip() for phrase in keep), key=len, reverse=True)
     own = [rf"(?<!\w){re.escape(phrase)}(?!\w)" for phrase in phrases if phrase]
     numbers = rf"(?<![\w.,])(?:{NUMBER})"
+    own.append(SYMBOL.pattern)
     return re.compile("|".join([*own, URL, E_MAIL, PLACEHOLDER, FILE, numbers, EMOJI]))
 
 
-def with_copies(passage: Passage, pattern: re.Pattern[str]) -> Passage:
+def with_copies(
+    passage: Passage, pattern: re.Pattern[str], placeholders: Sequence[str] = ()
+) -> Passage:
     """Make pieces of their own of the words that stay.
 
     Args:
         passage: A sentence.
         pattern: What stays.
+        placeholders: Symbols that the model copies. They stand for the first words that stay; one
+            that the sentence itself has is left out.
 
     Returns:
         The same sentence; itself if nothing in it stays.
@@ -56,20 +62,47 @@ def with_copies(passage: Passage, pattern: re.Pattern[str]) -> Passage:
         return passage
     bounds = [0, *ends, len(text)]
     groups = cut(passage.pieces, [end - start for start, end in itertools.pairwise(bounds)])
+    free = iter([symbol for symbol in placeholders if symbol not in text])
     pieces = [
         piece
         for number, group in enumerate(groups)
-        for piece in (_with_copy(group) if number % 2 else group)
+        for piece in (_with_copy(group, free) if number % 2 else group)
     ]
     return passage._replace(pieces=tuple(pieces))
 
 
-def _with_copy(group: Sequence[Piece]) -> list[Piece]:
-    """Make one piece of the text in a group, unless markup stands within it."""
+def without_strays(translation: str, source: str, placeholders: Sequence[str]) -> str:
+    """Remove the placeholders of a translation that its source has not as often.
+
+    Args:
+        translation: The translation.
+        source: Its source.
+        placeholders: The symbols.
+
+    Returns:
+        The translation; each removed symbol takes the space before it along.
+
+    Example:
+        >>> without_strays("Um ⟦2⟧ in ⟦1⟧ ⟦1⟧.", "In ⟦1⟧.", ["⟦1⟧", "⟦2⟧"])
+        'Um in ⟦1⟧.'
+    """
+    for symbol in placeholders:
+        surplus = translation.count(symbol) - source.count(symbol)
+        for _ in range(surplus):
+            before, _, after = translation.rpartition(symbol)
+            translation = before.removesuffix(" ") + after
+    return translation
+
+
+def _with_copy(group: Sequence[Piece], free: Iterator[str]) -> list[Piece]:
+    """Make one piece of the text in a group, unless markup stands within it.
+
+    Its text is the next free placeholder, if there is one.
+    """
     texts = [number for number, piece in enumerate(group) if piece.role is Role.TEXT]
     if not texts or texts[-1] - texts[0] >= len(texts):
         return list(group)
     words = group[texts[0] : texts[-1] + 1]
     text = "".join(piece.text for piece in words)
-    copy = Piece(raw_text(words), text, Role.COPY)
+    copy = Piece(raw_text(words), next(free, text), Role.COPY)
     return [*group[: texts[0]], copy, *group[texts[-1] + 1 :]]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tfformer.text import hypertext, markdown, plain, subtitles
-from tfformer.text.copies import kept_pattern, with_copies
+from tfformer.text.copies import kept_pattern, with_copies, without_strays
 from tfformer.text.passages import Links, Part, Passage, Reader, cut, raw_text
 from tfformer.text.segmentation import CountTokens, divided
 
@@ -41,6 +41,8 @@ class TextTranslator:
         language: The code of the source language, such as "en".
         keep: Words and phrases that come out as they went in, besides addresses, placeholders,
             file names, numbers and emoji.
+        placeholders: Symbols that the model has learned to copy, such as "⟦1⟧"; it gets them in
+            place of what comes out as it went in.
 
     Example:
         >>> shout = TextTranslator(lambda sentences: [text.upper() for text in sentences])
@@ -54,6 +56,7 @@ class TextTranslator:
     max_tokens: int | None = None
     language: str = "en"
     keep: Sequence[str] = ()
+    placeholders: Sequence[str] = ()
 
     def translate(self, text: str, format: str = "text") -> str:
         """Translate a text.
@@ -94,7 +97,7 @@ class TextTranslator:
     def _filled(self, passages: Sequence[Passage]) -> list[str]:
         """Translate passages, with their markup."""
         texts = [passage.text for passage in passages]
-        translations = self.translate_sentences(texts) if texts else []
+        translations = self._of_model(texts) if texts else []
         marked = [number for number, passage in enumerate(passages) if passage.has_marks]
         links: dict[int, Links] = {}
         if self.align is not None and marked:
@@ -108,11 +111,18 @@ class TextTranslator:
             )
         ]
 
+    def _of_model(self, texts: list[str]) -> list[str]:
+        """Translate sentences, without placeholders that the model made up."""
+        return [
+            without_strays(translation, text, self.placeholders)
+            for text, translation in zip(texts, self.translate_sentences(texts), strict=True)
+        ]
+
     def _kept(self, part: Part) -> Part:
         """Mark the words of a passage that stay; a line of a corpus is all the model's."""
         if isinstance(part, str) or part.is_line:
             return part
-        return with_copies(part, kept_pattern(tuple(self.keep)))
+        return with_copies(part, kept_pattern(tuple(self.keep)), self.placeholders)
 
     def _clauses(self, part: Part) -> Iterable[Part]:
         """Divide a passage that is too long for the model."""

@@ -6,10 +6,11 @@ import keras
 import tensorflow as tf
 
 from tfformer.config import Config
+from tfformer.training.case_sharing import Adam, AdamW, CaseSharing
 from tfformer.training.schedules import LinearSchedule, WarmupSchedule
 
 
-def new_optimizer(config: Config) -> keras.optimizers.Optimizer:
+def new_optimizer(config: Config) -> CaseSharing:
     """Build the recipe's optimizer.
 
     Adam(0.9, 0.98, 1e-9) is that of Vaswani et al. 2017, section 5.3; AdamW is the same with weight
@@ -50,17 +51,15 @@ def new_optimizer(config: Config) -> keras.optimizers.Optimizer:
             **shared,
         )
     elif settings.optimizer == "adamw":
-        optimizer = keras.optimizers.AdamW(
-            beta_1=0.9, beta_2=0.98, weight_decay=settings.weight_decay, **shared
-        )
+        optimizer = AdamW(beta_1=0.9, beta_2=0.98, weight_decay=settings.weight_decay, **shared)
     else:
-        optimizer = keras.optimizers.Adam(beta_1=0.9, beta_2=0.98, **shared)
+        optimizer = Adam(beta_1=0.9, beta_2=0.98, **shared)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     return optimizer
 
 
 @keras.saving.register_keras_serializable(package="tfformer")
-class Muon(keras.optimizers.Muon):
+class Muon(CaseSharing, keras.optimizers.Muon):
     """Keras' Muon (Jordan et al. 2024), with all matrices of one shape in one product.
 
     One by one, the Newton-Schulz iterations would be many small products. As in Jordan et al. they

@@ -19,6 +19,7 @@ import tensorflow as tf
 from tfformer.config import Config, TrainingConfig, corpora_of
 from tfformer.data.augmentation import augmented
 from tfformer.data.batches import Batches
+from tfformer.data.case_variants import case_families
 from tfformer.data.encoding import EncodedText, encode_corpora, sampled_texts
 from tfformer.data.fingerprints import text_fingerprint
 from tfformer.data.mixture import shares_by_temperature
@@ -291,7 +292,9 @@ def _read_corpora(config: Config, role: str) -> list[Iterator[Row]]:
     ]
     if role == "valid":
         return corpora
-    return [augmented(rows, config.data.augment, config.training.seed) for rows in corpora]
+    settings = config.data.augment
+    placeholders = config.tokenizer.placeholders
+    return [augmented(rows, settings, config.training.seed, placeholders) for rows in corpora]
 
 
 def _source(config: Config, role: str) -> tuple[Any, str, tuple[str, ...] | None, str]:
@@ -322,6 +325,9 @@ def _train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = No
             normalization=normalization,
             character_coverage=settings.character_coverage,
             max_sentences=settings.max_sentences,
+            symbols=settings.symbols,
+            byte_fallback=settings.byte_fallback,
+            case_variants=settings.case_variants,
         )
 
     def side(number: int) -> Iterator[str]:
@@ -423,7 +429,18 @@ def _compiled_model(config: Config, tokenizers: Tokenizers) -> Model:
     )
     model.shards = settings.shards
     model.optimizer.build(model.trainable_variables)
+    if config.tokenizer.case_variants:
+        _share_rows(model, tokenizers)
     return model
+
+
+def _share_rows(model: Model, tokenizers: Tokenizers) -> None:
+    """Make embeddings share what does not depend on case."""
+    for name in ("source_embedding", "target_embedding", "embedding", "output_embedding"):
+        if hasattr(model, name):
+            tokenizer = tokenizers.source if name == "source_embedding" else tokenizers.target
+            families = case_families(tokenizer.pieces(range(tokenizer.vocab_size)))
+            model.optimizer.share_rows(getattr(model, name).embeddings, families)
 
 
 def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:

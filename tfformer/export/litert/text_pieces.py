@@ -19,15 +19,16 @@ INSTEAD = "leave out --text and use the files *.pieces.json beside the model"
 
 
 def check(tokenizers: Tokenizers) -> None:
-    """Raise ValueError for vocabularies that TF Text's operators cannot cut.
+    """Raise ValueError for vocabularies that TF Text's operators in LiteRT cannot cut.
 
-    Some imported vocabularies are such, in LiteRT.
+    Those with bytes are such, and some imported ones.
 
     Args:
         tokenizers: Of a run, imported or not.
     """
     for tokenizer in (tokenizers.source, tokenizers.target):
         if not isinstance(tokenizer, PieceTokenizer):
+            _check_trained(tokenizer)
             continue
         trainer = _parsed(tokenizer).trainer_spec
         if trainer.model_type != trainer.UNIGRAM:
@@ -42,6 +43,16 @@ def check(tokenizers: Tokenizers) -> None:
             raise ValueError(
                 f"LiteRT's operators on text know no codes such as {tokenizer.codes[0]}; {INSTEAD}"
             )
+
+
+def _check_trained(tokenizer: Tokenizer) -> None:
+    """Raise ValueError for a recipe's vocabulary that the operators cut otherwise."""
+    if not tokenizer.is_cut_by_fast_operation:
+        raise ValueError(
+            "LiteRT's operators on text know unigram vocabularies alone, of an nmt_ normalization, "
+            "without bytes and symbols other than ⟦1⟧; leave out --text and cut texts by the "
+            "files *.model beside the model"
+        )
 
 
 def source_ids(tokenizers: Tokenizers) -> list[int]:

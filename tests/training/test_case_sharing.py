@@ -1,0 +1,93 @@
+"""Rows that share vectors, against an optimizer of the vectors themselves."""
+
+import keras
+import numpy as np
+import pytest
+
+from tfformer.config import Config
+from tfformer.data.case_variants import case_families
+from tfformer.training.optimizer import new_optimizer
+
+PIECES = [
+    "<pad>",
+    "<unk>",
+    "<s>",
+    "</s>",
+    "▁a",
+    "▁dog",
+    "▁Dog",
+    "▁DOG",
+    "s",
+    "S",
+    "▁A",
+    "▁ES",
+    "▁es",
+]
+WIDTH = 5
+OPTIMIZERS = {
+    "adam": {"schedule": "inverse_sqrt", "learning_rate": 0.1, "warmup_steps": 1},
+    "adamw": {"optimizer": "adamw", "schedule": "plateau", "learning_rate": 0.1},
+    "muon": {"optimizer": "muon", "schedule": "plateau", "learning_rate": 0.1},
+}
+
+
+def sum_of_vectors():
+    """The matrix (V, families + 4) that makes rows of vectors of letters and of cases."""
+    families = case_families(PIECES)
+    made_of = np.zeros((len(PIECES), families.families + 4), np.float32)
+    rows = np.arange(len(PIECES))
+    made_of[rows, families.family] = 1
+    made_of[rows, families.families + families.case] = 1
+    return made_of
+
+
+@pytest.mark.parametrize("settings", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_an_update_is_that_of_the_vectors(settings):
+    draw = np.random.default_rng(1)
+    made_of = sum_of_vectors()
+    config = Config.from_dict({"training": settings})
+    families = case_families(PIECES)
+    first = [list(families.family).index(number) for number in range(families.families)]
+    start = draw.normal(size=(len(PIECES), WIDTH)).astype(np.float32)
+    matrix = keras.Variable(start, name="embeddings")
+    shared = new_optimizer(config)
+    shared.build([matrix])
+    shared.share_rows(matrix, families)
+    vectors = keras.Variable(
+        np.concatenate([start[first], np.zeros((4, WIDTH), np.float32)]), name="embeddings"
+    )
+    plain = new_optimizer(config)
+    plain.build([vectors])
+    for _ in range(5):
+        np.testing.assert_allclose(matrix, made_of @ np.array(vectors), rtol=1e-4, atol=1e-5)
+        gradient = draw.normal(size=start.shape).astype(np.float32)
+        shared.apply_gradients([(keras.ops.convert_to_tensor(gradient), matrix)])
+        of_vectors = keras.ops.convert_to_tensor(made_of.T @ gradient)
+        plain.apply_gradients([(of_vectors, vectors)])
+    assert np.abs(np.array(matrix) - start).max() > 0.01
+
+
+def test_other_variables_are_updated_as_ever():
+    draw = np.random.default_rng(2)
+    values = [draw.normal(size=(len(PIECES), WIDTH)).astype(np.float32) for _ in range(3)]
+    results = []
+    for is_shared in (False, True):
+        variables = [keras.Variable(value, name="embeddings") for value in values[:2]]
+        optimizer = new_optimizer(Config())
+        optimizer.build(variables)
+        if is_shared:
+            optimizer.share_rows(variables[0], case_families(PIECES))
+        gradient = keras.ops.convert_to_tensor(values[2])
+        optimizer.apply_gradients([(gradient, variable) for variable in variables])
+        results.append(np.array(variables[1]))
+    np.testing.assert_array_equal(*results)
+
+
+def test_a_vocabulary_without_cases_shares_nothing():
+    pieces = [*PIECES[:4], "▁漢", "字", "1", ".", ","]
+    start = np.random.default_rng(3).normal(size=(len(pieces), WIDTH)).astype(np.float32)
+    matrix = keras.Variable(start, name="embeddings")
+    optimizer = new_optimizer(Config())
+    optimizer.build([matrix])
+    optimizer.share_rows(matrix, case_families(pieces))
+    np.testing.assert_array_equal(matrix, start)

@@ -1,0 +1,104 @@
+"""Vocabularies that have each piece in lower case, Capitalised and IN CAPITALS.
+
+A text is then cut alike however it is capitalised, and embeddings may share what does not depend on
+case (`tfformer/training/case_sharing.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from sentencepiece import sentencepiece_model_pb2
+
+from tfformer.special_ids import END_ID
+
+BLANK = "\u2581"  # stands for the space before a word
+LOWER, INITIAL, CAPITALS, CAPITAL = range(4)  # cases: dog, Dog, DOG, D; LOWER also without letters
+CASES = 4
+
+
+class CaseFamilies(NamedTuple):
+    """Pieces that differ in case alone, as families.
+
+    Attributes:
+        family: (V,) the number of each piece's family.
+        case: (V,) the case of each piece.
+        families: The number of families.
+    """
+
+    family: np.ndarray
+    case: np.ndarray
+    families: int
+
+
+def with_case_variants(model: bytes) -> bytes:
+    """Add to each piece of a unigram model its forms with capitals, equally likely.
+
+    Args:
+        model: A SentencePiece model, of text in lower case.
+
+    Returns:
+        The model with more pieces, behind the others.
+    """
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
+    known = {piece.piece for piece in proto.pieces}
+    for piece in list(proto.pieces):
+        for form in _forms(piece.piece) if piece.type == piece.NORMAL else ():
+            if form not in known:
+                known.add(form)
+                proto.pieces.add(piece=form, score=piece.score, type=piece.NORMAL)
+    proto.trainer_spec.vocab_size = len(proto.pieces)
+    return proto.SerializeToString()
+
+
+def case_families(pieces: Sequence[str]) -> CaseFamilies:
+    """Find the pieces that differ in case alone.
+
+    Args:
+        pieces: The vocabulary, special pieces first.
+
+    Returns:
+        The family and the case of each piece. Pieces of one family have different cases: of two
+        that differ in more than case, such as "Maße" and "Masse", the second is its own family.
+
+    Example:
+        >>> special = ["<pad>", "<unk>", "<s>", "</s>"]
+        >>> case_families([*special, "▁dog", "▁Dog", "▁DOG", "."]).family.tolist()
+        [0, 1, 2, 3, 4, 4, 4, 5]
+    """
+    cases = [LOWER if number <= END_ID else _case(piece) for number, piece in enumerate(pieces)]
+    numbers: dict[object, int] = {}
+    members = set()
+    family = []
+    for number, (piece, case) in enumerate(zip(pieces, cases, strict=True)):
+        letters: object = piece.casefold() if number > END_ID and case is not None else number
+        if (letters, case) in members:
+            letters = number
+        members.add((letters, case))
+        family.append(numbers.setdefault(letters, len(numbers)))
+    known_cases = [LOWER if case is None else case for case in cases]
+    return CaseFamilies(
+        np.array(family, np.int32), np.array(known_cases, np.int32), families=len(numbers)
+    )
+
+
+def _forms(piece: str) -> list[str]:
+    """The piece in capitals, and with a capital initial where a word begins."""
+    word = piece.removeprefix(BLANK)
+    if word == piece:
+        return [word.upper()]
+    return [BLANK + word[:1].upper() + word[1:], BLANK + word.upper()]
+
+
+def _case(piece: str) -> int | None:
+    """The case of a piece; None of a mixed one."""
+    word = piece.removeprefix(BLANK)
+    if word == word.lower():
+        return LOWER
+    if len(word) == 1:
+        return CAPITAL
+    if word == word.upper():
+        return CAPITALS
+    return INITIAL if word == word[:1].upper() + word[1:].lower() else None

@@ -1,0 +1,66 @@
+"""Updates of an embedding matrix whose rows share what does not depend on case.
+
+The embedding of a piece is the sum of a vector of its letters and a vector of its case, as in
+factored translation (García-Martínez et al. 2016). What is learned of "dog" is so known of "DOG",
+and what is learned of capitals is known of all words. The matrix itself stays an ordinary one, so
+nothing else knows of the sum: the optimizer sums the gradients of each vector over the rows that it
+is part of, and adds the vector's step to all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfformer.data.case_variants import CASES, CaseFamilies
+
+
+class CaseSharing(keras.optimizers.Optimizer):
+    """An optimizer of matrices whose rows share vectors; a base before Keras' own."""
+
+    def share_rows(self, matrix: keras.Variable, families: CaseFamilies) -> None:
+        """Make the rows of a matrix sums from now on; the optimizer must be built.
+
+        Args:
+            matrix: (V, D) embeddings, of which the rows of a family become equal.
+            families: Those of its V pieces. Where they leave no room for a vector of each case, as
+                in a language without capitals, nothing is shared.
+        """
+        rows = len(families.family)
+        if families.families + CASES > rows:
+            return
+        self._families: dict[int, CaseFamilies] = getattr(self, "_families", {})
+        self._families[self._get_variable_index(matrix)] = families
+        first = {family: row for row, family in reversed(list(enumerate(families.family)))}
+        matrix.assign(tf.gather(matrix, [first[family] for family in families.family]))
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update a variable, or the vectors that the rows of a matrix are made of.
+
+        The state that the optimizer keeps of a matrix (V, D) is then that of the vectors: a row of
+        it for each family, and behind them one for each case.
+        """
+        families = getattr(self, "_families", {}).get(self._get_variable_index(variable))
+        if families is None:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        gradient = tf.convert_to_tensor(gradient)
+        rows = gradient.shape[0]
+        case_rows = families.families + families.case
+        summed = tf.math.unsorted_segment_sum(gradient, families.family, rows)
+        summed += tf.math.unsorted_segment_sum(gradient, case_rows, rows)
+        before = tf.identity(variable)
+        super().update_step(summed, variable, learning_rate)
+        step = tf.convert_to_tensor(variable) - before
+        spread = tf.gather(step, families.family) + tf.gather(step, case_rows)
+        self.assign(variable, before + spread)
+
+
+class Adam(CaseSharing, keras.optimizers.Adam):
+    """Keras' Adam, of rows that may share vectors."""
+
+
+class AdamW(CaseSharing, keras.optimizers.AdamW):
+    """Keras' AdamW, of rows that may share vectors."""
