@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tfformer.data import sources as reading
+from tfformer.data.fingerprints import text_fingerprint
 
 PAIRS = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("dogs see cats", "Hunde sehen Katzen")]
 
@@ -228,6 +229,15 @@ def test_tfds_gives_the_sides_and_the_split_asked_for(tfds):
     assert list(reading.read_pairs("tfds:tiny_translation")) == list(
         reading.read_pairs("tfds:tiny_translation")
     )
+
+
+def test_tfds_names_the_version_of_a_data_set(tfds, tmp_path):
+    assert reading.tfds_version("tiny_translation") == "tiny_translation/1.0.0"
+    source = ["tfds:tiny_translation@train[:2]", "tfds:tiny_translation"]
+    assert text_fingerprint(source, ".", ("en", "de"), "train", tmp_path) == [
+        {"tfds": "tiny_translation/1.0.0", "split": split, "languages": ("en", "de")}
+        for split in ("train[:2]", "train")
+    ]
 
 
 def test_tfds_errors_name_what_there_is(tfds):

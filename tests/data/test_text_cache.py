@@ -4,6 +4,7 @@ import functools
 import json
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -183,6 +184,28 @@ def test_no_text_left_or_an_error_within_leaves_nothing(corpus, letters):
     with pytest.raises(ValueError, match=r"b.tsv, line 1: byte 4, 0xe9, is not UTF-8"):
         open_cache(corpus, letters)
     assert entries(corpus) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "name"), [(200, "source.ids.npy"), (110_000, "source.offsets.npy")]
+)
+def test_a_full_disk_is_one_line_and_leaves_nothing(corpus, letters, limit, name):
+    """A limit of the size of files stands for it; so many short pairs have fewer ids than that."""
+    open_cache(corpus, letters, max_length=MAX_LENGTH + 1)  # the notes have been written
+    (kept,) = entries(corpus)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    pairs = [("d a", "d b")] * 30_000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(
+            OSError,
+            match=rf"^{name} of the text cache cannot be written \(File too large\); free some "
+            "space, or set data.cache to another folder$",
+        ):
+            open_cache(corpus, letters, lambda: [pairs])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert entries(corpus) == [kept]
 
 
 KILLED = """

@@ -69,8 +69,10 @@ def rows_by_shares(
     first = start = 0
     for size, stop in zip(sizes, stops.tolist(), strict=True):
         whole, rest = divmod(stop - start, size)
-        drawn = np.sort(random.choice(size, rest, replace=False, shuffle=False))
-        rows[start : start + whole * size] = np.tile(np.arange(first, first + size), whole)
-        rows[start + whole * size : stop] = first + drawn
+        drawn = random.choice(size, rest, replace=False, shuffle=False)
+        drawn.sort()
+        rows[start : stop - rest] = np.tile(np.arange(size, dtype=dtype), whole)
+        rows[stop - rest : stop] = drawn
+        rows[start:stop] += first
         first, start = first + size, stop
     return rows

@@ -15,7 +15,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -132,19 +132,24 @@ class _RowsWriter:
         return self
 
     def add(self, rows: IdRows) -> None:
-        self._file.write(rows.ids.astype(self._dtype, copy=False).data)
+        with _explained(self._ids):
+            self._file.write(rows.ids.astype(self._dtype, copy=False).data)
+            self._file.flush()
         self._lengths.append(rows.lengths.astype(self._lengths[0].dtype))
         self._size += len(rows.ids)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._file:
-            if kind is None:
-                self._file.seek(0)
-                self._write_header()
-        if kind is None:
-            lengths = np.concatenate(self._lengths)
-            offsets = np.zeros(len(lengths) + 1, np.min_scalar_type(self._size))
-            np.cumsum(lengths, dtype=offsets.dtype, out=offsets[1:])
+        if kind is not None:
+            with suppress(OSError):  # the disk is full still
+                self._file.close()
+            return
+        with _explained(self._ids), self._file:
+            self._file.seek(0)
+            self._write_header()
+        lengths = np.concatenate(self._lengths)
+        offsets = np.zeros(len(lengths) + 1, np.min_scalar_type(self._size))
+        np.cumsum(lengths, dtype=offsets.dtype, out=offsets[1:])
+        with _explained(self._offsets):
             np.save(self._offsets, offsets)
 
     def _write_header(self) -> None:
@@ -152,6 +157,19 @@ class _RowsWriter:
         descr = np.lib.format.dtype_to_descr(self._dtype)
         header = {"descr": descr, "fortran_order": False, "shape": (self._size,)}
         np.lib.format.write_array_header_1_0(self._file, header)
+
+
+@contextmanager
+def _explained(file: Path) -> Iterator[None]:
+    """Name the file that cannot be written, such as on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(
+            f"{file.name} of the text cache cannot be written ({reason}); free some space, or set "
+            "data.cache to another folder"
+        ) from error
 
 
 def _write_manifest(folder: Path, key: dict[str, Any], text: EncodedText) -> None:
