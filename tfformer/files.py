@@ -272,6 +272,12 @@ def _find_seal(file: BinaryIO) -> tuple[int, re.Match[bytes] | None]:
     return (size - len(found[0]) if found else size), found
 
 
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def check_regular(path: Path) -> None:
     """Raise ValueError if `path` is a device, which may never end, or a pipe."""
     with suppress(FileNotFoundError):

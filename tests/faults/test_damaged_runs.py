@@ -12,7 +12,8 @@ from support.faults import check_without, record, size
 
 from tfformer.config import Config, builtin_recipes, read_recipe
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.export.manifest import check_files, file_digest, read_manifest, write_manifest
+from tfformer.export.manifest import check_files, read_manifest, write_manifest
+from tfformer.files import file_digest
 from tfformer.run_directory import Run, Tokenizers, new_model
 from tfformer.version import __version__
 

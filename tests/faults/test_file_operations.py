@@ -12,8 +12,8 @@ import pytest
 from support.faults import check_without, record, size
 from support.faulty_process import FULL_DISK, INPUT_OUTPUT, KILL, FaultyProcess, Outcome, spread
 
-from tfformer.export.manifest import check_files, file_digest, read_manifest
-from tfformer.files import TEMPORARY, clear_leavings
+from tfformer.export.manifest import check_files, read_manifest
+from tfformer.files import TEMPORARY, clear_leavings, file_digest
 from tfformer.run_directory import Run, check_free
 
 SAMPLES = {("corpus", FULL_DISK): 1, ("train", KILL): 1}  # of others only by scripts/faults.sh

@@ -10,9 +10,9 @@ from typing import TextIO
 
 import numpy as np
 
-from tfformer.export.manifest import file_digest, write_manifest
+from tfformer.export.manifest import write_manifest
 from tfformer.export.steps import Steps
-from tfformer.files import publish, temporary_folder
+from tfformer.files import file_digest, publish, temporary_folder
 from tfformer.importing import (
     giving_back,
     hugging_face,

@@ -13,7 +13,7 @@ from tfformer.model.transformer import Decoder, Encoder, Transformer
 from tfformer.run_directory import Tokenizers
 from tfformer.special_ids import END_ID, START_ID, UNKNOWN_ID
 
-POSITIONS = 1024  # the longest input that CTranslate2 takes unless told otherwise
+LONGEST_INPUT = 1024  # the longest input that CTranslate2 takes unless told otherwise
 
 
 def write(
@@ -32,7 +32,7 @@ def write(
         max_length: Tokens of its longest sentence.
         quantization: One of CTranslate2's own types, such as `int8`; None is float32.
     """
-    spec = _spec(model, max(POSITIONS, max_length))
+    spec = _spec(model, max(LONGEST_INPUT, max_length))
     source, target = _vocabulary(tokenizers.source), _vocabulary(tokenizers.target)
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)

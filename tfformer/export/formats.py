@@ -32,12 +32,12 @@ from tfformer.export.checkpoints import write_hugging_face, write_marian
 from tfformer.export.litert import requests as litert_requests
 from tfformer.export.litert import text_pieces
 from tfformer.export.litert import writer as litert_writer
-from tfformer.export.manifest import file_digest, write_manifest
+from tfformer.export.manifest import write_manifest
 from tfformer.export.model_card import model_card
 from tfformer.export.steps import Steps
 from tfformer.export.tasks import SearchOptions, Subject, Task, load
-from tfformer.files import publish, temporary_folder, write_text
-from tfformer.importing.giving_back import imported_from
+from tfformer.files import file_digest, publish, temporary_folder, write_text
+from tfformer.importing.record import imported_from
 from tfformer.inference.evaluation import scores
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Model, Run, Tokenizers

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tfformer.data.piece_tokenizer import load_tokenizer
-from tfformer.files import write_text
+from tfformer.files import file_digest, write_text
 from tfformer.run_directory import Tokenizers
 
 MANIFEST = "manifest.json"
@@ -78,12 +78,6 @@ def check_files(folder: Path, manifest: dict[str, Any]) -> None:
                 f"{folder / name} is not the file that was exported "
                 f"(its SHA-256 differs from the manifest's); {_REMEDY}"
             )
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def exported_tokenizers(folder: Path, manifest: dict[str, Any]) -> Tokenizers | None:

@@ -23,7 +23,7 @@ def run(folder: Path, requests: Requests, with_text: bool) -> dict[str, Hypothes
 
     Args:
         folder: The version's folder.
-        requests: Of `of_translator` or `of_generator`.
+        requests: The requests that `of_translator` or `of_generator` returns.
         with_text: Whether there are signatures over text; otherwise the first request counts.
     """
     modules = ["tensorflow_text"] if with_text else []

@@ -60,7 +60,9 @@ def translating(translator: Translator, to_logits: ToLogits) -> Signatures:
 def continuing(generator: Generator, to_logits: ToLogits) -> Signatures:
     """Return the signatures of a language model.
 
-    The arguments are as of `translating`.
+    Args:
+        generator: The model with its tokenizer and search.
+        to_logits: Logits (..., V) from the decoder's output (..., D).
     """
     calls = _Continuing(generator, to_logits)
     text = _strings("text")

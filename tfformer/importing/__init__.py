@@ -1,4 +1,4 @@
 """Checkpoints of other toolkits, made into ordinary run directories.
 
-The room also has the names by which a run goes back.
+Also the reverse: writing a run as a checkpoint of Marian or Hugging Face.
 """

@@ -14,22 +14,20 @@ from tfformer.importing.normalization import REWRITES, Rewrites
 from tfformer.importing.vocabulary import RowOrder
 from tfformer.importing.weights import OUTPUT_BIAS, TABLES, Place, Table, shapes
 
-FloatDtypes = ("float16", "float32", "float64")
-
-
-POSITIONS = ("auto", "marian", "hf")
+FLOAT_DTYPES = ("float16", "float32", "float64")
+POSITION_CHOICES = ("auto", "marian", "hf")
 
 
 class Choices(NamedTuple):
     """The choices of the caller about what a checkpoint leaves open.
 
     Attributes:
-        positions: The table of positions, one of `POSITIONS`.
+        positions: The table of positions, one of `POSITION_CHOICES`.
         untied: Keep tensors apart that the configuration ties and that differ in the file.
         normalize: The rules by which a text is prepared before SentencePiece, one of
             `REWRITES`.
-        source_language: That a multilingual model is to translate from.
-        target_language: That it is to translate into.
+        source_language: The language that a multilingual model is to translate from.
+        target_language: The language that it is to translate into.
     """
 
     positions: str = "auto"
@@ -39,9 +37,9 @@ class Choices(NamedTuple):
     target_language: str | None = None
 
     def check(self) -> None:
-        """Raise ValueError for a choice that there is not."""
+        """Raise ValueError if a choice is unknown."""
         for name, value, known in (
-            ("positions", self.positions, POSITIONS),
+            ("positions", self.positions, POSITION_CHOICES),
             ("normalize", self.normalize, tuple(REWRITES)),
         ):
             if value not in known:
@@ -109,7 +107,7 @@ def check_tensors(checkpoint: Checkpoint) -> None:
     No number is read.
 
     Args:
-        checkpoint: As it was read.
+        checkpoint: The checkpoint as it was read.
     """
     names = checkpoint.names
     wanted: dict[Place, tuple[int, ...]] = dict(shapes(checkpoint.model).items())
@@ -118,7 +116,7 @@ def check_tensors(checkpoint: Checkpoint) -> None:
         tensor = checkpoint.tensors.get(place)
         if tensor is None:
             raise ValueError(f"the tensor {names[place]} is missing; copy the checkpoint again")
-        if tensor.dtype.name not in FloatDtypes:
+        if tensor.dtype.name not in FLOAT_DTYPES:
             raise ValueError(f"the tensor {names[place]} holds {tensor.dtype}, not float numbers")
         if tensor.shape != shape:
             raise ValueError(
@@ -131,8 +129,8 @@ def check_finite(tensor: np.ndarray, name: str) -> None:
     """Raise FloatingPointError for a tensor with a number that is not finite.
 
     Args:
-        tensor: Of any shape.
-        name: For the message.
+        tensor: An array of any shape.
+        name: Its name, for the message.
     """
     if not np.isfinite(tensor).all():
         raise FloatingPointError(f"the tensor {name} holds a number that is not finite")
@@ -142,7 +140,7 @@ def table_shapes(checkpoint: Checkpoint) -> dict[Table, tuple[int, ...]]:
     """Return the tables that the model has, with their foreign shapes.
 
     Args:
-        checkpoint: Whose ties and vocabularies count.
+        checkpoint: The checkpoint.
 
     Returns:
         Table -> (foreign rows, d_model), or (foreign rows,) for the output's bias.

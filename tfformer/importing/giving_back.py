@@ -1,19 +1,15 @@
 """A run in the order of another toolkit, for the writers of that toolkit's files."""
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from tfformer.importing.json_files import read_object
+from tfformer.importing.record import RECORD, read_record
 from tfformer.importing.vocabulary import RowOrder
 from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table, take
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
-
-RECORD = "imported.json"
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class Foreign:
         source: The source's vocabulary.
         target: The target's.
         shares_vocabulary: Whether both sides have the same tokens with the same ids.
-        record: Imported.json; empty for a run that was trained here.
+        record: The object of imported.json; empty for a run that was trained here.
     """
 
     tensors: dict[Place, np.ndarray]
@@ -54,7 +50,7 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     """Return a run in the order that it was imported with.
 
     Args:
-        run: Imported, or trained here.
+        run: A run, imported or trained here.
         model: Its model.
         with_pad: Whether the foreign vocabulary has padding: it is added to one that has none,
             as the last row of the smaller one, and taken out of one that has it.
@@ -65,8 +61,7 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     Raises:
         ValueError: The record of the import is damaged.
     """
-    file = run.path / RECORD
-    record = read_object(file) if file.is_file() else {}
+    record = read_record(run)
     if record.get("family") == "m2m100":
         raise ValueError(
             f"{run.path} was imported from a multilingual model, and there is no way back to one; "
@@ -87,22 +82,6 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
             tensors[place] = side.order.give_back(tensor)
     shared = sides[0].pieces == sides[1].pieces
     return Foreign(tensors, sides[0], sides[1], shared, record)
-
-
-def imported_from(run: Run) -> dict[str, dict[str, str]]:
-    """Return where an imported run is from and under which licence, for a manifest.
-
-    Args:
-        run: Any.
-
-    Returns:
-        {"imported": {"family", "origin", "licence"}}; nothing for a run that was trained here.
-    """
-    file = run.path / RECORD
-    if not file.is_file():
-        return {}
-    record = read_object(file)
-    return {"imported": {key: str(record.get(key)) for key in ("family", "origin", "licence")}}
 
 
 def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
@@ -171,7 +150,7 @@ def in_first_dtype(tensors: dict, record: dict) -> dict:
 
     Args:
         tensors: Name -> array of float32.
-        record: Imported.json.
+        record: The object of imported.json.
     """
     dtype = record.get("dtype", "float32")
     if dtype != "float16":
@@ -197,14 +176,3 @@ def special_ids(side: Side) -> dict[str, int | None]:
         "start": rows[START_ID],
         "end": rows[END_ID],
     }
-
-
-def write_json(path: Path, values: object) -> None:
-    """Write a value as JSON.
-
-    Args:
-        path: The new file.
-        values: Plain values.
-    """
-    text = json.dumps(values, indent=2, ensure_ascii=False)
-    path.write_text(f"{text}\n", encoding="utf-8")

@@ -33,7 +33,7 @@ ENCODER_EMBEDDING = "model.encoder.embed_tokens.weight"
 DECODER_EMBEDDING = "model.decoder.embed_tokens.weight"
 HEAD = "lm_head.weight"
 BIAS = "final_logits_bias"
-POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+POSITION_TENSORS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 EPSILON = 1e-5  # torch.nn.LayerNorm
 MARIAN_EPSILON = 1e-6  # of most models' training
@@ -90,7 +90,7 @@ def slot_name(slot: Slot) -> str:
     """Return Hugging Face's name of a layer's tensor.
 
     Args:
-        slot: Of any model of Transformers with Marian's or M2M100's names.
+        slot: The tensor's place, in a model of Transformers with Marian's or M2M100's names.
 
     Example:
         >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"))
@@ -112,10 +112,11 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     """Return the checkpoint in a folder.
 
     Args:
-        folder: With config.json, the weights, vocab.json, source.spm and target.spm.
-        choices: Of positions, "hf" for Hugging Face's table, "marian" for the one that Marian
-            trains with, "auto" for the table in the file if there is one, and otherwise for "hf".
-            `untied`: whether tensors that the configuration ties, and that differ, are all kept.
+        folder: The folder with config.json, the weights, vocab.json, source.spm and target.spm.
+        choices: The choices of the caller. Positions are "hf" for Hugging Face's table, "marian"
+            for the one that Marian trains with, "auto" for the table in the file if there is one,
+            and otherwise for "hf". `untied` keeps all tensors that the configuration ties and that
+            differ.
 
     Returns:
         The checkpoint, with every tensor checked.
@@ -169,7 +170,7 @@ def layer_tensors(
 
     Args:
         model: The architecture.
-        tensors: By their names in the file.
+        tensors: The file's tensors by their names.
         names: Gets the names of the places.
 
     Raises:
@@ -235,9 +236,9 @@ def model_config(path: Path, config: Mapping, tie: str, form: Mapping) -> ModelC
     """Return the architecture that config.json describes.
 
     Args:
-        path: Of config.json, for messages.
+        path: The place of config.json, for messages.
         config: Its content.
-        tie: Of the embeddings.
+        tie: The tie of the embeddings.
         form: The parts of the architecture that are the family's.
 
     Raises:
@@ -345,13 +346,13 @@ def _position_table(positions: str, tensors: dict[str, np.ndarray]) -> str:
 
     A table in the file must be one of the two that are known.
     """
-    stored = [tensors.pop(name) for name in POSITIONS if name in tensors]
+    stored = [tensors.pop(name) for name in POSITION_TENSORS if name in tensors]
     asked = {"hf": "paper", "marian": "t2t", "auto": "paper"}[positions]
     for table in stored:
         known = [name for name in ("paper", "t2t") if _is_table(table, name)]
         if not known:
             raise ValueError(
-                f"{POSITIONS[0]} holds learned positions, which this package does not have"
+                f"{POSITION_TENSORS[0]} holds learned positions, which this package does not have"
             )
         if positions == "auto":
             asked = known[0]

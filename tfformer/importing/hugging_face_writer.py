@@ -14,18 +14,18 @@ from tfformer.importing.giving_back import (
     as_foreign,
     in_first_dtype,
     special_ids,
-    write_json,
 )
 from tfformer.importing.hugging_face import (
     BIAS,
     DECODER_EMBEDDING,
     ENCODER_EMBEDDING,
     HEAD,
-    POSITIONS,
+    POSITION_TENSORS,
     SAFETENSORS,
     SHARED,
     slot_name,
 )
+from tfformer.importing.json_files import write_object
 from tfformer.importing.weights import OUTPUT, OUTPUT_BIAS, SOURCE, TARGET, Slot
 from tfformer.model.layers import positional_encoding
 from tfformer.model.transformer import Transformer
@@ -44,7 +44,7 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
 
     Args:
         folder: An empty one.
-        run: Imported or trained here.
+        run: A run, imported or trained here.
         model: Its model.
 
     Raises:
@@ -57,9 +57,9 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     if settings.position_timescale != "paper":
         tensors |= _position_tables(settings, run.config.data.max_length)
     safetensors_files.write(folder / SAFETENSORS, in_first_dtype(tensors, foreign.record))
-    write_json(folder / "config.json", _config(foreign, run.config, tensors))
-    write_json(folder / "generation_config.json", _generation(foreign, run.config))
-    write_json(folder / "tokenizer_config.json", _tokenizer(foreign, run.config))
+    write_object(folder / "config.json", _config(foreign, run.config, tensors))
+    write_object(folder / "generation_config.json", _generation(foreign, run.config))
+    write_object(folder / "tokenizer_config.json", _tokenizer(foreign, run.config))
     _write_vocabularies(folder, foreign)
 
 
@@ -101,7 +101,7 @@ def _position_tables(settings: ModelConfig, length: int) -> dict[str, np.ndarray
     places = np.arange(length)
     timescale = settings.position_timescale
     table = positional_encoding(places, settings.d_model, "halves", timescale).numpy()
-    return dict.fromkeys(POSITIONS, table)
+    return dict.fromkeys(POSITION_TENSORS, table)
 
 
 def _config(foreign: Foreign, config: Config, tensors: dict[str, np.ndarray]) -> dict:
@@ -179,4 +179,4 @@ def _write_vocabularies(folder: Path, foreign: Foreign) -> None:
     if not foreign.shares_vocabulary:
         names["target_vocab.json"] = foreign.target
     for file, side in names.items():
-        write_json(folder / file, {piece: number for number, piece in enumerate(side.pieces)})
+        write_object(folder / file, {piece: number for number, piece in enumerate(side.pieces)})

@@ -5,12 +5,11 @@ once; then it is written as a run (`tfformer/importing/run_writer.py`).
 """
 
 import dataclasses
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tfformer.files import temporary_folder
+from tfformer.files import file_digest, temporary_folder
 from tfformer.importing import archive, hugging_face, m2m100, marian
 from tfformer.importing.checkpoint import Checkpoint, Choices
 from tfformer.importing.licence import licence
@@ -38,9 +37,9 @@ def import_model(
         untied: Keep tensors apart that the configuration ties and that differ in the file.
         normalize: "opus-mt" for the rules of punctuation and blanks by which OPUS-MT prepares a
             text before SentencePiece, "none" for none, as Transformers.
-        source_language: Of a multilingual model (M2M100, NLLB), such as "en" or "eng_Latn"; the run
-            translates from this language alone.
-        target_language: Of a multilingual model; the run translates into this language alone.
+        source_language: The one language that the run of a multilingual model (M2M100, NLLB)
+            translates from, such as "en" or "eng_Latn".
+        target_language: The one language that the run of a multilingual model translates into.
 
     Returns:
         The run directory, for `Translator.load` and everything else that takes a run.
@@ -70,7 +69,7 @@ def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> It
     Args:
         path: Its folder or zip.
         run_dir: The run that it will become; a zip is unpacked beside it for as long as needed.
-        choices: Of the caller.
+        choices: The choices of the caller.
 
     Raises:
         FileExistsError: `run_dir` is not empty.
@@ -115,10 +114,5 @@ def _provenance(folder: Path, origin: Path) -> dict:
     return {
         "origin": origin.resolve().name,
         "licence": licence(folder),
-        "files": {path.name: _digest(path) for path in files},
+        "files": {path.name: file_digest(path) for path in files},
     }
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,10 +1,11 @@
-"""Reads a JSON object from a stranger's file.
+"""Read a JSON object from a stranger's file, and write one.
 
-Every fault is a ValueError that names the file.
+Every fault of a file that is read is a ValueError that names it.
 """
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 MAX_JSON_BYTES = 256 * 1024 * 1024  # a vocabulary of two million pieces has 60 MB
@@ -62,3 +63,14 @@ def parse_object(content: bytes, place: str) -> dict:
     if not isinstance(values, dict):
         raise ValueError(f"{place} must hold a JSON object, not a {type(values).__name__}")
     return values
+
+
+def write_object(path: Path, values: Mapping[str, object]) -> None:
+    """Write a JSON object.
+
+    Args:
+        path: The new file.
+        values: Plain values by name.
+    """
+    text = json.dumps(values, indent=2, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")

@@ -10,8 +10,8 @@ def licence(folder: Path) -> str:
     """Return the licence of a model.
 
     Args:
-        folder: Of the checkpoint; its README.md may begin with `license: NAME` between lines of
-            three dashes, as on the Hugging Face hub, and it may have a file LICENSE.
+        folder: The checkpoint's folder; its README.md may begin with `license: NAME` between lines
+            of three dashes, as on the Hugging Face hub, and it may have a file LICENSE.
 
     Returns:
         The licence's name, the first line of its text, or a sentence that there is none.

@@ -63,9 +63,10 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     """Return the checkpoint in a folder.
 
     Args:
-        folder: With config.json, the weights, `sentencepiece.bpe.model`, for M2M100 vocab.json, and
-            a file that names the tokens of languages.
-        choices: Of the two languages, which must be given. There is one table of positions.
+        folder: The folder with config.json, the weights, `sentencepiece.bpe.model`, for M2M100
+            vocab.json, and a file that names the tokens of languages.
+        choices: The choices of the caller. The two languages must be given, and there is one table
+            of positions.
 
     Returns:
         The checkpoint, with every tensor checked.

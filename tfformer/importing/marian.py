@@ -113,10 +113,10 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     """Return the model in a folder.
 
     Args:
-        folder: With one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml`
-            also source.spm and target.spm; decoder.yml says which files they are.
-        choices: Of positions, "marian" for the table that Marian has (as "auto"), or "hf" for the
-            one with which Transformers and CTranslate2 run Marian's models.
+        folder: The folder with one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for
+            `.yml` also source.spm and target.spm; decoder.yml says which files they are.
+        choices: The choices of the caller. Positions are "marian" for the table that Marian has (as
+            "auto"), or "hf" for the table of Transformers and CTranslate2.
             `untied` is not known to Marian, which ties by name.
 
     Returns:

@@ -127,7 +127,7 @@ def write_npz(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> N
 
     Args:
         path: The new file.
-        options: For `special:model.yml`.
+        options: The content of `special:model.yml`.
         tensors: Name -> array.
     """
     every: dict[str, Any] = dict(tensors) | {OPTIONS: _option_bytes(options)}
@@ -140,7 +140,7 @@ def write_bin(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> N
 
     Args:
         path: The new file.
-        options: For `special:model.yml`.
+        options: The content of `special:model.yml`.
         tensors: Name -> array of float32.
     """
     every = dict(tensors) | {OPTIONS: _option_bytes(options)[np.newaxis]}

@@ -26,7 +26,7 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
 
     Args:
         folder: An empty one.
-        run: Imported, as Marian begins a translation with zeros where runs trained here learn it.
+        run: An imported run: Marian begins a translation with zeros, and runs trained here do not.
         model: Its model.
 
     Raises:

@@ -63,7 +63,7 @@ def read(path: Path) -> dict[str, np.ndarray]:
     """Return the tensors of a file that `torch.save` wrote.
 
     Args:
-        path: Such as `pytorch_model.bin`.
+        path: A file such as `pytorch_model.bin`.
 
     Returns:
         Name -> array of float64, float32 or float16; bfloat16 becomes float32.

@@ -15,8 +15,8 @@ from tfformer.config import Config, DataConfig, TokenizerConfig
 from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.files import temporary_folder, write_text
 from tfformer.importing.checkpoint import Checkpoint, Vocabulary, check_finite
-from tfformer.importing.giving_back import RECORD
 from tfformer.importing.normalization import Rewrites
+from tfformer.importing.record import RECORD
 from tfformer.importing.stored_arrays import release
 from tfformer.importing.vocabulary import RowOrder
 from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table

@@ -29,7 +29,7 @@ class RowOrder:
     """Which row of a foreign table each row here is.
 
     Attributes:
-        rows: For each id here the foreign id; None where the foreign table has no such row.
+        rows: The foreign id of each id here; None where the foreign table has no such row.
         foreign_size: The number of foreign rows.
     """
 
@@ -47,9 +47,10 @@ class RowOrder:
         Args:
             size: The number of foreign rows.
             unknown: The foreign id of the unknown token.
-            end: That of the end token.
-            pad: That of padding; None if there is none.
-            start: That of the token that a translation begins with; None for a zero embedding.
+            end: The foreign id of the end token.
+            pad: The foreign id of padding; None if there is none.
+            start: The foreign id of the token that a translation begins with; None for a zero
+                embedding.
 
         Returns:
             The order, with a row for each foreign token, and one more for the start and for

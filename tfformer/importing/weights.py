@@ -64,7 +64,7 @@ def shapes(config: ModelConfig) -> dict[Slot, tuple[int, ...]]:
     """Return every slot of the layers with its shape.
 
     Args:
-        config: Of an encoder-decoder.
+        config: The recipe of an encoder-decoder.
 
     Returns:
         Slot -> shape, kernels as (inputs, outputs).
@@ -118,7 +118,7 @@ def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Place,
     The numbers of these places lie in the variable side by side.
 
     Args:
-        model: With biases in all projections.
+        model: A model with biases in all projections.
     """
     embeddings = {
         SOURCE: model.source_embedding,
@@ -178,7 +178,7 @@ def take(model: Transformer) -> dict[Place, np.ndarray]:
     """Return a model's numbers.
 
     Args:
-        model: With biases in all projections.
+        model: A model with biases in all projections.
 
     Returns:
         Place -> array.

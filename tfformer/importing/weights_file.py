@@ -21,7 +21,7 @@ class StreamedWeights:
     """The weights of a model that is never built.
 
     Args:
-        config: Of the model.
+        config: The recipe of the model.
         tokenizers: Its vocabularies.
         tensor_of: Gives the array of a place; asked once for each.
     """

@@ -39,7 +39,7 @@ class ApiKeys:
         """Refuse a request without a known key.
 
         Args:
-            headers: Of HTTP, or the metadata of gRPC; `authorization` may have the key.
+            headers: Headers of HTTP or metadata of gRPC; `authorization` may have the key.
             key: The key of a field, where an API has one.
 
         Raises:

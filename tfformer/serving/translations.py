@@ -100,7 +100,7 @@ class Translations:
             direction: The languages and their model.
             text: The text.
             format: A format of `tfformer.text`.
-            signature: As of `n_best`.
+            signature: `BEAM`, or `GREEDY`, which has a single translation of each sentence.
             rank: 0 for the best translation of each sentence, 1 for the second, and so on; the last
                 where there are fewer.
 

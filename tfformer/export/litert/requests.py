@@ -21,7 +21,7 @@ def run(
 
     Args:
         file: The LiteRT file.
-        translator: Its run's.
+        translator: The translator of the run.
         samples: Sentences to translate.
         static: Whether all shapes of the file are fixed.
         with_text: Whether it has a signature over text.

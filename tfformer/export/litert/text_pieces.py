@@ -19,12 +19,12 @@ INSTEAD = "leave out --text and use the files *.pieces.json beside the model"
 
 
 def check(tokenizers: Tokenizers) -> None:
-    """Raise ValueError for vocabularies that TF Text's operators in LiteRT cannot cut.
+    """Raise ValueError if TF Text's operators cannot segment text in LiteRT.
 
-    Those with bytes are such, and some imported ones.
+    They do not know pieces of bytes, nor all rules and pieces of imported vocabularies.
 
     Args:
-        tokenizers: Of a run, imported or not.
+        tokenizers: The tokenizers of a run, imported or not.
     """
     for tokenizer in (tokenizers.source, tokenizers.target):
         if not isinstance(tokenizer, PieceTokenizer):
@@ -59,8 +59,8 @@ def source_ids(tokenizers: Tokenizers) -> list[int]:
     """Return the ids of the pieces that the operators cut the source into.
 
     Args:
-        tokenizers: Whose source is cut. A list of two languages' pieces has some that the source's
-            SentencePiece model lacks: their characters count as unknown in LiteRT.
+        tokenizers: The tokenizers of a run. A list of two languages' pieces has some that the
+            source's SentencePiece model lacks: their characters count as unknown in LiteRT.
     """
     tokenizer = tokenizers.source
     own = _normal(tokenizer) if isinstance(tokenizer, PieceTokenizer) else None
@@ -76,7 +76,7 @@ def source_model(tokenizers: Tokenizers) -> bytes:
     """Return the model that cuts the source.
 
     Args:
-        tokenizers: Whose source is cut.
+        tokenizers: The tokenizers of a run.
 
     Returns:
         The bytes of a SentencePiece model. Pieces that the run has no id for stand behind the
@@ -99,7 +99,7 @@ def target_model(tokenizers: Tokenizers) -> bytes:
     Every piece of the run has its text.
 
     Args:
-        tokenizers: Whose target is joined.
+        tokenizers: The tokenizers of a run.
 
     Returns:
         The bytes of a SentencePiece model.
