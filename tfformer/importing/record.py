@@ -7,10 +7,13 @@ RECORD = "imported.json"  # beside the other files of a run
 
 
 def read_record(run: Run) -> dict:
-    """Return the record of an imported run; an empty one for a run that was trained here.
+    """Return the record of a run's import.
 
     Args:
         run: A run, imported or trained here.
+
+    Returns:
+        The object of imported.json; an empty one for a run that was trained here.
 
     Raises:
         ValueError: The record is damaged.
