@@ -172,6 +172,18 @@ def test_a_mixture_in_a_cache_trains_and_resumes_as_one_in_memory(corpus, tmp_pa
                 np.testing.assert_array_equal(resumed[name], expected[name])
 
 
+def test_altered_copies_are_in_the_cache_with_their_shares(corpus, tmp_path):
+    found = []
+    for share in (0.5, 0.6):
+        values = config_for(corpus).to_dict()
+        values["tokenizer"] |= {"vocab_size": 70}  # capitals, too
+        for cache in (None, str(tmp_path / "cache")):
+            values["data"] |= {"augment": {"upper": share}, "cache": cache}
+            text = training.TrainingData.read(Config.from_dict(values), None, silent).train.text
+            found.append(text.digest)
+    assert found[0] == found[1] != found[2] == found[3]
+
+
 @pytest.mark.slow
 def test_a_run_may_go_on_with_a_cache_elsewhere_or_with_none(corpus, tmp_path):
     values = config_for(corpus, epochs=1).to_dict()

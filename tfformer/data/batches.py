@@ -119,11 +119,11 @@ def order_by_length(
     for block in _blocks(rows):
         drawn = random.random(len(block))
         longer = _longer(text, block)
-        by_length = np.argsort(longer, kind="stable")
-        longer = longer[by_length]
+        ascending = np.argsort(longer, kind="stable")
+        longer = longer[ascending]
         rank = np.arange(len(block)) - np.searchsorted(longer, longer)  # among its length
         places = free[longer] + rank
-        order[places], ties[places] = block[by_length], drawn[by_length]
+        order[places], ties[places] = block[ascending], drawn[ascending]
         free += np.bincount(longer, minlength=len(free))
     for start, stop in zip(stops - counts, stops, strict=True):
         group = order[start:stop]

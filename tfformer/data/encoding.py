@@ -111,10 +111,7 @@ class IdRows:
 
 
 def _release(array: np.ndarray) -> None:
-    """Give back the pages of a mapped array.
-
-    The system would keep them as long as it has room.
-    """
+    """Give back the pages of a mapped array, which stay in the system's cache."""
     if isinstance(array.base, mmap.mmap):
         array.base.madvise(mmap.MADV_DONTNEED)
 
@@ -379,7 +376,7 @@ def encode_corpora(
                 yield part.sides
                 on_progress(sum(kept) + dropped_empty + dropped_long)
 
-    nothing = _encode_chunk([], tokenizers, max_length, segmentation).sides
+    nothing = tuple(IdRows.of([], id_dtype(tokenizer)) for tokenizer in tokenizers)
     sides = collect(itertools.chain([nothing], parts()))
     encoded = EncodedText(sides, max_length, dropped_empty, dropped_long, tuple(kept))
     if not encoded.kept:
@@ -411,7 +408,7 @@ def _encode_chunk(
     max_length: int,
     segmentation: Segmentation,
 ) -> EncodedText:
-    texts = zip(*chunk, strict=True) if chunk else [()] * len(tokenizers)
+    texts = zip(*chunk, strict=True)  # the sentences of each side
     sides = [
         IdRows.of(segmentation(tokenizer, side), id_dtype(tokenizer))
         for tokenizer, side in zip(tokenizers, texts, strict=True)

@@ -391,11 +391,12 @@ def _encoded(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> Enco
 def _cached(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> EncodedText:
     """Map one text from the recipe's cache, which takes it if it has it not."""
     source = _source(config, role)
-    augment = dataclasses.asdict(config.data.augment)
-    altered = {"shares": augment, "seed": config.training.seed} if any(augment.values()) else None
+    shares = dataclasses.asdict(config.data.augment)
+    altered = (shares, config.training.seed, config.tokenizer.placeholders)
+    copies = altered if any(shares.values()) else None
     return cached_text(
         Path(str(config.data.cache)),
-        lambda notes: {"text": text_fingerprint(*source, notes), "altered": altered},
+        lambda notes: {"text": text_fingerprint(*source, notes), "copies": copies},
         lambda: _read_corpora(config, role),
         tokenizers,
         config.data.max_length,
