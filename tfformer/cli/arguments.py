@@ -207,9 +207,29 @@ def _add_writing(add_verb: AddVerb) -> None:
     """Add the verbs that write text."""
     translate = add_verb("translate", "translate one sentence a line, or a whole text")
     add = translate.add_argument
-    add("run", metavar="RUN", help="a run directory")
-    add("--input", metavar="F", help="a text file; standard input, or a prompt, if left out")
-    _add_output(translate, "F", "the file to write; standard output if left out")
+    add("run", metavar="RUN", help="a run directory; with --workers or --ray also an export")
+    add(
+        "--input",
+        metavar="F",
+        help="a text file; standard input, or a prompt, if left out; with --workers or --ray a "
+        "pattern of files, such as 'part-*.en.gz'",
+    )
+    _add_output(
+        translate,
+        "F",
+        "the file to write, standard output if left out; with --workers or --ray a folder",
+    )
+    add(
+        "--workers",
+        type=AT_LEAST_1,
+        metavar="N",
+        help="translate the files of a corpus, N at a time, each by one processor",
+    )
+    add(
+        "--ray",
+        metavar="HOST:PORT",
+        help="let a Ray cluster do so; local begins one on this machine",
+    )
     add(
         "--format",
         choices=["lines", "text", "html", "markdown", "srt"],

@@ -123,6 +123,24 @@ def checked_format(options: argparse.Namespace, is_typed: bool) -> str:
     return format
 
 
+def check_corpus_options(options: argparse.Namespace) -> None:
+    """Raise ValueError unless the options of `translate` are those of a corpus."""
+    if options.input is None or options.output is None:
+        raise ValueError("--workers and --ray translate files: give --input PATTERN --output DIR")
+    others = {
+        "--n-best": options.n_best > 1,
+        "--scores": options.scores,
+        "--alignments": options.alignments,
+        "--keep": options.keep is not None,
+        "--format": options.format not in (None, "lines"),
+        "--length-penalty": options.length_penalty is not None,
+        "--overwrite": options.overwrite,
+    }
+    for name, is_given in others.items():
+        if is_given:
+            raise ValueError(f"{name} is not for --workers and --ray; leave it out")
+
+
 def _spelled(name: str, value: object) -> str:
     if name == "with_text":
         return "--text" if value else "--no-text"

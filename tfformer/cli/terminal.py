@@ -9,13 +9,16 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from tfformer.cli.checks import check_new_file
 from tfformer.data.sources import lines, lines_with_ends, read_lines, read_lines_with_ends
 from tfformer.files import whole_file
+
+if TYPE_CHECKING:
+    from tfformer.corpora.translation import Counts
 
 PROMPT = "> "
 LINES_A_REPORT = 100
@@ -116,3 +119,47 @@ class Progress:
         rate = self._done / max(time.monotonic() - self._start, 1e-9)
         text = f"\r{self._done:,} lines done, {rate:,.0f} lines/s"
         print(f"{text:<48}", end=end, file=sys.stderr, flush=True)
+
+
+class CorpusProgress:
+    """The share of a corpus that is done, with rates and the time that is left.
+
+    It is one line. Nothing is shown where standard error is no terminal.
+
+    Args:
+        files: The files that are to be translated.
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._size = sum(file.stat().st_size for file in files)
+        self._is_shown = sys.stderr.isatty()
+        self._start = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_shown:
+            print(file=sys.stderr)
+
+    def show(self, counts: Counts) -> None:
+        """Show what is done so far."""
+        if not self._is_shown:
+            return
+        seconds = max(time.monotonic() - self._start, 1e-9)
+        share = min(counts.size / self._size, 1.0) if self._size else 1.0
+        rates = f"{counts.lines / seconds:,.0f} lines/s, {counts.tokens / seconds:,.0f} tokens/s"
+        left = f"{_duration(seconds / share - seconds)} left" if share else "loading"
+        text = f"\r{share:4.0%} of the corpus, {counts.lines:,} lines, {rates}, {left}"
+        print(f"{text:<90}", end="", file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    """Return hours, minutes and seconds.
+
+    Example:
+        >>> _duration(3725)
+        '1:02:05'
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

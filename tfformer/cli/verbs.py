@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfformer.cli.arguments import parser
 from tfformer.cli.checks import (
+    check_corpus_options,
     check_export_options,
     check_folder,
     check_new_file,
@@ -30,6 +31,7 @@ from tfformer.cli.checks import (
     checked_format,
 )
 from tfformer.cli.terminal import (
+    CorpusProgress,
     Progress,
     import_tensorflow,
     input_lines,
@@ -148,6 +150,9 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _translate(options: argparse.Namespace) -> None:
+    if options.workers or options.ray:
+        _translate_corpus(options)
+        return
     check_run(options.run)
     check_text_files(options.input, options.keep)
     check_new_file(options.output, options.overwrite)
@@ -157,6 +162,39 @@ def _translate(options: argparse.Namespace) -> None:
         _translate_lines(options, is_typed)
     else:
         _translate_text(options, format, is_typed)
+
+
+def _translate_corpus(options: argparse.Namespace) -> None:
+    """Translate the files of a corpus into a folder; files that are there are done."""
+    check_corpus_options(options)
+    from tfformer.corpora.engines import find_model, model_digest
+    from tfformer.corpora.parts import begin_job, find_parts
+
+    find_model(options.run)
+    parts = find_parts(options.input, options.output)
+    workers = options.workers or 1
+    if workers > len(parts):
+        raise ValueError(
+            f"--workers {workers} is more than the {len(parts)} files of {options.input}; give "
+            "fewer, or split the files"
+        )
+    begin_job(options.output, {"model": model_digest(options.run), "beam_size": options.beam_size})
+    left = [part for part in parts if not part.is_done]
+    print(f"{len(parts):,} files, of which {len(parts) - len(left):,} are done", file=sys.stderr)
+    if options.ray:
+        from tfformer.corpora import ray_cluster
+
+        counts = ray_cluster.translate_parts(
+            options.ray, options.run, left, workers, options.beam_size
+        )
+    else:
+        from tfformer.corpora import processes
+
+        with CorpusProgress([part.source for part in left]) as progress:
+            counts = processes.translate_parts(
+                options.run, left, workers, options.beam_size, progress.show
+            )
+    print(json.dumps(counts._asdict()))
 
 
 def _translate_lines(options: argparse.Namespace, is_typed: bool) -> None:

@@ -1,0 +1,102 @@
+"""A part of a corpus with a scripted engine: order, blank and bad lines, whole or not at all."""
+
+import gzip
+import random
+
+import pytest
+
+from tfformer.corpora import translation
+from tfformer.corpora.engines import Engine
+from tfformer.corpora.parts import Part
+from tfformer.corpora.translation import Counts, translate_part
+
+
+class Letters:
+    """A tokenizer whose tokens are characters."""
+
+    def encode(self, sentences):
+        return [list(map(ord, sentence.strip())) for sentence in sentences]
+
+
+def backwards(sentences):
+    return [sentence[::-1] for sentence in sentences]
+
+
+ENGINE = Engine(backwards, Letters(), max_tokens=5)
+
+
+def translated(tmp_path, content, name="part", engine=ENGINE):
+    source = tmp_path / name
+    source.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    (tmp_path / "out").mkdir(exist_ok=True)
+    part = Part(source, tmp_path / "out" / name)
+    reports = []
+    counts = translate_part(engine, part, reports.append)
+    sums = Counts()
+    for report in reports:
+        sums = sums.plus(report)
+    assert sums == counts
+    return part, counts
+
+
+@pytest.mark.parametrize("name", ["part", "part.gz"])
+def test_every_line_has_its_translation_in_its_place(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(translation, "CHUNK", 100)
+    draw = random.Random(1)
+    lines = ["ab cd ef gh"[: draw.randrange(12)].strip() for _ in range(350)]
+    content = "".join(f"{line}\n" for line in lines).encode()
+    part, counts = translated(tmp_path, content, name)
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(part.output, "rt", encoding="utf-8") as file:
+        assert file.read() == "".join(f"{line[::-1]}\n" for line in lines)
+    assert (counts.lines, counts.bad) == (350, 0)
+    assert counts.tokens == sum(map(len, lines))
+    assert counts.truncated == sum(len(line) > 5 for line in lines)
+    assert counts.size == part.source.stat().st_size
+
+
+def test_sentences_of_like_length_are_translated_together(tmp_path):
+    sizes = []
+
+    def noting(sentences):
+        sizes.append([len(sentence) for sentence in sentences])
+        return sentences
+
+    lines = ["a" * (1 + n % 7) for n in range(500)]
+    content = "".join(f"{line}\n" for line in lines).encode()
+    translated(tmp_path, content, engine=Engine(noting, Letters(), 9))
+    flat = [size for batch in sizes for size in batch]
+    assert flat == sorted(flat)
+    assert max(map(len, sizes)) == translation.PORTION
+
+
+def test_bad_lines_are_set_aside_with_their_numbers(tmp_path):
+    content = b"\xef\xbb\xbfab\n\xff\n\nc\0d\nef\r\n \ngh"
+    part, counts = translated(tmp_path, content)
+    assert part.output.read_text() == "ba\n\n\n\nfe\n\nhg\n"
+    assert part.bad_lines.read_text() == "2\tnot UTF-8 at byte 1\n4\ta NUL character\n"
+    assert (counts.lines, counts.bad) == (7, 2)
+
+
+def test_the_bytes_of_a_packed_translation_are_always_the_same(tmp_path):
+    first, _ = translated(tmp_path, b"ab\n", "a.gz")
+    again, _ = translated(tmp_path, b"ab\n", "b.gz")
+    assert first.output.read_bytes() == again.output.read_bytes()
+
+
+def test_nothing_appears_of_a_part_that_fails(tmp_path):
+    def failing(sentences):
+        raise ValueError("the model fails")
+
+    with pytest.raises(ValueError, match="the model fails"):
+        translated(tmp_path, b"ab\n", engine=Engine(failing, Letters(), 9))
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_half_a_gzip_file_is_named(tmp_path):
+    whole = gzip.compress(b"".join(b"%d\n" % (n * n) for n in range(9_999)))
+    source = tmp_path / "part.gz"
+    source.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"part\.gz: not a whole gzip file"):
+        translate_part(ENGINE, Part(source, tmp_path / "out.gz"), lambda counts: None)
+    assert not (tmp_path / "out.gz").exists()
