@@ -10,7 +10,7 @@ alignment error rate against the grammar's own alignment. The last line is JSON.
 import json
 import sys
 
-from tfformer.cli.verbs import import_tensorflow
+from tfformer.cli.terminal import import_tensorflow
 
 import_tensorflow()
 
@@ -37,4 +37,7 @@ def main(run: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    main(sys.argv[1])
+    try:
+        main(sys.argv[1])
+    except (ValueError, OSError) as error:
+        sys.exit(f"{sys.argv[0]}: {error}")

@@ -14,7 +14,7 @@ import json
 import sys
 from pathlib import Path
 
-from tfformer.cli.verbs import import_tensorflow
+from tfformer.cli.terminal import import_tensorflow
 
 import_tensorflow()
 
@@ -66,4 +66,7 @@ def main(run: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    main(sys.argv[1])
+    try:
+        main(sys.argv[1])
+    except (ValueError, OSError) as error:
+        sys.exit(f"{sys.argv[0]}: {error}")

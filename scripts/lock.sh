@@ -16,9 +16,11 @@ pins() {
 pins --all-extras > "$tools/versions.txt" # one version of each for all the lists
 list=(--generate-hashes --constraint "$tools/versions.txt")
 mkdir -p requirements
-pins "${list[@]}" > requirements/base.txt
+pins "${list[@]}" > "$tools/base.txt"
+mv "$tools/base.txt" requirements/base.txt
 in_base="$(sed -n 's/^\([^ ;=]*\)==[^ ;]* \\$/--no-emit-package \1/p' requirements/base.txt)"
 for extra in $("$tools/bin/python" -c 'import tomllib
 print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])'); do
-  { echo "-r base.txt"; pins "${list[@]}" --extra "$extra" $in_base; } > "requirements/$extra.txt"
+  { echo "-r base.txt"; pins "${list[@]}" --extra "$extra" $in_base; } > "$tools/list.txt"
+  mv "$tools/list.txt" "requirements/$extra.txt"
 done

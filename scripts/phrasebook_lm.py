@@ -96,4 +96,7 @@ def main(run: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    main(sys.argv[1])
+    try:
+        main(sys.argv[1])
+    except (ValueError, OSError) as error:
+        sys.exit(f"{sys.argv[0]}: {error}")

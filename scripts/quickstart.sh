@@ -10,14 +10,15 @@ heading() { printf '\n== %s\n' "$1"; }
 
 # Read English sentences; print each beside its translation, as aligned columns.
 translated() {
-  local sources
+  local sources translations
   sources="$(cat)"
-  paste <(echo "$sources") <(tfformer translate "$run" <<< "$sources") |
+  translations="$(tfformer translate "$run" <<< "$sources")"
+  paste <(echo "$sources") <(echo "$translations") |
     awk -F '\t' '{ printf "  %-62s%s\n", $1, $2 }'
 }
 
 # Print what a program says; its last line, JSON, goes to a file of the run.
-kept() { tee >(grep '^{' > "$run/$1.json") | grep -v '^{'; }
+kept() { awk -v json="$run/$1.json" '/^[{]/ { print > json; next } { print; fflush() }'; }
 
 heading "1 of 4: install TensorFlow and tfformer into .venv: 2.5 GB on the disk, a few minutes the first time"
 source scripts/environment.sh "[plot]"

@@ -127,12 +127,15 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ({"model": {"use_bias": 1}}, r"model.use_bias=1 must be true or false"),
         ({"model": {"d_model": 511}}, r"model.d_model=511 must be even"),
         ({"model": {"num_heads": 3}}, r"model.d_model=512 must be divisible by model.num_heads=3"),
-        ({"model": {"num_heads": 0}}, r"model.num_heads=0 must be from 1 to 1e\+06"),
+        ({"model": {"num_heads": 0}}, r"model.num_heads=0 must be from 1 to 1,000,000"),
         (
             {"model": {"num_decoder_layers": 0}},
-            r"model.num_decoder_layers=0 must be from 1 to 1000",
+            r"model.num_decoder_layers=0 must be from 1 to 1,000",
         ),
-        ({"training": {"ema_momentum": 1.5}}, r"training.ema_momentum=1.5 must be from 0 to 1"),
+        (
+            {"training": {"ema_momentum": 1.5}},
+            r"training.ema_momentum=1.5 must be at least 0 and below 1",
+        ),
         ({"training": {"patience": 0}}, r"training.patience=0 must be from 1"),
         ({"data": {"sampling_alpha": 1.5}}, r"data.sampling_alpha=1.5 must be from 0 to 1"),
         ({"data": {"augment": {"upper": 2}}}, r"data.augment.upper=2.0 must be from 0 to 1"),
@@ -156,7 +159,7 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             {"tokenizer": {"case_variants": True, "model_type": "bpe"}},
             r"tokenizer.model_type='bpe' has no merges for the capitals of tokenizer.case_variants",
         ),
-        ({"training": {"r_drop": -1}}, r"training.r_drop=-1.0 must be from 0 to 1000"),
+        ({"training": {"r_drop": -1}}, r"training.r_drop=-1.0 must be from 0 to 1,000"),
         (
             {"training": {"r_drop": 5}, "model": {"dropout": 0}},
             r"training.r_drop=5.0 compares two passes with different dropout; set model.dropout "
@@ -210,8 +213,8 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             r"tokenizer.shared=False needs two languages; with model.architecture=decoder there "
             r"is one vocabulary",
         ),
-        ({"model": {"dropout": 1.0}}, r"model.dropout=1.0 must be from 0 to 1"),
-        ({"model": {"num_layers": 0}}, r"model.num_layers=0 must be from 1 to 1000"),
+        ({"model": {"dropout": 1.0}}, r"model.dropout=1.0 must be at least 0 and below 1"),
+        ({"model": {"num_layers": 0}}, r"model.num_layers=0 must be from 1 to 1,000"),
         ({"data": {"train": 5}}, r"data.train=5 must be a text or a list of texts"),
         (
             {"data": {"train": [["a.en", "a.de"], 5]}},

@@ -296,7 +296,7 @@ class Config:
         >>> Config.from_dict({"training": {"epochs": 0}})
         Traceback (most recent call last):
             ...
-        ValueError: training.epochs=0 must be from 1 to 1e+09
+        ValueError: training.epochs=0 must be from 1 to 1,000,000,000
     """
 
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -343,7 +343,7 @@ class Config:
                 value: Any = self._value(setting)
                 low, high = key.metadata["limits"]
                 holds = value is None or low <= value <= high
-                yield holds, setting, f"must be from {low:g} to {high:g}"
+                yield holds, setting, _range(low, high)
 
     def _rules_of_corpora(self) -> Iterator[tuple[bool, str, str]]:
         weights = [corpus.weight for corpus in corpora_of(self.data.train, "data.train")]
@@ -620,6 +620,13 @@ def _is_number(value: object) -> bool:
 
 def _is_list_of_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _range(low: float, high: float) -> str:
+    """Return the rule for a number between two limits."""
+    if high == ALMOST_ONE:
+        return f"must be at least {low:g} and below 1"
+    return f"must be from {low:,} to {high:,}"
 
 
 def _require(holds: bool, name: str, value: object, rule: str) -> None:

@@ -37,8 +37,8 @@ class Engine(NamedTuple):
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
     parser.add_argument("--saved-model", required=True, help="an export of the run")
-    parser.add_argument("--litert", help="another")
-    parser.add_argument("--ctranslate2", help="another")
+    parser.add_argument("--litert", help="its LiteRT export, for export/on_device/serve.py")
+    parser.add_argument("--ctranslate2", help="its CTranslate2 export")
     parser.add_argument("--source", required=True, help="sentences, one a line")
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=60)

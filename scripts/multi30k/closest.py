@@ -55,6 +55,6 @@ def closest(bleu: BLEU, beam: list[str], reference: str, kept: int) -> list[str]
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 5 or not sys.argv[3].isdecimal() or int(sys.argv[3]) < 1:
         sys.exit(__doc__)
     main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -74,4 +74,7 @@ def moses_tokeniser(language: str) -> Callable[[str], str]:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except (ValueError, OSError) as error:
+        sys.exit(f"{sys.argv[0]}: {error}")

@@ -17,6 +17,8 @@ def texts(path: str) -> list[str]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     ours, theirs = texts(sys.argv[1]), texts(sys.argv[2])
     pairs = [(one.strip(), other.strip()) for one, other in zip(ours, theirs, strict=True)]
     other = [pair for pair in pairs if pair[0] != pair[1]]

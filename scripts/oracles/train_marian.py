@@ -92,4 +92,6 @@ def train_pieces(path: Path, texts: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 5 or sys.argv[1] not in SHAPES:
+        sys.exit(__doc__)
     main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:5], *(sys.argv[5:] or ["1500"]))

@@ -515,3 +515,23 @@ def test_train_refuses_broken_files(tmp_path, capsys, english, german, message):
         ["train", "phrasebook", "--run-dir", tmp_path / "run", *arguments], capsys
     )
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_an_empty_one(closed):
+    """As some daemons begin their programs."""
+    command = f"{sys.executable} -m tfformer recipes {closed}"
+    done = subprocess.run(command, shell=True, capture_output=True)
+    assert b"Traceback" not in done.stderr
+    assert done.returncode == 0
+    assert closed == ">&-" or b"multi30k-en-de" in done.stdout
+
+
+@pytest.mark.slow
+def test_files_of_two_columns_are_lines_to_be_compared(tiny_run, tmp_path, capsys):
+    """Not sources of pairs, as in a recipe."""
+    for name, line in (("a.tsv", "the dog.\tx"), ("b.tsv", "der hund.\ty")):
+        (tmp_path / name).write_text(f"{line}\n" * 3)
+    files = ["--source", str(tmp_path / "a.tsv"), "--target", str(tmp_path / "b.tsv")]
+    assert main(["score", str(tiny_run), *files]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["pairs"] == 3

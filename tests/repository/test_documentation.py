@@ -97,7 +97,7 @@ def test_every_verb_and_option_exists(block):
 
 @pytest.mark.parametrize("block", RECIPES, ids=str)
 def test_every_recipe_is_valid(block):
-    assert Config.from_dict(yaml.safe_load(block.text)).data.train
+    assert Config.from_dict(yaml.safe_load(block.text))  # a part of a recipe is valid, too
 
 
 @pytest.fixture(scope="session")

@@ -178,7 +178,7 @@ def _add_training(add_verb: AddVerb) -> None:
     add("--resume", action="store_true", help="go on with the interrupted run in DIR")
     add("--init-from", metavar="RUN", help="start from the vocabulary and weights of this run")
 
-    bring = add_verb("import", "turn another toolkit's model (Marian, OPUS-MT) into a run")
+    bring = add_verb("import", "turn another toolkit's model (Marian, M2M100, NLLB) into a run")
     add = bring.add_argument
     add("model", metavar="PATH", help="the folder or zip of a Hugging Face or Marian checkpoint")
     add("--run-dir", required=True, metavar="DIR", help="the new run; must be new or empty")
@@ -315,9 +315,19 @@ def _add_looking(add_verb: AddVerb) -> None:
     add("run", metavar="RUN", help="a run directory")
     add("sentence", metavar="SENTENCE", help="the source sentence")
     add("--target", metavar="SENTENCE", help="its translation; the model's own if left out")
-    add("--kind", choices=["encoder", "decoder", "cross"], default="encoder")
+    add(
+        "--kind",
+        choices=["encoder", "decoder", "cross"],
+        default="encoder",
+        help="source to source (the default), translation to translation, translation to source",
+    )
     add("--word", metavar="WORD", help="draw where this word looks; heat maps if left out")
-    add("--layer", type=AT_LEAST_1, metavar="L", help="a number from 1")
+    add(
+        "--layer",
+        type=AT_LEAST_1,
+        metavar="L",
+        help="a number from 1; if left out all layers, or with --word the last",
+    )
     add("--head", type=_head, metavar="H", help="a number from 1, or mean; all heads if left out")
     _add_output(
         attention, "F", "a .png, .svg or .html file (a page to explore)", True, type=_picture

@@ -52,7 +52,11 @@ def check_run_or_export(place: str) -> None:
 def check_text_files(*paths: str | None) -> None:
     """Raise FileNotFoundError for the first path that is no file; None is left out."""
     for path in paths:
-        if path is not None and not path.startswith("tfds:") and not Path(path).exists():
+        if path is None or path.startswith("tfds:"):
+            continue
+        if Path(path).is_dir():
+            raise IsADirectoryError(f"{path} is a folder, not a text file; give a file in it")
+        if not Path(path).exists():
             raise FileNotFoundError(
                 f"{path}: there is no such file; correct the path or fetch the data first"
             )

@@ -42,6 +42,13 @@ def import_tensorflow() -> None:
         os.close(stderr)
 
 
+def open_closed_streams() -> None:
+    """Let a standard stream that the caller has closed, as some daemons do, be empty."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
 def input_lines(path: str | None) -> Iterator[str]:
     """The lines of a text file, or of standard input for None."""
     return read_lines(path) if path else lines(sys.stdin.buffer, "standard input")

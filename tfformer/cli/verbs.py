@@ -36,6 +36,7 @@ from tfformer.cli.terminal import (
     import_tensorflow,
     input_lines,
     input_text,
+    open_closed_streams,
     output_file,
     typed_lines,
 )
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Ctrl-C, 141 if the reader of standard output has gone.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    open_closed_streams()
     warnings.simplefilter("always", UserWarning)
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
@@ -327,11 +329,11 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _evaluate_translation(options: argparse.Namespace, run: Run) -> tuple[str, dict]:
-    from tfformer.data.sources import read_pairs
+    from tfformer.data.sources import read_aligned
     from tfformer.inference.evaluation import bleu_tokenizer, scores
     from tfformer.inference.translator import Translator
 
-    pairs = list(read_pairs([options.source, options.reference]))
+    pairs = list(read_aligned(options.source, options.reference))
     sources = [source for source, _ in pairs]
     references = [reference for _, reference in pairs]
     translator = Translator.of(run)
@@ -365,7 +367,7 @@ def _score(options: argparse.Namespace) -> None:
     check_text_files(options.source, options.target)
     check_new_file(options.output, options.overwrite)
     import_tensorflow()
-    from tfformer.data.sources import read_pairs
+    from tfformer.data.sources import read_aligned
     from tfformer.inference.translator import Translator
 
     translator = Translator.load(options.run)
@@ -384,7 +386,7 @@ def _score(options: argparse.Namespace) -> None:
         output_file(options.output, options.overwrite) as output,
         Progress(output) as progress,
     ):
-        texts = read_pairs([options.source, options.target])
+        texts = read_aligned(options.source, options.target)
         for score in _in_chunks(texts, scored):
             print(_score_line(score, options.per_token), file=output)
             pairs += 1

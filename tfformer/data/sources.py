@@ -82,6 +82,26 @@ def read_pairs(
     return _at_least_one(pairs, source, "sentence pair")
 
 
+def read_aligned(source: str | Path, target: str | Path) -> Iterator[SentencePair]:
+    """Read two text files, line n of one beside line n of the other.
+
+    Their names mean nothing else: `*` is no pattern, and `.tsv` has no columns.
+
+    Args:
+        source: A file of one sentence a line; `.gz` too.
+        target: The file of their translations.
+
+    Yields:
+        (source, target).
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The files are empty or not of the same length, or a line is not UTF-8 text.
+    """
+    pairs = _aligned_pairs(Path(source), Path(target))
+    return _at_least_one(pairs, str(source), "sentence pair")
+
+
 def read_sentences(
     source: str | Path | Sequence[Any],
     folder: str | Path = ".",

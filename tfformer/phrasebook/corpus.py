@@ -242,7 +242,9 @@ def write(output: str | Path, overwrite: bool = False) -> list[Path]:
                 f"{path} exists already and is left as it is; choose another folder, or --overwrite"
             )
     if not missing:
-        raise FileExistsError(f"{output} has the whole phrasebook already; choose another folder")
+        raise FileExistsError(
+            f"{output} has the whole phrasebook already; choose another folder, or --overwrite"
+        )
     if found := len(files(output)) - len(missing):
         warnings.warn(f"{output} had {found} files of an unfinished phrasebook", stacklevel=2)
     output.mkdir(parents=True, exist_ok=True)
