@@ -19,7 +19,7 @@ T = TypeVar("T")
 Activation = Literal["relu", "gelu", "swish"]
 ModelType = Literal["unigram", "bpe"]
 Norm = Literal["post", "pre"]
-Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"]
+Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity", "nmt_nfkc_plain"]
 PositionLayout = Literal["interleaved", "halves"]
 PositionTimescale = Literal["paper", "t2t"]
 TieEmbeddings = Literal["none", "output", "input", "all"]
@@ -101,7 +101,8 @@ class TokenizerConfig:
     model_type: ModelType = "unigram"  # Kudo 2018, or merges
     shared: bool = True  # one vocabulary for both languages
     # nmt_nfkc: NFKC, control characters become spaces; nfkc: keeps them; *_cf: lower case too;
-    # identity: unchanged. NFKC has no NBSP, "…" or full-width punctuation.
+    # nmt_nfkc_plain: curly quotes become straight and soft hyphens go, too; identity: unchanged.
+    # NFKC has no NBSP, "…" or full-width punctuation.
     normalization: Normalization = "nmt_nfkc"
     target_normalization: Normalization | None = None  # of a target vocabulary; None: the same
     character_coverage: float = limited(1.0, 0.98, 1)  # share of characters; 0.9995 for Chinese

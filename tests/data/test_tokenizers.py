@@ -350,8 +350,28 @@ def test_the_usual_normalisation_is_sentencepieces():
     assert trained.normalizer_spec == normalizer
 
 
+QUOTES = {**dict.fromkeys(map(ord, "‘’‚‛"), "'"), **dict.fromkeys(map(ord, "“”„‟"), '"'), 0xAD: ""}
+
+
+def test_the_plain_normalisation_is_the_usual_one_of_a_text_with_plain_quotes():
+    generator = random.Random(7)
+    alphabet = "the dog Hund  \t▁éßﬁ①Ａ漢😀\u200b\u00a0.,'<>/s\x01\u2028ÄöЖ‘’‚‛“”„‟\u00ad～！ｗ½"
+    noise = ["".join(generator.choices(alphabet, k=generator.randrange(30))) for _ in range(2000)]
+    text = SENTENCES[:50] + ODD + noise
+    plain = Tokenizer.train(SENTENCES, 90, normalization="nmt_nfkc_plain")
+    usual = Tokenizer.train(SENTENCES, 90)
+    assert plain.encode(text) == usual.encode([line.translate(QUOTES) for line in text])
+    assert plain.is_cut_by_fast_operation
+
+
+def test_a_model_with_plain_normalisation_names_it_and_no_file():
+    model = tokenizers.train(SENTENCES, 90, normalization="nmt_nfkc_plain")
+    normalizer = sentencepiece_model_pb2.ModelProto.FromString(model).normalizer_spec
+    assert (normalizer.name, normalizer.normalization_rule_tsv) == ("nmt_nfkc_plain", "")
+
+
 def test_an_unknown_normalisation_is_refused():
-    known = "nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf, identity"
+    known = "nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf, identity, nmt_nfkc_plain"
     message = f"^normalization is 'nfc', but must be one of {known}$"
     with pytest.raises(ValueError, match=message):
         Tokenizer.train(SENTENCES, 60, normalization="nfc")
@@ -478,13 +498,15 @@ def is_tied(tokenizer, sentence):
     return first == pytest.approx(second, abs=1e-4)
 
 
-@pytest.mark.parametrize("normalization", ["nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"])
+@pytest.mark.parametrize(
+    "normalization", ["nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity", "nmt_nfkc_plain"]
+)
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_the_graph_normalises_as_python_does(model_type, normalization):
     import tensorflow as tf
 
     tokenizer = Tokenizer.train(SENTENCES, 150, model_type, normalization=normalization)
-    text = [*SENTENCES[:50], *ODD, "The DOG, sees\u00a0½ cat…"]
+    text = [*SENTENCES[:50], *ODD, "The DOG, sees\u00a0½ cat…", "“it’s a \u00adsoft hy\u00adphen”"]
     assert tokenizer.tokenize(tf.constant(text)).to_list() == tokenizer.encode(text)
 
 

@@ -5,11 +5,14 @@ Shape letters: B sentences, T tokens.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import io
 import itertools
 import re
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +25,7 @@ from sentencepiece import sentencepiece_model_pb2
 from tfformer import files
 from tfformer.config import ModelType, Normalization
 from tfformer.data.case_variants import with_case_variants
+from tfformer.data.normalization import plain_rules
 from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, UNKNOWN_ID
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ MODEL_TYPES = get_args(ModelType)
 NORMALIZATIONS = get_args(Normalization)
 # Thirteen times the largest published vocabularies (250,000 pieces, about 5 MB).
 MAX_MODEL_BYTES = 64 * 1024 * 1024
+PLAIN_NORMALIZATION = "nmt_nfkc_plain"
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process
 TRAINING_THREADS = 4  # the model's bytes depend on this number, so it never follows the machine
@@ -82,7 +87,6 @@ def train(
             model_writer=model,
             vocab_size=vocab_size,
             model_type=model_type,
-            normalization_rule_name=normalization,
             character_coverage=character_coverage,
             user_defined_symbols=list(symbols),
             byte_fallback=byte_fallback,
@@ -94,12 +98,14 @@ def train(
             eos_id=END_ID,
             num_threads=TRAINING_THREADS,
             minloglevel=2,
+            **_normalization_settings(normalization),
         )
     except RuntimeError as error:
         if failures:
             raise failures[0] from error
         raise ValueError(_explain_training_error(str(error), vocab_size)) from error
-    return with_case_variants(model.getvalue()) if case_variants else model.getvalue()
+    trained = _named(model.getvalue(), normalization)
+    return with_case_variants(trained) if case_variants else trained
 
 
 class Tokenizer:
@@ -156,7 +162,8 @@ class Tokenizer:
             model_type: "unigram" (Kudo 2018) or "bpe" (Sennrich et al. 2016).
             normalization: The rule by which text is normalised before anything else: "nmt_nfkc"
                 (NFKC, and control characters become spaces), "nfkc", each with "_cf" in lower case
-                too, or "identity" (nothing).
+                too, "nmt_nfkc_plain" (curly quotes become straight and soft hyphens go, too), or
+                "identity" (nothing).
             character_coverage: Share of the characters, 0.98 to 1.0, that get a piece; the rest are
                 unknown.
             symbols: Texts that are always one piece, wherever they stand and whatever normalization
@@ -439,6 +446,34 @@ def _check_normalization(normalization: str) -> None:
         )
 
 
+def _normalization_settings(normalization: str) -> dict[str, Any]:
+    """SentencePiece's settings for a rule: a name that it knows, or a file."""
+    if normalization != PLAIN_NORMALIZATION:
+        return {"normalization_rule_name": normalization}
+    return {"normalization_rule_tsv": str(_plain_rules_file())}
+
+
+@functools.cache
+def _plain_rules_file() -> Path:
+    """Write the rules "nmt_nfkc_plain" to a file that is there until the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="tfformer-rules-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    usual = _proto(train(["a b c d"] * 20, 9)).normalizer_spec.precompiled_charsmap
+    file = folder / f"{PLAIN_NORMALIZATION}.tsv"
+    file.write_text(plain_rules(usual), encoding="ascii")
+    return file
+
+
+def _named(model: bytes, normalization: str) -> bytes:
+    """Write the name of a rule that SentencePiece does not know into a model."""
+    if normalization != PLAIN_NORMALIZATION:
+        return model
+    proto = _proto(model)
+    proto.normalizer_spec.name = normalization
+    proto.normalizer_spec.ClearField("normalization_rule_tsv")  # the path of a file that is gone
+    return bytes(proto.SerializeToString())
+
+
 def _check_symbols(symbols: Sequence[str]) -> None:
     for number, symbol in enumerate(symbols):
         if not symbol or re.search(r"\s", symbol) or symbol in SPECIAL_PIECES:
@@ -460,7 +495,7 @@ def _is_fast_tokenizer_exact(model: bytes) -> bool:
         and _are_symbols_apart(proto)
         and not trainer.treat_whitespace_as_suffix
         and normalizer.add_dummy_prefix
-        and normalizer.name in ("nmt_nfkc", "nmt_nfkc_cf")
+        and normalizer.name in ("nmt_nfkc", "nmt_nfkc_cf", PLAIN_NORMALIZATION)
     )
 
 
