@@ -281,6 +281,7 @@ BOMB = "a: &a [x, x]\n" + "".join(f"{'b' * n}: &b{n} [*a, *a]\n" for n in range(
         (b"{", r"decoder\.yml is not plain YAML"),
         (b"[1]", r"decoder\.yml must hold names and values"),
         (BOMB.encode(), r"decoder\.yml is not plain YAML \(it uses an alias"),
+        (b"a: 0x" + b"f" * 5_000, r"decoder\.yml is not plain YAML \(Exceeds the limit"),
         (b"a: !!binary aGk=", "could not determine a constructor for the tag"),
         (b"a: !!timestamp 2020-01-01", "could not determine a constructor for the tag"),
         (b"a: !!set {b}", "could not determine a constructor for the tag"),

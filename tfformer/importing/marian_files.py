@@ -5,6 +5,7 @@ They are `.npz` (NumPy's zip) and `.bin` (Marian's own). Beside the tensors each
 marian-dev, src/common/binary.cpp, version 1.
 """
 
+import json
 import math
 import struct
 import zipfile
@@ -111,6 +112,7 @@ def parse_options(content: bytes, place: str) -> dict:
         raise ValueError(f"{place} has more than {MAX_OPTIONS_BYTES:,} bytes; give Marian's own")
     try:
         options = yaml.load(content.decode("utf-8"), _PlainLoader)
+        json.dumps(options)  # the run's record will hold them; a number may have too many digits
     except (
         *(yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError),
         *(KeyError, IndexError, AttributeError, TypeError),
