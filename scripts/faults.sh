@@ -14,6 +14,7 @@ export FAULTS_MUTATIONS="${FAULTS_MUTATIONS:-2000}"        # of runs, exports an
 export FAULTS_REQUESTS="${FAULTS_REQUESTS:-100000}"        # of which every fifth is a canary
 export FAULTS_SOAK_SECONDS="${FAULTS_SOAK_SECONDS:-3600}"
 export FAULTS_TEXTS="${FAULTS_TEXTS:-50000}"               # for each engine
+export FAULTS_WORKER_KILLS="${FAULTS_WORKER_KILLS:-10}"    # of a training in two processes
 export TF_CPP_MIN_LOG_LEVEL=3
 export TF_NUM_INTRAOP_THREADS=1
 FAULTS_TABLE="$(mktemp)"

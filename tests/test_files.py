@@ -1,6 +1,7 @@
 """Files appear whole or not at all."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from tfformer.files import (
     check_regular,
+    error_keeping,
     locked,
     publish,
     temporary_folder,
@@ -209,3 +211,40 @@ def test_a_device_is_no_regular_file(tmp_path):
     with pytest.raises(ValueError, match="/dev/zero is a device or a pipe, not a regular file"):
         check_regular(Path("/dev/zero"))
     check_regular(tmp_path / "missing")
+
+
+# --- Files that keep their error ----------------------------------------------------------------
+
+
+def test_a_file_that_keeps_errors_is_without_them_an_ordinary_one(tmp_path):
+    """Every operation has the result that Python's own file has."""
+    draw, path, other = random.Random(25), tmp_path / "a", tmp_path / "b"
+    path.touch()
+    with error_keeping(path) as file, other.open("w+b", buffering=0) as expected:
+        for _ in range(500):
+            content, size = draw.randbytes(draw.randrange(90)), draw.randrange(2_000)
+            act = draw.choice(
+                (
+                    lambda one, content=content: one.write(content),
+                    lambda one, size=size: one.seek(size),
+                    lambda one: one.seek(0, os.SEEK_END),
+                    lambda one, size=size: one.truncate(size),
+                    lambda one: (one.tell(), one.readinto(bytearray(50))),
+                    lambda one: one.flush(),
+                )
+            )
+            assert act(file) == act(expected)
+    assert path.read_bytes() == other.read_bytes()
+
+
+def test_an_error_of_writing_is_raised_at_the_end_alone():
+    def write(also: Exception | None) -> None:
+        with error_keeping(Path("/dev/full")) as file:
+            assert file.write(b"content") == 7
+            assert file.seek(0, os.SEEK_END) == 7
+            if also:
+                raise also
+
+    for also in (None, RuntimeError("of a library that has noticed something")):
+        with pytest.raises(OSError, match="No space left on device"):
+            write(also)

@@ -4,6 +4,7 @@ One training holds it at a time.
 """
 
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -13,16 +14,18 @@ import shutil
 import signal
 import time
 import warnings
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from support.faulty_process import spread
 
 from tfformer.config import Config
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.files import read_seal
+from tfformer.files import ErrorKeepingFile, read_seal
 from tfformer.run_directory import (
     MODEL_KINDS,
     Run,
@@ -318,6 +321,28 @@ def test_a_full_disk_is_one_line_and_the_old_weights_stay(copy, limit):
     assert {path.name for path in copy.iterdir()} == {
         *("config.json", "tokenizer.model", "best.weights.h5")
     }
+
+
+def test_a_write_of_the_weights_that_fails_once_is_never_forgotten(copy, monkeypatch):
+    """HDF5 forgets an error of some of them, which leaves a hole in the file."""
+    run, counts = Run.open(copy), Counter()
+    model = new_model(run.config.model, run.tokenizers)
+    write_all = ErrorKeepingFile._write_all
+
+    def fail_once(file: ErrorKeepingFile, octets: memoryview) -> None:
+        counts["written"] += 1
+        if counts["written"] == counts["failing"]:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        write_all(file, octets)
+
+    monkeypatch.setattr(ErrorKeepingFile, "_write_all", fail_once)
+    run.save_weights(model)
+    before = run.weights.read_bytes()
+    for number in spread(counts["written"], 8):
+        counts["written"], counts["failing"] = 0, number
+        with pytest.raises(OSError, match=r"best.weights.h5 cannot be written .*Input/output"):
+            run.save_weights(model)
+        assert run.weights.read_bytes() == before
 
 
 class limited_files:  # noqa: N801, a context

@@ -249,6 +249,9 @@ class TrainingConfig:
     clip_norm: float | None = limited(None, 1e-9, BILLION)  # most that the gradient's norm may be
     accumulate_steps: int = limited(1, 1, BILLION)  # batches an update
     shards: int = limited(1, 1, 1000)  # parts of a batch in parallel, a thread each; one a core
+    # mirrored: all GPUs of this machine; multi_worker: the processes that TF_CONFIG names
+    strategy: Literal["one_device", "mirrored", "multi_worker"] = "one_device"
+    wait_minutes: float = limited(30, 0.01, BILLION)  # for another worker, its validation too
     ema_momentum: float | None = limited(None, 0, ALMOST_ONE)  # of averaged weights; 0.99 usual
     validate_every: int = limited(1, 1, BILLION)  # epochs; the last one is validated in any case
     bleu_tokenizer: Literal[
@@ -427,6 +430,22 @@ class Config:
             training.shards == 1 or not training.r_drop,
             "training.shards",
             "must be 1 with training.r_drop, which compares both halves of a batch",
+        )
+        yield (
+            training.strategy == "one_device" or not training.r_drop,
+            "training.strategy",
+            "must be one_device with training.r_drop, which compares both halves of a batch",
+        )
+        yield (
+            training.strategy == "one_device" or not training.jit_compile,
+            "training.strategy",
+            "must be one_device with training.jit_compile, which compiles for one device",
+        )
+        yield (
+            training.strategy != "multi_worker" or data.sampling_alpha is None,
+            "training.strategy",
+            "must not be multi_worker with data.sampling_alpha, which draws other segmentations in "
+            "each process",
         )
         yield (
             (training.learning_rate is None) == (training.schedule == "warmup"),

@@ -8,6 +8,7 @@ the work of a living one.
 
 import fcntl
 import hashlib
+import io
 import os
 import platform
 import re
@@ -15,10 +16,10 @@ import secrets
 import shutil
 import stat
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 KEPT_OF_NAME = 40  # characters of the final name in the temporary one, so that it fits too
 SEAL = re.compile(rb"\ntfformer (?P<note>[0-9a-f ]{0,256}) sha256 (?P<digest>[0-9a-f]{64})\n\Z")
@@ -65,6 +66,101 @@ def whole_file(path: Path) -> Iterator[Path]:
         _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+class ErrorKeepingFile(io.BytesIO):
+    """A file on the disk that keeps its first error of writing.
+
+    It goes on as if there were none; `error_keeping` raises it. It is for HDF5, which forgets some
+    errors, so that the file has a hole, and crashes after others. Keras takes objects of
+    `io.BytesIO` alone, and only one whose name has the ending of weights; nothing of this one is in
+    memory.
+
+    Args:
+        path: The file, which exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.error: OSError | None = None
+        self._path = path
+        self._file = path.open("r+b", buffering=0)
+        self._place = 0
+        self._end = self._file.seek(0, os.SEEK_END)
+
+    def __str__(self) -> str:
+        """The path, by which Keras knows a file of weights."""
+        return str(self._path)
+
+    def write(self, content: Any, /) -> int:
+        """Write `content` at the place."""
+        octets = memoryview(content).cast("B")
+        self._keep(self._write_all, octets)
+        self._place += len(octets)
+        self._end = max(self._end, self._place)
+        return len(octets)
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read from the place into `buffer`."""
+        self._file.seek(self._place)
+        found = self._file.readinto(buffer) or 0
+        self._place += found
+        return found
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Make the file `size` bytes long."""
+        self._end = self._place if size is None else size
+        self._keep(self._file.truncate, self._end)
+        return self._end
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Set the place."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._end}
+        self._place = start[whence] + offset
+        return self._place
+
+    def tell(self) -> int:
+        """The place."""
+        return self._place
+
+    def flush(self) -> None:
+        """Do nothing: nothing waits."""
+
+    def close(self) -> None:
+        """Close the file on the disk too."""
+        self._file.close()
+        super().close()
+
+    def _write_all(self, octets: memoryview) -> None:
+        self._file.seek(self._place)
+        while octets:
+            octets = octets[self._file.write(octets) :]
+
+    def _keep(self, act: Callable[[Any], object], argument: object) -> None:
+        """Do it, unless there has been an error."""
+        if self.error is None:
+            try:
+                act(argument)
+            except OSError as error:
+                self.error = error
+
+
+@contextmanager
+def error_keeping(path: Path) -> Iterator[ErrorKeepingFile]:
+    """Yield the file at `path` for HDF5 to write into.
+
+    Args:
+        path: The file, which exists; see `whole_file`.
+
+    Raises:
+        OSError: Something could not be written, whatever HDF5 has made of it.
+    """
+    with ErrorKeepingFile(path) as file:
+        try:
+            yield file
+        finally:
+            if file.error is not None:
+                raise file.error
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -14,17 +14,15 @@ tensorboard/        the same figures and sample texts for TensorBoard
 """
 
 import functools
-import gc
 import hashlib
 import json
 import shutil
-import sys
-import traceback
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -35,7 +33,7 @@ from tfformer.config import RUN_CONFIG, Config, ModelConfig, run_config_file
 from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
 from tfformer.data.sources import Row, read_pairs, read_sentences
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.files import TEMPORARY, locked, read_seal, seal, whole_file, write_text
+from tfformer.files import TEMPORARY, error_keeping, locked, read_seal, seal, whole_file, write_text
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
 from tfformer.plain_values import parse_json, read_text
@@ -188,8 +186,8 @@ MODEL_KINDS = {
 class SavesWeights(Protocol):
     """A model, or whatever else writes the file that Keras writes of a model."""
 
-    def save_weights(self, filepath: Path) -> None:
-        """Write the weights."""
+    def save_weights(self, filepath: BytesIO) -> None:
+        """Write the weights into a file whose name ends in `.weights.h5`."""
 
 
 @dataclass(frozen=True)
@@ -427,7 +425,8 @@ class Run:
             OSError: It cannot be written, such as on a full disk; the old weights stay.
         """
         with _explained(self.weights), whole_file(self.weights) as temporary:
-            model.save_weights(temporary)
+            with error_keeping(temporary) as file:
+                model.save_weights(file)
             seal(temporary, self.model_digest)
 
     def keep_weights(self, before: "Run") -> None:
@@ -663,29 +662,14 @@ def _damaged(file: Path, reason: str) -> ValueError:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn h5py's and zipfile's errors about a full disk into one OSError.
-
-    When it is deleted, each h5py object tries to write again and prints its error; these prints are
-    suppressed.
-    """
-    hook = sys.unraisablehook
-
-    def only_others(unraisable: "sys.UnraisableHookArgs") -> None:
-        if not isinstance(unraisable.exc_value, RuntimeError):
-            hook(unraisable)
-
-    sys.unraisablehook = only_others
+    """Turn h5py's and zipfile's errors of writing into one OSError with a remedy."""
     try:
         yield
     except (RuntimeError, ValueError, OSError) as error:
-        traceback.clear_frames(error.__traceback__)
-        gc.collect()
         raise OSError(
             f"{path} cannot be written ({first_line(error)}); if the disk is full make room, then "
             "go on with --resume"
         ) from None
-    finally:
-        sys.unraisablehook = hook
 
 
 def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:

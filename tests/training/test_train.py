@@ -23,6 +23,7 @@ from tfformer.run_directory import Run
 from tfformer.training import train as training
 from tfformer.training import validation
 from tfformer.training.train import TrainingDiverged, train
+from tfformer.training.workers import Workers
 
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
@@ -525,7 +526,7 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
     """
     vocabularies = training._train_tokenizers(config_for(corpus))
     model = training._compiled_model(
-        config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), vocabularies
+        config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), vocabularies, Workers()
     )
     assert model.loss.label_smoothing == 0.2
     assert model.dtype_policy.name == "mixed_bfloat16"
@@ -546,8 +547,8 @@ def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
     )
     config = config_for(corpus, label_smoothing=0.2, r_drop=r_drop)
     text = training.TrainingData.read(config, None, silent)
-    model = training._compiled_model(config, text.tokenizers)
-    training._fit(model, Run(tmp_path / "run", config, {}), config, text, [], silent)
+    model = training._compiled_model(config, text.tokenizers, Workers())
+    training._fit(model, Run(tmp_path / "run", config, {}), config, text, [], silent, Workers())
     inputs, labels, weights = next(given["dataset"].as_numpy_iterator())
     rows, times = text.train.batch(0), 2 if r_drop else 1
     for found, alone in zip(

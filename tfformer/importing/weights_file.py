@@ -6,7 +6,7 @@ off the file of a model that is as deep and has two numbers where this one has h
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
+from io import BytesIO
 
 import h5py
 import numpy as np
@@ -38,11 +38,11 @@ class StreamedWeights:
         self._tokenizers = tokenizers
         self._tensor_of = tensor_of
 
-    def save_weights(self, filepath: Path) -> None:
+    def save_weights(self, filepath: BytesIO) -> None:
         """Write the file that Keras would write.
 
         Args:
-            filepath: Ends in `.weights.h5`.
+            filepath: A file whose name ends in `.weights.h5`.
         """
         model = new_model(self._narrow, self._tokenizers)
         assert isinstance(model, Transformer)

@@ -1,7 +1,25 @@
-"""One update from several shards of a batch, processed in parallel."""
+"""One update from several shards of a batch: in threads, on devices, in processes."""
+
+from collections.abc import Sequence
+from typing import Protocol
 
 import keras
 import tensorflow as tf
+
+
+class Workers(Protocol):
+    """Processes that train one model together, each on its own shards of a batch.
+
+    Attributes:
+        number: This process's, from 0.
+        count: The number of processes.
+    """
+
+    number: int
+    count: int
+
+    def sum(self, tensors: list[tf.Tensor]) -> list[tf.Tensor]:
+        """Return each tensor's sum over all processes, the same in each of them."""
 
 
 class ShardedModel(keras.Model):
@@ -10,15 +28,22 @@ class ShardedModel(keras.Model):
     TensorFlow runs independent operations in parallel. So two shards of equally many rows keep two
     cores busy, where a single chain of operations splits every small operation between the cores
     and waits for both halves. Best with one thread per operation:
-    `tf.config.threading.set_intra_op_parallelism_threads(1)`. The update is that of the whole
-    batch, for a loss that is a mean by sample weights: `SmoothedCrossEntropy`, but not
+    `tf.config.threading.set_intra_op_parallelism_threads(1)`. On several devices, each step copies
+    the weights to all of them, and sums their gradients on the first. Several processes get the
+    same batch, learn different shards of it and sum their gradients. The update is that of the
+    whole batch, for a loss that is a mean by sample weights: `SmoothedCrossEntropy`, but not
     `RDropCrossEntropy`, which compares rows.
 
     Attributes:
-        shards: The number of shards; 1 is Keras' own step.
+        shards: The number of shards of this process; 1 alone is Keras' own step.
+        devices: The devices that process the shards in turn; the first one holds the weights. ""
+            leaves the choice to TensorFlow.
+        workers: The processes that train the model together; None for this one alone.
     """
 
     shards: int = 1
+    devices: Sequence[str] = ("",)
+    workers: Workers | None = None
 
     def train_step(self, data: tuple) -> dict[str, tf.Tensor]:
         """Take Keras' step on a batch, or one by the sum of its shards' gradients.
@@ -33,24 +58,22 @@ class ShardedModel(keras.Model):
             ValueError: If there are several shards and no sample weights.
         """
         x, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
-        if self.shards == 1 and not self._loss_is_mean_by(weights):
+        first, count = self._own_shards()
+        if count == 1 and not self._loss_is_mean_by(weights):
             return super().train_step(data)
         if weights is None:
             raise ValueError(
-                f"shards={self.shards} average their losses by sample weights; give one for each "
-                "token"
+                f"shards={count} average their losses by sample weights; give one for each token"
             )
         weights = tf.cast(weights, tf.float32)  # they may be boolean
         total = tf.reduce_sum(weights)
         batch = x, labels, weights
         shards = [batch]
-        if self.shards > 1:
-            shards = [_shard(batch, n, self.shards) for n in range(self.shards)]
-        results = [self._loss_and_gradients(shard, total) for shard in shards]
-        losses, gradients = zip(*results, strict=True)
-        sums = [tf.add_n(of_weight) for of_weight in zip(*gradients, strict=True)]
-        self.optimizer.apply_gradients(zip(sums, self.trainable_weights, strict=True))
-        self._loss_tracker.update_state(tf.add_n(losses), sample_weight=total)
+        if count > 1:
+            shards = [_shard(batch, first + n, count) for n in range(self.shards)]
+        loss, gradients = self._summed_loss_and_gradients(shards, total)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
+        self._loss_tracker.update_state(loss, sample_weight=total)
         return self.get_metrics_result()
 
     def test_step(self, data: tuple) -> dict[str, tf.Tensor]:
@@ -64,6 +87,12 @@ class ShardedModel(keras.Model):
         self._loss_tracker.update_state(loss, sample_weight=total)
         return self.compute_metrics(x, labels, predicted, weights)
 
+    def _own_shards(self) -> tuple[int, int]:
+        """Return this process's first shard and the number of all shards."""
+        if self.workers is None:
+            return 0, self.shards
+        return self.workers.number * self.shards, self.workers.count * self.shards
+
     def _loss_is_mean_by(self, weights: tf.Tensor | None) -> bool:
         """Return whether to average losses by the sums of the sample weights.
 
@@ -74,21 +103,52 @@ class ShardedModel(keras.Model):
         is_mean = weights is not None and reduction == "mean_with_sample_weight"
         return is_mean and not tf.distribute.has_strategy()
 
-    def _loss_and_gradients(
-        self, shard: tuple, total: tf.Tensor
+    def _summed_loss_and_gradients(
+        self, shards: list[tuple], total: tf.Tensor
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Return a shard's share of the loss, and its gradients.
+        """Return the loss and the gradients of the whole batch.
 
-        `total` is the sum of the batch's sample weights.
+        This process computes those of its own `shards`. `total` is the sum of the batch's sample
+        weights.
         """
-        x, labels, weights = shard
+        weights = [tf.convert_to_tensor(weight) for weight in self.trainable_variables]
+        state = [tf.convert_to_tensor(variable) for variable in self.non_trainable_variables]
+        results = []
+        for number, shard in enumerate(shards):
+            with tf.device(self.devices[number % len(self.devices)]):
+                result, state = self._loss_and_gradients(shard, total, weights, state)
+            results.append(result)
+        for variable, value in zip(self.non_trainable_variables, state, strict=True):
+            variable.assign(value)  # the seeds of the dropout
+        with tf.device(self.devices[0]):
+            sums = [tf.add_n(of_shards) for of_shards in zip(*results, strict=True)]
+            loss, *gradients = self.workers.sum(sums) if self.workers else sums
+        return loss, gradients
+
+    def _loss_and_gradients(
+        self, shard: tuple, total: tf.Tensor, weights: list[tf.Tensor], state: list[tf.Tensor]
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+        """Process a shard with copies of the weights, on the device of the moment.
+
+        Args:
+            shard: Inputs, labels and sample weights of some rows.
+            total: The sum of the batch's sample weights.
+            weights: The trainable variables' values.
+            state: The other variables' values.
+
+        Returns:
+            The shard's share of the loss with its gradients, and the state after it.
+        """
+        x, labels, sample_weights = shard
+        copies = [tf.identity(weight) for weight in weights]
         with tf.GradientTape() as tape:
-            predicted = self(x, training=True)
-            mean = self.compute_loss(x, labels, predicted, weights, training=True)
-            loss = mean * tf.math.divide_no_nan(tf.reduce_sum(weights), total)
+            tape.watch(copies)
+            predicted, state = self.stateless_call(copies, state, x, training=True)
+            mean = self.compute_loss(x, labels, predicted, sample_weights, training=True)
+            loss = mean * tf.math.divide_no_nan(tf.reduce_sum(sample_weights), total)
             scaled = self.optimizer.scale_loss(loss)
-        self.compute_metrics(x, labels, predicted, weights)
-        return loss, tape.gradient(scaled, self.trainable_weights)
+        self.compute_metrics(x, labels, predicted, sample_weights)
+        return [loss, *tape.gradient(scaled, copies)], state
 
 
 def _shard(batch: tuple, number: int, shards: int) -> tuple:

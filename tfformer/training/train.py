@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import itertools
 import math
 import sys
@@ -46,8 +47,9 @@ from tfformer.training.validation import (
     is_validated,
     validations_since_best,
 )
+from tfformer.training.workers import Workers, workers_of
 
-MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience")
+MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience", "wait_minutes")
 MAY_MOVE_ON_RESUME = ("cache",)  # of `data`: the ids are compared
 OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "output_bias")
 
@@ -103,22 +105,66 @@ def train(
     """
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
+    if config.training.shards > 1:
+        _limit_to_one_thread_an_operation()  # each shard has a thread of its own
+    workers = workers_of(config)
+    with workers.explained():
+        lead_or_follow = _lead if workers.is_chief else _follow
+        return lead_or_follow(config, run_dir, resume, init_from, report, workers)
+
+
+def _lead(
+    config: Config,
+    run_dir: str | Path,
+    resume: bool,
+    init_from: str | Path | None,
+    report: Report,
+    workers: Workers,
+) -> dict[str, Any]:
+    """Train as `train` does, in the process that holds and writes the run directory."""
     if resume:
         with locked_for_resume(run_dir) as before:
             _check_same_run(config, before.config)
-            return _train(config, before.path, report, before=before)
+            return _train(config, before.path, report, workers, before=before)
     check_free(run_dir)
-    initial = None if init_from is None else Run.open(init_from)
-    if initial:
-        _check_fits(config, initial)
+    initial = _initial_run(config, init_from)
     with locked_for_new_run(run_dir):
-        return _train(config, Path(run_dir), report, initial=initial)
+        return _train(config, Path(run_dir), report, workers, initial=initial)
+
+
+def _follow(
+    config: Config,
+    run_dir: str | Path,
+    resume: bool,
+    init_from: str | Path | None,
+    report: Report,
+    workers: Workers,
+) -> dict[str, Any]:
+    """Train as `train` does, in a process that writes nothing.
+
+    Its reports would be the chief's once more, so they are left out.
+    """
+    before = Run.open(run_dir) if resume else None
+    if before:
+        _check_same_run(config, before.config)
+    initial = _initial_run(config, init_from)
+    return _train(config, Path(run_dir), lambda line: None, workers, before, initial)
+
+
+def _initial_run(config: Config, init_from: str | Path | None) -> Run | None:
+    """Open the run to start from, if there is one."""
+    if init_from is None:
+        return None
+    initial = Run.open(init_from)
+    _check_fits(config, initial)
+    return initial
 
 
 def _train(
     config: Config,
     path: Path,
     report: Report,
+    workers: Workers,
     before: Run | None = None,
     initial: Run | None = None,
 ) -> dict[str, Any]:
@@ -128,6 +174,7 @@ def _train(
         config: The recipe.
         path: The run directory.
         report: Takes a line of text at a time.
+        workers: The processes that train; the first alone writes.
         before: The run to continue.
         initial: A run with the vocabulary and the weights of a new run.
 
@@ -135,27 +182,38 @@ def _train(
         The content of result.json.
     """
     config = _with_vocabulary_settings_of(before or initial, config)
-    if config.training.shards > 1:
-        _limit_to_one_thread_an_operation()  # each shard has a thread of its own
     keras.utils.set_random_seed(config.training.seed)
     data = TrainingData.read(config, before or initial, report)
-    model = _compiled_model(config, data.tokenizers)
+    model = _compiled_model(config, data.tokenizers, workers)
     run = Run.new(path, config, data.tokenizers, data.train.text.digest)
     history: History = []
     if before:
         history = _resumed_history(before, config, model, data)
-        run.keep_weights(before)
     elif initial:
         _take_weights(model, initial.load_model())
-    run.save_resume_state(model, history)
-    run.write(data.tokenizers)
-    report(f"{model.count_params():,} parameters; writing to {run.path}")
+    if workers.count > 1:
+        workers.check_alike(_facts(run, model, history))
+    if workers.is_chief:
+        if before:
+            run.keep_weights(before)
+        run.save_resume_state(model, history)
+        run.write(data.tokenizers)
+    report(f"{model.count_params():,} parameters{workers.report()}; writing to {run.path}")
     if not _is_over(config, history):
-        _fit(model, run, config, data, history, report)
+        _fit(model, run, config, data, history, report, workers)
     result = _result(history)
-    run.finish(result)
+    if workers.is_chief:
+        run.finish(result)
     _warn_if_bleu_is_0(result, report)
-    return result
+    return workers.first(result)
+
+
+def _facts(run: Run, model: Model, history: History) -> dict[str, Any]:
+    """Return the digests of all that workers must share before the first step."""
+    state = hashlib.sha256()
+    for variable in [*model.variables, *model.optimizer.variables]:
+        state.update(np.ascontiguousarray(variable).data)
+    return run.digests | {"state": state.hexdigest(), "epochs": len(history)}
 
 
 def _with_vocabulary_settings_of(other: Run | None, config: Config) -> Config:
@@ -420,7 +478,7 @@ def _show_encoded(role: str, rows_done: int) -> None:
         print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
 
 
-def _compiled_model(config: Config, tokenizers: Tokenizers) -> Model:
+def _compiled_model(config: Config, tokenizers: Tokenizers, workers: Workers) -> Model:
     settings = config.training
     model = new_model(config.model, tokenizers, settings.dtype)
     model.compile(
@@ -428,7 +486,9 @@ def _compiled_model(config: Config, tokenizers: Tokenizers) -> Model:
         loss=_loss(settings),
         jit_compile=settings.jit_compile,
     )
-    model.shards = settings.shards
+    model.devices = workers.devices
+    model.shards = settings.shards * len(workers.devices)
+    model.workers = workers if workers.count > 1 else None
     model.optimizer.build(model.trainable_variables)
     if config.tokenizer.case_variants:
         _share_rows(model, tokenizers)
@@ -461,7 +521,13 @@ def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.
 
 
 def _fit(
-    model: Model, run: Run, config: Config, data: TrainingData, history: History, report: Report
+    model: Model,
+    run: Run,
+    config: Config,
+    data: TrainingData,
+    history: History,
+    report: Report,
+    workers: Workers,
 ) -> None:
     """Drive `model.fit`; each callback adds to the epoch's figures, in this order.
 
@@ -472,16 +538,18 @@ def _fit(
         data: The batches and the tokenizers.
         history: The epochs that a resumed run has behind it; the new ones are added to it.
         report: Takes a line of text at a time.
+        workers: The processes that train; the first one validates.
     """
     first_step = history[-1]["step"] if history else 0
     counter = StepCounter(first_step)
-    callbacks = [
-        counter,
-        StopOnNaN(run, counter),
-        Validation(run, config, data.tokenizers, data.valid, data.valid_rows, report),
-        keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
-        HistoryAndResume(run, config, history, counter),
-    ]
+    callbacks = [counter, StopOnNaN(run, counter)]
+    if workers.is_chief:
+        callbacks += [
+            Validation(run, config, data.tokenizers, data.valid, data.valid_rows, report),
+            keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
+        ]
+    callbacks.append(HistoryAndResume(run, config, history, counter, workers))
+    verbosity = 1 if sys.stdout.isatty() else 2
     model.fit(
         _dataset(data.train, first_step, config.training),
         steps_per_epoch=config.training.epoch_steps or data.train.steps_per_epoch,
@@ -489,7 +557,7 @@ def _fit(
         epochs=config.training.epochs,
         callbacks=callbacks,
         shuffle=False,  # the batches already are
-        verbose=1 if sys.stdout.isatty() else 2,
+        verbose=verbosity if workers.is_chief else 0,
     )
 
 
@@ -554,19 +622,30 @@ class HistoryAndResume(keras.callbacks.Callback):
         config: The recipe, which says when to stop.
         history: The epochs so far; it grows.
         counter: Counts the steps.
+        workers: The processes that train. The first one's clock and validations count, and it
+            writes.
     """
 
-    def __init__(self, run: Run, config: Config, history: History, counter: StepCounter) -> None:
+    def __init__(
+        self,
+        run: Run,
+        config: Config,
+        history: History,
+        counter: StepCounter,
+        workers: Workers,
+    ) -> None:
         super().__init__()
         self.run = run
         self.config = config
         self.history = history
         self.counter = counter
+        self.workers = workers
         self.start = time.monotonic() - 60 * (history[-1]["minutes"] if history else 0.0)
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         """Stop when the minutes are used up."""
-        if self._minutes() >= (self.config.training.max_minutes or math.inf):
+        limit = self.config.training.max_minutes
+        if limit is not None and self.workers.first(self._minutes() >= limit):
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
@@ -575,13 +654,15 @@ class HistoryAndResume(keras.callbacks.Callback):
         settings, optimizer = self.config.training, self.model.optimizer
         position = {"epoch": epoch + 1, "step": self.counter.step, "minutes": self._minutes()}
         rate = {"learning_rate": float(optimizer.learning_rate)}
-        self.history.append(position | rate | {name: float(value) for name, value in logs.items()})
+        figures = {name: float(value) for name, value in logs.items()}
+        self.history.append(self.workers.first(position | rate | figures))
         if settings.schedule == "plateau" and _is_on_plateau(
             settings.plateau_patience, self.history
         ):
             optimizer.learning_rate = rate["learning_rate"] * settings.plateau_factor
-        self.run.save_resume_state(self.model, self.history)
-        if is_validated(logs) and _is_over(self.config, self.history):
+        if self.workers.is_chief:
+            self.run.save_resume_state(self.model, self.history)
+        if is_validated(self.history[-1]) and _is_over(self.config, self.history):
             self.model.stop_training = True
 
     def _minutes(self) -> float:

@@ -1,0 +1,153 @@
+"""TF_CONFIG, and the meeting of the processes that it names; no TensorFlow runs here."""
+
+import json
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.ports import free_addresses, tf_config
+
+from tfformer.training.cluster import Cluster, WorkerLostError
+
+
+def test_a_chief_comes_before_the_workers(monkeypatch):
+    jobs = {"chief": ["a:1"], "worker": ["b:2", "[::1]:3"]}
+    for task, number in (("chief", 0), 0), (("worker", 0), 1), (("worker", 1), 2):
+        values = {"cluster": jobs, "task": {"type": task[0], "index": task[1]}}
+        monkeypatch.setenv("TF_CONFIG", json.dumps(values))
+        assert Cluster.from_environment() == Cluster(("a:1", "b:2", "[::1]:3"), number)
+
+
+def test_without_a_chief_the_first_worker_is_the_first(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", tf_config(("a:1", "b:2"), 1))
+    assert Cluster.from_environment() == Cluster(("a:1", "b:2"), 1)
+
+
+def cluster(jobs: object, kind: object = "worker", index: object = 0) -> str:
+    return json.dumps({"cluster": jobs, "task": {"type": kind, "index": index}})
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("", "TF_CONFIG is not set; give each process its own, such as {"),
+        ("{", "TF_CONFIG is not JSON"),
+        ("[" * 100_000, "TF_CONFIG is not JSON"),
+        ("[]", "must read like {"),
+        (cluster([]), "must read like {"),
+        (cluster({"worker": ["a:1"]}, index="0"), "must read like {"),
+        (cluster({"worker": ["a:1"], "ps": ["b:2"]}), "names the job 'ps'; only chief and worker"),
+        (cluster({"worker": "a:1"}), "has 'a:1' as its worker; give a list of host:port"),
+        (cluster({"worker": ["a"]}), "give a list of host:port"),
+        (cluster({"worker": ["a:0"]}), "give a list of host:port"),
+        (cluster({"worker": ["a:65536"]}), "give a list of host:port"),
+        (cluster({"worker": ["a:1"], "chief": ["b:1", "c:1"]}), "has 2 chiefs; give one, or none"),
+        (cluster({"worker": ["a:1", "a:1"]}), "names an address twice"),
+        (cluster({"worker": ["a:1"]}, index=1), "this is 'worker' 1, which its cluster has not"),
+        (cluster({"worker": ["a:1"]}, index=-1), "this is 'worker' -1, which"),
+        (cluster({"worker": ["a:1"]}, "chief"), "this is 'chief' 0, which its cluster has not"),
+    ],
+)
+def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, value, message):
+    monkeypatch.setenv("TF_CONFIG", value)
+    with pytest.raises(ValueError, match=r"training.strategy=multi_worker: TF_CONFIG ") as error:
+        Cluster.from_environment()
+    assert message in str(error.value)
+
+
+def met(addresses: tuple[str, ...], facts: list[dict]) -> list[list]:
+    """What each worker learns of all, when all come at once."""
+    with ThreadPoolExecutor() as threads:
+        waiting = [
+            threads.submit(Cluster(addresses, number).gathered, of_worker, 1)
+            for number, of_worker in enumerate(facts)
+        ]
+        return [worker.result() for worker in waiting]
+
+
+def test_workers_that_meet_know_the_facts_of_all():
+    facts = [{"seed": 1, "worker": number} for number in range(3)]
+    assert met(free_addresses(3), facts) == [facts] * 3
+
+
+def test_each_worker_names_the_same_difference():
+    addresses = free_addresses(2)
+    found = met(addresses, [{"training.seed": 1}, {"training.seed": 2}])
+    for number in range(2):
+        with pytest.raises(
+            ValueError,
+            match=rf"worker 1 \({addresses[1]}\) has training.seed 2, but worker 0 "
+            rf"\({addresses[0]}\) has 1; start every worker with the same recipe",
+        ):
+            Cluster(addresses, number).check_alike(found[number])
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (0, r"worker 1 \(.*\) did not come within 0.02 minutes \(training.wait_minutes\); start"),
+        (1, r"worker 0 \(.*\) did not answer within 0.02 minutes \(training.wait_minutes\); start"),
+    ],
+)
+def test_a_worker_that_does_not_come_is_named_within_the_limit(number, message):
+    start = time.monotonic()
+    with pytest.raises(WorkerLostError, match=message):
+        Cluster(free_addresses(2), number).gathered({}, 0.02)
+    assert time.monotonic() - start < 10
+
+
+def test_a_strangers_words_do_not_disturb_a_meeting():
+    addresses = free_addresses(2)
+    port = int(addresses[0].rpartition(":")[2])
+    with ThreadPoolExecutor() as threads:
+        chief = threads.submit(Cluster(addresses, 0).gathered, {"number": 0}, 1)
+        for words in (b"GET / HTTP/1.1\r\n\r\n", b'{"worker": 7, "facts": {}}\n', b"\xff\n", b""):
+            speak_to(port, words)
+        follower = threads.submit(Cluster(addresses, 1).gathered, {"number": 1}, 1)
+        assert chief.result() == follower.result() == [{"number": 0}, {"number": 1}]
+
+
+def speak_to(port: int, words: bytes) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection(("localhost", port), timeout=5) as line:
+                line.sendall(words)
+                return
+        except ConnectionRefusedError:  # nobody listens yet
+            time.sleep(0.05)
+    raise TimeoutError("the chief does not listen")
+
+
+def test_a_port_that_is_taken_is_named():
+    addresses = free_addresses(2)
+    port = int(addresses[0].rpartition(":")[2])
+    with (
+        socket.create_server(("", port)),
+        pytest.raises(
+            OSError, match=rf"worker 0 \({addresses[0]}\) cannot listen at its port \(Add"
+        ),
+    ):
+        Cluster(addresses, 0).gathered({}, 0.02)
+
+
+def test_workers_at_whose_address_nobody_listens_are_found():
+    addresses = free_addresses(3)
+    port = int(addresses[1].rpartition(":")[2])
+    with socket.create_server(("localhost", port)):
+        assert Cluster(addresses, 0).closed() == [2]
+
+
+def test_a_worker_that_comes_again_is_answered():
+    """As after a restart of it while the chief still waits for a third."""
+    addresses = free_addresses(3)
+    with ThreadPoolExecutor() as threads:
+        chief = threads.submit(Cluster(addresses, 0).gathered, {}, 1)
+        port = int(addresses[0].rpartition(":")[2])
+        speak_to(port, b'{"worker": 1, "facts": {"try": 1}}\n')
+        others = [
+            threads.submit(Cluster(addresses, number).gathered, {"try": 2}, 1) for number in (1, 2)
+        ]
+        assert chief.result() == [{}, {"try": 2}, {"try": 2}]
+        assert [other.result() for other in others] == [chief.result()] * 2

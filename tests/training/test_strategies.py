@@ -1,0 +1,90 @@
+"""Several devices and several processes take the steps of one.
+
+Each layout trains fifty steps in processes of its own, in float32 without dropout, with clipping,
+accumulation, averaged weights and a scaled loss.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.parallel_steps import RUNS_ON_DEVICES, STEPS
+from support.ports import free_addresses, tf_config
+
+from tfformer.config import Config
+
+PROGRAM = Path(__file__).parents[1] / "support" / "parallel_steps.py"
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory) -> dict[str, np.ndarray]:
+    """The losses and weights of each layout; of the workers, those of both."""
+    folder, addresses = tmp_path_factory.mktemp("steps"), free_addresses(2)
+    processes = [subprocess.Popen([sys.executable, PROGRAM, folder / "devices.npz", "devices"])]
+    for number in range(2):
+        command = [sys.executable, PROGRAM, folder / f"worker{number}.npz", "workers"]
+        environment = os.environ | {"TF_CONFIG": tf_config(addresses, number)}
+        processes.append(subprocess.Popen(command, env=environment))
+    assert [process.wait(900) for process in processes] == [0, 0, 0]
+    found = {}
+    for name in ("devices", "worker0", "worker1"):
+        with np.load(folder / f"{name}.npz") as arrays:
+            found |= {f"{name}_{key}": arrays[key] for key in arrays.files}
+    return found
+
+
+LAYOUTS = [
+    *(("devices", *run) for run in RUNS_ON_DEVICES if run[1] > 1),
+    *(
+        (worker, optimizer, 2)
+        for worker in ("worker0", "worker1")
+        for optimizer in ("adam", "muon")
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("place", "optimizer", "count"), LAYOUTS)
+def test_losses_and_weights_are_those_of_one_device(steps, place, optimizer, count):
+    several, one = f"{place}_{optimizer}_{count}", f"devices_{optimizer}_1"
+    assert len(steps[f"{one}_losses"]) == STEPS
+    np.testing.assert_allclose(steps[f"{several}_losses"], steps[f"{one}_losses"], rtol=1e-5)
+    np.testing.assert_allclose(
+        steps[f"{several}_weights"], steps[f"{one}_weights"], rtol=0, atol=1e-5
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_all_workers_have_the_same_bits(steps, optimizer):
+    weights = [steps[f"worker{number}_{optimizer}_2_weights"] for number in range(2)]
+    np.testing.assert_array_equal(*weights)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("place", "optimizer", "count"), LAYOUTS)
+def test_no_shape_of_a_batch_is_traced_by_itself(steps, place, optimizer, count):
+    """Once to make variables, once without; the batches have dozens of shapes."""
+    own = count if place == "devices" else 1
+    assert steps[f"{place}_{optimizer}_{count}_traced"] in (own, 2 * own)
+
+
+@pytest.mark.parametrize(
+    ("training", "data", "message"),
+    [
+        ({"strategy": "mirrored", "r_drop": 1.0}, {}, "must be one_device with training.r_drop"),
+        ({"strategy": "mirrored", "jit_compile": True}, {}, "must be one_device with training.jit"),
+        (
+            {"strategy": "multi_worker"},
+            {"sampling_alpha": 0.2},
+            "must not be multi_worker with data.sampling_alpha",
+        ),
+        ({"strategy": "tpu"}, {}, "must be one of one_device, mirrored, multi_worker"),
+    ],
+)
+def test_a_recipe_that_no_strategy_can_train_is_refused(training, data, message):
+    with pytest.raises(ValueError, match=rf"training.strategy=.* {message}"):
+        Config.from_dict({"training": training, "data": data})

@@ -1,0 +1,239 @@
+"""Processes that train one model together, by TensorFlow's collective operations."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfformer.config import Config
+from tfformer.training.cluster import Cluster, Facts, WorkerLostError
+from tfformer.version import __version__
+
+T = TypeVar("T")
+
+GRADIENTS, MESSAGES = 1, 2  # groups of devices: those that train, and the processors
+START_SECONDS = 60  # for TensorFlow's servers, once all workers have met
+OF_THE_MACHINE = ("folder", "cache")  # settings of `data` that may differ
+
+# A process of its own: as they start, TensorFlow's servers hold Python's lock without a limit.
+WATCH = """
+import os, select, sys
+ended, _, _ = select.select([sys.stdin], [], [], float(sys.argv[1]))
+if not ended:
+    print(sys.argv[2], file=sys.stderr)
+    os.kill(int(sys.argv[3]), 9)
+"""
+
+
+class Workers:
+    """The processes that train one model; here this process alone.
+
+    Attributes:
+        number: This process's, from 0; the first is the chief.
+        count: The number of processes.
+        devices: The devices of this process that train.
+
+    Example:
+        >>> Workers().is_chief, Workers().first("its minutes")
+        (True, 'its minutes')
+    """
+
+    number: int = 0
+    count: int = 1
+
+    def __init__(self, devices: Sequence[str] = ("",)) -> None:
+        self.devices = tuple(devices)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes the run directory and validates."""
+        return self.number == 0
+
+    def sum(self, tensors: list[tf.Tensor]) -> list[tf.Tensor]:
+        """Return each tensor's sum over all processes, the same bits in each."""
+        return tensors
+
+    def first(self, value: T) -> T:
+        """Return the chief's value, plain JSON; all processes must ask."""
+        return value
+
+    def check_alike(self, facts: Facts) -> None:
+        """Raise ValueError unless all processes have the same facts."""
+
+    def report(self) -> str:
+        """Say how many processes and devices train, if it is more than one."""
+        devices = f" on {len(self.devices)} devices" if len(self.devices) > 1 else ""
+        return f"{devices} of {self.count} workers" if self.count > 1 else devices
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn TensorFlow's errors about lost workers into one line."""
+        yield
+
+
+class ClusterWorkers(Workers):
+    """The workers of a cluster, connected.
+
+    `MultiWorkerMirroredStrategy` starts the server of this process and the heartbeats between all;
+    Keras cannot train under it, so the collective operations are called by themselves.
+
+    Args:
+        cluster: The addresses and this worker's number.
+        minutes: The longest wait for another worker.
+
+    Raises:
+        ValueError: TensorFlow has already run something in this process.
+        WorkerLostError: Another worker is gone.
+    """
+
+    def __init__(self, cluster: Cluster, minutes: float) -> None:
+        self.cluster = cluster
+        self.number = cluster.number
+        self.count = len(cluster.addresses)
+        self.minutes = minutes
+        # Each shape has a number, the same in all processes, as they ask in the same order.
+        self._numbers: dict[tuple, int] = {}
+        strategy = _started(cluster)
+        super().__init__(strategy.extended.worker_devices)
+
+    def sum(self, tensors: list[tf.Tensor]) -> list[tf.Tensor]:
+        """Return each tensor's sum over all processes, the same bits in each.
+
+        Args:
+            tensors: float32, of shapes that all processes know.
+        """
+        sizes = [tensor.shape.num_elements() for tensor in tensors]
+        flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
+        parts = tf.split(self._reduced(flat, GRADIENTS), sizes)
+        return [tf.reshape(part, t.shape) for part, t in zip(parts, tensors, strict=True)]
+
+    def first(self, value: T) -> T:
+        """Return the chief's value, plain JSON; all processes must ask."""
+        return json.loads(self._gathered(json.dumps(value))[0])
+
+    def check_alike(self, facts: Facts) -> None:
+        """Raise ValueError unless all processes have the same facts."""
+        everyone = [json.loads(text) for text in self._gathered(json.dumps(facts))]
+        self.cluster.check_alike(everyone)
+
+    def _gathered(self, text: str) -> list[str]:
+        """Return the texts of all processes: each adds its own to rows of zeros."""
+        own = np.frombuffer(text.encode(), np.uint8)
+        with tf.device("CPU:0"):
+            sizes = self._reduced(np.eye(self.count)[self.number] * len(own), MESSAGES).numpy()
+            rows = np.zeros([self.count, int(sizes.max())])
+            rows[self.number, : len(own)] = own
+            rows = self._reduced(rows, MESSAGES).numpy().astype(np.uint8)
+        return [row[: int(size)].tobytes().decode() for row, size in zip(rows, sizes, strict=True)]
+
+    def _reduced(self, values: tf.Tensor | np.ndarray, group: int) -> tf.Tensor:
+        values = tf.convert_to_tensor(values)
+        number = self._numbers.setdefault((group, *values.shape), len(self._numbers) + 1)
+        return tf.raw_ops.CollectiveReduceV2(
+            input=values,
+            group_size=self.count,
+            group_key=group,
+            instance_key=number,
+            ordering_token=[],
+            merge_op="Add",
+            final_op="Id",
+            timeout_seconds=60 * self.minutes,
+        )
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn TensorFlow's errors about lost workers into one line.
+
+        Raises:
+            WorkerLostError: It names the workers at whose address nobody listens any more.
+        """
+        try:
+            yield
+        except tf.errors.DeadlineExceededError:
+            raise WorkerLostError(
+                f"{self.cluster.named(self.number)} has waited {self.minutes:g} minutes for another"
+                " worker (training.wait_minutes); restart every worker with --resume"
+            ) from None
+        except tf.errors.OpError as error:
+            if isinstance(error, tf.errors.ResourceExhaustedError):
+                raise
+            gone = ", ".join(map(self.cluster.named, self.cluster.closed()))
+            reason = str(error).partition("aborted by: ")[2] or str(error)
+            raise WorkerLostError(
+                f"{gone or 'another worker'} cannot be reached any more "
+                f"({reason.strip().splitlines()[0][:200]}); restart every worker with --resume"
+            ) from None
+
+
+def workers_of(config: Config) -> Workers:
+    """Return the workers of a recipe's strategy; several are connected.
+
+    They connect before TensorFlow has run anything in the process.
+
+    Args:
+        config: The recipe, which all workers must have.
+
+    Raises:
+        ValueError: TF_CONFIG is none, or another worker has another recipe or other versions.
+        WorkerLostError: A worker cannot be reached.
+    """
+    settings = config.training
+    if settings.strategy == "multi_worker":
+        cluster = Cluster.from_environment()
+        cluster.check_alike(cluster.gathered(_recipe_and_versions(config), settings.wait_minutes))
+        return ClusterWorkers(cluster, settings.wait_minutes)
+    if settings.strategy == "mirrored":
+        devices = tf.config.list_logical_devices
+        return Workers([device.name for device in devices("GPU") or devices("CPU")])
+    return Workers()
+
+
+def _recipe_and_versions(config: Config) -> dict[str, Any]:
+    settings = {
+        f"{section}.{key}": value
+        for section, values in config.to_dict().items()
+        for key, value in values.items()
+        if not (section == "data" and key in OF_THE_MACHINE)
+    }
+    versions = {"tfformer": __version__, "tensorflow": tf.__version__, "keras": keras.__version__}
+    return settings | versions
+
+
+def _started(cluster: Cluster) -> tf.distribute.MultiWorkerMirroredStrategy:
+    """Start TensorFlow's server of this process and wait for the others'."""
+    name = cluster.named(cluster.number)
+    on_sigterm = signal.getsignal(signal.SIGTERM)
+    try:
+        with _killed_after(
+            START_SECONDS,
+            f"tfformer: {name} has waited {START_SECONDS} seconds for TensorFlow's servers of the "
+            "other workers; restart every worker",
+        ):
+            return tf.distribute.MultiWorkerMirroredStrategy()
+    except RuntimeError as error:
+        raise ValueError(
+            f"training.strategy=multi_worker must start before TensorFlow runs anything ({error}); "
+            "train in a process of its own"
+        ) from None
+    except tf.errors.OpError as error:
+        raise WorkerLostError(
+            f"{name} cannot start its server ({error}); restart every worker"
+        ) from None
+    finally:
+        signal.signal(signal.SIGTERM, on_sigterm)  # TensorFlow's own handler would ignore it
+
+
+@contextmanager
+def _killed_after(seconds: float, message: str) -> Iterator[None]:
+    """Let another process end this one with a message if the block takes longer."""
+    arguments = [sys.executable, "-c", WATCH, str(seconds), message, str(os.getpid())]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE):  # whose end is the block's, too
+        yield
