@@ -3,10 +3,12 @@
 
 Usage: scripts/texts.py RUN [CAPTIONS]
 
-Joins 300 held-out sentences into lines of 1, 2, 3, 5 and 10 and prints the BLEU of each, as one
-sentence a line and as texts; puts a tag around a word of 200 sentences and counts the tags that
-are there and on the right word; glues 1,000 paragraphs of the lines of the file CAPTIONS and counts
-what is dropped. The last line is JSON.
+Prints the BLEU of 300 held-out sentences as they are, in lower case, with capital initials and in
+capitals, the references alike; joins them into lines of 1, 2, 3, 5 and 10 and prints the BLEU of
+each, as one sentence a line and as texts; puts addresses, numbers, placeholders and emoji into
+1,000 sentences and counts those that have all of them again; puts a tag around a word of 200
+sentences and counts the tags that are there and on the right word; glues 1,000 paragraphs of the
+lines of the file CAPTIONS and counts what is dropped. The last line is JSON.
 """
 
 import functools
@@ -31,8 +33,71 @@ from tfformer.text import TextTranslator  # noqa: E402
 
 SENTENCES = 300
 MARKED = 200
+MADE_UP = 1000
 PARAGRAPHS = 1000
 GAPS = [" ", "  ", "\n", "\r\n", "\n\n    ", "\t", " \n\n\n"]
+
+
+def with_capital_initials(text: str) -> str:
+    """Give each word a capital initial."""
+    return re.sub(r"(?<!\S)\w", lambda initial: initial[0].upper(), text)
+
+
+CASES = {
+    "as it is": str,
+    "in lower case": str.lower,
+    "with capital initials": with_capital_initials,
+    "in capitals": str.upper,
+}
+
+
+def bleu_of_cases(texts: TextTranslator) -> Iterator[tuple[str, float]]:
+    """Yield the BLEU of sentences in other cases, of references in the same case."""
+    pairs = phrasebook.pairs("test")[:SENTENCES]
+    for name, change in CASES.items():
+        found = texts.translate_sentences([change(pair.source) for pair in pairs])
+        references = [change(pair.target) for pair in pairs]
+        yield name, sacrebleu.corpus_bleu(found, [references], force=True).score
+
+
+def made_up(draw: random.Random) -> str:
+    """Make up a word that no translation changes."""
+    name = "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(3, 9)))
+    number = draw.randint(2, 99_999)
+    return draw.choice(
+        [
+            f"https://{name}.org/{number}?q={name}",
+            f"www.{name}.com/{name}",
+            f"{name}.{number}@{name}.example.org",
+            f"{{{name}}}",
+            f"%({name})s",
+            f"{name}_{number}.pdf",
+            f"{number}",
+            f"{number} km",
+            f"€{number}.50",
+            f"{number} %",
+            draw.choice(["😀", "👍🏽", "👩‍🚀", "🎉🎉", "☀️"]),
+        ]
+    )
+
+
+def copies(texts: TextTranslator) -> Iterator[tuple[str, int]]:
+    """Yield the number of lines with made-up words, and of those that have each of them once."""
+    draw = random.Random(1)
+    lines = []
+    for pair in draw.sample(phrasebook.pairs("test"), MADE_UP):
+        words = pair.source.split()
+        new = [made_up(draw) for _ in range(draw.randint(1, 3))]
+        for word in new:
+            words.insert(draw.randrange(len(words)), word)
+        lines.append((" ".join(words), new))
+    found = texts.translate("\n".join(line for line, _ in lines)).split("\n")
+    yield "lines with made-up words", MADE_UP
+    right = [
+        all(translation.count(word) == line.count(word) for word in new)
+        for translation, (line, new) in zip(found, lines, strict=True)
+    ]
+    yield "of these with each as often", sum(right)
 
 
 def bleu_of_lines(texts: TextTranslator) -> Iterator[tuple[str, float]]:
@@ -106,10 +171,16 @@ def main(run: str, captions: str | None = None) -> None:
         cache.update(zip(new, translator.translate(new), strict=True))
         return [cache[sentence] for sentence in sentences]
 
-    texts = TextTranslator(translate, functools.partial(nearest_targets, translator))
+    align = functools.partial(nearest_targets, translator)
+    placeholders = translator.tokenizers.placeholders
+    texts = TextTranslator(translate, align, placeholders=placeholders)
     measured: dict[str, float] = {}
     for name, value in itertools.chain(
-        paragraphs(captions) if captions else (), tags(texts), bleu_of_lines(texts)
+        paragraphs(captions) if captions else (),
+        bleu_of_cases(texts),
+        copies(texts),
+        tags(texts),
+        bleu_of_lines(texts),
     ):
         measured[name] = round(value, 2)
         print(f"{name}: {measured[name]}", flush=True)

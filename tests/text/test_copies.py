@@ -55,6 +55,7 @@ def test_a_line_of_a_corpus_is_all_the_model_s():
         "On 1/2 we had 1-2 of 2, for $3 or $3.50, i.e. 3 or 3.50.",
         "See https://x.org or https://x.org/a or https://x.org, 😀 day 😀.",
         "我有2只猫和2只狗。",
+        "Copy 12 %(name)s, 12 %s and 12 % of 12%.",
     ],
 )
 def test_words_that_stay_twice_come_back_in_their_places(text):
@@ -131,3 +132,8 @@ def test_without_placeholders_the_model_gets_the_words():
     heard = []
     translate_text("At 12:30 sharp.", lambda sentences: heard.extend(sentences) or sentences)
     assert heard == ["At 12:30 sharp."]
+
+
+def test_a_placeholder_behind_a_number_is_no_per_cent():
+    found = kept_pattern().findall("12 %(name)s 12 %s 12 % of 12% 7 %d")
+    assert found == ["12", "%(name)s", "12", "%s", "12 %", "12%", "7", "%d"]

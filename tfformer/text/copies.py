@@ -14,9 +14,8 @@ URL = r"(?:https?|ftp)://[^\s<>\"']*[\w/=&#-]|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/[^\s
 E_MAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
 PLACEHOLDER = r"\{\{?[^{}\s]{1,60}\}?\}|%\([\w.]{1,60}\)[sdif]|%[sdif]\b|\$\{[^{}\s]{1,60}\}"
 FILE = r"(?:~|\.{1,2})?(?:/[\w.-]+){2,}|(?<![\w-])[\w-]{2,255}\.(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
-UNIT = (
-    r"(?:%|°[CF]?|[€$£¥]|(?:[kcmµ]?m|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kM]?W|[kM]?V|EUR|USD)\b)"
-)
+MEASURE = r"[kcmµ]?m|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kM]?W|[kM]?V|EUR|USD"
+UNIT = rf"(?:%(?!\(|[sdif]\b)|°[CF]?|[€$£¥]|(?:{MEASURE})\b)"
 NUMBER = rf"[€$£¥]\s?\d+(?:[.,:]\d+)*|\d+(?:[.,:/-]\d+)*(?:\s?{UNIT})?(?!\w)"
 EMOJI = (
     "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff]"
