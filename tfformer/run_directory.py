@@ -30,9 +30,8 @@ import h5py
 import numpy as np
 
 from tfformer.config import RUN_CONFIG, Config, ModelConfig, run_config_file
-from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
+from tfformer.data.piece_tokenizer import AnyTokenizer, load_tokenizer
 from tfformer.data.sources import Row, read_pairs, read_sentences
-from tfformer.data.tokenizers import Tokenizer
 from tfformer.files import TEMPORARY, error_keeping, locked, read_seal, seal, whole_file, write_text
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
@@ -55,9 +54,6 @@ MOVABLE = ("train", "valid", "folder", "cache")  # of `data`: a person may edit 
 SEALED = {"weights": "in its last line"}  # in `digests` of config.json: the weights have a seal
 OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes of an older run
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py
-
-
-AnyTokenizer = Tokenizer | PieceTokenizer
 
 
 @dataclass(frozen=True)

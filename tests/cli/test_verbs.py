@@ -153,7 +153,7 @@ def test_sentences_that_are_too_long_are_cut_and_counted_once_for_the_file(
     captured = capsys.readouterr()
     assert captured.err.count("warning: ") == 1
     assert (
-        "warning: 2 of 4 sentences had more than 39 tokens, the model's most, and were truncated"
+        "warning: 2 of 4 sentences had more than 39 tokens, the model's limit, and were truncated"
         in captured.err
     )
     assert len(captured.out.splitlines()) == 4

@@ -96,7 +96,7 @@ def test_sentences_are_truncated_and_counted():
 
 def test_the_report_of_truncation_names_count_and_limit():
     assert truncation_report(1, 4, 2) == (
-        "1 of 4 sentences had more than 2 tokens, the model's most, and were truncated"
+        "1 of 4 sentences had more than 2 tokens, the model's limit, and were truncated"
     )
 
 

@@ -437,9 +437,9 @@ def test_placeholders_are_cut_by_the_fast_operation_too():
     assert tokenizer.is_cut_by_fast_operation
     text = [*SENTENCES[:50], *ODD, *noise]
     assert tokenizer.tokenize(tf.constant(text)).to_list() == tokenizer.encode(text)
-    others = {"symbols": ["<b>"]}, {"byte_fallback": True}, {"model_type": "bpe"}
-    for settings in others:
-        assert not Tokenizer.train(SENTENCES, 350, **settings).is_cut_by_fast_operation
+    others = (90, {"symbols": ["<b>"]}), (350, {"byte_fallback": True}), (90, {"model_type": "bpe"})
+    for vocab_size, settings in others:
+        assert not Tokenizer.train(SENTENCES, vocab_size, **settings).is_cut_by_fast_operation
 
 
 @pytest.mark.parametrize(

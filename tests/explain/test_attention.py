@@ -168,7 +168,7 @@ def test_overlong_sentences_are_cut_with_one_warning(translator, tokenizer):
     long = " ".join(SENTENCES * 2)
     expected = tuple(tokenizer.pieces(tokenizer.encode([long])[0][:39]))
     with pytest.warns(
-        UserWarning, match="1 of 1 sentences had more than 39 tokens, the model's most, and were"
+        UserWarning, match="1 of 1 sentences had more than 39 tokens, the model's limit, and were"
     ) as caught:
         found = attention(translator, long)
     assert len(caught) == 1

@@ -76,14 +76,14 @@ def test_sentences_that_are_too_long_are_left_out_of_bits_per_byte(generator, li
     long = " ".join(NUMBERS * 5)
     with pytest.warns(
         UserWarning,
-        match=r"1 of 25 sentences had more than 31 tokens, the model's most, and were left",
+        match=r"1 of 25 sentences had more than 31 tokens, the model's limit, and were left",
     ):
         assert generator.bits_per_byte([*lines, long]) == pytest.approx(
             generator.bits_per_byte(lines)
         )
     with pytest.raises(
         ValueError,
-        match=r"1 of 1 sentences had more than 31 tokens, the model's most; give shorter",
+        match=r"1 of 1 sentences had more than 31 tokens, the model's limit; give shorter",
     ):
         generator.bits_per_byte([long])
 
@@ -132,7 +132,7 @@ def test_a_text_that_is_too_long_is_truncated_with_a_warning(generator):
     long = " ".join(NUMBERS * 5)
     with pytest.warns(
         UserWarning,
-        match=r"1 of 2 sentences had more than 31 tokens, the model's most, and were truncated",
+        match=r"1 of 2 sentences had more than 31 tokens, the model's limit, and were truncated",
     ):
         _, continued = generator.complete(["one", long])
     assert long.startswith(continued.text.removesuffix(continued.text.split()[-1]))

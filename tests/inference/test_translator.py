@@ -111,7 +111,7 @@ def test_forced_scores_of_blank_and_overlong_sentences(translator, sentences):
     )
     with pytest.warns(
         UserWarning,
-        match=f"1 of 6 sentences had more than {limit} tokens, the model's most, and were",
+        match=f"1 of 6 sentences had more than {limit} tokens, the model's limit, and were",
     ):
         nothing, empty, long = translator.score(
             ["  ", sentences[0], sentences[0]], ["x", "", " ".join(sentences)]
@@ -157,7 +157,7 @@ def test_a_sentence_that_is_too_long_is_cut_to_the_models_length(translator, sen
     ids = translator.tokenizers.source.encode([long])[0]
     assert len(ids) > limit
     with pytest.warns(
-        UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the model's most, and"
+        UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the model's limit, and"
     ):
         found = translator.translate([sentences[0], long])
     assert (
@@ -235,7 +235,7 @@ def untrained() -> Translator:
     ],
 )
 def test_truncated_sentences_are_one_warning_at_the_line_of_the_call(untrained, call):
-    message = "^1 of 2 sentences had more than 7 tokens, the model's most, and were truncated$"
+    message = "^1 of 2 sentences had more than 7 tokens, the model's limit, and were truncated$"
     with pytest.warns(UserWarning, match=message) as caught:
         call(untrained)
     assert [warning.filename for warning in caught] == [__file__]

@@ -417,6 +417,7 @@ def language_model(corpus: Path, **training_values) -> Config:
     values = full_config(corpus, **training_values).to_dict()
     values["model"] |= {"architecture": "decoder"}
     values["data"] |= {"train": "train.en", "valid": "valid.en"}
+    values["data"]["augment"] |= {"upper": 0.0, "typos": 0.0}
     values["tokenizer"] |= {"vocab_size": 25}
     return Config.from_dict(values)
 
@@ -461,6 +462,7 @@ def test_a_translators_encoder_starts_from_a_language_model_of_the_source(corpus
     values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
     values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
     values["model"] |= {"tie_embeddings": "output", "num_decoder_layers": 2, "dropout": 0.3}
+    values["model"] |= {"num_decoder_heads": 4, "decoder_d_ff": 48}
     train(Config.from_dict(values), tmp_path / "run", init_from=tmp_path / "lm", report=silent)
     origin, run = Generator.load(tmp_path / "lm"), Translator.load(tmp_path / "run")
     assert run.tokenizers.source.digest == origin.tokenizer.digest != run.tokenizers.target.digest

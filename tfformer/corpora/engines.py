@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tfformer.config import RUN_CONFIG
-from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
-from tfformer.data.tokenizers import Tokenizer
+from tfformer.data.piece_tokenizer import AnyTokenizer, load_tokenizer
 from tfformer.export.manifest import MANIFEST, check_files, read_manifest
 from tfformer.special_ids import END_ID
 
@@ -45,8 +44,8 @@ class Engine(NamedTuple):
 class Tokenizers(NamedTuple):
     """The tokenizers of an export."""
 
-    source: Tokenizer | PieceTokenizer
-    target: Tokenizer | PieceTokenizer
+    source: AnyTokenizer
+    target: AnyTokenizer
 
 
 def find_model(path: str | Path) -> tuple[str, Path]:

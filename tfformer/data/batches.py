@@ -1,4 +1,4 @@
-"""Ids to batches: rows of similar length together, in an order of a seed."""
+"""Ids to batches: rows of similar length together, shuffled by a seed."""
 
 from __future__ import annotations
 
@@ -79,17 +79,17 @@ def snake_order(
 ) -> np.ndarray:
     """Order pairs so that neighbours have like lengths, longest first.
 
-    Pairs are sorted by their longer side, which decides how many fit into a batch; of equal ones,
-    by how much longer the source is, upwards and downwards in turn, so that the shorter side does
-    not jump.
+    Pairs are sorted by their longer side, which decides how many fit into a batch. Pairs that are
+    equal in it are sorted by how much longer the source is, in ascending and descending order in
+    turn, so that the shorter side does not jump.
 
     Args:
         source_lengths: (pairs,) tokens.
         target_lengths: (pairs,) tokens.
-        ties: (pairs,) numbers that order pairs of equal lengths.
+        ties: (pairs,) random numbers, which order pairs of equal lengths.
 
     Returns:
-        (pairs,) int64, the pairs' numbers in order.
+        (pairs,) int64, the indices of the pairs in order.
     """
     longer = np.maximum(source_lengths, target_lengths)
     upwards = np.where(longer % 2, 1, -1)
@@ -151,7 +151,7 @@ def _longer(text: EncodedText, rows: np.ndarray) -> np.ndarray:
     return np.maximum(text.source.lengths_of(rows), text.target.lengths_of(rows))
 
 
-def _downwards(counts: np.ndarray) -> np.ndarray:
+def _descending(counts: np.ndarray) -> np.ndarray:
     """The lengths that `length_counts` has counted, the longest first, (rows,) int32."""
     lengths = np.arange(len(counts), dtype=np.int32)
     return np.repeat(lengths[::-1], counts[::-1])
@@ -163,8 +163,8 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
     The last two batches share their rows evenly, so that the last is not a small remainder.
 
     Args:
-        longer_lengths: (rows,) tokens of each row's longer side, downwards.
-        batch_tokens: Tokens of a side of a batch at most, padding included.
+        longer_lengths: (rows,) tokens of each row's longer side, in descending order.
+        batch_tokens: Maximum number of tokens on each side of a batch, padding included.
 
     Returns:
         Each batch as (start, stop).
@@ -196,12 +196,13 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
 def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> list[tuple[int, int]]:
     """Divide rows as `plan_batches` does, but into exactly `steps` batches.
 
-    `batch_tokens` is raised as far as so few batches need; if there are too few batches, the
+    All epochs need the same number of batches, also if each segments the text anew and so has other
+    lengths. `batch_tokens` is raised until `steps` batches suffice; if there are then fewer, the
     largest are halved.
 
     Args:
-        longer_lengths: (rows,) tokens of each row's longer side, downwards.
-        batch_tokens: Tokens of a side of a batch, if that makes enough batches.
+        longer_lengths: (rows,) tokens of each row's longer side, in descending order.
+        batch_tokens: Maximum number of tokens on each side of a batch, unless it must be raised.
         steps: Number of batches.
 
     Returns:
@@ -218,14 +219,15 @@ def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> lis
     # The number of batches falls as the budget grows: bisect on its negative for the smallest
     # budget that needs at most `steps`.
     budgets = range(batch_tokens, rows * int(longer_lengths[0]) + batch_tokens)
-    enough = bisect.bisect_left(
+    smallest = bisect.bisect_left(
         budgets, -steps, key=lambda tokens: -len(plan_batches(longer_lengths, tokens))
     )
-    plan = plan_batches(longer_lengths, budgets[enough])
+    plan = plan_batches(longer_lengths, budgets[smallest])
     while len(plan) < steps:
-        start, stop = most = max(plan, key=lambda bounds: bounds[1] - bounds[0])
+        largest = max(range(len(plan)), key=lambda index: plan[index][1] - plan[index][0])
+        start, stop = plan[largest]
         middle = (start + stop) // 2
-        plan[plan.index(most) : plan.index(most) + 1] = [(start, middle), (middle, stop)]
+        plan[largest : largest + 1] = [(start, middle), (middle, stop)]
     return plan
 
 
@@ -247,12 +249,12 @@ class Batches:
     """Deterministic batches of rows of similar length.
 
     Batch n depends only on the text, `batch_tokens`, `seed`, `shares` and n, so training can resume
-    at any step. Every epoch holds each row once, or a mixture of the corpora, in as many batches;
-    which of the equally long rows share a batch, and the order of batches, change with the epoch.
+    at any step. Every epoch holds each row once, or a mixture of the corpora, and has the same
+    number of batches. Their order, and the choice among equally long rows, change with the epoch.
 
     Args:
-        text: The text.
-        batch_tokens: Tokens of a side of a batch at most, padding included.
+        text: The encoded text.
+        batch_tokens: Maximum number of tokens on each side of a batch, padding included.
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
         text_of_epoch: Returns the text of an epoch, if it is segmented anew in each. Then a batch
             may need a few tokens more than `batch_tokens`, and another process has other
@@ -293,7 +295,7 @@ class Batches:
         else:
             self._text_of = functools.lru_cache(maxsize=1)(text_of_epoch)  # a text is large
         self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
-        longer_lengths = _downwards(length_counts(self._text_of(0), self._rows_of(0)))
+        longer_lengths = _descending(length_counts(self._text_of(0), self._rows_of(0)))
         self.steps_per_epoch = len(plan_batches(longer_lengths, batch_tokens))
 
     @functools.cached_property
@@ -316,13 +318,13 @@ class Batches:
         """Return one batch.
 
         Args:
-            step: Counted from the first epoch's first batch on.
+            step: Number of the batch, counted from 0 through all epochs.
 
         Returns:
             Inputs `{"source": (B, S), "target": (B, T)}` int32, labels (B, T) int32 and weights (B,
-            T) float32. Labels end in END_ID; `target` is the same one position later, behind
-            START_ID; weights are 1 at real labels. Text with one side has no source: `target` takes
-            the place of the dictionary.
+            T) float32. Labels end in END_ID; `target` is the labels shifted right by one position,
+            beginning with START_ID; weights are 1 at tokens and 0 at padding. For text with one
+            side the inputs are the array `target` alone.
         """
         epoch, number = divmod(step, self.steps_per_epoch)
         text, order, plan = self._epoch(epoch)
@@ -375,7 +377,7 @@ class Batches:
         text = self._text_of(epoch)
         rows = self._rows_of(epoch)
         order = order_by_length(text, rows, random)
-        longer_lengths = _downwards(length_counts(text, rows))
+        longer_lengths = _descending(length_counts(text, rows))
         plan = plan_steps(longer_lengths, self.batch_tokens, self.steps_per_epoch)
         return Epoch(text, order, random.permutation(plan))
 
@@ -398,10 +400,10 @@ def training_dataset(
 
     Args:
         pairs: (source, target) texts, read once.
-        tokenizer: Of both sides.
-        target_tokenizer: Of the target, if it has its own.
-        batch_tokens: Tokens of a side of a batch at most, padding included.
-        max_length: Tokens that a side may have, the end token included.
+        tokenizer: The tokenizer of the source, and of the target unless it has its own.
+        target_tokenizer: The target's own tokenizer.
+        batch_tokens: Maximum number of tokens on each side of a batch, padding included.
+        max_length: Maximum number of tokens of a side, the end token included.
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
         sampling_alpha: If given, each pass segments the sentences anew at random, by
             `Tokenizer.sample`.

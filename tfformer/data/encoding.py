@@ -16,13 +16,13 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row
-from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID
 
 A = TypeVar("A")
 B = TypeVar("B")
-Segmentation = Callable[[Tokenizer, Sequence[str]], list[list[int]]]  # of sentences into ids
+Segmentation = Callable[[AnyTokenizer, Sequence[str]], list[list[int]]]  # of sentences into ids
 
 CHUNK = 10_000  # sentences or pairs encoded at a time, so that memory holds their text only
 ENCODERS = 4  # chunks at a time: SentencePiece leaves Python, and takes every core by itself
@@ -121,7 +121,7 @@ def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
     return IdRows.of(rows).padded(range(len(rows)))
 
 
-# Sentences for a model that is trained
+# Sentences for a trained model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,8 +130,8 @@ class EncodedSentences:
 
     Attributes:
         ids: A list for each sentence; an empty one for a blank sentence.
-        is_truncated: Of each sentence whether it had more ids.
-        max_tokens: Ids that a sentence keeps.
+        is_truncated: Whether each sentence had more ids.
+        max_tokens: Maximum number of ids of a sentence.
     """
 
     ids: list[list[int]]
@@ -180,6 +180,7 @@ def encode_truncated(
         ValueError: A sentence is not Unicode text.
 
     Example:
+        >>> from tfformer.data.tokenizers import Tokenizer
         >>> tokenizer = Tokenizer.train(["a b c"] * 20, vocab_size=8)
         >>> encoded = encode_truncated(tokenizer, ["a", "a b c a b c"], max_tokens=4)
         >>> encoded.truncated, len(encoded.ids[1])
@@ -193,19 +194,19 @@ def encode_truncated(
 
 
 def truncation_report(truncated: int, sentences: int, max_tokens: int) -> str:
-    """Say in one line how many of so many sentences were truncated."""
+    """Say in one line how many of all sentences were truncated."""
     return (
         f"{truncated} of {sentences} sentences had more than {max_tokens} tokens, the model's "
-        "most, and were truncated"
+        "limit, and were truncated"
     )
 
 
 def warn_of_truncation(
     given: Sequence[Sentences], encoded: Sequence[EncodedSentences], stacklevel: int
 ) -> None:
-    """Warn once of the sentences that were truncated.
+    """Warn once about the sentences that were truncated.
 
-    Those that the caller gave encoded are left out: the caller has their count.
+    Sentences that the caller had encoded are not counted: the caller has their count.
 
     Args:
         given: One or more lists of sentences.
@@ -288,14 +289,14 @@ class EncodedText:
         )
 
 
-def likeliest_segmentation(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[list[int]]:
+def likeliest_segmentation(tokenizer: AnyTokenizer, sentences: Sequence[str]) -> list[list[int]]:
     """Encode sentences as they are always encoded outside training."""
     return tokenizer.encode(sentences)
 
 
 def encode_text(
     rows: Iterable[Row],
-    tokenizers: Sequence[Tokenizer],
+    tokenizers: Sequence[AnyTokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
     segmentation: Segmentation = likeliest_segmentation,
@@ -318,6 +319,7 @@ def encode_text(
         ValueError: No row is left, or a sentence is not Unicode text.
 
     Example:
+        >>> from tfformer.data.tokenizers import Tokenizer
         >>> tokenizer = Tokenizer.train(["a b c"] * 20, vocab_size=8)
         >>> text = encode_text([("a b", "c"), ("", "c")], [tokenizer, tokenizer], max_length=9)
         >>> text.kept, text.dropped_empty, text.dropped_long
@@ -336,7 +338,7 @@ def joined(parts: Iterable[Sides]) -> Sides:
 
 def encode_corpora(
     corpora: Iterable[Iterable[Row]],
-    tokenizers: Sequence[Tokenizer],
+    tokenizers: Sequence[AnyTokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
     segmentation: Segmentation = likeliest_segmentation,
@@ -404,7 +406,7 @@ def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 def _encode_chunk(
     chunk: list[Row],
-    tokenizers: Sequence[Tokenizer],
+    tokenizers: Sequence[AnyTokenizer],
     max_length: int,
     segmentation: Segmentation,
 ) -> EncodedText:
@@ -425,7 +427,7 @@ def _encode_chunk(
     )
 
 
-def id_dtype(tokenizer: Tokenizer) -> np.dtype:
+def id_dtype(tokenizer: AnyTokenizer) -> np.dtype:
     """Return the smallest unsigned type that holds a tokenizer's ids."""
     return np.min_scalar_type(tokenizer.vocab_size - 1)
 
@@ -439,44 +441,51 @@ def _ended(rows: IdRows, is_kept: np.ndarray) -> IdRows:
 
 
 def random_segmentation(alpha: float, max_length: int, seed: Sequence[int]) -> Segmentation:
-    """Segment sentences at random, by `Tokenizer.sample`.
+    """Return a function that segments sentences at random, by `Tokenizer.sample`.
 
-    The rows that are dropped are the same as without it.
+    A sentence keeps its likeliest segmentation if that or the random one is too long. So the same
+    rows are dropped as without sampling.
 
     Args:
         alpha: That of `Tokenizer.sample`.
-        max_length: A sentence whose random segmentation or likeliest one does not fit into so many
-            ids, END_ID included, is segmented as usual.
-        seed: Of all the sentences to come, in their order.
+        max_length: Maximum number of ids of a sentence, END_ID included.
+        seed: Seed of all draws; the n-th call of the function makes the n-th draw.
     """
     random = np.random.default_rng(seed)
 
-    def segment(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[list[int]]:
+    def segment(tokenizer: AnyTokenizer, sentences: Sequence[str]) -> list[list[int]]:
         likeliest = tokenizer.encode(sentences)
         drawn = tokenizer.sample(sentences, alpha, seed=int(random.integers(2**32 - 1)))
-        pairs = zip(drawn, likeliest, strict=True)
-        return [one if max(len(one), len(other)) < max_length else other for one, other in pairs]
+        rows = []
+        for drawn_ids, likeliest_ids in zip(drawn, likeliest, strict=True):
+            fits = max(len(drawn_ids), len(likeliest_ids)) < max_length  # END_ID is still to come
+            rows.append(drawn_ids if fits else likeliest_ids)
+        return rows
 
     return segment
 
 
 def sampled_texts(
-    rows: Sequence[Row], tokenizers: Sequence[Tokenizer], max_length: int, alpha: float, seed: int
+    rows: Sequence[Row],
+    tokenizers: Sequence[AnyTokenizer],
+    max_length: int,
+    alpha: float,
+    seed: int,
 ) -> Callable[[int], EncodedText]:
-    """Encode the text of pass 0, 1, ..., each with other segmentations.
+    """Return a function that encodes the text of an epoch with random segmentations.
 
-    This is subword regularisation (Kudo 2018). Each pass takes the time of encoding the text twice,
-    by one processor. In another process the segmentations differ.
+    This is subword regularisation (Kudo 2018). Each epoch takes as long as encoding the text twice,
+    on one core. Another process draws other segmentations.
 
     Args:
         rows: (source, target) or (sentence,).
         tokenizers: One for each side.
-        max_length: Ids that a side may have, END_ID included.
+        max_length: Maximum number of ids of a side, END_ID included.
         alpha: That of `Tokenizer.sample`.
-        seed: Of all passes.
+        seed: Seed of all epochs.
 
     Returns:
-        A function from the number of a pass to its text.
+        A function from the number of an epoch, from 0 on, to its text.
     """
 
     def text_of(epoch: int) -> EncodedText:

@@ -341,7 +341,10 @@ class PieceTokenizer:
         return numbers
 
 
-def load_tokenizer(path: str | Path) -> Tokenizer | PieceTokenizer:
+AnyTokenizer = Tokenizer | PieceTokenizer
+
+
+def load_tokenizer(path: str | Path) -> AnyTokenizer:
     """Return the tokenizer in a file.
 
     Args:

@@ -23,8 +23,8 @@ import numpy as np
 import sentencepiece
 
 from tfformer.data.encoding import EncodedText, IdRows, Sides, encode_corpora, id_dtype
+from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row
-from tfformer.data.tokenizers import Tokenizer
 from tfformer.files import publish_as, temporary_folder, write_text
 from tfformer.plain_values import parse_json, read_text
 
@@ -38,7 +38,7 @@ def cached_text(
     folder: Path,
     fingerprint: Callable[[Path], object],
     read_corpora: Callable[[], Iterable[Iterable[Row]]],
-    tokenizers: Sequence[Tokenizer],
+    tokenizers: Sequence[AnyTokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
 ) -> EncodedText:
@@ -83,7 +83,7 @@ def cached_text(
     return _open(place, key, SIDES[len(tokenizers)])
 
 
-def _key(content: object, tokenizers: Sequence[Tokenizer], max_length: int) -> dict[str, Any]:
+def _key(content: object, tokenizers: Sequence[AnyTokenizer], max_length: int) -> dict[str, Any]:
     """Return all that the ids depend on."""
     return {
         "format": FORMAT,
@@ -102,7 +102,7 @@ def _digest(value: object) -> str:
 
 
 def _write_arrays(
-    folder: Path, tokenizers: Sequence[Tokenizer], max_length: int, parts: Iterator[Sides]
+    folder: Path, tokenizers: Sequence[AnyTokenizer], max_length: int, parts: Iterator[Sides]
 ) -> Sides:
     """Append the rows of all parts to files and map them."""
     names = SIDES[len(tokenizers)]

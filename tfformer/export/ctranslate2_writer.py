@@ -6,8 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfformer.data.piece_tokenizer import PieceTokenizer
-from tfformer.data.tokenizers import Tokenizer
+from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.model.layers import EncoderLayer, FeedForward, MultiHeadAttention, positional_encoding
 from tfformer.model.transformer import Decoder, Encoder, Transformer
 from tfformer.run_directory import Tokenizers
@@ -47,7 +46,7 @@ def write(
     spec.save(str(folder))
 
 
-def _vocabulary(tokenizer: Tokenizer | PieceTokenizer) -> list[str]:
+def _vocabulary(tokenizer: AnyTokenizer) -> list[str]:
     return tokenizer.pieces(range(tokenizer.vocab_size))
 
 

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from tfformer.data.piece_tokenizer import PieceTokenizer
+from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import read_pairs
-from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import (
     ctranslate2_requests,
     ctranslate2_writer,
@@ -442,7 +441,7 @@ def _complete(
     write_manifest(folder, manifest)
 
 
-def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer | PieceTokenizer]:
+def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, AnyTokenizer]:
     if tokenizers.shared:
         return {"tokenizer.model": tokenizers.source}
     return {"source.model": tokenizers.source, "target.model": tokenizers.target}

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfformer.data.piece_tokenizer import PieceTokenizer
-from tfformer.data.tokenizers import Tokenizer
+from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.inference.generator import Generator
 from tfformer.inference.graphs import (
     continue_prefixes,
@@ -170,7 +169,7 @@ class _Translating:
         return source_ids(ids, lengths, self.max_length)
 
     def _ids_and_lengths(
-        self, tokenizer: Tokenizer | PieceTokenizer, text: tf.Tensor
+        self, tokenizer: AnyTokenizer, text: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Text (B,) -> ids (B, S), truncated to the model's length, and their number (B,)."""
         rows = tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]

@@ -172,7 +172,7 @@ class Generator:
         if encoded.truncated:
             too_long = (
                 f"{encoded.truncated} of {len(sentences)} sentences had more than "
-                f"{encoded.max_tokens} tokens, the model's most"
+                f"{encoded.max_tokens} tokens, the model's limit"
             )
             if not kept:
                 raise ValueError(f"{too_long}; give shorter lines")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import keras
 import numpy as np
@@ -24,6 +24,7 @@ from tfformer.data.case_variants import case_families
 from tfformer.data.encoding import EncodedText, encode_corpora, sampled_texts
 from tfformer.data.fingerprints import text_fingerprint
 from tfformer.data.mixture import shares_by_temperature
+from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, source_files
 from tfformer.data.text_cache import cached_text
 from tfformer.data.tokenizers import Tokenizer
@@ -31,7 +32,6 @@ from tfformer.files import check_regular
 from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
 from tfformer.run_directory import (
     MODEL_KINDS,
-    AnyTokenizer,
     Model,
     Run,
     Tokenizers,
@@ -51,14 +51,21 @@ from tfformer.training.workers import Workers, workers_of
 
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience", "wait_minutes")
 MAY_MOVE_ON_RESUME = ("cache",)  # of `data`: the ids are compared
-OUTSIDE_THE_ENCODER = ("architecture", "num_decoder_layers", "tie_embeddings", "output_bias")
+OUTSIDE_THE_ENCODER = (
+    "architecture",
+    "num_decoder_layers",
+    "num_decoder_heads",
+    "decoder_d_ff",
+    "tie_embeddings",
+    "output_bias",
+)
 
 History = list[dict[str, Any]]  # an epoch each, as a line of metrics.jsonl
 Report = Callable[[str], None]
 
 
 class TrainingDiverged(ValueError):
-    """The loss is NaN or infinite."""
+    """The loss or a weight is NaN or infinite."""
 
 
 def train(
@@ -70,17 +77,17 @@ def train(
 ) -> dict[str, Any]:
     """Train a model and write its run directory.
 
-    An interrupted run continues with `resume` and has the losses it would have had
-    (`data.sampling_alpha` draws other segmentations in another process). Two trainings of one
-    folder at the same time are refused, see `files.locked` for the promise on shared file systems.
+    With `resume` an interrupted run continues, and has the same losses as without the interruption
+    (but for `data.sampling_alpha`, which draws other segmentations in another process). A folder
+    that another training is writing is refused; `files.locked` says on which file systems.
 
     Args:
         config: The recipe.
-        run_dir: A folder that is absent or empty; with `resume` that of the run.
+        run_dir: A folder that is absent or empty; with `resume` the folder of the run.
         resume: Continue the run in `run_dir`. Only epochs, max_minutes and patience may change.
-        init_from: A run whose vocabulary and best weights to start from. The weights of a language
+        init_from: A run that gives its vocabulary and its best weights. The weights of a language
             model initialise the encoder of a translator.
-        report: Takes each line about the text, the model and the validations.
+        report: Called with each line about the text, the model and the validations.
 
     Returns:
         The content of the run's result.json: epochs, steps, minutes, and the best validation's
@@ -92,7 +99,7 @@ def train(
         FileNotFoundError: There is no such run, or no such text.
         FileExistsError: Something else lies at `run_dir`.
         BlockingIOError: Another training holds the folder.
-        TrainingDiverged: The loss is NaN or infinite; the last good checkpoint is kept.
+        TrainingDiverged: The loss or a weight is NaN or infinite; the last good checkpoint is kept.
 
     Example:
         >>> from tfformer.config import find_recipe, read_recipe
@@ -106,7 +113,7 @@ def train(
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
     if config.training.shards > 1:
-        _limit_to_one_thread_an_operation()  # each shard has a thread of its own
+        _limit_to_one_thread_per_operation()  # each shard has a thread of its own
     workers = workers_of(config)
     with workers.explained():
         lead_or_follow = _lead if workers.is_chief else _follow
@@ -168,15 +175,15 @@ def _train(
     before: Run | None = None,
     initial: Run | None = None,
 ) -> dict[str, Any]:
-    """Train into `path`: continue the run `before`, or start from `initial`.
+    """Train into `path`: continue the run `before`, or begin a new run.
 
     Args:
         config: The recipe.
         path: The run directory.
-        report: Takes a line of text at a time.
+        report: Called with a line of text at a time.
         workers: The processes that train; the first alone writes.
         before: The run to continue.
-        initial: A run with the vocabulary and the weights of a new run.
+        initial: The run that gives a new run its vocabulary and first weights.
 
     Returns:
         The content of result.json.
@@ -217,22 +224,22 @@ def _facts(run: Run, model: Model, history: History) -> dict[str, Any]:
 
 
 def _with_vocabulary_settings_of(other: Run | None, config: Config) -> Config:
-    """Return the recipe with the settings of the vocabulary of the other run."""
+    """Return the recipe with the other run's tokenizer settings if it takes both."""
     if other is None or _gives_encoder(other, config):
         return config
     return dataclasses.replace(config, tokenizer=other.config.tokenizer)
 
 
-def _limit_to_one_thread_an_operation() -> None:
-    """Turn off the threads inside an operation, if they have not started."""
-    with contextlib.suppress(RuntimeError):  # raised if it has; then all shards share its threads
+def _limit_to_one_thread_per_operation() -> None:
+    """Let each operation use one thread, unless TensorFlow runs already."""
+    with contextlib.suppress(RuntimeError):  # they have started: all shards share them
         tf.config.threading.set_intra_op_parallelism_threads(1)
 
 
 def _warn_if_bleu_is_0(result: dict[str, Any], report: Report) -> None:
     if result.get("val_bleu") == 0:
         report(
-            "warning: the best validation has BLEU 0, so chrF alone has chosen the weights; if the "
+            "warning: the best validation has BLEU 0, so the weights were chosen by chrF; if the "
             "target is written without spaces, set data.languages or training.bleu_tokenizer=char"
         )
 
@@ -254,11 +261,10 @@ def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData
 
 
 def _gives_encoder(initial: Run, config: Config) -> bool:
-    """Return whether the other run is a language model where this one translates."""
-    return (initial.config.model.architecture, config.model.architecture) == (
-        "decoder",
-        "encoder-decoder",
-    )
+    """Return whether a language model initialises the encoder of a translator."""
+    is_language_model = initial.config.model.architecture == "decoder"
+    is_translator = config.model.architecture == "encoder-decoder"
+    return is_language_model and is_translator
 
 
 def _check_fits(config: Config, initial: Run) -> None:
@@ -279,7 +285,7 @@ def _check_fits(config: Config, initial: Run) -> None:
 
 
 def _take_weights(model: Model, other: Model) -> None:
-    """Take the other model's weights; a language model's are an encoder's."""
+    """Copy the other model's weights; a language model's go to the source side."""
     if type(other) is type(model):
         model.set_weights(other.get_weights())
     else:
@@ -414,8 +420,7 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     Returns:
         The batches.
     """
-    sides = MODEL_KINDS[config.model.architecture].sides(tokenizers)
-    side_tokenizers = cast(tuple[Tokenizer, ...], sides)  # an imported one serves as well
+    side_tokenizers = MODEL_KINDS[config.model.architecture].sides(tokenizers)
     is_training = role == "train"
     text_of_epoch = None
     if is_training and config.data.sampling_alpha is not None:
@@ -436,7 +441,7 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     return batches
 
 
-def _encoded(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> EncodedText:
+def _encoded(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> EncodedText:
     """Read and encode one text into memory."""
     return encode_corpora(
         _read_corpora(config, role),
@@ -446,7 +451,7 @@ def _encoded(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> Enco
     )
 
 
-def _cached(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> EncodedText:
+def _cached(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> EncodedText:
     """Map one text from the recipe's cache, which takes it if it has it not."""
     source = _source(config, role)
     shares = dataclasses.asdict(config.data.augment)
@@ -511,7 +516,7 @@ def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
 
 
 def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.data.Dataset:
-    """Return the batches from a step on; for R-Drop with each row in both halves."""
+    """Return the batches from `first_step` on; for R-Drop each one twice, (2B, ...)."""
     dataset = batches.dataset(first_step)
     if not settings.r_drop:
         return dataset
@@ -529,7 +534,10 @@ def _fit(
     report: Report,
     workers: Workers,
 ) -> None:
-    """Drive `model.fit`; each callback adds to the epoch's figures, in this order.
+    """Run `model.fit`.
+
+    The callbacks run in this order: nothing is saved of a step with NaN, `Validation` adds its
+    figures to the epoch's logs, and the last two read them.
 
     Args:
         model: The compiled model.
@@ -537,7 +545,7 @@ def _fit(
         config: The recipe.
         data: The batches and the tokenizers.
         history: The epochs that a resumed run has behind it; the new ones are added to it.
-        report: Takes a line of text at a time.
+        report: Called with a line of text at a time.
         workers: The processes that train; the first one validates.
     """
     first_step = history[-1]["step"] if history else 0
@@ -604,7 +612,7 @@ class StopOnNaN(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         """Look at every weight."""
         finite = all(np.isfinite(weight).all() for weight in self.model.get_weights())
-        self._check(finite, "a weight is not a number")
+        self._check(finite, "a weight is NaN or infinite")
 
     def _check(self, holds: bool, finding: str) -> None:
         if not holds:
@@ -615,7 +623,9 @@ class StopOnNaN(keras.callbacks.Callback):
 
 
 class HistoryAndResume(keras.callbacks.Callback):
-    """Keeps the history and the state to resume from, and decides when to stop.
+    """Saves the history and the state to resume from, and decides when to stop.
+
+    It also lowers the learning rate on a plateau, before the state is saved.
 
     Args:
         run: Takes the state.
@@ -649,17 +659,18 @@ class HistoryAndResume(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
-        """Add the epoch to the history, keep the state, and stop if the recipe is over."""
+        """Add the epoch to the history, save the state, and stop if the run is over."""
         logs = {} if logs is None else logs
-        settings, optimizer = self.config.training, self.model.optimizer
-        position = {"epoch": epoch + 1, "step": self.counter.step, "minutes": self._minutes()}
-        rate = {"learning_rate": float(optimizer.learning_rate)}
+        settings = self.config.training
+        optimizer = self.model.optimizer
+        rate = float(optimizer.learning_rate)
+        progress = {"epoch": epoch + 1, "step": self.counter.step, "minutes": self._minutes()}
         figures = {name: float(value) for name, value in logs.items()}
-        self.history.append(self.workers.first(position | rate | figures))
+        self.history.append(self.workers.first(progress | {"learning_rate": rate} | figures))
         if settings.schedule == "plateau" and _is_on_plateau(
             settings.plateau_patience, self.history
         ):
-            optimizer.learning_rate = rate["learning_rate"] * settings.plateau_factor
+            optimizer.learning_rate = rate * settings.plateau_factor
         if self.workers.is_chief:
             self.run.save_resume_state(self.model, self.history)
         if is_validated(self.history[-1]) and _is_over(self.config, self.history):
@@ -676,7 +687,7 @@ def _is_on_plateau(patience: int, history: History) -> bool:
 
 
 def _is_over(config: Config, history: History) -> bool:
-    """Return whether all epochs are done, the minutes used up or patience has run out."""
+    """Return whether the epochs, the minutes or the patience are used up."""
     if not history:
         return False
     settings, last = config.training, history[-1]
