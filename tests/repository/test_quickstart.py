@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+import sacrebleu
 from support.documentation import ALL_BLOCKS, ROOT
 
 from tfformer import phrasebook
@@ -114,6 +115,20 @@ def test_every_phrase_of_small_talk_is_learned(quickstart):
     translations = Translator.load(quickstart[0]).translate(list(phrases))
     wrong = [s for s, t in zip(phrases, translations, strict=True) if phrases[s] != t]
     assert len(wrong) <= 0.02 * len(phrases), wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [str.lower, str.title, str.upper])
+def test_other_cases_cost_at_most_two_bleu(quickstart, change):
+    """The references are in the same case."""
+    pairs = phrasebook.pairs("test")[:100]
+    translator = Translator.load(quickstart[0])
+    scores = []
+    for case in (str, change):
+        found = translator.translate([case(pair.source) for pair in pairs], beam_size=1)
+        references = [case(pair.target) for pair in pairs]
+        scores.append(sacrebleu.corpus_bleu(found, [references], force=True).score)
+    assert scores[1] >= scores[0] - 2
 
 
 @pytest.mark.slow
