@@ -207,8 +207,14 @@ def test_a_recipe_that_has_lost_its_digest_is_refused(copy):
         Run.open(copy).load_model()
 
 
-def test_the_place_of_the_text_may_be_edited(copy):
-    edit(copy, "data", folder="/elsewhere", train=["c", "d"])
+def test_the_models_digest_depends_on_each_vocabulary(vocabulary, tmp_path):
+    other, config = Tokenizer.train(LINES, 29, "bpe"), Config.from_dict(RECIPE)
+    pairs = ((vocabulary, vocabulary), (vocabulary, other), (other, vocabulary))
+    assert len({Run.new(tmp_path, config, Tokenizers(*pair)).model_digest for pair in pairs}) == 3
+
+
+def test_the_places_of_the_texts_may_be_edited(copy):
+    edit(copy, "data", folder="/elsewhere", train=["c", "d"], valid=["e", "f"])
     assert Run.open(copy).config.data.folder == "/elsewhere"
     Run.open(copy).check_weights()
 
@@ -243,6 +249,18 @@ def test_weights_that_do_not_fit_are_refused_before_a_model_is_built(copy, chang
     with pytest.raises(ValueError, match=r"numbers, where the model has"):
         Run.open(copy).load_model()
     assert time.process_time() - start < 2
+
+
+def test_an_empty_array_too_many_is_refused(copy):
+    without_digests(copy)
+    with h5py.File(copy / "best.weights.h5", "r+") as file:
+        file["surplus"] = np.zeros((0, 3), np.float32)
+    run = Run.open(copy)
+    with (
+        pytest.warns(UserWarning, match="is a run of 0.1"),
+        pytest.raises(ValueError, match="its arrays are not the model's"),
+    ):
+        run.load_model()
 
 
 def test_arrays_of_the_models_sizes_but_not_its_shapes_are_refused(copy):
@@ -422,7 +440,12 @@ def test_no_state_to_resume_from_is_an_empty_history(copy):
     assert run.load_resume_state(new_model(run.config.model, run.tokenizers)) == []
 
 
-def test_a_lost_state_is_not_an_empty_history(copy):
+@pytest.mark.parametrize("sign", ["best.weights.h5", "metrics.jsonl"])
+def test_a_lost_state_is_not_an_empty_history(copy, sign):
+    """The weights and the figures each tell that an epoch has ended."""
+    if sign == "metrics.jsonl":
+        (copy / "best.weights.h5").unlink()
+        (copy / sign).write_text('{"epoch": 1}\n')
     run = Run.open(copy)
     with pytest.raises(ValueError, match=r"resume.npz is missing, though epochs have ended"):
         run.load_resume_state(new_model(run.config.model, run.tokenizers))

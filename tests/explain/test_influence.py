@@ -7,6 +7,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from support.numpy_layers import log_softmax
 
 from tfformer.config import DecodingConfig
 from tfformer.data.tokenizers import Tokenizer
@@ -48,8 +49,7 @@ def log_prob(
         "source": np.array([[*source, END_ID]]),
         "target": np.array([[START_ID, *before, *word]]),
     }
-    logits = np.asarray(translator.model(ids), np.float64)[0]
-    log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    log_probs = log_softmax(translator.model(ids)[0])
     return sum(log_probs[len(before) + n, piece] for n, piece in enumerate(word))
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.numpy_layers import log_softmax
 from tensorflow_serving.apis import prediction_log_pb2
 
 from tfformer.cli.verbs import main
@@ -206,8 +207,7 @@ def test_scores_are_the_log_probabilities_of_teacher_forcing(answers, translator
             "source": np.array([source_ids]),
             "target": np.array([[START_ID, *target_ids[:-1]]]),
         }
-        logits = translator.model(inputs).numpy()[0].astype(np.float64)
-        log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        log_probs = log_softmax(translator.model(inputs)[0])
         expected = log_probs[np.arange(len(target_ids)), target_ids].sum()
         np.testing.assert_allclose(answers["scores"]["log_prob"][n], expected, rtol=1e-4, atol=1e-4)
         assert answers["scores"]["num_tokens"][n] == len(target_ids)

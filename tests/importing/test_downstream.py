@@ -12,6 +12,7 @@ import pytest
 from sentencepiece import sentencepiece_model_pb2
 from support.exported_page import MISSING, browse
 from support.marian_checkpoints import FIXTURES, answers
+from support.numpy_layers import log_softmax
 
 from tfformer.config import Config
 from tfformer.data.piece_tokenizer import PieceTokenizer
@@ -143,7 +144,7 @@ def test_forced_scores_are_those_of_transformers_without_padding(imported):
     sources = wanted.texts["sentences"][:2]
     targets = wanted.texts["target_texts"][:2]
     logits = wanted.arrays["logits"][..., :-1]  # padding is the last column
-    log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    log_probs = log_softmax(logits)
     for number, found in enumerate(translator.score(sources, targets)):
         ids = wanted.texts["greedy"][number]
         if len(found.log_probs) == len(ids):  # the text is cut as the model wrote it

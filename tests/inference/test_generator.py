@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from support.numpy_layers import log_softmax
 
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
@@ -34,8 +35,7 @@ def stepwise(generator, ids, first=0):
     """
     total = 0.0
     for t in range(first, len(ids)):
-        logits = generator.model(np.array([[START_ID, *ids[:t]]]))[0, -1].numpy().astype(np.float64)
-        total += logits[ids[t]] - np.log(np.exp(logits).sum())
+        total += log_softmax(generator.model(np.array([[START_ID, *ids[:t]]]))[0, -1])[ids[t]]
     return total
 
 
@@ -141,8 +141,10 @@ def test_a_text_that_is_too_long_is_truncated_with_a_warning(generator):
 
 
 def test_settings_that_make_no_sense(generator):
-    with pytest.raises(ValueError, match="temperature=0 must be above 0"):
-        generator.sample([""], seed=1, temperature=0)
+    for temperature in (0, math.nan):
+        message = f"temperature={temperature} must be a finite number above 0"
+        with pytest.raises(ValueError, match=message):
+            generator.sample([""], seed=1, temperature=temperature)
     with pytest.raises(ValueError, match=r"top_k=-1 must be at least 0 and top_p=1.0 above 0"):
         generator.sample([""], seed=1, top_k=-1)
 

@@ -204,22 +204,29 @@ def test_the_other_form_of_the_length_penalty_divides_by_the_length():
     np.testing.assert_allclose(length_penalty(lengths, 0.5, "power"), [1, 2**0.5, 2], rtol=1e-6)
 
 
+def short_or_long(ids, step, state):
+    """Logits of two beams: the end has 0.4 at step 0, and 0.6 after a token of 0.6."""
+    table = tf.math.log([[1e-9, 1e-9, 1e-9, 0.4, 0.6], [1e-9, 1e-9, 1e-9, 0.6, 0.4]])
+    return tf.tile(table[step][tf.newaxis], [2, 1]), state
+
+
 @pytest.mark.parametrize(("alpha", "best"), [(0.0, [END_ID]), (1.0, [4, END_ID])])
 def test_length_penalty_can_prefer_the_longer_of_two(alpha, best):
     """The scores by hand.
 
     ln 0.40 = -0.916 is above ln 0.36 = -1.022, but below -1.022 / (7 / 6) = -0.876.
     """
-    table = tf.math.log([[1e-9, 1e-9, 1e-9, 0.4, 0.6], [1e-9, 1e-9, 1e-9, 0.6, 0.4]])
-
-    def step_fn(ids, step, state):
-        return tf.tile(table[step][tf.newaxis], [2, 1]), state
-
-    found = beam_search(step_fn, tf.zeros([2]), tf.constant([2]), 2, alpha)
+    found = beam_search(short_or_long, tf.zeros([2]), tf.constant([2]), 2, alpha)
     assert n_best(found, 0)[0] == (
         best,
         pytest.approx({0.0: -0.9163, 1.0: -0.8757}[alpha], abs=1e-4),
     )
+
+
+def test_beam_search_divides_by_the_length_where_it_is_told_to():
+    limit = tf.constant([2])
+    found = beam_search(short_or_long, tf.zeros([2]), limit, 2, 1.0, length_normalization="power")
+    np.testing.assert_allclose(found.scores[0], [np.log(0.36) / 2, np.log(0.24) / 2], rtol=1e-4)
 
 
 def python_beam_search(tree, sentence, limit, beam_size, alpha):
@@ -360,6 +367,17 @@ def test_search_is_the_same_in_a_graph_of_unknown_batch():
     ):
         for sentence in range(4):
             assert_same_n_best(n_best(found, sentence), n_best(expected, sentence))
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_a_capacity_is_the_length_of_the_ids_and_changes_nothing_else(beam_size):
+    search = greedy_search if beam_size == 1 else partial(beam_search, beam_size=beam_size)
+    tree = Tree(sentences=3, vocab_size=5, depth=3, seed=9)
+    state, limits = tree.state(range(3), beam_size), tf.constant([3, 1, 2])
+    usual, wide = search(tree, state, limits), search(tree, state, limits, capacity=7)
+    np.testing.assert_array_equal(wide.ids, np.pad(usual.ids, [(0, 0), (0, 0), (0, 4)]))
+    np.testing.assert_array_equal(wide.lengths, usual.lengths)
+    np.testing.assert_array_equal(wide.scores, usual.scores)
 
 
 @pytest.mark.parametrize(
@@ -511,6 +529,13 @@ def test_batches_of_one_seed_draw_as_differently_as_other_seeds_do():
     drawn = [uniform_draws(20, seed, batch) for seed in (1, 2, 65) for batch in (0, 1, 64)]
     for one, other in itertools.combinations(drawn, 2):
         assert np.mean(one == other) == pytest.approx(1 / 5, abs=0.05)
+
+
+def test_no_step_of_a_batch_draws_as_a_later_step_of_the_one_before():
+    """Nor does the same row of the next batch repeat one a few steps on."""
+    one, other = (uniform_draws(20, 1, batch) for batch in (0, 1))
+    for shift in range(1, 10):
+        assert np.mean(one[:, shift:] == other[:, :-shift]) == pytest.approx(1 / 5, abs=0.06)
 
 
 def test_the_first_batch_draws_as_a_single_one():

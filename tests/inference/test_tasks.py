@@ -1,13 +1,17 @@
 """The tables of the kinds of model: a row each, under the same keys."""
 
+import dataclasses
 import typing
 
 import pytest
+import sacrebleu
 
+from tfformer import phrasebook
 from tfformer.config import ModelConfig
 from tfformer.export import tasks as export_tasks
 from tfformer.inference.tasks import TASKS, task_of
-from tfformer.run_directory import MODEL_KINDS, Run, new_model
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import MODEL_KINDS, Run
 
 
 def test_each_kind_has_its_row_in_each_table():
@@ -17,19 +21,15 @@ def test_each_kind_has_its_row_in_each_table():
     assert set(export_tasks.TASKS) == kinds
 
 
-def test_an_evaluator_measures_bleu_as_the_recipe_says(tiny_run):
-    """Untrained models have neither BLEU nor chrF above 0.
-
-    The text is of one word that is never written.
-    """
+@pytest.mark.parametrize("tokenizer", ["13a", "char"])
+def test_an_evaluator_measures_bleu_as_the_recipe_says(tiny_run, tokenizer):
     run = Run.open(tiny_run)
-    model = new_model(run.config.model, run.tokenizers)
-    config = run.config
-    measured = (
-        task_of(config)
-        .evaluator(model, run.tokenizers, config)
-        .measure([("The cat sleeps.", "0" * 40)] * 5)
-    )
-    assert measured.figures["val_bleu"] == pytest.approx(0, abs=0.5)
-    assert len(measured.samples) == 4
-    assert measured.samples[0].startswith("The cat sleeps.\n\n> ")
+    training = dataclasses.replace(run.config.training, bleu_tokenizer=tokenizer)
+    config = dataclasses.replace(run.config, training=training)
+    rows = [(pair.source, pair.target) for pair in phrasebook.pairs("test")[:8]]
+    measured = task_of(config).evaluator(run.load_model(), run.tokenizers, config).measure(rows)
+    sources, targets = (list(side) for side in zip(*rows, strict=True))
+    texts = Translator.load(tiny_run).translate(sources, beam_size=1)
+    bleu = sacrebleu.corpus_bleu(texts, [targets], tokenize=tokenizer).score
+    assert measured.figures["val_bleu"] == pytest.approx(bleu)
+    assert measured.samples == [f"{sources[n]}\n\n> {texts[n]}" for n in range(0, 8, 2)]

@@ -1,10 +1,12 @@
 """Strings in, strings out, on a small trained run."""
 
+import math
 import shutil
 import warnings
 
 import numpy as np
 import pytest
+from support.numpy_layers import log_softmax
 from support.untrained import untrained_translator
 
 from tfformer import phrasebook
@@ -52,8 +54,7 @@ def test_the_score_is_the_log_probability_of_the_text_under_teacher_forcing(tran
         source = translator.tokenizers.source.encode([sentence])[0] + [END_ID]
         target = translator.tokenizers.target.encode([best.text])[0] + [END_ID]
         inputs = {"source": np.array([source]), "target": np.array([[START_ID, *target[:-1]]])}
-        logits = translator.model(inputs)[0].numpy().astype(np.float64)
-        log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        log_probs = log_softmax(translator.model(inputs)[0])
         greedy = (
             log_probs.argmax(-1).tolist() == target
         )  # otherwise the text has another segmentation
@@ -73,8 +74,7 @@ def numpy_log_probs(translator, source: str, target: str) -> np.ndarray:
     source_ids = [*translator.tokenizers.source.encode([source])[0], END_ID]
     target_ids = [*translator.tokenizers.target.encode([target])[0], END_ID]
     inputs = {"source": np.array([source_ids]), "target": np.array([[START_ID, *target_ids[:-1]]])}
-    logits = translator.model(inputs)[0].numpy().astype(np.float64)
-    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    log_probs = log_softmax(translator.model(inputs)[0])
     return log_probs[range(len(target_ids)), target_ids]
 
 
@@ -180,8 +180,10 @@ def test_settings_that_make_no_sense(translator):
         translator.translate(["Hello."], beam_size=0)
     with pytest.raises(ValueError, match="length_penalty=nan must be a number from 0 on"):
         translator.translate(["Hello."], length_penalty=float("nan"))
-    with pytest.raises(ValueError, match="temperature=0 must be above 0"):
-        translator.sample(["Hello."], seed=1, temperature=0)
+    for temperature in (0, -1, math.nan, math.inf):
+        message = f"temperature={temperature} must be a finite number above 0"
+        with pytest.raises(ValueError, match=message):
+            translator.sample(["Hello."], seed=1, temperature=temperature)
     with pytest.raises(
         ValueError, match="top_k=0 must be at least 0 and top_p=0 above 0 and at most 1"
     ):

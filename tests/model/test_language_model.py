@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.numpy_layers import log_softmax
 
 import tfformer
 from tfformer.inference.search import greedy_search
@@ -40,11 +41,6 @@ def small(vocab_size=13, seed=1, **changes):
     return model
 
 
-def np_log_softmax(logits):
-    logits = np.asarray(logits, np.float64)
-    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-
-
 def steps(model, rows, room):
     """log p(x_t | x_1 ... x_{t-1}) of each row's tokens.
 
@@ -57,7 +53,7 @@ def steps(model, rows, room):
     )
     for t in range(rows.shape[1]):
         logits, cache = model.step(tf.constant(last)[:, tf.newaxis], t, cache)
-        found.append(np_log_softmax(logits[:, 0])[np.arange(len(rows)), rows[:, t]])
+        found.append(log_softmax(logits[:, 0])[np.arange(len(rows)), rows[:, t]])
         last = rows[:, t]
     return np.stack(found, axis=1)
 

@@ -339,6 +339,18 @@ def test_a_row_whose_keys_are_all_masked_weights_them_alike():
     np.testing.assert_allclose(weights, np.full(weights.shape, 1 / MEMORY.shape[1]), rtol=1e-6)
 
 
+@pytest.mark.parametrize("policy", HALVES)
+def test_such_a_row_stays_finite_in_half_precision(policy):
+    """Every score is -50: below the lowest number, were the mask to add that one."""
+    layer = MultiHeadAttention(8, 2, use_bias=False, dtype=policy)
+    layer.build()
+    layer.query.set_weights([np.eye(8)])
+    layer.key_value.set_weights([np.concatenate([np.eye(8), np.eye(8)], axis=1)])
+    memory = tf.fill((1, 3, 8), tf.constant(5, layer.compute_dtype))
+    _, weights = layer(-memory, memory, tf.zeros((1, 1, 1, 3), bool), return_weights=True)
+    np.testing.assert_allclose(np.asarray(weights, np.float32), 1 / 3, rtol=1e-2)
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(norm):
     """In steps of 1, 2 and 1 positions."""

@@ -41,6 +41,13 @@ def test_an_embedding_without_scale_gives_its_rows():
     np.testing.assert_array_equal(found[0], np.asarray(embedding.embeddings)[[1, 3]])
 
 
+def test_an_offset_counts_the_positions_from_there():
+    x = tf.zeros([1, 5, 8])
+    np.testing.assert_array_equal(
+        PositionalEncoding(8, offset=2)(x, position=3), PositionalEncoding(8)(x, position=5)
+    )
+
+
 def test_the_decoder_may_have_its_own_heads_and_width():
     model = Transformer(10, 10, **SMALL, num_decoder_heads=4, decoder_d_ff=24)
     assert model.encoder.layers[0].self_attention.num_heads == 2

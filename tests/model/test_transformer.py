@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.numpy_layers import smoothed_cross_entropy
 
 import tfformer
 from tfformer.inference.search import beam_search, greedy_search, is_used
@@ -383,12 +384,8 @@ def loss_and_accuracy(logits, labels, weights, smoothing):
 
     The share of them that is predicted right comes with it.
     """
-    logits = np.asarray(logits, np.float64)
-    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    of_label = np.take_along_axis(log_probs, labels[..., np.newaxis], axis=-1)[..., 0]
-    nats = -(1 - smoothing) * of_label - smoothing * log_probs.mean(axis=-1)
-    real = weights > 0
-    return nats[real].mean(), (logits.argmax(-1) == labels)[real].mean()
+    nats, real = smoothed_cross_entropy(logits, labels, smoothing), weights > 0
+    return nats[real].mean(), (np.asarray(logits).argmax(-1) == labels)[real].mean()
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Imports between the rooms of the package follow one table."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -38,17 +39,24 @@ def files_of(room: str) -> list[Path]:
 def rooms_imported(file: Path) -> set[str]:
     """The rooms that a file names in its import statements.
 
-    The statements count wherever in the file they stand.
+    The statements count wherever in the file they stand, relative ones too.
     """
     modules = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "tfformer":
-            modules |= {f"tfformer.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            modules.add(node.module or "")
+        if isinstance(node, ast.ImportFrom):
+            module = absolute(node, file)
+            ends = [f".{alias.name}" for alias in node.names] if module == "tfformer" else [""]
+            modules |= {module + end for end in ends}
         elif isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
     return {module.split(".")[1] for module in modules if module.startswith("tfformer.")}
+
+
+def absolute(node: ast.ImportFrom, file: Path) -> str:
+    """The module of `from ... import`, with what its dots stand for."""
+    place = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    home = place[: len(place) - node.level] if node.level else ()
+    return ".".join(filter(None, (*home, node.module)))
 
 
 @pytest.mark.parametrize("room", sorted(ROOMS - TOP))
@@ -66,3 +74,15 @@ def test_every_room_of_the_table_is_there():
 
 def test_no_room_is_missing_from_the_table():
     assert set(MAY_IMPORT) >= ROOMS - TOP - EVERYWHERE
+
+
+ALONE = sorted((PACKAGE / "export" / "programs").glob("*.py")) + sorted(
+    (PACKAGE.parent / "export").rglob("*.py")
+)
+
+
+@pytest.mark.parametrize("file", ALONE, ids=lambda file: file.name)
+def test_what_lives_off_artefacts_imports_nothing_of_the_package(file):
+    statements = r"^\s*(?:import|from) +(\.|\w+)"
+    imported = re.findall(statements, file.read_text(encoding="utf-8"), re.MULTILINE)
+    assert not {"tfformer", "."} & set(imported)

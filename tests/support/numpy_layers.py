@@ -20,6 +20,19 @@ def randomized(layer, seed=1):
     return layer
 
 
+def log_softmax(logits):
+    logits = np.asarray(logits, np.float64)
+    logits = logits - logits.max(axis=-1, keepdims=True)  # exp() of it is at most 1
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def smoothed_cross_entropy(logits, labels, smoothing):
+    """(B, T, V), (B, T) -> (B, T) nats: the share `smoothing` goes to all tokens alike."""
+    log_probs = log_softmax(logits)
+    of_label = np.take_along_axis(log_probs, labels[..., np.newaxis], axis=-1)[..., 0]
+    return -(1 - smoothing) * of_label - smoothing * log_probs.mean(axis=-1)
+
+
 def numpy_positions(positions, d_model, layout="interleaved"):
     encoding = np.zeros((len(positions), d_model))
     for i in range(d_model // 2):

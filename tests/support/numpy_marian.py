@@ -4,6 +4,7 @@ It is written from marian-dev's models/transformer.h alone.
 """
 
 import numpy as np
+from support.numpy_layers import log_softmax
 
 
 def positions(length: int, d_model: int, first: int = 0) -> np.ndarray:
@@ -41,9 +42,7 @@ class NumpyMarian:
         y[1:] = embedding[target[:-1]] * np.sqrt(self.d_model)
         y = self.stack("decoder", y + positions(len(target), self.d_model), memory)
         logits = y @ self.output() + self.tensors["decoder_ff_logit_out_b"][0]
-        logits -= logits.max(axis=1, keepdims=True)
-        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return logits[np.arange(len(target)), target]
+        return log_softmax(logits)[np.arange(len(target)), target]
 
     def output(self) -> np.ndarray:
         if "decoder_ff_logit_out_W" in self.tensors:

@@ -26,6 +26,8 @@ def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings():
     optimizer = new_optimizer(recipe(clip_norm=0.5, accumulate_steps=3, ema_momentum=0.99))
     assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.98, 1e-9)
     assert (optimizer.global_clipnorm, optimizer.gradient_accumulation_steps) == (0.5, 3)
+    assert optimizer.use_ema
+    assert not new_optimizer(recipe()).use_ema
     assert optimizer.ema_momentum**3 == pytest.approx(
         0.99
     )  # Keras averages at each of the three steps
@@ -129,7 +131,12 @@ def test_muon_takes_the_embeddings_for_no_matrices():
 
 
 @pytest.mark.parametrize(
-    "schedule", [{"schedule": "inverse_sqrt"}, {"schedule": "linear", "total_steps": 50}]
+    "schedule",
+    [
+        {"schedule": "inverse_sqrt"},
+        {"schedule": "linear", "total_steps": 50},
+        {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0},
+    ],
 )
 def test_accumulated_steps_count_as_one_for_the_schedule(schedule):
     alone, together = (

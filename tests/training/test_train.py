@@ -11,6 +11,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from support.numpy_layers import smoothed_cross_entropy
 
 from tfformer.config import AugmentConfig, Config
 from tfformer.data import text_cache
@@ -238,6 +239,21 @@ def test_a_run_directory_holds_what_its_contract_says(whole):
     assert result["val_bleu"] == round(max(epoch["val_bleu"] for epoch in history), 4)
 
 
+def test_the_validation_loss_is_that_of_the_kept_weights_in_numpy(corpus, whole):
+    """The mean is over real tokens, smoothed as the recipe says."""
+    config, translator = Run.open(whole).config, Translator.load(whole)
+    valid = training.TrainingData.read(config, Run.open(whole), silent).valid
+    nats, tokens = 0.0, 0.0
+    for step in range(valid.steps_per_epoch):
+        inputs, labels, weights = valid.batch(step)
+        smoothing = config.training.label_smoothing
+        losses = smoothed_cross_entropy(translator.model(inputs), labels, smoothing)
+        nats += (losses * weights).sum()
+        tokens += weights.sum()
+    kept = validation.best_epoch(Run.open(whole).history())
+    assert kept["val_loss"] == pytest.approx(nats / tokens, rel=1e-4)
+
+
 def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -333,19 +349,28 @@ def test_patience_and_minutes_end_a_run(corpus, tmp_path):
     assert (tmp_path / "b" / "best.weights.h5").exists()
 
 
+def test_a_resumed_run_counts_the_minutes_behind_it(monkeypatch):
+    monkeypatch.setattr(training.time, "monotonic", lambda: 1000.0)
+    new, resumed = (
+        training.HistoryAndResume(None, Config(), history, training.StepCounter(0))
+        for history in ([], [{"minutes": 7.0}])
+    )
+    assert (new.start, resumed.start) == (1000.0, 1000.0 - 7 * 60)
+
+
 @pytest.mark.slow
 def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_path):
     config = config_for(
         corpus,
         schedule="plateau",
         learning_rate=1e-12,
-        plateau_patience=1,
+        plateau_patience=2,
         plateau_factor=0.1,
-        epochs=3,
+        epochs=5,
     )
     train(config, tmp_path / "run", report=silent)
     rates = [epoch["learning_rate"] for epoch in Run.open(tmp_path / "run").history()]
-    np.testing.assert_allclose(rates, [1e-12, 1e-12, 1e-13], rtol=1e-5)
+    np.testing.assert_allclose(rates, [1e-12] * 3 + [1e-13] * 2, rtol=1e-5)
 
 
 @pytest.mark.slow

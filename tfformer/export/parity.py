@@ -1,5 +1,6 @@
 """Compares an artefact's texts and scores with the run's own."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -27,7 +28,8 @@ def compare(reference: Reference, hypotheses: Mapping[str, Hypotheses]) -> dict[
 
     Returns:
         By the same names: `beam_size`, `sentences`, how many are `identical`, and of these the
-        `largest_score_difference`, relative to the score where that is beyond 1.
+        `largest_score_difference`, relative to the score where that is beyond 1. A score that is no
+        number differs by infinity.
     """
     return {
         name: _measured(reference(name, beam_size), texts, beam_size)
@@ -40,7 +42,7 @@ def _measured(
 ) -> dict[str, Any]:
     pairs = zip(reference, hypotheses, strict=True)
     differences = [
-        abs(score - measured) / max(1.0, abs(score))
+        _difference(score, measured)
         for (text, score), (hypothesis, measured) in pairs
         if text == hypothesis
     ]
@@ -50,6 +52,11 @@ def _measured(
         "identical": len(differences),
         "largest_score_difference": max(differences, default=0.0),
     }
+
+
+def _difference(score: float, measured: float) -> float:
+    difference = abs(score - measured) / max(1.0, abs(score))
+    return math.inf if math.isnan(difference) else difference
 
 
 def check(parity: Mapping[str, Mapping[str, Any]]) -> None:

@@ -7,6 +7,7 @@ Shape letters: B sentences, N beams, R rows (B, or B * N), V vocabulary, K conti
 fewer of a small vocabulary), L length of the ids.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -172,17 +173,17 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
     """Refuse invalid settings of `sample`.
 
     Args:
-        temperature: Must be above 0.
+        temperature: Must be a finite number above 0.
         top_k: Must be at least 0.
         top_p: Must be above 0 and at most 1.
 
     Raises:
         ValueError: If a setting is outside its range.
     """
-    if temperature <= 0:
+    if not 0 < temperature < math.inf:
         raise ValueError(
-            f"temperature={temperature} must be above 0; for the likeliest token at each step use "
-            "greedy search"
+            f"temperature={temperature} must be a finite number above 0; for the likeliest token "
+            "at each step use greedy search"
         )
     if top_k < 0 or not 0 < top_p <= 1:
         raise ValueError(
