@@ -557,6 +557,10 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
     )
     assert model.loss.label_smoothing == 0.2
     assert model.dtype_policy.name == "mixed_bfloat16"
+    model = training._compiled_model(
+        config_for(corpus, shards=2, strategy="mirrored"), vocabularies, Workers(["GPU:0", "GPU:1"])
+    )
+    assert (model.shards, model.devices, model.workers) == (4, ("GPU:0", "GPU:1"), None)
     paper = {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0}
     for values, expected in (({}, 0.005 * 9 / 20), (paper, 2 * 32**-0.5 * 9 * 20**-1.5)):
         train(config_for(corpus, epochs=1, **values), tmp_path / str(expected), report=silent)

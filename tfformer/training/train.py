@@ -216,11 +216,16 @@ def _train(
 
 
 def _facts(run: Run, model: Model, history: History) -> dict[str, Any]:
-    """Return the digests of all that workers must share before the first step."""
+    """Return what all workers must share before the first step."""
     state = hashlib.sha256()
     for variable in [*model.variables, *model.optimizer.variables]:
         state.update(np.ascontiguousarray(variable).data)
-    return run.digests | {"state": state.hexdigest(), "epochs": len(history)}
+    return {
+        "the text's digest": run.digests["text"],
+        "the vocabularies' digests": [run.digests["source"], run.digests["target"]],
+        "the weights' digest": state.hexdigest(),
+        "epochs": len(history),
+    }
 
 
 def _with_vocabulary_settings_of(other: Run | None, config: Config) -> Config:
