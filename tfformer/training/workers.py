@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import keras
@@ -23,14 +24,7 @@ GRADIENTS, MESSAGES = 1, 2  # groups of devices: those that train, and the proce
 START_SECONDS = 60  # for TensorFlow's servers, once all workers have met
 OF_THE_MACHINE = ("folder", "cache")  # settings of `data` that may differ
 
-# A process of its own: as they start, TensorFlow's servers hold Python's lock without a limit.
-WATCH = """
-import os, select, sys
-ended, _, _ = select.select([sys.stdin], [], [], float(sys.argv[1]))
-if not ended:
-    print(sys.argv[2], file=sys.stderr)
-    os.kill(int(sys.argv[3]), 9)
-"""
+LATE = Path(__file__).parent / "programs" / "end_late_process.py"
 
 
 class Workers:
@@ -234,6 +228,6 @@ def _started(cluster: Cluster) -> tf.distribute.MultiWorkerMirroredStrategy:
 @contextmanager
 def _killed_after(seconds: float, message: str) -> Iterator[None]:
     """Let another process end this one with a message if the block takes longer."""
-    arguments = [sys.executable, "-c", WATCH, str(seconds), message, str(os.getpid())]
+    arguments = [sys.executable, "-P", str(LATE), str(seconds), message, str(os.getpid())]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE):  # whose end is the block's, too
         yield
