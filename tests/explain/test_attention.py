@@ -109,10 +109,9 @@ def test_rows_sum_to_one_and_nothing_looks_at_padding_or_ahead():
 
 
 def test_alone_equals_in_a_batch(translator):
-    together = attentions(translator, SENTENCES[:2], SENTENCES[2:] + SENTENCES[:1])
-    for found, sentence, target in zip(
-        together, SENTENCES, SENTENCES[2:] + SENTENCES[:1], strict=False
-    ):
+    sources, targets = SENTENCES[:2], [*SENTENCES[2:], SENTENCES[0]]
+    together = attentions(translator, sources, targets)
+    for found, sentence, target in zip(together, sources, targets, strict=True):
         for one, other in zip(found, attention(translator, sentence, target), strict=True):
             assert (one.rows, one.columns) == (other.rows, other.columns)
             np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
@@ -122,7 +121,9 @@ def test_batches_follow_each_other(translator):
     whole, split = (
         attentions(translator, SENTENCES, SENTENCES, batch_size=size) for size in (64, 2)
     )
-    assert [one.source_tokens for one in whole] == [one.source_tokens for one in split]
+    for one, other in zip(whole, split, strict=True):
+        assert one.source_tokens == other.source_tokens
+        np.testing.assert_allclose(one.cross.weights, other.cross.weights, atol=1e-5)
 
 
 def test_tokens_stand_where_the_decoder_reads_and_writes_them(translator, tokenizer):

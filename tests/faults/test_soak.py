@@ -132,6 +132,7 @@ def test_memory_and_descriptors_stay_flat_and_the_canary_is_right(model, tmp_pat
         ended.set()
         for thread in threads:
             thread.join(90)
+            assert not thread.is_alive()
         quarter = PARTS // 4
         second, last = memory[quarter : 2 * quarter], memory[-quarter:]
         before, after = statistics.median(second), statistics.median(last)

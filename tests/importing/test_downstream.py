@@ -72,8 +72,8 @@ def test_a_multilingual_run_has_its_languages_in_every_export(imported, tmp_path
 
 
 @pytest.mark.slow
-def test_ctranslate2_gives_the_translations_of_transformers(imported, tmp_path):
-    """CTranslate2's own runtime gives the translations.
+def test_ctranslate2_gives_the_translations_of_the_run(imported, tmp_path):
+    """The export refuses what its own runtime translates otherwise.
 
     The decoder has other heads, and the position table is the run's.
     """

@@ -81,8 +81,9 @@ def test_a_server_at_work_on_all_its_connections_answers_503(monkeypatch):
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         async with ClientSession() as session:
             working = [asyncio.create_task(session.get(address)) for _ in range(2)]
-            while len(busy) < 2:
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(30):
+                while len(busy) < 2:
+                    await asyncio.sleep(0.01)
             third = await session.get(address)
             refused = third.status, third.headers["Retry-After"], await third.json()
             go_on.set()

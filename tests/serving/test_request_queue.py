@@ -67,10 +67,11 @@ def test_requests_whose_callers_have_gone_do_not_count():
 
     The queue is as empty as if they had not come.
     """
-    go_on = threading.Event()
+    started, go_on = threading.Event(), threading.Event()
     rows = []
 
     def run(signature, inputs):
+        started.set()
         assert go_on.wait(30)
         rows.append(len(inputs["text"]))
         return {"found": inputs["text"]}
@@ -79,10 +80,11 @@ def test_requests_whose_callers_have_gone_do_not_count():
         queue, version = RequestQueue(), scripted(run)
         loop = asyncio.create_task(queue.run())
         first = asyncio.create_task(queue.submit(version, "a", strings("first")))
-        await asyncio.sleep(0.1)  # it runs
+        assert await asyncio.to_thread(started.wait, 30)
         gone = [asyncio.create_task(queue.submit(version, "a", strings("x"))) for _ in range(200)]
-        await asyncio.sleep(0.1)
-        assert queue.sentences == 200
+        async with asyncio.timeout(30):
+            while queue.sentences < len(gone):
+                await asyncio.sleep(0)
         for task in gone:
             task.cancel()
         await asyncio.gather(*gone, return_exceptions=True)

@@ -4,7 +4,6 @@ import asyncio
 import http.client
 import json
 import threading
-import time
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -14,7 +13,7 @@ import pytest
 import tensorflow as tf
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
-from support.servers import ask, run_client, save_scripted_model, start_server
+from support.servers import ask, run_client, save_scripted_model, start_server, until
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from tfformer.cli.verbs import main
@@ -152,11 +151,9 @@ def test_two_models_answer_until_the_last_request_is_done(tmp_path):
     under_way.putrequest("POST", "/v1/models/en-de:predict")
     under_way.putheader("Content-Length", str(len(body)))
     under_way.endheaders(body[:5])
-    while "tfformer_requests_under_way 1.0" not in read(f"{server.rest}/metrics"):
-        time.sleep(0.05)
+    until(lambda: "tfformer_requests_under_way 1.0" in read(f"{server.rest}/metrics"))
     server.process.terminate()
-    while ask(server, "en-de")[0] == 200:
-        pass
+    until(lambda: ask(server, "en-de")[0] != 200)
     status, answer = ask(server, "de-en:predict", {"instances": ["a"]})
     assert status == 503
     assert "about to end" in answer["error"]

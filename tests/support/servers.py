@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -133,6 +134,14 @@ def ask(
         return response.status, json.loads(response.read())
     finally:
         connection.close()
+
+
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait for a condition; fail where it does not come."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"did not come within {seconds} s"
+        time.sleep(0.05)
 
 
 def run_client(

@@ -66,6 +66,8 @@ def test_a_training_killed_after_its_first_validation_ends_with_the_same_bits(ca
     process, end = training(captions, killed), time.monotonic() + PATIENCE
     while not (killed / "best.weights.h5").exists() and time.monotonic() < end:
         time.sleep(0.01)
+    assert (killed / "best.weights.h5").exists(), f"no validation within {PATIENCE} s"
+    assert process.poll() is None
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert not (killed / "result.json").exists()
