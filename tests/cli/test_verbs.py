@@ -534,4 +534,4 @@ def test_files_of_two_columns_are_lines_to_be_compared(tiny_run, tmp_path, capsy
         (tmp_path / name).write_text(f"{line}\n" * 3)
     files = ["--source", str(tmp_path / "a.tsv"), "--target", str(tmp_path / "b.tsv")]
     assert main(["score", str(tiny_run), *files]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["pairs"] == 3
+    assert json.loads(capsys.readouterr().err.splitlines()[-1])["pairs"] == 3

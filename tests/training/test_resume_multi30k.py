@@ -24,9 +24,9 @@ pytestmark = [
 SHORT = {
     "model.num_layers": 1,
     "training.epochs": 2,
-    "training.epoch_steps": 8,
+    "training.epoch_steps": 3,
     "training.validate_every": 1,
-    "training.warmup_steps": 4,
+    "training.warmup_steps": 2,
 }
 TRAINED = 3000  # captions, enough for the recipe's vocabulary
 VALIDATED = 8  # the decoding of an untrained model is long
