@@ -6,14 +6,18 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tfformer import export
+from tfformer.cli import terminal
 from tfformer.cli.verbs import main
 from tfformer.corpora import engines, processes
 from tfformer.corpora.parts import find_parts
+from tfformer.corpora.translation import Counts
 from tfformer.data.sources import read_pairs
 from tfformer.inference.translator import Translator
 
@@ -114,6 +118,34 @@ def test_a_process_that_dies_is_replaced(tiny_run, corpus, expected, tmp_path):
     assert counts.lines == len(SENTENCES)
 
 
+def test_processes_that_die_three_times_in_a_row_end_the_work(monkeypatch, corpus, tmp_path):
+    begun = []
+
+    @contextmanager
+    def pool(*arguments):
+        begun.append(arguments)
+        yield ThreadPoolExecutor(1)
+
+    monkeypatch.setattr(processes, "_pool", pool)
+    monkeypatch.setattr(processes, "_translate", lambda *arguments: None)
+    monkeypatch.setattr(processes, "_watch", lambda work, sums, report: ({}, False))
+    with pytest.raises(processes.WorkersError, match="3 times a process died before it had ended"):
+        processes.translate_parts("run", find_parts(corpus, tmp_path), 1)
+    assert len(begun) == 3
+
+
+def test_the_progress_of_a_corpus_is_a_share_with_rates_and_the_time_left(
+    monkeypatch, tmp_path, capsys
+):
+    (tmp_path / "a").write_bytes(b"x" * 400)
+    clock = iter([0.0, 30.0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    terminal.CorpusProgress([tmp_path / "a"]).show(Counts(lines=60, tokens=900, size=100))
+    shown = capsys.readouterr().err.strip()
+    assert shown == " 25% of the corpus, 60 lines, 2 lines/s, 30 tokens/s, 0:01:30 left".strip()
+
+
 @pytest.mark.slow
 def test_a_cluster_translates_as_the_processes_do(tiny_run, corpus, expected, tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
@@ -148,7 +180,7 @@ def test_a_mistake_is_one_line(tiny_run, corpus, tmp_path, capsys, options, mess
 
 def test_without_files_there_is_no_corpus(tiny_run, tmp_path, capsys):
     assert main(command(tiny_run, tmp_path / "*.en", tmp_path / "out", "--workers", 1)) == 2
-    assert f"no file matches {tmp_path}/*.en" in capsys.readouterr().err
+    assert f"{tmp_path}/*.en: no file has such a name" in capsys.readouterr().err
     assert main(["translate", str(tiny_run), "--workers", "1"]) == 2
     assert "give --input PATTERN --output DIR" in capsys.readouterr().err
     assert main(command(tmp_path, "x", tmp_path / "out", "--workers", 1)) == 2

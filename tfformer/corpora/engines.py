@@ -15,6 +15,7 @@ import numpy as np
 from tfformer.config import RUN_CONFIG
 from tfformer.data.piece_tokenizer import AnyTokenizer, load_tokenizer
 from tfformer.export.manifest import MANIFEST, check_files, read_manifest
+from tfformer.files import file_digest
 from tfformer.special_ids import END_ID
 
 Translate = Callable[[list[str]], list[str]]
@@ -80,7 +81,7 @@ def model_digest(path: str | Path) -> str:
     names = [MANIFEST] if (folder / MANIFEST).is_file() else [RUN_CONFIG, "best.weights.h5"]
     digest = hashlib.sha256()
     for name in names:
-        digest.update(hashlib.sha256((folder / name).read_bytes()).digest())
+        digest.update(file_digest(folder / name).encode())
     return digest.hexdigest()
 
 

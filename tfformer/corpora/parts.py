@@ -6,12 +6,12 @@ appears whole or not at all; so whatever is there is done.
 
 from __future__ import annotations
 
-import glob
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tfformer.data.file_parts import matching_files
 from tfformer.files import TEMPORARY, check_regular, write_text
 from tfformer.plain_values import parse_json, read_text
 
@@ -45,7 +45,7 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
     """Find the files of a pattern.
 
     Args:
-        pattern: A file, or a pattern such as `corpus/part-*.en.gz`.
+        pattern: A file, or several by a `*`, such as `corpus/part-*.en.gz`; see `matching_files`.
         folder: The folder of the translations.
 
     Returns:
@@ -59,12 +59,12 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
         >>> find_parts("no/such/*.gz", "out")
         Traceback (most recent call last):
             ...
-        FileNotFoundError: no file matches no/such/*.gz; correct the pattern, in quotes
+        FileNotFoundError: no/such/*.gz: no file has such a name; correct it or fetch the data first
     """
-    sources = sorted(Path(found) for found in glob.glob(pattern, recursive=True))
-    sources = [source for source in sources if not source.is_dir()]
+    found = [source for (source,) in matching_files([Path(pattern)])]
+    sources = [source for source in found if source.exists() and not source.is_dir()]
     if not sources:
-        raise FileNotFoundError(f"no file matches {pattern}; correct the pattern, in quotes")
+        raise FileNotFoundError(f"{pattern}: there is no such file; correct the name, in quotes")
     names: dict[str, Path] = {}
     for source in sources:
         check_regular(source)

@@ -76,8 +76,11 @@ def translate_parts(
                 total = total.plus(outcome)
             else:
                 faults.append(str(outcome))
-        deaths = 0 if is_whole else 1 if over else deaths + 1
-        if deaths > MAX_DEATHS:
+        if over:
+            deaths = 0
+        if not is_whole:
+            deaths += 1
+        if deaths == MAX_DEATHS:
             raise WorkersError(
                 f"{deaths} times a process died before it had ended a part; see whether the "
                 "machine's memory is enough, or give fewer --workers"

@@ -49,8 +49,13 @@ from tfformer.training.validation import (
 )
 from tfformer.training.workers import Workers, workers_of
 
-MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "patience", "wait_minutes")
-MAY_MOVE_ON_RESUME = ("cache",)  # of `data`: the ids are compared
+MAY_CHANGE_ON_RESUME = (
+    "training.epochs",
+    "training.max_minutes",
+    "training.patience",
+    "training.wait_minutes",
+    "data.cache",  # whose ids are compared
+)
 OUTSIDE_THE_ENCODER = (
     "architecture",
     "num_decoder_layers",
@@ -300,14 +305,14 @@ def _take_weights(model: Model, other: Model) -> None:
 
 def _check_same_run(config: Config, before: Config) -> None:
     """Raise ValueError if the recipe changes more of a resumed run than its length."""
+    wanted = config.to_dict()
     for section, values in before.to_dict().items():
         for key, old in values.items():
-            new = config.to_dict()[section][key]
-            may_change = {"training": MAY_CHANGE_ON_RESUME, "data": MAY_MOVE_ON_RESUME}
-            if new != old and key not in may_change.get(section, ()):
+            new = wanted[section][key]
+            if new != old and f"{section}.{key}" not in MAY_CHANGE_ON_RESUME:
                 raise ValueError(
                     f"--resume cannot change {section}.{key} from {old!r} to {new!r}; only "
-                    f"{', '.join('training.' + name for name in MAY_CHANGE_ON_RESUME)} may change"
+                    f"{', '.join(MAY_CHANGE_ON_RESUME)} may change"
                 )
 
 
