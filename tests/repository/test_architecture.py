@@ -9,7 +9,9 @@ import pytest
 import tfformer
 
 PACKAGE = Path(tfformer.__file__).parent
-EVERYWHERE = {"config", "files", "keras_import", "plain_values", "special_ids", "version"}
+EVERYWHERE = {
+    *("config", "files", "html_page", "keras_import", "plain_values", "special_ids", "version")
+}
 MAY_IMPORT = {
     "model": set(),
     "phrasebook": set(),

@@ -7,7 +7,6 @@ whole or not at all.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ import numpy as np
 from tfformer.explain.attention import Attention, AttentionMaps
 from tfformer.explain.figures import BLUE, GREY, INK, LINE_GREY, PAPER, Style, empty_figure, save
 from tfformer.files import write_text
+from tfformer.html_page import fill_page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,6 @@ PICTURES = (".png", ".svg")
 PAGE = ".html"
 TEMPLATE = Path(__file__).with_name("attention.html")
 FAMOUS_WORD = "it"  # of "The animal did not cross the street because it was too tired."
-DATA_PLACE = "{data}"  # the place of the data in the template
 
 MUTED = (  # after Tol
     *("#332288", "#cc6677", "#117733", "#ddaa33", "#88ccee"),
@@ -340,9 +339,7 @@ def draw_page(
         "languages": list(languages or []),
         "kinds": {kind: _page_data(getattr(attention, kind)) for kind in KINDS},
     }
-    text = json.dumps(data, ensure_ascii=False)
-    text = text.replace("<", "\\u003c")  # no text can end the page's script element
-    write_text(path, TEMPLATE.read_text(encoding="utf-8").replace(DATA_PLACE, text, 1))
+    write_text(path, fill_page(TEMPLATE, data))
 
 
 def _page_data(maps: AttentionMaps) -> dict[str, Any]:

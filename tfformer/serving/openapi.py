@@ -3,7 +3,6 @@
 Programs read it as OpenAPI, people as a page.
 """
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 import yaml
 from aiohttp import web
 
+from tfformer.html_page import fill_page
 from tfformer.serving.browser_guard import content_security_policy
 from tfformer.serving.request_fields import as_json
 from tfformer.version import __version__
 
 DESCRIPTION = Path(__file__).with_name("openapi.yaml")
 PAGE = Path(__file__).with_name("openapi.html")
-DATA_PLACE = "{data}"
 
 
 def add_routes(app: web.Application) -> None:
@@ -39,7 +38,6 @@ async def _description(request: web.Request) -> web.Response:
 
 
 async def _page(request: web.Request) -> web.Response:
-    data = json.dumps(description(), ensure_ascii=False).replace("<", "\\u003c")  # ends no script
-    page = PAGE.read_text(encoding="utf-8").replace(DATA_PLACE, data)
+    page = fill_page(PAGE, description())
     headers = {"Content-Security-Policy": content_security_policy(page)}
     return web.Response(text=page, content_type="text/html", headers=headers)

@@ -1,10 +1,10 @@
 """The page to type into."""
 
-import json
 from pathlib import Path
 
 from aiohttp import web
 
+from tfformer.html_page import fill_page
 from tfformer.serving.application_keys import API_KEYS, MODELS
 from tfformer.serving.browser_guard import content_security_policy
 from tfformer.serving.errors import RequestError
@@ -13,7 +13,6 @@ from tfformer.serving.model import ServedModel
 
 PAGE = Path(__file__).with_name("serve.html")
 PAGE_SIGNATURE = "translate_beam"
-DATA_PLACE = "{data}"
 
 
 def add_routes(app: web.Application) -> None:
@@ -34,8 +33,7 @@ async def _page(request: web.Request) -> web.Response:
         "models": [_described(model) for model in known],
         "keyRequired": request.app[API_KEYS].are_required,
     }
-    data = json.dumps(described, ensure_ascii=False).replace("<", "\\u003c")  # ends no script
-    page = PAGE.read_text(encoding="utf-8").replace(DATA_PLACE, data)
+    page = fill_page(PAGE, described)
     headers = {"Content-Security-Policy": content_security_policy(page)}
     return web.Response(text=page, content_type="text/html", headers=headers)
 
