@@ -10,7 +10,8 @@ import tfformer
 
 PACKAGE = Path(tfformer.__file__).parent
 EVERYWHERE = {
-    *("config", "files", "html_page", "keras_import", "plain_values", "special_ids", "version")
+    *("config", "files", "html_page", "keras_import", "plain_values", "ray_connection"),
+    *("special_ids", "version"),
 }
 MAY_IMPORT = {
     "model": set(),

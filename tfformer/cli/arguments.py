@@ -227,8 +227,11 @@ def _add_writing(add_verb: AddVerb) -> None:
     )
     add(
         "--ray",
+        nargs="?",
+        const="auto",
         metavar="HOST:PORT",
-        help="let a Ray cluster do so; local begins one on this machine",
+        help="let a Ray cluster do so, that of this machine or of RAY_ADDRESS if no address "
+        "follows; local begins one on this machine",
     )
     add(
         "--format",

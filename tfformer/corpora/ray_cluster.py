@@ -6,7 +6,6 @@ All machines must see the model, the corpus and the output under the same paths.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ from tfformer.corpora.engines import load_engine
 from tfformer.corpora.parts import Part
 from tfformer.corpora.processes import WorkersError
 from tfformer.corpora.translation import Counts, translate_part
+from tfformer.ray_connection import connected, reason
 from tfformer.version import __version__
-
-SECONDS_TO_CONNECT = 20
 
 
 class PartTranslator:
@@ -69,7 +67,7 @@ def translate_parts(
     """Translate parts on a cluster.
 
     Args:
-        address: That of the cluster, such as "10.0.0.1:6379"; "local" begins one on this machine.
+        address: As in `ray_connection.connected`.
         model: A run or an export, under a path that all machines see.
         parts: The files, likewise.
         workers: Number of workers, each of which loads the model and has one processor.
@@ -80,9 +78,10 @@ def translate_parts(
 
     Raises:
         ValueError: Ray is not installed, or some parts cannot be read; the others are done.
-        WorkersError: There is no cluster at `address`, or its workers fail.
+        ConnectionError: There is no cluster at `address`.
+        WorkersError: Its workers fail.
     """
-    ray = _connected(address)
+    ray = connected(address, log_to_driver=False)
     try:
         rows = [
             {"source": str(part.source.resolve()), "output": str(part.output.resolve())}
@@ -99,7 +98,7 @@ def translate_parts(
         )
         found = translated.take_all()
     except ray.exceptions.RayError as error:
-        raise WorkersError(f"the workers failed: {_reason(error)}") from None
+        raise WorkersError(f"the workers failed: {reason(error)}") from None
     finally:
         ray.shutdown()
     faults = [row["fault"] for row in found if row["fault"]]
@@ -109,46 +108,3 @@ def translate_parts(
     for row in found:
         total = total.plus(Counts(*(row[name] for name in Counts._fields)))
     return total
-
-
-def _connected(address: str) -> Any:
-    """Return the library of Ray, connected to a cluster."""
-    try:
-        import ray
-        import ray.data
-    except ImportError:
-        raise ValueError("--ray needs Ray; pip install 'tfformer[ray]'") from None
-    if address != "local":
-        _check_reachable(address)
-    environment = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
-    try:
-        ray.init(address, log_to_driver=False, runtime_env={"env_vars": environment})
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        raise WorkersError(f"{address} is no Ray cluster ({_reason(error)}); {_REMEDY}") from None
-    return ray
-
-
-def _check_reachable(address: str) -> None:
-    """Raise WorkersError if nothing listens at an address.
-
-    Ray itself would wait for minutes.
-    """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise ValueError(f"--ray {address} must be HOST:PORT, or local; {_REMEDY}")
-    try:
-        socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
-    except (OSError, OverflowError) as error:
-        raise WorkersError(
-            f"there is no Ray cluster at {address} ({error}; waited up to {SECONDS_TO_CONNECT} "
-            f"seconds); {_REMEDY}"
-        ) from None
-
-
-def _reason(error: BaseException) -> str:
-    """Return the last line of an error's text, which names the cause."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
-
-
-_REMEDY = "begin one with `ray start --head`, and give its address"

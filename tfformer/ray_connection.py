@@ -1,0 +1,70 @@
+"""A connection to a Ray cluster, or one line that says why there is none."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+SECONDS_TO_CONNECT = 20
+REMEDY = "begin one with `ray start --head`, and give its address"
+ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+
+
+def connected(address: str, log_to_driver: bool) -> Any:
+    """Connect to a cluster; a worker's TensorFlow has one thread there.
+
+    Args:
+        address: That of the cluster, such as "10.0.0.1:6379"; "auto" is that of RAY_ADDRESS or the
+            one to which this machine belongs, and "local" begins one on this machine.
+        log_to_driver: Whether what the workers print is printed here, too.
+
+    Returns:
+        The library of Ray; its `shutdown` closes the connection.
+
+    Raises:
+        ValueError: Ray is not installed, or `address` is none.
+        ConnectionError: There is no cluster.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise ValueError("--ray needs Ray; pip install 'tfformer[ray]'") from None
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS", address)
+    if address not in ("auto", "local"):
+        _check_reachable(address)
+    environment = {"env_vars": ONE_THREAD}
+    try:
+        ray.init(address, log_to_driver=log_to_driver, runtime_env=environment)
+    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        raise ConnectionError(f"{address} is no Ray cluster ({reason(error)}); {REMEDY}") from None
+    return ray
+
+
+def _check_reachable(address: str) -> None:
+    """Raise ConnectionError if nothing listens at an address.
+
+    Ray itself would wait for minutes.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError(f"--ray {address} must be HOST:PORT, or local; {REMEDY}")
+    try:
+        socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
+    except (OSError, OverflowError) as error:
+        raise ConnectionError(
+            f"there is no Ray cluster at {address} ({error}; waited up to {SECONDS_TO_CONNECT} "
+            f"seconds); {REMEDY}"
+        ) from None
+
+
+def reason(error: BaseException) -> str:
+    r"""Return the last line of an error's text, which names the cause.
+
+    Example:
+        >>> reason(RuntimeError("it failed:\n  the disk is full"))
+        'the disk is full'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
