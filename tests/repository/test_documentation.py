@@ -45,6 +45,7 @@ NOT_RUN = {
     "python export/on_device/serve.py": "has no end; tests/serving runs it",
     "tensorboard": "has no end",
     "python -m http.server": "has no end",
+    "kubectl": "there is no Kubernetes; test_examples.py reads the manifest and its command",
     "docker": "there is no Docker where the tests run",
     "MODEL=phrasebook EXPORT=": "there is no Docker where the tests run",
     "cd export/on_device/web": "needs the network; the first web export does the same",

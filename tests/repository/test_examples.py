@@ -6,14 +6,18 @@ So do the scripts that measure or choose text.
 import gzip
 import importlib.util
 import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from tfformer import phrasebook
+from tfformer.cli import arguments
 from tfformer.cli import verbs as cli
 
 ROOT = Path(__file__).parents[2]
@@ -93,3 +97,42 @@ def test_the_phrasebooks_language_model_beats_five_grams_and_writes_by_the_gramm
     result = json.loads(output_of("scripts/phrasebook_lm.py", tmp_path / "run")[-1])
     assert result["bits_per_byte"] < 0.9 * result["n_gram_bits_per_byte"] < 0.9
     assert result["cautious"]["grammatical"] >= 0.95
+
+
+def test_the_manifest_runs_a_command_of_ours_on_as_many_processors_as_its_machines_have():
+    manifest = yaml.safe_load((ROOT / "examples/kuberay/translate.yaml").read_text())
+    assert (manifest["apiVersion"], manifest["kind"]) == ("ray.io/v1", "RayJob")
+    program, *words = shlex.split(manifest["spec"]["entrypoint"])
+    options = arguments.parser().parse_args(words)
+    assert (program, options.verb, options.ray) == ("tfformer", "translate", "auto")
+
+    cluster = manifest["spec"]["rayClusterSpec"]
+    [machines] = cluster["workerGroupSpecs"]
+    pods = [group["template"]["spec"] for group in (cluster["headGroupSpec"], machines)]
+    [container] = pods[1]["containers"]
+    assert machines["replicas"] * int(container["resources"]["limits"]["cpu"]) == options.workers
+    for pod in pods:
+        [mount] = pod["containers"][0]["volumeMounts"]
+        assert mount["name"] in [volume["name"] for volume in pod["volumes"]]
+        for path in (options.run, options.input, options.output):
+            assert path.startswith(f"{mount['mountPath']}/")
+
+
+def test_a_host_of_sagemaker_trains_as_the_worker_that_it_is(tmp_path):
+    program = tmp_path / "tfformer"
+    program.write_text('#!/bin/sh\necho "$TF_CONFIG"\necho "$@"\n')
+    program.chmod(0o755)
+    hosts = {"SM_HOSTS": '["algo-2", "algo-1"]', "SM_CURRENT_HOST": "algo-2"}
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples/sagemaker/train.py", "recipe.yaml", "--resume"],
+        env=os.environ | hosts | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    config, words = done.stdout.splitlines()
+    assert json.loads(config) == {
+        "cluster": {"worker": ["algo-1:2222", "algo-2:2222"]},
+        "task": {"type": "worker", "index": 1},
+    }
+    assert words == "train recipe.yaml --resume"
