@@ -27,7 +27,7 @@ def check_backend() -> None:
     """Refuse a backend of Keras other than TensorFlow, without importing Keras.
 
     Raises:
-        ImportError: If Keras runs on another backend, or would when it is imported.
+        ImportError: Keras runs on another backend, or would when it is imported.
         SystemExit: Instead of it, if this process is the command line, which prints one line.
     """
     backend, place = _backend()
