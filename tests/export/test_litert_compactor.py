@@ -55,12 +55,13 @@ def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_p
     assert [content for content in contents if len(content) >= 4096] == [TABLE.tobytes()]
 
 
-def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths):
-    """One buffer of zeros, as (40, 32), (1280,) and whole numbers.
+def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths, tmp_path):
+    """One buffer of zeros, as (40, 32), (1280,) and whole numbers, two of them outputs.
 
     Each is filled in with its own shape and type, or stays.
     """
-    graph = two_widths.subgraphs[0]
+    signature = next(one for one in two_widths.signatureDefs if one.signatureKey == b"add_64")
+    graph = two_widths.subgraphs[signature.subgraphIndex]
     (zeros,) = [
         t
         for t in graph.tensors
@@ -68,13 +69,23 @@ def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths):
     ]
     flat, whole = copy.copy(zeros), copy.copy(zeros)
     flat.shape, whole.type = np.array([1280], np.int32), schema.TensorType.INT32
-    graph.tensors += [flat, whole]
-    litert_compactor._make_constants(two_widths)
-    made = {index for operator in graph.operators[:3] for index in operator.outputs}
-    shapes = [tuple(two_widths.subgraphs[0].tensors[index].shape) for index in made]
-    assert (1280,) in shapes
-    assert (40, 32) in shapes
-    assert whole.buffer != 0
+    for name, tensor in {"flat": flat, "whole": whole}.items():
+        output = schema.TensorMapT()
+        output.name, output.tensorIndex = name.encode(), len(graph.tensors)
+        signature.outputs.append(output)
+        graph.outputs = np.append(graph.outputs, output.tensorIndex).astype(np.int32)
+        graph.tensors.append(tensor)
+    file = tmp_path / "compact.tflite"
+    litert_compactor.compact(two_widths)
+    file.write_bytes(flatbuffer_utils.convert_object_to_bytearray(two_widths))
+    x = np.random.default_rng(2).normal(size=(64, 32)).astype(np.float32)
+    (found,) = ask("litert", [file], [["add_64", {"x": x.tolist()}]])
+    np.testing.assert_allclose(found["y"][:64], np.sin(x) + TABLE, atol=1e-6)
+    np.testing.assert_array_equal(found["y"][64:], np.zeros((40, 32)))
+    np.testing.assert_array_equal(found["flat"], np.zeros(1280))
+    np.testing.assert_array_equal(found["whole"], np.zeros((40, 32)))
+    assert zeros.buffer == flat.buffer == 0  # made by operators
+    assert whole.buffer != 0  # stays a constant
 
 
 def test_equal_tables_are_written_once(two_widths):

@@ -31,6 +31,7 @@ from tfformer.serving import request_queue as batching
 from tfformer.serving import rest_format
 from tfformer.serving import server as serving
 from tfformer.serving.application import application
+from tfformer.serving.application_keys import QUEUE
 from tfformer.serving.errors import RequestError
 from tfformer.serving.model import ServedModels
 
@@ -365,7 +366,8 @@ def test_a_full_queue_refuses_and_recovers(monkeypatch):
     model = SimpleNamespace(name="slow", versions={1: version}, number=lambda *_: 1, newest=UNNAMED)
 
     async def scenario():
-        async with TestClient(TestServer(application(ServedModels([model])))) as client:
+        app = application(ServedModels([model]))
+        async with TestClient(TestServer(app)) as client, asyncio.timeout(30):
 
             async def predict(*sentences):
                 async with client.post(
@@ -376,7 +378,8 @@ def test_a_full_queue_refuses_and_recovers(monkeypatch):
             running = asyncio.create_task(predict("a"))
             await asyncio.to_thread(started.wait, 30)
             waiting = [asyncio.create_task(predict(text)) for text in ("b", "c")]
-            await asyncio.sleep(0.2)
+            while app[QUEUE].sentences < 2:
+                await asyncio.sleep(0)
             status, answer = await predict("d")
             assert status == 503
             assert "2 sentences are waiting; try again later" in answer["error"]
