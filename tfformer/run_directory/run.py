@@ -1,182 +1,35 @@
-"""The run directory, which a training writes and every other verb reads.
-
-config.json         the recipe in full; digests of the recipe, the tokenizers and the training text
-tokenizer.model     the vocabulary (or source.model and target.model)
-*.pieces.json       beside a vocabulary that was imported: its ids
-imported.json       of a run that was imported: its origin, its licence, and its own order of ids
-best.weights.h5     the weights with the best validation; its last line holds the digests of its
-                    bytes and of the model's settings
-resume.npz          every variable and the epochs so far: where --resume goes on
-metrics.jsonl       one line an epoch
-result.json         written last: the training has finished
-tensorboard/        the same figures and sample texts for TensorBoard
-.lock               locked while a training writes; harmless if no process holds it
-"""
+"""An opened run directory: reading, checking and writing its files."""
 
 import functools
-import hashlib
 import json
 import shutil
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import h5py
 import numpy as np
 
-from tfformer.config import RUN_CONFIG, Config, ModelConfig, run_config_file
-from tfformer.data.piece_tokenizer import AnyTokenizer, load_tokenizer
-from tfformer.data.sources import Row, read_pairs, read_sentences
-from tfformer.files import TEMPORARY, error_keeping, locked, read_seal, seal, whole_file, write_text
-from tfformer.model.language_model import LanguageModel
-from tfformer.model.transformer import Transformer
+from tfformer.config import RUN_CONFIG, Config, run_config_file
+from tfformer.data.piece_tokenizer import load_tokenizer
+from tfformer.files import error_keeping, read_seal, seal, whole_file, write_text
 from tfformer.plain_values import parse_json, read_text
-from tfformer.special_ids import PLACEHOLDER
+from tfformer.run_directory.digests import (
+    MOVABLE,
+    digest_of_arrays,
+    digest_of_model,
+    digest_of_settings,
+)
+from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, Tokenizers, new_model
 
-LOCK = ".lock"
-BEFORE_CONFIG = {  # files that a killed training may have written before config.json
-    "tokenizer.model",
-    "tokenizer.pieces.json",
-    "source.model",
-    "source.pieces.json",
-    "target.model",
-    "target.pieces.json",
-    "resume.npz",
-    "metrics.jsonl",
-    LOCK,
-}
-MOVABLE = ("train", "valid", "folder", "cache")  # of `data`: a person may edit them in config.json
 SEALED = {"weights": "in its last line"}  # in `digests` of config.json: the weights have a seal
 OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes of an older run
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py
-
-
-@dataclass(frozen=True)
-class Tokenizers:
-    """Source and target tokenizer: one object where the vocabulary is shared."""
-
-    source: AnyTokenizer
-    target: AnyTokenizer
-
-    @property
-    def shared(self) -> bool:
-        """Whether both languages have one vocabulary."""
-        return self.source is self.target
-
-    @property
-    def placeholders(self) -> tuple[str, ...]:
-        """The symbols of both vocabularies that stand for words, such as "⟦1⟧"."""
-        target = set(self.target.symbols)
-        return tuple(
-            symbol
-            for symbol in self.source.symbols
-            if symbol in target and PLACEHOLDER.fullmatch(symbol)
-        )
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """SHA-256 of each side's model."""
-        return {"source": self.source.digest, "target": self.target.digest}
-
-
-Model = Transformer | LanguageModel
-
-
-class ModelKind(NamedTuple):
-    """A kind of model that a run may hold: a row of `MODEL_KINDS`."""
-
-    description: str  # for messages
-    read: Callable[..., Iterator[Row]]  # rows of a data source: `read_pairs` or its like
-    sides: Callable[[Tokenizers], tuple[AnyTokenizer, ...]]  # the tokenizer of each side of a row
-    build: Callable[[ModelConfig, Tokenizers, str], Model]  # the untrained model, of a dtype
-    parameters: Callable[[ModelConfig, Tokenizers], int]  # their count, without building the model
-
-
-def new_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str = "float32") -> Model:
-    """Build the model that a recipe describes, untrained.
-
-    Args:
-        config: The recipe's section `model`.
-        tokenizers: The vocabularies, whose sizes the model takes.
-        dtype: A Keras dtype policy.
-
-    Returns:
-        A `Transformer` or a `LanguageModel`.
-    """
-    return MODEL_KINDS[config.architecture].build(config, tokenizers, dtype)
-
-
-def _new_translation_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> Transformer:
-    source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
-    return Transformer(source, target, dtype=dtype, **_arguments(config))
-
-
-def _new_language_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> LanguageModel:
-    arguments = _arguments(config)
-    for name in ("num_decoder_layers", "num_decoder_heads", "decoder_d_ff"):
-        del arguments[name]
-    return LanguageModel(tokenizers.target.vocab_size, dtype=dtype, **arguments)
-
-
-def _arguments(config: ModelConfig) -> dict[str, Any]:
-    return {name: value for name, value in vars(config).items() if name != "architecture"}
-
-
-def _count_translation_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
-    decoder_layers = config.num_decoder_layers or config.num_layers
-    encoder = _count_stack(config, config.num_layers, config.d_ff, attentions=1)
-    decoder_d_ff = config.decoder_d_ff or config.d_ff
-    decoder = _count_stack(config, decoder_layers, decoder_d_ff, attentions=2)
-    source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
-    rows = {
-        "all": target,
-        "output": source + target,
-        "input": source + target,
-        "none": source + 2 * target,
-    }
-    embeddings = rows[config.tie_embeddings] * config.d_model
-    return encoder + decoder + embeddings + config.output_bias * target
-
-
-def _count_language_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
-    pieces = tokenizers.target.vocab_size
-    tables = 2 if config.tie_embeddings in ("none", "input") else 1
-    embeddings = tables * pieces * config.d_model
-    stack = _count_stack(config, config.num_layers, config.d_ff, attentions=1)
-    return stack + embeddings + config.output_bias * pieces
-
-
-def _count_stack(config: ModelConfig, num_layers: int, d_ff: int, attentions: int) -> int:
-    """Count the parameters of an encoder or decoder (Vaswani et al. 2017, section 3)."""
-    d_model = config.d_model
-    attention = 4 * d_model * d_model + config.use_bias * 4 * d_model
-    feed_forward = 2 * d_model * d_ff + d_ff + d_model
-    normalization = 2 * d_model
-    layer = attentions * attention + feed_forward + (attentions + 1) * normalization
-    return num_layers * layer + (config.norm == "pre") * normalization
-
-
-MODEL_KINDS = {
-    "encoder-decoder": ModelKind(
-        description="a translation model, for `tfformer translate`",
-        read=read_pairs,
-        sides=lambda tokenizers: (tokenizers.source, tokenizers.target),
-        build=_new_translation_model,
-        parameters=_count_translation_model,
-    ),
-    "decoder": ModelKind(
-        description="a language model, for `tfformer generate`",
-        read=read_sentences,
-        sides=lambda tokenizers: (tokenizers.target,),
-        build=_new_language_model,
-        parameters=_count_language_model,
-    ),
-}
 
 
 class SavesWeights(Protocol):
@@ -232,12 +85,12 @@ class Run:
             config = Config.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
-        if digests.get("settings", _digest_of_settings(values)) != _digest_of_settings(values):
+        if digests.get("settings", digest_of_settings(values)) != digest_of_settings(values):
             raise ValueError(
                 f"{file} was changed since it was written: its settings have another digest; "
                 f"restore it or train again (only data.{', data.'.join(MOVABLE)} may be edited)"
             )
-        return cls(Path(path), config, digests, _digest_of_model(values, digests))
+        return cls(Path(path), config, digests, digest_of_model(values, digests))
 
     @classmethod
     def new(
@@ -255,9 +108,9 @@ class Run:
             The run; `write` makes the folder one.
         """
         values = config.to_dict()
-        settings = {"settings": _digest_of_settings(values)}
+        settings = {"settings": digest_of_settings(values)}
         digests = tokenizers.digests | {"text": text_digest} | settings | SEALED
-        return cls(Path(path), config, digests, _digest_of_model(values, digests))
+        return cls(Path(path), config, digests, digest_of_model(values, digests))
 
     @classmethod
     def create(
@@ -458,7 +311,7 @@ class Run:
         self, file: h5py.File, arrays: Mapping[str, h5py.Dataset]
     ) -> str | None:
         settings, digest = file.attrs.get(OF_SETTINGS), file.attrs.get(OF_ARRAYS)
-        if digest is not None and digest != _digest_of_arrays(arrays):
+        if digest is not None and digest != digest_of_arrays(arrays):
             raise self._bad_weights("its arrays have another digest")
         return None if digest is None or settings is None else str(settings)
 
@@ -517,7 +370,7 @@ class Run:
             The history; empty, and the model as it was, if the run was killed before it kept any.
 
         Raises:
-            ValueError: Resume.npz is damaged, or is missing where there was one.
+            ValueError: The state is damaged, or is missing where there was one.
         """
         history = self.history()
         if not self.resume_state.is_file():
@@ -563,90 +416,6 @@ class _WeightsError(ValueError):
     """The file of the weights is damaged or not of this model."""
 
 
-@contextmanager
-def locked_for_new_run(path: str | Path) -> Iterator[None]:
-    """Lock a folder for a new training, see `files.locked`.
-
-    If the block ends without a config.json, the files that it wrote are removed.
-
-    Args:
-        path: A folder that is absent, empty, or left by a training that was killed as it began.
-
-    Raises:
-        FileExistsError: Something else is there.
-        BlockingIOError: Another training holds the folder.
-    """
-    check_free(path)
-    folder = Path(path)
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with _held(folder):
-            check_free(path)
-            try:
-                yield
-            finally:
-                if not (folder / RUN_CONFIG).exists():
-                    for name in BEFORE_CONFIG - {LOCK}:
-                        (folder / name).unlink(missing_ok=True)
-    finally:
-        for place in missing:
-            with suppress(OSError):  # not empty: the run is in it
-                place.rmdir()
-
-
-@contextmanager
-def locked_for_resume(path: str | Path) -> Iterator[Run]:
-    """Lock an existing run, so that no other training continues it.
-
-    Args:
-        path: The run's folder.
-
-    Yields:
-        The run, opened.
-
-    Raises:
-        FileNotFoundError: There is no run at `path`.
-        BlockingIOError: Another training holds the folder.
-        ValueError: A link lies where TensorBoard's events are to be written.
-    """
-    folder = run_config_file(path).parent
-    with _held(folder):
-        run = Run.open(path)
-        for place in (run.tensorboard, *run.tensorboard.rglob("*")):
-            if place.is_symlink():
-                raise ValueError(f"{place} is a link, which is not followed; remove it")
-        yield run
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    refusal = f"{folder} is being written by another training; wait until it has ended, or stop it"
-    with locked(folder / LOCK, refusal):
-        yield
-
-
-def check_free(path: str | Path) -> None:
-    """Raise FileExistsError unless a new run may begin at `path`.
-
-    Args:
-        path: A folder that is absent, empty, or left by a training that was killed as it began.
-    """
-    folder = Path(path)
-    if (folder / RUN_CONFIG).exists():
-        raise FileExistsError(
-            f"{folder} already holds a run; add --resume to go on with it, or choose another folder"
-        )
-    if not folder.exists():
-        return
-    names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else {folder.name}
-    strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}
-    if strange or (names and LOCK not in names):
-        raise FileExistsError(
-            f"{folder} exists and is not an empty folder; choose another --run-dir"
-        )
-
-
 def first_line(error: Exception) -> str:
     """The first line of an error's text, which fits into a message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -678,31 +447,6 @@ def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:
 
     file.visititems(collect)
     return found
-
-
-def _digest_of_arrays(arrays: Mapping[str, h5py.Dataset]) -> str:
-    """SHA-256 of the names, types, shapes and bytes of all arrays."""
-    digest = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(np.ascontiguousarray(array[()]).data)
-    return digest.hexdigest()
-
-
-def _digest_of_settings(values: Mapping[str, Any]) -> str:
-    """SHA-256 of a recipe as config.json has it, but for the places of its text."""
-    data = {key: value for key, value in (values.get("data") or {}).items() if key not in MOVABLE}
-    return _digest_of_values({**values, "data": data})
-
-
-def _digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> str:
-    """SHA-256 of the section `model` of config.json and the vocabularies' digests."""
-    sides = {side: digests.get(side) for side in ("source", "target")}
-    return _digest_of_values({"model": values.get("model"), **sides})
-
-
-def _digest_of_values(values: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _tokenizer_paths(folder: Path, shared: bool) -> list[Path]:

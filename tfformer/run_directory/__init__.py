@@ -1,0 +1,32 @@
+"""The run directory, which a training writes and every other verb reads.
+
+config.json         the recipe in full; digests of the recipe, the tokenizers and the training text
+tokenizer.model     the vocabulary (or source.model and target.model)
+*.pieces.json       beside a vocabulary that was imported: its ids
+imported.json       of a run that was imported: its origin, its licence, and its own order of ids
+best.weights.h5     the weights with the best validation; its last line holds the digests of its
+                    bytes and of the model's settings
+resume.npz          every variable and the epochs so far: where --resume goes on
+metrics.jsonl       one line an epoch
+result.json         written last: the training has finished
+tensorboard/        the same figures and sample texts for TensorBoard
+.lock               locked while a training writes; harmless if no process holds it
+"""
+
+from tfformer.run_directory.locks import check_free, locked_for_new_run, locked_for_resume
+from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, Tokenizers, new_model
+from tfformer.run_directory.run import Run, SavesWeights, first_line
+
+__all__ = [
+    "MODEL_KINDS",
+    "Model",
+    "ModelKind",
+    "Run",
+    "SavesWeights",
+    "Tokenizers",
+    "check_free",
+    "first_line",
+    "locked_for_new_run",
+    "locked_for_resume",
+    "new_model",
+]

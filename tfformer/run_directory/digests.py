@@ -1,0 +1,42 @@
+"""SHA-256 of the parts of a run, by which a change of them is seen."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import h5py
+import numpy as np
+
+MOVABLE = ("train", "valid", "folder", "cache")  # of `data`: a person may edit them in config.json
+
+
+def digest_of_arrays(arrays: Mapping[str, h5py.Dataset]) -> str:
+    """Return the SHA-256 of the names, types, shapes and bytes of all arrays."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array[()]).data)
+    return digest.hexdigest()
+
+
+def digest_of_settings(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a recipe, but for the places of its text.
+
+    `values` are those of config.json.
+    """
+    data = {key: value for key, value in (values.get("data") or {}).items() if key not in MOVABLE}
+    return _digest_of_values({**values, "data": data})
+
+
+def digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> str:
+    """Return the SHA-256 of the model's settings and vocabularies.
+
+    `values` are those of config.json, `digests` its table.
+    """
+    sides = {side: digests.get(side) for side in ("source", "target")}
+    return _digest_of_values({"model": values.get("model"), **sides})
+
+
+def _digest_of_values(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,106 @@
+"""A run's folder is locked while a training writes it, and is free before."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tfformer.config import RUN_CONFIG, run_config_file
+from tfformer.files import TEMPORARY, locked
+from tfformer.run_directory.run import Run
+
+LOCK = ".lock"
+BEFORE_CONFIG = {  # files that a killed training may have written before config.json
+    "tokenizer.model",
+    "tokenizer.pieces.json",
+    "source.model",
+    "source.pieces.json",
+    "target.model",
+    "target.pieces.json",
+    "resume.npz",
+    "metrics.jsonl",
+    LOCK,
+}
+
+
+@contextmanager
+def locked_for_new_run(path: str | Path) -> Iterator[None]:
+    """Lock a folder for a new training, see `files.locked`.
+
+    If the block ends without a config.json, the files that it wrote are removed.
+
+    Args:
+        path: A folder that is absent, empty, or left by a training that was killed as it began.
+
+    Raises:
+        FileExistsError: Something else is there.
+        BlockingIOError: Another training holds the folder.
+    """
+    check_free(path)
+    folder = Path(path)
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with _held(folder):
+            check_free(path)
+            try:
+                yield
+            finally:
+                if not (folder / RUN_CONFIG).exists():
+                    for name in BEFORE_CONFIG - {LOCK}:
+                        (folder / name).unlink(missing_ok=True)
+    finally:
+        for place in missing:
+            with suppress(OSError):  # not empty: the run is in it
+                place.rmdir()
+
+
+@contextmanager
+def locked_for_resume(path: str | Path) -> Iterator[Run]:
+    """Lock an existing run, so that no other training continues it.
+
+    Args:
+        path: The run's folder.
+
+    Yields:
+        The run, opened.
+
+    Raises:
+        FileNotFoundError: There is no run at `path`.
+        BlockingIOError: Another training holds the folder.
+        ValueError: A link lies where TensorBoard's events are to be written.
+    """
+    folder = run_config_file(path).parent
+    with _held(folder):
+        run = Run.open(path)
+        for place in (run.tensorboard, *run.tensorboard.rglob("*")):
+            if place.is_symlink():
+                raise ValueError(f"{place} is a link, which is not followed; remove it")
+        yield run
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    refusal = f"{folder} is being written by another training; wait until it has ended, or stop it"
+    with locked(folder / LOCK, refusal):
+        yield
+
+
+def check_free(path: str | Path) -> None:
+    """Raise FileExistsError unless a new run may begin at `path`.
+
+    Args:
+        path: A folder that is absent, empty, or left by a training that was killed as it began.
+    """
+    folder = Path(path)
+    if (folder / RUN_CONFIG).exists():
+        raise FileExistsError(
+            f"{folder} already holds a run; add --resume to go on with it, or choose another folder"
+        )
+    if not folder.exists():
+        return
+    names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else {folder.name}
+    strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}
+    if strange or (names and LOCK not in names):
+        raise FileExistsError(
+            f"{folder} exists and is not an empty folder; choose another --run-dir"
+        )

@@ -1,0 +1,135 @@
+"""The kinds of model that a run may hold, and the vocabularies they are built for."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tfformer.config import ModelConfig
+from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.sources import Row, read_pairs, read_sentences
+from tfformer.model.language_model import LanguageModel
+from tfformer.model.transformer import Transformer
+from tfformer.special_ids import PLACEHOLDER
+
+
+@dataclass(frozen=True)
+class Tokenizers:
+    """Source and target tokenizer: one object where the vocabulary is shared."""
+
+    source: AnyTokenizer
+    target: AnyTokenizer
+
+    @property
+    def shared(self) -> bool:
+        """Whether both languages have one vocabulary."""
+        return self.source is self.target
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The symbols of both vocabularies that stand for words, such as "⟦1⟧"."""
+        target = set(self.target.symbols)
+        return tuple(
+            symbol
+            for symbol in self.source.symbols
+            if symbol in target and PLACEHOLDER.fullmatch(symbol)
+        )
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of each side's model."""
+        return {"source": self.source.digest, "target": self.target.digest}
+
+
+Model = Transformer | LanguageModel
+
+
+class ModelKind(NamedTuple):
+    """A kind of model that a run may hold: a row of `MODEL_KINDS`."""
+
+    description: str  # for messages
+    read: Callable[..., Iterator[Row]]  # rows of a data source: `read_pairs` or its like
+    sides: Callable[[Tokenizers], tuple[AnyTokenizer, ...]]  # the tokenizer of each side of a row
+    build: Callable[[ModelConfig, Tokenizers, str], Model]  # the untrained model, of a dtype
+    parameters: Callable[[ModelConfig, Tokenizers], int]  # their count, without building the model
+
+
+def new_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str = "float32") -> Model:
+    """Build the model that a recipe describes, untrained.
+
+    Args:
+        config: The recipe's section `model`.
+        tokenizers: The vocabularies, whose sizes the model takes.
+        dtype: A Keras dtype policy.
+
+    Returns:
+        A `Transformer` or a `LanguageModel`.
+    """
+    return MODEL_KINDS[config.architecture].build(config, tokenizers, dtype)
+
+
+def _new_translation_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> Transformer:
+    source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
+    return Transformer(source, target, dtype=dtype, **_arguments(config))
+
+
+def _new_language_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> LanguageModel:
+    arguments = _arguments(config)
+    for name in ("num_decoder_layers", "num_decoder_heads", "decoder_d_ff"):
+        del arguments[name]
+    return LanguageModel(tokenizers.target.vocab_size, dtype=dtype, **arguments)
+
+
+def _arguments(config: ModelConfig) -> dict[str, Any]:
+    return {name: value for name, value in vars(config).items() if name != "architecture"}
+
+
+def _count_translation_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
+    decoder_layers = config.num_decoder_layers or config.num_layers
+    encoder = _count_stack(config, config.num_layers, config.d_ff, attentions=1)
+    decoder_d_ff = config.decoder_d_ff or config.d_ff
+    decoder = _count_stack(config, decoder_layers, decoder_d_ff, attentions=2)
+    source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
+    rows = {
+        "all": target,
+        "output": source + target,
+        "input": source + target,
+        "none": source + 2 * target,
+    }
+    embeddings = rows[config.tie_embeddings] * config.d_model
+    return encoder + decoder + embeddings + config.output_bias * target
+
+
+def _count_language_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
+    pieces = tokenizers.target.vocab_size
+    tables = 2 if config.tie_embeddings in ("none", "input") else 1
+    embeddings = tables * pieces * config.d_model
+    stack = _count_stack(config, config.num_layers, config.d_ff, attentions=1)
+    return stack + embeddings + config.output_bias * pieces
+
+
+def _count_stack(config: ModelConfig, num_layers: int, d_ff: int, attentions: int) -> int:
+    """Count the parameters of an encoder or decoder (Vaswani et al. 2017, section 3)."""
+    d_model = config.d_model
+    attention = 4 * d_model * d_model + config.use_bias * 4 * d_model
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    normalization = 2 * d_model
+    layer = attentions * attention + feed_forward + (attentions + 1) * normalization
+    return num_layers * layer + (config.norm == "pre") * normalization
+
+
+MODEL_KINDS = {
+    "encoder-decoder": ModelKind(
+        description="a translation model, for `tfformer translate`",
+        read=read_pairs,
+        sides=lambda tokenizers: (tokenizers.source, tokenizers.target),
+        build=_new_translation_model,
+        parameters=_count_translation_model,
+    ),
+    "decoder": ModelKind(
+        description="a language model, for `tfformer generate`",
+        read=read_sentences,
+        sides=lambda tokenizers: (tokenizers.target,),
+        build=_new_language_model,
+        parameters=_count_language_model,
+    ),
+}
