@@ -81,13 +81,16 @@ def translate_parts(
         ConnectionError: There is no cluster at `address`.
         WorkersError: Its workers fail.
     """
+    if not parts:
+        return Counts()
     ray = connected(address, log_to_driver=False)
     try:
+        # No link is followed: the name of a file says whether it is packed.
         rows = [
-            {"source": str(part.source.resolve()), "output": str(part.output.resolve())}
+            {"source": str(part.source.absolute()), "output": str(part.output.absolute())}
             for part in parts
         ]
-        arguments = (str(Path(model).resolve()), beam_size, __version__)
+        arguments = (str(Path(model).absolute()), beam_size, __version__)
         translated = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
             PartTranslator,
             fn_constructor_args=arguments,
