@@ -124,6 +124,32 @@ def test_placeholders_stand_for_words_that_both_sides_have_alike(row, expected):
     assert blank == expected
 
 
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (
+            ("In 2019 there was 1 dog", "Im Jahr 2019 gab es 1 Hund"),
+            ("In # there was # dog", "Im Jahr # gab es # Hund"),
+        ),
+        (
+            ("He met Anna and Anna-Lena", "Er traf Anna und Anna-Lena"),
+            ("He met # and #", "Er traf # und #"),
+        ),
+        (
+            ("He met Anna and Anna's dog", "Er traf Anna und Annas Hund"),
+            ("He met # and Anna's dog", "Er traf # und Annas Hund"),
+        ),
+    ],
+)
+def test_a_placeholder_never_stands_within_another_word(row, expected, seed):
+    [_, copy] = augmented([row], AugmentConfig(placeholders=1), seed, PLACEHOLDERS[:2])
+    assert tuple(re.sub("⟦.⟧", "#", text) for text in copy) == expected
+    for text in copy:
+        symbols = re.findall("⟦.⟧", text)
+        assert len(set(symbols)) == len(symbols)
+
+
 def test_every_placeholder_is_drawn_and_more_words_than_those_stay():
     rows = [("x A B C D", "A B C D x")] * 50
     text = list(augmented(rows, AugmentConfig(placeholders=1), 1, PLACEHOLDERS))[1::2]

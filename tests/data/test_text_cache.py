@@ -161,6 +161,19 @@ def test_a_damaged_or_foreign_cache_is_refused_in_one_line(corpus, letters, dama
     open_cache(corpus, letters)
 
 
+def test_damage_in_any_byte_of_a_header_is_refused(corpus, letters):
+    open_cache(corpus, letters)
+    [place] = entries(corpus)
+    file = place / "source.ids.npy"
+    whole = file.read_bytes()
+    for number in range(128):
+        damaged = bytearray(whole)
+        damaged[number] ^= 8
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match="is no whole text cache"):
+            open_cache(corpus, letters, never)
+
+
 def test_a_file_in_place_of_the_cache_is_refused(corpus, letters):
     (corpus / "cache").touch()
     with pytest.raises(ValueError, match=r"^data.cache=.*cache is a file; name a folder, or leave"):

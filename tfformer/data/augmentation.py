@@ -1,4 +1,7 @@
-"""Altered copies of training text: capitals, slips of the keyboard, placeholders."""
+"""Altered copies of training text: capitals, slips of the keyboard, placeholders.
+
+Where a change here gives other copies, `text_cache.FORMAT` rises.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ Alteration = Callable[[Row, random.Random], Row]
 
 INITIAL = re.compile(r"(?<!\S)\w")  # the first letter of a word
 LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # long enough to be known with a letter wrong
+WORD = re.compile(r"\S+")  # with the punctuation around it
 PUNCTUATION = ".,;:!?\"'()»«„“”‘’…"  # around a word
 
 
@@ -84,11 +88,14 @@ def with_placeholders(placeholders: Sequence[str], row: Row, draw: random.Random
     """Put random placeholders in the place of the words that both sides have alike."""
     source, target = row
     words = _words_alike(source, target)
-    symbols = draw.sample(placeholders, min(len(words), len(placeholders)))
-    for word, symbol in zip(words, symbols, strict=False):
-        place = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
-        source, target = place.sub(symbol, source), place.sub(symbol, target)
-    return source, target
+    drawn = draw.sample(placeholders, min(len(words), len(placeholders)))
+    symbols = dict(zip(words, drawn, strict=False))
+
+    def replaced(found: re.Match[str]) -> str:
+        word = found[0].strip(PUNCTUATION)
+        return found[0].replace(word, symbols.get(word, word), 1)
+
+    return WORD.sub(replaced, source), WORD.sub(replaced, target)
 
 
 def _words_alike(source: str, target: str) -> list[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -28,7 +29,9 @@ from tfformer.data.sources import Row
 from tfformer.files import publish_as, temporary_folder, write_text
 from tfformer.plain_values import parse_json, read_text
 
-FORMAT = 1
+FORMAT = (
+    2  # rises where the same text gives other rows or ids: here, in augmentation, encoding, sources
+)
 MANIFEST = "manifest.json"
 NOTES = "notes"
 SIDES = {1: ("text",), 2: ("source", "target")}  # the names of so many sides
@@ -204,7 +207,7 @@ def _open(place: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
         )
         if text.digest != values["ids"]:
             raise ValueError("its ids have another digest than when they were written")
-    except ValueError as error:
+    except (ValueError, tokenize.TokenError) as error:  # NumPy's own, of a damaged header
         raise ValueError(
             f"{place} is no whole text cache ({error}); delete this folder, and the next training "
             "writes it again"
