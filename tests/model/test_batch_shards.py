@@ -84,6 +84,43 @@ def test_each_shard_is_a_pass_of_its_own_over_its_rows(monkeypatch):
     assert passes == [2, 2, 3]
 
 
+class OneOfTwo:
+    """A process that hears nothing of the other."""
+
+    count = 2
+
+    def __init__(self, number):
+        self.number = number
+
+    def sum(self, tensors):
+        return tensors
+
+
+def test_processes_draw_dropout_of_their_own_and_go_on_with_the_same_seeds():
+    gradients, states = [], []
+    for number in range(2):
+        keras.utils.set_random_seed(1)
+        model = tfformer.LanguageModel(19, **SHAPE | {"dropout": 0.5})
+        model.compile(keras.optimizers.SGD(1.0), tfformer.SmoothedCrossEntropy(), run_eagerly=True)
+        model.workers = OneOfTwo(number)
+        rows = [np.repeat(array, 2, axis=0) for array in batch(1, 0)]  # one for each process
+        model(rows[0])
+        before = [weight.numpy() for weight in model.trainable_weights]
+        model.train_on_batch(*rows)
+        gradients.append(
+            np.concatenate(
+                [
+                    (old - new.numpy()).ravel()
+                    for old, new in zip(before, model.trainable_weights, strict=True)
+                ]
+            )
+        )
+        states.append([variable.numpy() for variable in model.non_trainable_variables])
+    assert np.abs(gradients[0] - gradients[1]).max() > 0.01
+    assert states[0]
+    np.testing.assert_equal(states[0], states[1])
+
+
 def test_shards_without_sample_weights_are_refused():
     model = translator()
     model.compile(keras.optimizers.SGD(0.5), tfformer.SmoothedCrossEntropy(), run_eagerly=True)

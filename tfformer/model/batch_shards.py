@@ -6,6 +6,8 @@ from typing import Protocol
 import keras
 import tensorflow as tf
 
+SEED = "seed_generator_state"  # the name of the variable of each `keras.random.SeedGenerator`
+
 
 class Workers(Protocol):
     """Processes that train one model together, each on its own shards of a batch.
@@ -112,18 +114,31 @@ class ShardedModel(keras.Model):
         weights.
         """
         weights = [tf.convert_to_tensor(weight) for weight in self.trainable_variables]
-        state = [tf.convert_to_tensor(variable) for variable in self.non_trainable_variables]
+        own = self.workers.number if self.workers else 0
+        state = self._with_moved_seeds(self.non_trainable_variables, own)
         results = []
         for number, shard in enumerate(shards):
             with tf.device(self.devices[number % len(self.devices)]):
                 result, state = self._loss_and_gradients(shard, total, weights, state)
             results.append(result)
+        state = self._with_moved_seeds(state, -own)  # the same in all processes
         for variable, value in zip(self.non_trainable_variables, state, strict=True):
-            variable.assign(value)  # the seeds of the dropout
+            variable.assign(value)
         with tf.device(self.devices[0]):
             sums = [tf.add_n(of_shards) for of_shards in zip(*results, strict=True)]
             loss, *gradients = self.workers.sum(sums) if self.workers else sums
         return loss, gradients
+
+    def _with_moved_seeds(self, state: Sequence[tf.Tensor], distance: int) -> list[tf.Tensor]:
+        """Return the other variables' values; each seed is `distance` further.
+
+        So each process has dropout of its own, as each shard has.
+        """
+        values = zip(self.non_trainable_variables, map(tf.convert_to_tensor, state), strict=True)
+        return [
+            value + tf.constant([distance, 0], value.dtype) if variable.name == SEED else value
+            for variable, value in values
+        ]
 
     def _loss_and_gradients(
         self, shard: tuple, total: tf.Tensor, weights: list[tf.Tensor], state: list[tf.Tensor]
