@@ -6,6 +6,8 @@ import os
 import socket
 from typing import Any
 
+from tfformer.version import __version__
+
 SECONDS_TO_CONNECT = 20
 REMEDY = "begin one with `ray start --head`, and give its address"
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
@@ -40,6 +42,15 @@ def connected(address: str, log_to_driver: bool) -> Any:
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         raise ConnectionError(f"{address} is no Ray cluster ({reason(error)}); {REMEDY}") from None
     return ray
+
+
+def check_version(version: str) -> None:
+    """Raise ValueError unless a worker has the version with which the job was begun."""
+    if version != __version__:
+        raise ValueError(
+            f"a worker has tfformer {__version__}, where the job was begun with {version}; "
+            "install the same version on all machines"
+        )
 
 
 def _check_reachable(address: str) -> None:

@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -91,3 +93,25 @@ def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, tmp_path):
             np.testing.assert_array_equal(array, undisturbed[name])
         same += 1
     record("workers killed", f"{kills} kills, {same} with the bits of an undisturbed training")
+
+
+@pytest.mark.slow
+def test_a_cluster_replaces_a_killed_worker_and_ends_with_the_same_bits(
+    recipe, undisturbed, tmp_path
+):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    run, messages = tmp_path / "run", tmp_path / "messages"
+    words = ["train", recipe, "--run-dir", run, "--ray", "local", "--workers", 2]
+    with open(messages, "w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tfformer", *map(str, words)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    wait_for_epochs(run, EPOCHS // 6)
+    chief = re.search(r"TrainingWorker pid=(\d+)", messages.read_text())
+    os.kill(int(chief[1]), signal.SIGKILL)
+    assert process.wait(PATIENCE_SECONDS) == 0, messages.read_text()
+    assert "all workers begin again, as one was lost: " in messages.read_text()
+    for name, array in state(run).items():
+        np.testing.assert_array_equal(array, undisturbed[name])

@@ -177,6 +177,15 @@ def _add_training(add_verb: AddVerb) -> None:
     )
     add("--resume", action="store_true", help="go on with the interrupted run in DIR")
     add("--init-from", metavar="RUN", help="start from the vocabulary and weights of this run")
+    add(
+        "--ray",
+        nargs="?",
+        const="auto",
+        metavar="HOST:PORT",
+        help="train on a Ray cluster, that of this machine or of RAY_ADDRESS if no address "
+        "follows, with training.strategy=multi_worker; local begins one on this machine",
+    )
+    add("--workers", type=AT_LEAST_1, metavar="N", help="with --ray: their number, by default 1")
 
     bring = add_verb("import", "turn another toolkit's model (Marian, M2M100, NLLB) into a run")
     add = bring.add_argument

@@ -141,10 +141,18 @@ def _train(options: argparse.Namespace) -> None:
         check_run(options.run_dir)
     if options.init_from is not None:
         check_run(options.init_from)
+    if options.workers and not options.ray:
+        raise ValueError("--workers goes with --ray; see docs/scale.md for workers by hand")
+    arguments = (config, options.run_dir, options.resume, options.init_from)
     import_tensorflow()
-    from tfformer.training.train import train
+    if options.ray:
+        from tfformer.training.ray_workers import train_on_ray
 
-    result = train(config, options.run_dir, options.resume, options.init_from)
+        result = train_on_ray(options.ray, options.workers or 1, *arguments)
+    else:
+        from tfformer.training.train import train
+
+        result = train(*arguments)
     print(json.dumps(result))
 
 

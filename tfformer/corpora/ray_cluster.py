@@ -14,7 +14,7 @@ from tfformer.corpora.engines import load_engine
 from tfformer.corpora.parts import Part
 from tfformer.corpora.processes import WorkersError
 from tfformer.corpora.translation import Counts, translate_part
-from tfformer.ray_connection import connected, reason
+from tfformer.ray_connection import check_version, connected, reason
 from tfformer.version import __version__
 
 
@@ -31,11 +31,7 @@ class PartTranslator:
     """
 
     def __init__(self, model: str, beam_size: int | None, version: str) -> None:
-        if version != __version__:
-            raise ValueError(
-                f"a worker has tfformer {__version__}, where the job was begun with {version}; "
-                "install the same version on all machines"
-            )
+        check_version(version)
         self.engine = load_engine(model, beam_size)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,143 @@
+"""Workers on a Ray cluster: what is refused, and how often a lost one is replaced.
+
+tests/faults/test_lost_workers.py trains on one.
+"""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from tfformer.cli.verbs import main
+from tfformer.config import Config
+from tfformer.training import ray_workers
+from tfformer.training.cluster import Cluster, WorkerLostError
+
+CONFIG = Config.from_dict({"training": {"strategy": "multi_worker"}})
+
+
+def command(tmp_path, *options) -> list[str]:
+    run = ["--run-dir", str(tmp_path / "run")]
+    return ["train", "phrasebook", *run, *options, "--set", "training.strategy=multi_worker"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--workers", "2"], "--workers goes with --ray"),
+        (["--ray", "nowhere"], "--ray nowhere must be HOST:PORT, or local"),
+        (["--ray", "127.0.0.1:1"], "there is no Ray cluster at 127.0.0.1:1"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path, capsys, options, message):
+    if options[0] == "--ray":
+        pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    assert main(command(tmp_path, *options)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_one_device_needs_no_cluster(tmp_path, capsys):
+    words = command(tmp_path, "--ray", "local")[:-2]
+    assert main(words) == 2
+    assert "--ray does not go with training.strategy=one_device" in capsys.readouterr().err
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """A cluster of two processors that starts nothing."""
+    stub = SimpleNamespace(
+        cluster_resources=lambda: {"CPU": 2.0},
+        remote=lambda **resources: lambda worker: worker,
+        shutdown=lambda: None,
+    )
+    monkeypatch.setattr(ray_workers, "connected", lambda address, log_to_driver: stub)
+    return stub
+
+
+def test_more_workers_than_processors_are_refused(cluster, tmp_path):
+    with pytest.raises(ValueError, match="--workers 3 is more than the 2 processors"):
+        ray_workers.train_on_ray("local", 3, CONFIG, str(tmp_path))
+
+
+def test_another_run_is_not_continued(cluster, tmp_path):
+    (tmp_path / "config.json").touch()
+    with pytest.raises(FileExistsError, match="already holds a run; add --resume"):
+        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "message"),
+    [
+        (
+            lambda errors: errors.GetTimeoutError(),
+            TimeoutError,
+            "has not started 2 workers within 30 minutes (training.wait_minutes)",
+        ),
+        (
+            lambda errors: errors.RayTaskError("train", "", ValueError("the text is another one")),
+            ValueError,
+            "the text is another one",
+        ),
+        (lambda errors: errors.ActorDiedError(), WorkerLostError, "3 times in a row a worker was"),
+    ],
+)
+def test_a_failure_is_one_line_and_ends_all_actors(
+    cluster, monkeypatch, tmp_path, error, expected, message
+):
+    errors = pytest.importorskip("ray", reason="pip install 'tfformer[ray]'").exceptions
+
+    def get(*arguments, **limits):
+        raise error(errors)
+
+    started, killed = [], []
+
+    def start():
+        started.append(SimpleNamespace(prepare=SimpleNamespace(remote=lambda *arguments: None)))
+        return started[-1]
+
+    cluster.remote = lambda **resources: lambda worker: SimpleNamespace(remote=start)
+    cluster.get, cluster.kill, cluster.exceptions = get, killed.append, errors
+    with pytest.raises(expected, match=re.escape(message)):
+        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path))
+    assert started == killed
+
+
+def losing(run, calls, epochs):
+    """Return a training that loses a worker each time, after as many epochs as `epochs` says."""
+
+    def trained(ray, actor, workers, config, run_dir, resume, init_from):
+        calls.append((resume, init_from))
+        if len(calls) > len(epochs):
+            return {"epochs": 7}
+        if epochs[len(calls) - 1]:
+            (run / "config.json").touch()
+            with open(run / "metrics.jsonl", "a") as metrics:
+                metrics.write("{}\n" * epochs[len(calls) - 1])
+        raise WorkerLostError("worker 1 is gone")
+
+    return trained
+
+
+def test_losses_without_an_epoch_between_them_end_the_training(cluster, monkeypatch, tmp_path):
+    calls = []
+    monkeypatch.setattr(ray_workers, "_trained", losing(tmp_path, calls, [0] * 9))
+    with pytest.raises(WorkerLostError, match="3 times in a row a worker was lost before an epoch"):
+        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path), init_from="runs/first")
+    assert calls == [(False, "runs/first")] * 3
+
+
+def test_a_training_that_comes_forward_may_lose_many_workers(cluster, monkeypatch, tmp_path):
+    calls, lines = [], []
+    monkeypatch.setattr(ray_workers, "_trained", losing(tmp_path, calls, [0, 0, 1, 0, 2, 0]))
+    result = ray_workers.train_on_ray(
+        "local", 2, CONFIG, str(tmp_path), init_from="runs/first", report=lines.append
+    )
+    assert result == {"epochs": 7}
+    assert calls == [(False, "runs/first")] * 3 + [(True, None)] * 4
+    assert lines == ["all workers begin again, as one was lost: worker 1 is gone"] * 6
+
+
+def test_a_cluster_as_json_is_read_back_from_the_environment(monkeypatch):
+    cluster = Cluster(("host1:2222", "host2:2222"), number=1)
+    monkeypatch.setenv("TF_CONFIG", cluster.to_json())
+    assert Cluster.from_environment() == cluster
