@@ -19,6 +19,7 @@ from tfformer.inference.search import (
     keep_top_p,
     length_penalty,
     sample,
+    top_k,
 )
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
@@ -208,6 +209,29 @@ def short_or_long(ids, step, state):
     """Logits of two beams: the end has 0.4 at step 0, and 0.6 after a token of 0.6."""
     table = tf.math.log([[1e-9, 1e-9, 1e-9, 0.4, 0.6], [1e-9, 1e-9, 1e-9, 0.6, 0.4]])
     return tf.tile(table[step][tf.newaxis], [2, 1]), state
+
+
+@pytest.mark.parametrize("vocab_size", [5, 64, 200, 640, 1000])
+@pytest.mark.parametrize("distinct", [3, 10**6])
+def test_the_largest_logits_by_blocks_are_those_of_a_sorted_row(vocab_size, distinct):
+    """With three distinct values most are equal, and of equals the first counts."""
+    logits = np.random.default_rng(vocab_size).integers(0, distinct, (50, vocab_size))
+    values, ids = top_k(tf.constant(logits, tf.float32), 5)
+    expected = np.argsort(-logits, axis=1, kind="stable")[:, :5]
+    np.testing.assert_array_equal(ids, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(logits, expected, axis=1))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e4])
+def test_a_score_has_every_digit_whatever_the_logits_are(scale):
+    rng = np.random.default_rng(8)
+    logits = (rng.normal(size=(4, 300)) * scale + rng.normal() * 1e3).astype(np.float32)
+    found = greedy_search(lambda ids, step, state: (logits, state), tf.zeros(4), tf.fill([4], 1))
+    exact = logits.astype(np.float64)
+    largest = exact.max(axis=1)
+    expected = -np.log(np.exp(exact - largest[:, np.newaxis]).sum(axis=1))
+    # A float32 near 1e4 has a distance of 1e-3 to the next.
+    np.testing.assert_allclose(found.scores[:, 0], expected, rtol=1e-5, atol=2e-3)
 
 
 @pytest.mark.parametrize(("alpha", "best"), [(0.0, [END_ID]), (1.0, [4, END_ID])])

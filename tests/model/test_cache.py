@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfformer.model.cache import KeysValues, empty_cache, with_capacity
+from tfformer.model.cache import BeamCache, KeysValues, empty_cache, with_capacity
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
 
@@ -98,6 +98,35 @@ def test_a_cache_that_is_too_short_loses_nothing(capacity, chunks, expected, in_
     assert int(grown) == expected
     whole = model({"source": SOURCE, "target": TARGET})
     np.testing.assert_allclose(logits, whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("capacity", [1, 3, 10])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_beams_that_change_places_keep_their_own_past(capacity, norm):
+    """Each beam continues a random one, as the whole prefix that it stands for says."""
+    model, beams, steps = Transformer(13, 13, norm=norm, **SIZES), 3, 10
+    memory = model.encode_and_project(SOURCE)
+    cache = model.decoder.empty_beam_cache(len(SOURCE), beams, capacity)
+    prefixes = np.zeros((len(SOURCE) * beams, 0), np.int32)
+    sources = SOURCE.repeat(beams, axis=0)
+    for step in range(steps):
+        ids = RNG.integers(1, 13, size=(len(SOURCE), beams)).astype(np.int32)
+        prefixes = np.concatenate([prefixes, ids.reshape(-1, 1)], axis=1)
+        hidden, cache = model.hidden_beam_step(ids, step, cache, memory)
+        whole = model({"source": sources, "target": prefixes})[:, -1]
+        logits = tf.reshape(model.logits(hidden), (-1, 13))
+        np.testing.assert_allclose(logits, whole, rtol=1e-4, atol=1e-5)
+        parents = RNG.integers(0, beams, size=(len(SOURCE), beams))
+        rows = (np.arange(len(SOURCE))[:, np.newaxis] * beams + parents).reshape(-1)
+        prefixes, cache = prefixes[rows], cache.reordered(rows)
+
+
+def test_reordering_beams_moves_no_key_and_no_value():
+    keys_values = (key_value(4),)
+    cache = BeamCache(keys_values, tf.constant([[True] * 4, [False] * 4] * 2))
+    after = cache.reordered([1, 1, 2, 3])
+    assert after.keys_values is keys_values
+    np.testing.assert_array_equal(after.visible[:, 0], [False, False, True, False])
 
 
 @pytest.mark.parametrize("capacity", [1, 4, 5, 30])

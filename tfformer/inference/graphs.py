@@ -17,6 +17,7 @@ from tfformer.inference.search import (
     greedy_search,
     sample,
 )
+from tfformer.model.cache import BeamCache
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.token_model import ToLogits
 from tfformer.model.transformer import Transformer
@@ -33,7 +34,7 @@ class Decoding(NamedTuple):
 
     Attributes:
         step_fn: The next token's logits (R, V), from the last tokens and the cache.
-        cache: Empty, for R rows.
+        cache: Empty; with several beams a `BeamCache`.
         max_lengths: (B,) int32, tokens that a translation may have; 0 for a blank source.
         capacity: Positions for the longest of them; a plain number where the sources' width is one.
     """
@@ -77,7 +78,14 @@ def translate_ids(
     if beam_size == 1:
         return greedy_search(step_fn, cache, max_lengths, capacity)
     hypotheses = beam_search(
-        step_fn, cache, max_lengths, beam_size, alpha, capacity, length_normalization
+        step_fn,
+        cache,
+        max_lengths,
+        beam_size,
+        alpha,
+        capacity,
+        length_normalization,
+        reorder=BeamCache.reordered,
     )
     return _empty_where(max_lengths < 1, hypotheses)
 
@@ -137,7 +145,7 @@ def start_decoding(
         first_token: The id that every translation begins with; None for a free choice.
 
     Returns:
-        The step function, an empty cache for B * N rows, and the sources' limits.
+        The step function, an empty cache, and the sources' limits.
     """
     to_logits = to_logits or model.logits
     memory = model.encode_and_project(source)
@@ -151,14 +159,20 @@ def start_decoding(
     else:
         capacity = tf.maximum(tf.reduce_max(max_lengths), 1)  # a cache is never empty
         first_capacity = tf.minimum(capacity, FIRST_CAPACITY)
-    cache = model.decoder.empty_cache(tf.size(lengths) * beam_size, first_capacity)
+    sentences = tf.size(lengths)
+    hidden_step: Callable[..., tuple[tf.Tensor, Any]] = model.hidden_step
+    cache: Any = model.decoder.empty_cache(sentences, first_capacity)
+    if beam_size > 1:
+        hidden_step = model.hidden_beam_step
+        cache = model.decoder.empty_beam_cache(sentences, beam_size, first_capacity)
 
     is_first = tf.range(model.target_vocab_size) == (-1 if first_token is None else first_token)
     certain = tf.where(is_first, 0.0, IMPOSSIBLE)  # (V,), the logits before the first token
 
     def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
-        hidden, cache = model.hidden_step(ids[:, tf.newaxis], step, cache, memory)  # (R, 1, D)
-        logits = to_logits(hidden[:, 0])  # (R, V)
+        ids = tf.reshape(ids, (-1, beam_size))  # (B, N)
+        hidden, cache = hidden_step(ids, step, cache, memory)  # (B, N, D)
+        logits = to_logits(tf.reshape(hidden, (-1, model.d_model)))  # (R, V)
         if first_token is not None:
             logits = tf.where(step == 0, tf.cast(certain, logits.dtype), logits)
         return logits, cache

@@ -24,7 +24,19 @@ class Dense(keras.layers.Dense):
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Project vectors (..., I) to (..., units)."""
         flat = super().call(tf.reshape(x, (-1, x.shape[-1])))
-        return tf.reshape(flat, tf.concat([tf.shape(x)[:-1], [self.units]], axis=0))
+        return tf.reshape(flat, with_last_axis(x, self.units))
+
+
+def with_last_axis(x: tf.Tensor, size: int) -> tf.Tensor | list[int]:
+    """Return the shape of `x` (..., I) with `size` in place of I.
+
+    A constant where no more than one axis is unknown, so that a step of decoding need not compute
+    it.
+    """
+    axes = x.shape[:-1].as_list()
+    if axes.count(None) > 1:
+        return tf.concat([tf.shape(x)[:-1], [size]], axis=0)
+    return [-1 if axis is None else axis for axis in axes] + [size]
 
 
 @register

@@ -11,7 +11,13 @@ import tensorflow as tf
 
 from tfformer import config
 from tfformer.model.cache import KeysValues
-from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization, gather
+from tfformer.model.fast_layers import (
+    Dense,
+    Dropout,
+    LayerNormalization,
+    gather,
+    with_last_axis,
+)
 from tfformer.model.masks import carried_mask, join_masks
 from tfformer.model.registry import Shape, arguments_of, register, require
 
@@ -189,7 +195,7 @@ class TokenEmbedding(keras.layers.Embedding):
         """
         flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one is faster for few rows
         logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
-        return tf.reshape(logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0))
+        return tf.reshape(logits, with_last_axis(x, self.vocab_size))
 
     def get_config(self) -> dict:
         """Return the constructor's arguments."""
@@ -289,11 +295,8 @@ class MultiHeadAttention(MaskedLayer):
 
     def project(self, memory: tf.Tensor) -> KeysValues:
         """Project a memory (B, S, D) to keys and values in heads, each (B, H, S, D // H)."""
-        shape = tf.shape(memory)
-        key_value = self.key_value(memory)  # (B, S, 2 D)
-        key_value = tf.reshape(key_value, (shape[0], shape[1], 2, self.num_heads, self.d_k))
-        key_value = tf.transpose(key_value, (2, 0, 3, 1, 4))  # (2, B, H, S, D // H)
-        return KeysValues(*tf.unstack(key_value))
+        keys, values = tf.split(self.key_value(memory), 2, axis=-1)  # each (B, S, D)
+        return KeysValues(self._split_heads(keys), self._split_heads(values))
 
     def attend(
         self, query: tf.Tensor, keys_values: KeysValues, mask: tf.Tensor | None = None
@@ -323,12 +326,16 @@ class MultiHeadAttention(MaskedLayer):
 
     def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, T, D) -> (B, H, T, D // H)."""
+        if x.shape[1] == 1:  # nothing to transpose
+            return tf.reshape(x, (-1, self.num_heads, 1, self.d_k))
         shape = tf.shape(x)
         heads = tf.reshape(x, (shape[0], shape[1], self.num_heads, self.d_k))  # (B, T, H, D // H)
         return tf.transpose(heads, (0, 2, 1, 3))
 
     def _merge_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, H, T, D // H) -> (B, T, D)."""
+        if x.shape[2] == 1:
+            return tf.reshape(x, (-1, 1, self.d_model))
         shape = tf.shape(x)
         heads = tf.transpose(x, (0, 2, 1, 3))  # (B, T, H, D // H)
         return tf.reshape(heads, (shape[0], shape[2], self.d_model))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from tfformer.model.cache import Cache, KeysValues, empty_cache, with_capacity
+from tfformer.model.cache import BeamCache, Cache, KeysValues, empty_cache, with_capacity
 from tfformer.model.fast_layers import Dropout, LayerNormalization
 from tfformer.model.layers import (
     LAYER_ARGUMENTS,
@@ -159,6 +159,55 @@ class _Stack(MaskedLayer):
         cache = with_capacity(cache, position + length)
         capacity = tf.shape(cache[0].keys)[2]  # L
         mask = look_ahead_mask(length, capacity, position)  # (1, 1, T, L)
+        return self._step_layers(x, mask, cache, position, memory)
+
+    def empty_beam_cache(
+        self, sentences: tf.Tensor | int, beams: int, capacity: tf.Tensor | int
+    ) -> BeamCache:
+        """Return a cache of zeros with room for `capacity` positions of N beams of B sentences."""
+        slots = capacity * beams
+        keys_values = self.empty_cache(sentences, slots)
+        return BeamCache(keys_values, tf.zeros((sentences * beams, slots), tf.bool))
+
+    def beam_step(
+        self,
+        embeddings: tf.Tensor,
+        position: tf.Tensor | int,
+        cache: BeamCache,
+        memory: ProjectedMemory | None = None,
+    ) -> tuple[tf.Tensor, BeamCache]:
+        """Transform the next position of N beams of each sentence.
+
+        The beams are N queries of one cache, each of which sees the slots of its own past.
+
+        Args:
+            embeddings: Vectors (B, N, D), all of one position.
+            position: That position.
+            cache: See `empty_beam_cache`.
+            memory: The projected memory, for a decoder.
+
+        Returns:
+            Vectors (B, N, D), and the cache with this position.
+        """
+        beams = embeddings.shape[1]  # N
+        rows = tf.reshape(embeddings, (-1, 1, self.d_model))  # (B * N, 1, D)
+        x = tf.reshape(self.add_positions(rows, position), (-1, beams, self.d_model))
+        cache = cache.opened(position, beams)
+        mask = tf.reshape(cache.visible, (-1, 1, beams, tf.shape(cache.visible)[1]))  # (B, 1, N, L)
+        x, keys_values = self._step_layers(
+            x, mask, cache.keys_values, position * beams, memory
+        )  # (B, N, D)
+        return x, cache._replace(keys_values=keys_values)
+
+    def _step_layers(
+        self,
+        x: tf.Tensor,
+        mask: tf.Tensor,
+        cache: Cache,
+        position: tf.Tensor | int,
+        memory: ProjectedMemory | None,
+    ) -> tuple[tf.Tensor, Cache]:
+        """Send vectors through all layers, writing to their caches from `position` on."""
         new_cache = []
         for n, layer in enumerate(self.layers):
             layer_memory = () if memory is None else (memory.keys_values[n], memory.mask)
@@ -616,6 +665,23 @@ class Transformer(TokenModel):
         """
         embeddings = self.target_embedding(ids)  # (R, T, D)
         return self.decoder.step(embeddings, position, cache, memory)
+
+    def hidden_beam_step(
+        self, ids: tf.Tensor, position: tf.Tensor | int, cache: BeamCache, memory: ProjectedMemory
+    ) -> tuple[tf.Tensor, BeamCache]:
+        """Decode the next position of N beams of each sentence.
+
+        Args:
+            ids: Target ids (B, N) int32, all at `position`.
+            position: From 0 on.
+            cache: The beams' cache, see `decoder.empty_beam_cache`.
+            memory: The projected memory of B rows, see `encode_and_project`.
+
+        Returns:
+            Hidden states (B, N, D), and the cache with this position.
+        """
+        embeddings = self.target_embedding(ids)  # (B, N, D)
+        return self.decoder.beam_step(embeddings, position, cache, memory)
 
     def compute_output_shape(
         self,
