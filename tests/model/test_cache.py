@@ -123,10 +123,11 @@ def test_beams_that_change_places_keep_their_own_past(capacity, norm):
 
 def test_reordering_beams_moves_no_key_and_no_value():
     keys_values = (key_value(4),)
-    cache = BeamCache(keys_values, tf.constant([[True] * 4, [False] * 4] * 2))
+    visible = np.array([[True] * 4, [False] * 4] * 2).reshape(4, 1, 4, 1)
+    cache = BeamCache(keys_values, tf.constant(visible))
     after = cache.reordered([1, 1, 2, 3])
     assert after.keys_values is keys_values
-    np.testing.assert_array_equal(after.visible[:, 0], [False, False, True, False])
+    np.testing.assert_array_equal(after.visible[:, 0, 0, 0], [False, False, True, False])
 
 
 @pytest.mark.parametrize("capacity", [1, 4, 5, 30])

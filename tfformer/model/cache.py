@@ -5,7 +5,7 @@ It holds one pair of tensors for each layer.
 Shape letters: R rows being decoded, H heads, L the cache's capacity, T new positions, D d_model.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import tensorflow as tf
 
@@ -51,6 +51,7 @@ class KeysValues(NamedTuple):
 
 
 Cache = tuple[KeysValues, ...]  # one for each layer
+AnyCache = TypeVar("AnyCache")  # a nest of tensors
 
 
 def empty_cache(layers: int, shape: tuple, dtype: str) -> Cache:
@@ -62,24 +63,25 @@ def empty_cache(layers: int, shape: tuple, dtype: str) -> Cache:
     return tuple(KeysValues(empty, empty) for _ in range(layers))
 
 
-def with_capacity(cache: Cache, length: tf.Tensor | int) -> Cache:
+def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
     """Return a cache with room for `length` positions.
 
     The capacity is at least doubled if it must grow. A cache of static shape inside a graph cannot
     grow and is returned unchanged.
 
     Args:
-        cache: Keys and values of each layer, each (R, H, L, D // H).
+        cache: Tensors (..., ..., L, ...) of four axes, such as the keys and values of each layer.
         length: The positions that must fit.
 
     Returns:
         The cache itself, or a copy with zeros behind its positions.
     """
-    if cache[0].keys.shape[2] is not None and not tf.executing_eagerly():
+    first = tf.nest.flatten(cache)[0]
+    if first.shape[2] is not None and not tf.executing_eagerly():
         return cache
-    capacity = tf.shape(cache[0].keys)[2]
+    capacity = tf.shape(first)[2]
 
-    def grown() -> Cache:
+    def grown() -> AnyCache:
         more = tf.maximum(capacity, length - capacity)
         padding = ((0, 0), (0, 0), (0, more), (0, 0))
         return tf.nest.map_structure(lambda tensor: tf.pad(tensor, padding), cache)
@@ -96,13 +98,13 @@ class BeamCache(NamedTuple):
     Attributes:
         keys_values: Of each layer, each (B, H, L, D // H); slot p * N + n is that of beam n at
             position p.
-        visible: (B * N, L) bool, the slots that each beam may attend to.
+        visible: (B * N, 1, L, 1) bool, the slots that each beam may attend to.
 
     Example:
         >>> slots = empty_cache(1, (1, 1, 4, 2), "float32")
-        >>> cache = BeamCache(slots, tf.zeros((2, 4), tf.bool)).opened(position=0, beams=2)
+        >>> cache = BeamCache(slots, tf.zeros((2, 1, 4, 1), tf.bool)).opened(position=0, beams=2)
         >>> cache = cache.reordered(tf.constant([1, 1])).opened(position=1, beams=2)
-        >>> cache.visible.numpy().astype(int).tolist()
+        >>> cache.visible[:, 0, :, 0].numpy().astype(int).tolist()
         [[0, 1, 1, 0], [0, 1, 0, 1]]
     """
 
@@ -110,12 +112,11 @@ class BeamCache(NamedTuple):
     visible: tf.Tensor
 
     def opened(self, position: tf.Tensor | int, beams: int) -> "BeamCache":
-        """Return this cache with a slot for each of the beams at `position`, which it can see."""
-        keys_values = with_capacity(self.keys_values, (position + 1) * beams)
-        slots = tf.shape(keys_values[0].keys)[2]  # L
-        visible = tf.pad(self.visible, ((0, 0), (0, slots - tf.shape(self.visible)[1])))
-        own = position * beams + tf.range(tf.shape(visible)[0]) % beams  # (B * N,)
-        is_own = tf.range(slots) == own[:, tf.newaxis]  # (B * N, L)
+        """Return this cache with a slot for each beam at `position`, visible to it."""
+        keys_values, visible = with_capacity(self, (position + 1) * beams)
+        rows, _, slots, _ = tf.unstack(tf.shape(visible))
+        own = position * beams + tf.range(rows) % beams  # (B * N,)
+        is_own = tf.range(slots)[:, tf.newaxis] == own[:, tf.newaxis, tf.newaxis, tf.newaxis]
         return BeamCache(keys_values, visible | is_own)
 
     def reordered(self, rows: tf.Tensor) -> "BeamCache":

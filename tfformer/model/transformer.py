@@ -164,10 +164,10 @@ class _Stack(MaskedLayer):
     def empty_beam_cache(
         self, sentences: tf.Tensor | int, beams: int, capacity: tf.Tensor | int
     ) -> BeamCache:
-        """Return a cache of zeros with room for `capacity` positions of N beams of B sentences."""
+        """Return a cache with room for `capacity` positions of N beams of B sentences."""
         slots = capacity * beams
         keys_values = self.empty_cache(sentences, slots)
-        return BeamCache(keys_values, tf.zeros((sentences * beams, slots), tf.bool))
+        return BeamCache(keys_values, tf.zeros((sentences * beams, 1, slots, 1), tf.bool))
 
     def beam_step(
         self,
@@ -193,7 +193,8 @@ class _Stack(MaskedLayer):
         rows = tf.reshape(embeddings, (-1, 1, self.d_model))  # (B * N, 1, D)
         x = tf.reshape(self.add_positions(rows, position), (-1, beams, self.d_model))
         cache = cache.opened(position, beams)
-        mask = tf.reshape(cache.visible, (-1, 1, beams, tf.shape(cache.visible)[1]))  # (B, 1, N, L)
+        slots = tf.shape(cache.visible)[2]  # L
+        mask = tf.reshape(cache.visible, (-1, 1, beams, slots))  # (B, 1, N, L)
         x, keys_values = self._step_layers(
             x, mask, cache.keys_values, position * beams, memory
         )  # (B, N, D)
