@@ -6,6 +6,7 @@
  *   'k'  SIGKILL before it
  *   'i'  it alone fails with EIO
  *   's'  it and all after it that need space fail with ENOSPC, as on a full disk
+ * With 'p' the process stops before every operation, whatever the number, until SIGCONT.
  * fault_count() is the number of operations so far.
  */
 #define _GNU_SOURCE
@@ -67,6 +68,7 @@ static int handle_below(int handle) { return folder[0] && path_below(handle, "")
 static int next(int needs_space) {
   pthread_mutex_lock(&lock);
   long number = ++count;
+  if (kind == 'p') raise(SIGSTOP); /* of this thread, so that it goes no further */
   pthread_mutex_unlock(&lock);
   if (number == at && kind == 'k') kill(getpid(), SIGKILL);
   if (number == at && kind == 'i') return errno = EIO, -1;

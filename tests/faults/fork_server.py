@@ -3,16 +3,16 @@
 LD_PRELOAD=shim.so python fork_server.py: reads a line of JSON for each command, with `arguments`,
 `folder`, `number`, `kind` (see fault_shim.c), `output` (the file of both streams) and `seconds`;
 answers with a line, `code` (of the child; -9 killed, null if it had to be ended) and `operations`.
+Before it comes a line `null` for each time that the child stops; a line of input lets it go on.
 """
 
 import ctypes
 import functools
 import json
 import os
-import select
 import signal
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 
 @functools.cache
@@ -30,10 +30,10 @@ def main() -> None:
 
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), file=answers)
+        print(json.dumps(answer(json.loads(line), answers)), file=answers)
 
 
-def answer(asked: dict[str, Any]) -> dict[str, Any]:
+def answer(asked: dict[str, Any], answers: TextIO) -> dict[str, Any]:
     """Run one command line in a child."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -41,16 +41,17 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         os.close(reader)
         os._exit(run(asked, writer))
     os.close(writer)
-    handle = os.pidfd_open(child)
-    ended = select.select([handle], [], [], asked["seconds"])[0]
-    if not ended:
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    os.close(handle)
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+    signal.alarm(asked["seconds"])
+    while os.WIFSTOPPED(status := os.waitpid(child, os.WUNTRACED)[1]):
+        print(json.dumps(None), file=answers)
+        sys.stdin.readline()
+        os.kill(child, signal.SIGCONT)
+    is_in_time = signal.alarm(0) > 0
     with os.fdopen(reader) as counted:
         operations = int(counted.read() or 0)
     return {
-        "code": os.waitstatus_to_exitcode(status) if ended else None,
+        "code": os.waitstatus_to_exitcode(status) if is_in_time else None,
         "operations": operations,
     }
 

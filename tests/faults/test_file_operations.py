@@ -1,6 +1,11 @@
-"""Verbs that are killed at, or fail in, one of their file operations."""
+"""Verbs that are killed at, or fail in, one of their file operations.
+
+A kill leaves the files as they are, so one process that stands still before each of its operations
+shows every kill; the states of its folder are copied, each once. Every failure needs a process.
+"""
 
 import json
+import re
 import shutil
 import warnings
 from collections import Counter
@@ -17,6 +22,7 @@ from tfformer.files import TEMPORARY, clear_leavings, file_digest
 from tfformer.run_directory import Run, check_free
 
 SAMPLES = {("corpus", FULL_DISK): 1, ("train", KILL): 1}  # of others only by scripts/faults.sh
+MOST_KILLS = 8  # beside the stops
 NAMES = {KILL: "killed", FULL_DISK: "full disk", INPUT_OUTPUT: "input/output error"}
 kinds = pytest.mark.parametrize("kind", NAMES, ids=["kill", "full_disk", "io_error"])
 
@@ -40,8 +46,24 @@ def contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): file_digest(path) for path in kept}
 
 
+def names(folder: Path) -> frozenset[str]:
+    """Every path below the folder, but TensorBoard's; leavings without process and random part."""
+    paths = [str(path.relative_to(folder)) for path in folder.rglob("*")]
+    return frozenset(
+        re.sub(r"\.tfformer-\w+-\d+-\w+-", ".tfformer-", path)
+        for path in paths
+        if not path.startswith("tensorboard")
+    )
+
+
 def leavings(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if TEMPORARY.fullmatch(path.name)]
+
+
+def state(folder: Path) -> tuple[frozenset, frozenset]:
+    """All that decides how the next start goes on: not TensorBoard's events, nor half a file."""
+    paths = names(folder)
+    return frozenset(one for one in contents(folder).items() if one[0] in paths), paths
 
 
 @pytest.fixture
@@ -64,7 +86,7 @@ def tried(
     place: Path,
     kind: str,
 ) -> Iterator[tuple[Path, Outcome]]:
-    """A folder `first`, made without a fault; then one for each that met it.
+    """A folder `first`, made without a fault; then some that met it.
 
     Yields:
         The folder, which goes afterwards, and the end of the command line.
@@ -73,18 +95,67 @@ def tried(
     sample = size("operations", SAMPLES.get((verb, kind), 0))
     if not sample:
         pytest.skip("only scripts/faults.sh tries this")
+    ends = killed if kind == KILL else failed
+    for folder, outcome in ends(faulty, arguments, place, kind, sample):
+        check_end(outcome, kind)
+        yield folder, outcome
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def failed(
+    faulty: FaultyProcess,
+    arguments: Callable[[Path], list],
+    place: Path,
+    kind: str,
+    sample: int,
+) -> Iterator[tuple[Path, Outcome]]:
+    """A command line for each operation of the sample, which fails."""
     first = faulty.run(arguments(place / "first"), place / "first")
     assert first.code == 0, first.printed
-    numbers = spread(first.operations, sample)
-    codes = Counter()
+    numbers, codes = spread(first.operations, sample), Counter()
     for number in numbers:
         folder = place / f"at {number}"
         outcome = faulty.run(arguments(folder), folder, number, kind)
-        check_end(outcome, kind)
         codes[outcome.code] += 1
         yield folder, outcome
-        shutil.rmtree(folder, ignore_errors=True)
-    record(f"{verb}, {NAMES[kind]}", f"{len(numbers)} of {first.operations}: {dict(codes)}")
+    verb = arguments(place / "first")[0]
+    record(f"{verb}, {NAMES[kind]}", f"{len(numbers)} of {first.operations:,}: {dict(codes)}")
+
+
+def killed(
+    faulty: FaultyProcess,
+    arguments: Callable[[Path], list],
+    place: Path,
+    kind: str,
+    sample: int,
+) -> Iterator[tuple[Path, Outcome]]:
+    """A copy of each state, or of the sample, that a kill leaves; and what some kills have left."""
+    copies, seen_names, stops = {}, set(), 0
+
+    def look() -> None:
+        nonlocal stops
+        stops += 1
+        found = state(place / "first")
+        seen_names.add(names(place / "first"))
+        if found not in copies:
+            copies[found] = place / f"at {stops}"
+            if (place / "first").exists():
+                shutil.copytree(place / "first", copies[found], symlinks=True)
+
+    first = faulty.run_with_stops(arguments(place / "first"), place / "first", look)
+    assert first.code == 0, first.printed
+    assert stops == first.operations
+    folders, numbers = list(copies.values()), spread(len(copies), sample)
+    for number in numbers:
+        yield folders[number - 1], Outcome(-9, 0, "")
+    kills = spread(stops, min(sample, MOST_KILLS))
+    for number in kills:
+        folder = place / f"killed at {number}"
+        outcome = faulty.run(arguments(folder), folder, number, kind)
+        assert names(folder) in seen_names
+        yield folder, outcome
+    found = f"{len(numbers)} of the {len(copies)} states before its {stops:,} operations"
+    record(f"{arguments(folder)[0]}, {NAMES[kind]}", f"{found}, and {len(kills)} kills")
 
 
 @pytest.mark.slow
@@ -148,7 +219,7 @@ def test_export(faulty, place, kind, tiny_run, export_format):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of each that is cleared
                 clear_leavings(folder)
-        assert leavings(place) == []
+        assert leavings(folder) == []
 
 
 @pytest.mark.slow
@@ -168,10 +239,9 @@ def test_train(faulty, place, kind, smallest_config):
             check_run(Run.open(folder))
         else:
             check_free(folder)
-        state = tuple(sorted(without_events(folder).items())) if folder.exists() else ()
-        if state in states:
+        if (found := state(folder)) in states:
             continue
-        states.add(state)
+        states.add(found)
         again = faulty.run([*arguments(folder), *["--resume"] * is_run], folder)
         assert again.code == 0, again.printed
         assert_same_training(folder, place / "first")
@@ -183,12 +253,6 @@ def check_run(run: Run) -> None:
     run.history()
     if run.weights.exists():
         run.check_weights()
-
-
-def without_events(folder: Path) -> dict[str, str]:
-    """The files that decide how a training goes on."""
-    found = contents(folder)
-    return {name: digest for name, digest in found.items() if not name.startswith("tensorboard")}
 
 
 def assert_same_training(folder: Path, expected: Path) -> None:

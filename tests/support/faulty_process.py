@@ -5,13 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 FAULTS = Path(__file__).parents[1] / "faults"
-KILL, INPUT_OUTPUT, FULL_DISK = "k", "i", "s"  # as fault_shim.c calls them
+KILL, INPUT_OUTPUT, FULL_DISK, STOPS = "k", "i", "s", "p"  # as fault_shim.c calls them
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,42 @@ class FaultyProcess:
             kind: The fault.
             seconds: The longest time.
         """
+        self._ask(arguments, folder, number, kind or KILL, seconds)
+        return self._outcome(self._answer())
+
+    def run_with_stops(
+        self, arguments: list, folder: Path, look: Callable[[], None], seconds: int = 900
+    ) -> Outcome:
+        """Run `tfformer`, which stands still before each operation.
+
+        Args:
+            arguments: The words of the command line.
+            folder: The operations below it are counted.
+            look: Called at each stop; the folder is then as a kill at this moment leaves it.
+            seconds: The longest time, with the stops.
+        """
+        self._ask(arguments, folder, 0, STOPS, seconds)
+        while (answer := self._answer()) is None:
+            look()
+            print(file=self._process.stdin, flush=True)
+        return self._outcome(answer)
+
+    def _ask(self, arguments: list, folder: Path, number: int, kind: str, seconds: int) -> None:
         asked = {
             "arguments": list(map(str, arguments)),
             "folder": str(folder),
             "number": number,
-            "kind": kind or KILL,
+            "kind": kind,
             "output": str(self._streams),
             "seconds": seconds,
         }
         print(json.dumps(asked), file=self._process.stdin, flush=True)
-        answer = json.loads(self._process.stdout.readline())
+
+    def _answer(self) -> dict[str, int] | None:
+        """The outcome's numbers, or None at a stop."""
+        return json.loads(self._process.stdout.readline())
+
+    def _outcome(self, answer: dict[str, int]) -> Outcome:
         return Outcome(**answer, printed=self._streams.read_text(errors="replace"))
 
     def close(self) -> None:
