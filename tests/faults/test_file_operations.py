@@ -23,6 +23,7 @@ from tfformer.run_directory import Run, check_free
 
 SAMPLES = {("corpus", FULL_DISK): 1, ("train", KILL): 1}  # of others only by scripts/faults.sh
 MOST_KILLS = 8  # beside the stops
+WRITER = re.compile(r"(?<=\.tfformer-)\w+-\d+-\w+-")  # of a leaving: the process, a random part
 NAMES = {KILL: "killed", FULL_DISK: "full disk", INPUT_OUTPUT: "input/output error"}
 kinds = pytest.mark.parametrize("kind", NAMES, ids=["kill", "full_disk", "io_error"])
 
@@ -47,13 +48,10 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def names(folder: Path) -> frozenset[str]:
-    """Every path below the folder, but TensorBoard's; leavings without process and random part."""
-    paths = [str(path.relative_to(folder)) for path in folder.rglob("*")]
-    return frozenset(
-        re.sub(r"\.tfformer-\w+-\d+-\w+-", ".tfformer-", path)
-        for path in paths
-        if not path.startswith("tensorboard")
-    )
+    """The paths below the folder, but TensorBoard's and those inside of leavings."""
+    paths = [path.relative_to(folder) for path in folder.rglob("*")]
+    outer = [path for path in paths if not any(map(TEMPORARY.fullmatch, path.parts[:-1]))]
+    return frozenset(WRITER.sub("", str(one)) for one in outer if one.parts[0] != "tensorboard")
 
 
 def leavings(folder: Path) -> list[Path]:
@@ -135,7 +133,7 @@ def killed(
     def look() -> None:
         nonlocal stops
         stops += 1
-        found = state(place / "first")
+        found = state(place / "first"), frozenset((place / "first").rglob("*"))
         seen_names.add(names(place / "first"))
         if found not in copies:
             copies[found] = place / f"at {stops}"
@@ -256,9 +254,9 @@ def check_run(run: Run) -> None:
 
 
 def assert_same_training(folder: Path, expected: Path) -> None:
-    with np.load(expected / "resume.npz") as wanted, np.load(folder / "resume.npz") as state:
+    with np.load(expected / "resume.npz") as wanted, np.load(folder / "resume.npz") as reached:
         for name in set(wanted.files) - {"history"}:
-            np.testing.assert_array_equal(state[name], wanted[name])
+            np.testing.assert_array_equal(reached[name], wanted[name])
     weights = [Run.open(path).load_model().get_weights() for path in (folder, expected)]
     for found, wanted in zip(*weights, strict=True):
         np.testing.assert_array_equal(found, wanted)
