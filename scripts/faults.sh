@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/environment.sh "[plot,ctranslate2,litert,serve,test]"
-export FAULTS_OPERATIONS="${FAULTS_OPERATIONS:-1000000}"   # of each verb; all, if it has fewer
+export FAULTS_OPERATIONS="${FAULTS_OPERATIONS:-1000000}"   # of each verb; states for kills; all, if fewer
 export FAULTS_MUTATIONS="${FAULTS_MUTATIONS:-2000}"        # of runs, exports and recipes each
 export FAULTS_REQUESTS="${FAULTS_REQUESTS:-100000}"        # of which every fifth is a canary
 export FAULTS_SOAK_SECONDS="${FAULTS_SOAK_SECONDS:-3600}"
