@@ -40,7 +40,8 @@ def connected(address: str, log_to_driver: bool) -> Any:
     try:
         ray.init(address, log_to_driver=log_to_driver, runtime_env=environment)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        raise ConnectionError(f"{address} is no Ray cluster ({reason(error)}); {REMEDY}") from None
+        cause = reason(error.__cause__ or error)  # such as a missing token
+        raise ConnectionError(f"{address} is no Ray cluster ({cause}); {REMEDY}") from None
     return ray
 
 
