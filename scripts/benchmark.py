@@ -6,6 +6,7 @@ Each prints machine and versions first, and ends in one JSON line.
 scripts/benchmark.py length     is a token of a long translation as cheap as one of a short one?
 scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2,
                                 keras-hub and a decoder without a cache
+scripts/benchmark.py decode-step  where the time of a decoding step goes, beside its floor
 scripts/benchmark.py train      training tokens per second, beside keras-hub, Keras, OpenNMT-tf and
                                 PyTorch
 scripts/benchmark.py step       where the time of a training step goes, and how far it is from its

@@ -170,7 +170,7 @@ def _run_engine(pipe: Connection, name: str, folder: Path, options: argparse.Nam
     start = time.perf_counter()
     decode, path = _load(name, folder, options)
     pipe.send((round(time.perf_counter() - start, 2), _megabytes(path)))
-    sentences = _sentences(options.vocab_size)
+    sentences = random_sentences(options.vocab_size)
     while asked := pipe.recv():
         batch, beam_size = asked
         start = time.perf_counter()
@@ -189,7 +189,7 @@ def _load(name: str, folder: Path, options: argparse.Namespace) -> tuple[Decode,
     tf.config.threading.set_intra_op_parallelism_threads(THREADS)
     tf.config.threading.set_inter_op_parallelism_threads(THREADS)
     if name in EXPORTS:
-        return _saved_model(folder / EXPORTS[name]), folder / EXPORTS[name]
+        return load_saved_model(folder / EXPORTS[name]), folder / EXPORTS[name]
     load = {"keras-hub": _keras_hub, "whole prefix": _whole_prefix}[name]
     return load(options), None
 
@@ -201,7 +201,7 @@ def _megabytes(path: Path | None) -> float | None:
     return round(count / 1e6, 1)
 
 
-def _sentences(vocab_size: int, count: int = 64) -> list[str]:
+def random_sentences(vocab_size: int, count: int = 64) -> list[str]:
     """Every word is one piece."""
     import random
 
@@ -263,7 +263,8 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     ctranslate2_writer.write(folder / "ctranslate2", model, translator.tokenizers, TOKENS)
 
 
-def _saved_model(folder: Path) -> Decode:
+def load_saved_model(folder: Path) -> Decode:
+    """Return the searches of an exported SavedModel."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  its operations
 

@@ -75,7 +75,9 @@ def measure(options: argparse.Namespace) -> dict:
         tf.profiler.experimental.start(folder)
         train(model, batches)
         tf.profiler.experimental.stop()
-        milliseconds = {kind: spent / len(batches) for kind, spent in by_kind(folder).items()}
+        milliseconds = {
+            kind: spent / len(batches) for kind, spent in by_kind(folder, KINDS).items()
+        }
     whole = sum(milliseconds.values())
     for kind, spent in sorted(milliseconds.items(), key=lambda item: -item[1]):
         print(f"{kind:24} {spent:7.1f} ms of threads' time a step, {spent / whole:6.1%}")
@@ -97,11 +99,12 @@ def train(model: "Transformer", batches: list) -> float:
     return time.perf_counter() - start
 
 
-def by_kind(folder: str) -> dict[str, float]:
+def by_kind(folder: str, kinds: dict[str, tuple[str, ...]]) -> dict[str, float]:
     """Return the milliseconds of every kind of operation, over all threads.
 
     Args:
         folder: The folder that the profiler has written into.
+        kinds: Kind -> parts of the names of its operations; the first that fits counts.
     """
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
@@ -118,15 +121,15 @@ def by_kind(folder: str) -> dict[str, float]:
                 name = plane.event_metadata[event.metadata_id].name
                 place, colon, operation = name.rpartition(":")
                 if colon and not place.startswith(NOT_OPERATIONS):
-                    milliseconds[_kind(operation)] += event.duration_ps / 1e9
+                    milliseconds[_kind(operation, kinds)] += event.duration_ps / 1e9
     return dict(milliseconds)
 
 
-def _kind(operation: str) -> str:
-    for kind, parts in KINDS.items():
+def _kind(operation: str, kinds: dict[str, tuple[str, ...]]) -> str:
+    for kind, parts in kinds.items():
         if any(part in operation for part in parts):
             return kind
-    raise ValueError(f"KINDS has no kind for {operation!r}")
+    raise ValueError(f"no kind of {list(kinds)} fits {operation!r}")
 
 
 def products(model: "Transformer", batches: list) -> float:
