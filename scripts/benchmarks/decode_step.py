@@ -55,9 +55,7 @@ def measure(options: argparse.Namespace) -> dict:
     tf.config.threading.set_inter_op_parallelism_threads(options.threads)
     speed = multiplications_per_second("float32")
     bandwidth = bytes_per_second()
-    print(
-        f"{bandwidth / 1e9:.1f} GB/s, {speed / 1e9:.0f} * 10^9 multiplications a second"
-    )
+    print(f"{bandwidth / 1e9:.1f} GB/s, {speed / 1e9:.0f} * 10^9 multiplications a second")
     work = [(batch, 1) for batch in options.batches] + [(b, 4) for b in options.beam_batches]
     found = {}
     with tempfile.TemporaryDirectory() as name:

@@ -85,3 +85,11 @@ def test_arguments_are_explained_in_the_order_of_the_signature():
         if in_order and in_order != [name for name in explained if name in in_order]:
             wrong.append(place)
     assert wrong == []
+
+
+def test_an_entry_of_raises_is_the_condition_itself():
+    """As in "ValueError: The preset is not known", without an "if"."""
+    begun = [
+        place for place, _, text in docstrings() if re.search(r"^\s+\w+Error: If ", text, re.M)
+    ]
+    assert begun == []

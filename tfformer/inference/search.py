@@ -179,7 +179,7 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
         top_p: Must be above 0 and at most 1.
 
     Raises:
-        ValueError: If a setting is outside its range.
+        ValueError: A setting is outside its range.
     """
     if not 0 < temperature < math.inf:
         raise ValueError(

@@ -57,7 +57,7 @@ class ShardedModel(keras.Model):
             The loss and the metrics.
 
         Raises:
-            ValueError: If there are several shards and no sample weights.
+            ValueError: There are several shards and no sample weights.
         """
         x, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
         first, count = self._own_shards()

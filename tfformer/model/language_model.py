@@ -53,7 +53,7 @@ class LanguageModel(TokenModel):
         stack: The layers, an `Encoder`.
 
     Raises:
-        ValueError: If an argument is invalid; the message names it and its valid values.
+        ValueError: An argument is invalid; the message names it and its valid values.
 
     Example:
         >>> import numpy, tfformer

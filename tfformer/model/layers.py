@@ -85,7 +85,7 @@ class PositionalEncoding(keras.layers.Layer):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If `d_model` is odd, or `layout` or `timescale` unknown.
+        ValueError: `d_model` is odd, or `layout` or `timescale` unknown.
 
     Example:
         >>> import numpy, tfformer
@@ -236,7 +236,7 @@ class MultiHeadAttention(MaskedLayer):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If `num_heads` does not divide `d_model`.
+        ValueError: `num_heads` does not divide `d_model`.
 
     Example:
         >>> import numpy, tfformer
@@ -390,7 +390,7 @@ class FeedForward(keras.layers.Layer):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If `activation` is unknown.
+        ValueError: `activation` is unknown.
 
     Example:
         >>> import numpy, tfformer
@@ -440,7 +440,7 @@ class Residual(keras.layers.Layer):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If `norm` is unknown.
+        ValueError: `norm` is unknown.
 
     Example:
         >>> residual = Residual(d_model=2, norm="pre")
@@ -589,7 +589,7 @@ class EncoderLayer(_TransformerLayer):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If an argument is invalid; the message names it and its valid values.
+        ValueError: An argument is invalid; the message names it and its valid values.
 
     Example:
         >>> import numpy, tfformer
@@ -680,7 +680,7 @@ class DecoderLayer(_TransformerLayer):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If an argument is invalid; the message names it and its valid values.
+        ValueError: An argument is invalid; the message names it and its valid values.
 
     Example:
         >>> import numpy, tfformer

@@ -28,7 +28,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         **kwargs: Keras' own `dtype`.
 
     Raises:
-        ValueError: If `label_smoothing` is outside its range.
+        ValueError: `label_smoothing` is outside its range.
 
     Example:
         >>> import numpy, tfformer
@@ -77,7 +77,7 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         **kwargs: Keras' own `dtype`.
 
     Raises:
-        ValueError: If `alpha` is negative.
+        ValueError: `alpha` is negative.
 
     Example:
         >>> import numpy, tfformer

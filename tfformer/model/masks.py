@@ -52,7 +52,7 @@ def look_ahead_mask(
         A boolean mask (1, 1, T, S), or (B, 1, T, T) for token ids.
 
     Raises:
-        ValueError: If `queries` is None, as the length of a symbolic tensor may be.
+        ValueError: `queries` is None, as the length of a symbolic tensor may be.
 
     Example:
         >>> import tfformer

@@ -50,7 +50,7 @@ class TokenModel(ShardedModel):
             The model.
 
         Raises:
-            ValueError: If the preset is not known.
+            ValueError: The preset is not known.
 
         Example:
             >>> import tfformer

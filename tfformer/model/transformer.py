@@ -244,7 +244,7 @@ class Encoder(_Stack):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If an argument is invalid; the message names it and its valid values.
+        ValueError: An argument is invalid; the message names it and its valid values.
 
     Example:
         >>> import numpy, tfformer
@@ -314,7 +314,7 @@ class Decoder(_Stack):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: If an argument is invalid; the message names it and its valid values.
+        ValueError: An argument is invalid; the message names it and its valid values.
 
     Example:
         >>> import numpy, tfformer
@@ -423,7 +423,7 @@ class Transformer(TokenModel):
         decoder: The `Decoder`.
 
     Raises:
-        ValueError: If an argument is invalid, or one matrix is wanted for two vocabularies; the
+        ValueError: An argument is invalid, or one matrix is wanted for two vocabularies; the
             message names the argument and its valid values.
 
     Example:
@@ -563,7 +563,7 @@ class Transformer(TokenModel):
             Logits (B, T, V).
 
         Raises:
-            ValueError: If source or target is missing.
+            ValueError: Source or target is missing.
         """
         return self.logits(self.hidden(_two_sides(inputs, target), training=training))
 

@@ -258,7 +258,7 @@ def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData
     """Put the run's state into the model and return its history.
 
     Raises:
-        ValueError: If the text is another one, or the recipe ends the run without a result.
+        ValueError: The text is another one, or the recipe ends the run without a result.
     """
     run.check_text(data.train.text.digest)
     history = run.load_resume_state(model)
