@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tfformer.corpora.parts import JOB, begin_job, find_parts
+from tfformer.corpora.parts import JOB, LOCK, find_parts, job_folder
 
 
 def test_parts_come_in_the_order_of_their_names(tmp_path):
@@ -45,13 +45,53 @@ def test_devices_are_no_parts(tmp_path):
 
 
 def test_a_job_goes_on_in_its_folder_and_in_no_other(tmp_path):
-    begin_job(tmp_path / "out", {"model": "1", "beam_size": None})
-    (tmp_path / "out" / "a").touch()
-    begin_job(tmp_path / "out", {"model": "1", "beam_size": None})
-    assert json.loads((tmp_path / "out" / JOB).read_text())["model"] == "1"
+    out = tmp_path / "out"
+    assert held(out, {"model": "1"}) == {"model": "1"}
+    (out / "a").touch()
+    assert held(out, {"model": "1"}) == {"model": "1"}
     with pytest.raises(ValueError, match="by another model or with other settings"):
-        begin_job(tmp_path / "out", {"model": "2", "beam_size": None})
+        held(out, {"model": "2"})
     with pytest.raises(FileExistsError, match=r"has no translation\.json of an earlier job"):
-        begin_job(tmp_path, {})
+        held(tmp_path, {})
     with pytest.raises(FileExistsError, match="is a file, not a folder"):
-        begin_job(tmp_path / "out" / "a", {})
+        held(out / "a", {})
+    (out / JOB).write_text("")
+    with pytest.raises(ValueError, match=r"translation\.json is damaged .*another --output"):
+        held(out, {"model": "1"})
+
+
+def held(folder, settings):
+    """Hold a folder; return the settings that stand in it."""
+    with job_folder(folder, settings):
+        return json.loads((folder / JOB).read_text())
+
+
+def test_settings_by_which_nothing_was_translated_are_replaced(tmp_path):
+    held(tmp_path / "out", {"beam_size": 7})
+    (tmp_path / "out" / LOCK).touch()  # of a command that was killed
+    assert held(tmp_path / "out", {"beam_size": 4}) == {"beam_size": 4}
+
+
+def test_two_commands_do_not_share_a_folder(tmp_path):
+    with (
+        job_folder(tmp_path / "out", {"model": "1"}),
+        pytest.raises(BlockingIOError, match="another command translates into"),
+    ):
+        held(tmp_path / "out", {"model": "1"})
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [JOB]
+
+
+def test_a_link_that_leads_nowhere_is_named(tmp_path):
+    (tmp_path / "a.gz").touch()
+    (tmp_path / "b.gz").symlink_to("/nowhere/b.gz")
+    with pytest.raises(FileNotFoundError, match=r"b\.gz: there is no such file, or its link"):
+        find_parts(f"{tmp_path}/*.gz", tmp_path / "out")
+    with pytest.raises(FileNotFoundError, match=r"is a folder; give a pattern of files"):
+        find_parts(str(tmp_path), tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["translation.json", "a.bad.tsv", ".lock"])
+def test_the_names_of_a_jobs_own_files_are_refused(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match="has the name of a file that a job writes"):
+        find_parts(str(tmp_path / name), tmp_path / "out")

@@ -1,14 +1,17 @@
 """The parts that a Ray cluster gets, without one: Ray is a table of rows here."""
 
 import gzip
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tfformer.corpora import ray_cluster
-from tfformer.corpora.engines import Engine
+from tfformer.corpora.engines import Engine, Model
 from tfformer.corpora.parts import find_parts
 from tfformer.corpora.translation import Counts
+
+MODEL = Model("keras", Path("run"), 1, "digest")
 
 
 class Letters:
@@ -44,7 +47,7 @@ def cluster(monkeypatch):
     )
     monkeypatch.setattr(ray_cluster, "connected", lambda address, log_to_driver: ray)
     engine = Engine(lambda texts: [text[::-1] for text in texts], Letters(), 9)
-    monkeypatch.setattr(ray_cluster, "load_engine", lambda *arguments: engine)
+    monkeypatch.setattr(ray_cluster, "load_engine", lambda model: engine)
 
 
 def test_a_packed_file_behind_a_link_without_its_ending_is_unpacked(cluster, tmp_path):
@@ -52,10 +55,25 @@ def test_a_packed_file_behind_a_link_without_its_ending_is_unpacked(cluster, tmp
     (tmp_path / "part.gz").symlink_to("1f2e")
     (tmp_path / "out").mkdir()
     parts = find_parts(f"{tmp_path}/part.gz", tmp_path / "out")
-    counts = ray_cluster.translate_parts("local", "model", parts, 1)
+    counts = ray_cluster.translate_parts("local", MODEL, parts, 1)
     assert gzip.decompress(parts[0].output.read_bytes()) == b"ba\ndc\n"
     assert (counts.lines, counts.bad) == (2, 0)
 
 
+def test_files_with_faults_are_named_and_the_others_are_done(cluster, tmp_path):
+    (tmp_path / "a.gz").write_bytes(b"no gzip")
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"ab\n"))
+    (tmp_path / "out").mkdir()
+    parts = find_parts(f"{tmp_path}/*.gz", tmp_path / "out")
+    with pytest.raises(ValueError, match=r"1 of 2 files were left out: /\S+a\.gz: not a whole"):
+        ray_cluster.translate_parts("local", MODEL, parts, 1)
+    assert [part.is_done for part in parts] == [False, True]
+
+
+def test_a_machine_with_another_version_is_refused(cluster):
+    with pytest.raises(ValueError, match=r"a worker has tfformer .*the same version on all"):
+        ray_cluster.PartTranslator(MODEL, "0.0")
+
+
 def test_nothing_is_left_to_be_done(cluster):
-    assert ray_cluster.translate_parts("local", "model", [], 1) == Counts()
+    assert ray_cluster.translate_parts("local", MODEL, [], 1) == Counts()

@@ -2,13 +2,15 @@
 
 import gzip
 import random
+from pathlib import Path
 
 import pytest
 
 from tfformer.corpora import translation
 from tfformer.corpora.engines import Engine
 from tfformer.corpora.parts import Part
-from tfformer.corpora.translation import Counts, translate_part
+from tfformer.corpora.translation import Counts, summed, translate_part
+from tfformer.data.sources import read_lines
 
 
 class Letters:
@@ -76,6 +78,53 @@ def test_bad_lines_are_set_aside_with_their_numbers(tmp_path):
     assert part.output.read_text() == "ba\n\n\n\nfe\n\nhg\n"
     assert part.bad_lines.read_text() == "2\tnot UTF-8 at byte 1\n4\ta NUL character\n"
     assert (counts.lines, counts.bad) == (7, 2)
+
+
+class Codes(Letters):
+    """A tokenizer that refuses codes of languages."""
+
+    def encode(self, sentences):
+        for sentence in sentences:
+            if sentence.startswith(">>"):
+                raise ValueError(f"there is no language {sentence[:7]}")
+        return super().encode(sentences)
+
+
+def test_lines_that_the_tokenizer_refuses_are_set_aside(tmp_path):
+    content = b"ab\n>>Anna<< wrote\ncd\n\xff\n>>Otto<< wrote\nef\n"
+    part, counts = translated(tmp_path, content, engine=Engine(backwards, Codes(), 5))
+    assert part.output.read_text() == "ba\n\ndc\n\n\nfe\n"
+    assert part.bad_lines.read_text().splitlines() == [
+        "2\tthere is no language >>Anna<",
+        "4\tnot UTF-8 at byte 1",
+        "5\tthere is no language >>Otto<",
+    ]
+    assert (counts.lines, counts.bad) == (6, 3)
+
+
+def test_the_list_of_bad_lines_goes_with_the_last_of_them(tmp_path):
+    part, _ = translated(tmp_path, b"\xff\n")
+    assert part.bad_lines.exists()
+    translated(tmp_path, b"ab\n")
+    assert not part.bad_lines.exists()
+
+
+def test_an_empty_file_is_no_whole_gzip_file(tmp_path):
+    (tmp_path / "part.gz").touch()
+    part = Part(tmp_path / "part.gz", tmp_path / "out.gz")
+    with pytest.raises(ValueError, match=r"part\.gz: not a whole gzip file.*it is empty"):
+        translate_part(ENGINE, part, lambda counts: None)
+    assert not part.output.exists()
+    with pytest.raises(ValueError, match="it is empty"):
+        list(read_lines(part.source))
+
+
+def test_faults_are_named_up_to_ten():
+    outcomes = {Path(f"{number:02}"): "no disk" for number in range(12)}
+    with pytest.raises(
+        ValueError, match=r"12 of 12 files were left out: 00: no disk; .*09: no disk; \.\.\.$"
+    ):
+        summed(outcomes)
 
 
 def test_the_bytes_of_a_packed_translation_are_always_the_same(tmp_path):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from tfformer import export
 from tfformer.cli import terminal
 from tfformer.cli.verbs import main
 from tfformer.corpora import engines, processes
-from tfformer.corpora.parts import find_parts
+from tfformer.corpora.parts import Part, find_parts
 from tfformer.corpora.translation import Counts
 from tfformer.data.sources import read_pairs
 from tfformer.inference.translator import Translator
@@ -54,7 +54,7 @@ def command(run, corpus, output, *options) -> list[str]:
 def test_an_export_translates_as_its_run(tiny_run, expected, tmp_path, format):
     pytest.importorskip({"tflite": "ai_edge_litert"}.get(format, "tensorflow"))
     getattr(export, format)(tiny_run, tmp_path, samples=SENTENCES[:4])
-    engine = engines.load_engine(tmp_path, beam_size=1)
+    engine = engines.load_engine(engines.find_model(tmp_path, 1))
     assert engine.translate(SENTENCES) == expected
     assert engine.max_tokens == Translator.load(tiny_run).max_length - 1
 
@@ -63,9 +63,11 @@ def test_an_export_translates_as_its_run(tiny_run, expected, tmp_path, format):
 def test_a_static_export_takes_sentences_one_by_one(tiny_run, expected, tmp_path):
     pytest.importorskip("ai_edge_litert")
     export.tflite(tiny_run, tmp_path, static=True, samples=SENTENCES[:4])
-    with pytest.raises(ValueError, match="has a search with --beam-size 1, and with 1"):
-        engines.load_engine(tmp_path, beam_size=7)
-    assert engines.load_engine(tmp_path).translate(SENTENCES[:9]) == expected[:9]
+    with pytest.raises(ValueError, match="has greedy search alone; leave out --beam-size 7"):
+        engines.find_model(tmp_path, 7)
+    assert (
+        engines.load_engine(engines.find_model(tmp_path)).translate(SENTENCES[:9]) == expected[:9]
+    )
 
 
 @pytest.mark.slow
@@ -112,26 +114,72 @@ def cmdline(process: str) -> str:
 def test_a_process_that_dies_is_replaced(tiny_run, corpus, expected, tmp_path):
     deadly = Deadly()
     parts = find_parts(corpus, tmp_path)
-    counts = processes.translate_parts(tiny_run, parts, 1, beam_size=1, report=deadly)
+    counts = processes.translate_parts(engines.find_model(tiny_run, 1), parts, 1, report=deadly)
     assert deadly.killed
     assert lines_of(tmp_path) == expected
     assert counts.lines == len(SENTENCES)
 
 
-def test_processes_that_die_three_times_in_a_row_end_the_work(monkeypatch, corpus, tmp_path):
+MODEL = engines.Model("keras", Path("run"), 1, "digest")
+
+
+@pytest.fixture
+def scripted(monkeypatch):
+    """Threads in place of processes; they die at files whose names begin with "bad"."""
     begun = []
 
-    @contextmanager
-    def pool(*arguments):
-        begun.append(arguments)
-        yield ThreadPoolExecutor(1)
+    def translate(model, part):
+        begun.append(part.source.name)
+        if part.source.name.startswith("bad"):
+            raise BrokenProcessPool
+        if part.source.name.startswith("strange"):
+            raise KeyError("beam_size")
+        if part.source.name == "model":
+            raise engines.ModelError("the model was changed")
+        return Counts(lines=1)
 
-    monkeypatch.setattr(processes, "_pool", pool)
-    monkeypatch.setattr(processes, "_translate", lambda *arguments: None)
-    monkeypatch.setattr(processes, "_watch", lambda work, sums, report: ({}, False))
-    with pytest.raises(processes.WorkersError, match="3 times a process died before it had ended"):
-        processes.translate_parts("run", find_parts(corpus, tmp_path), 1)
-    assert len(begun) == 3
+    monkeypatch.setattr(
+        processes, "_new_process", lambda: ([0] * len(Counts()), ThreadPoolExecutor(1))
+    )
+    monkeypatch.setattr(processes, "_translate", translate)
+    return begun
+
+
+def scripted_parts(*names):
+    return [Part(Path(name), Path("out", name)) for name in names]
+
+
+def test_a_file_at_which_three_processes_die_is_named_and_the_others_are_done(scripted):
+    parts = scripted_parts("a", "bad", "b", "c")
+    with pytest.raises(ValueError, match="1 of 4 files were left out: bad: 3 processes died"):
+        processes.translate_parts(MODEL, parts, 1)
+    assert scripted == ["a", "bad", "bad", "bad", "b", "c"]
+
+
+def test_deaths_at_three_files_in_a_row_end_the_work(scripted):
+    parts = scripted_parts("bad1", "a", "bad2", "bad3", "bad4", "b")
+    with pytest.raises(processes.WorkersError, match="died 3 times at each of 3 files"):
+        processes.translate_parts(MODEL, parts, 1)
+    assert "b" not in scripted
+
+
+def test_a_fault_of_the_model_ends_the_work_at_once(scripted):
+    with pytest.raises(engines.ModelError, match="the model was changed"):
+        processes.translate_parts(MODEL, scripted_parts("model", "a"), 1)
+    assert scripted == ["model"]
+
+
+def test_an_error_of_a_library_names_the_file(scripted):
+    with pytest.raises(processes.WorkersError, match=r"strange: KeyError\('beam_size'\)"):
+        processes.translate_parts(MODEL, scripted_parts("strange"), 1)
+
+
+def test_without_progress_the_work_ends(scripted, monkeypatch):
+    monkeypatch.setattr(processes, "MAX_SILENCE", -1)
+    monkeypatch.setattr(processes, "SECONDS_A_REPORT", 0)
+    monkeypatch.setattr(processes, "_translate", lambda model, part: time.sleep(0.3) or Counts())
+    with pytest.raises(processes.WorkersError, match="no sentence was translated for"):
+        processes.translate_parts(MODEL, scripted_parts("a"), 1)
 
 
 def test_the_progress_of_a_corpus_is_a_share_with_rates_and_the_time_left(

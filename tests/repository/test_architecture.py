@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "export": {"importing", "inference", "run_directory", "model", "data"},  # names of tensors
     "explain": {"training", "inference", "run_directory", "model", "data", "phrasebook"},
     "serving": {"export", "inference", "text"},
-    "corpora": {"export", "inference", "data"},
+    "corpora": {"export", "inference", "run_directory", "data"},
 }
 TOP = {"__init__", "__main__", "cli"}
 ROOMS = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()} - {

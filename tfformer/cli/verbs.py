@@ -42,6 +42,9 @@ from tfformer.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from tfformer.corpora.engines import Model
+    from tfformer.corpora.parts import Part
+    from tfformer.corpora.translation import Counts
     from tfformer.data.encoding import EncodedSentences
     from tfformer.inference.translator import ForcedScore, Translation, Translator
     from tfformer.run_directory import Run
@@ -177,10 +180,10 @@ def _translate(options: argparse.Namespace) -> None:
 def _translate_corpus(options: argparse.Namespace) -> None:
     """Translate the files of a corpus into a folder; files that are there are done."""
     check_corpus_options(options)
-    from tfformer.corpora.engines import find_model, model_digest
-    from tfformer.corpora.parts import begin_job, find_parts
+    from tfformer.corpora.engines import find_model
+    from tfformer.corpora.parts import find_parts, job_folder
 
-    find_model(options.run)
+    model = find_model(options.run, options.beam_size)
     parts = find_parts(options.input, options.output)
     workers = options.workers or 1
     if workers > len(parts):
@@ -188,23 +191,24 @@ def _translate_corpus(options: argparse.Namespace) -> None:
             f"--workers {workers} is more than the {len(parts)} files of {options.input}; give "
             "fewer, or split the files"
         )
-    begin_job(options.output, {"model": model_digest(options.run), "beam_size": options.beam_size})
+    with job_folder(options.output, {"model": model.digest, "beam_size": model.beam_size}):
+        print(json.dumps(_translate_parts(options, model, parts, workers)._asdict()))
+
+
+def _translate_parts(
+    options: argparse.Namespace, model: Model, parts: Sequence[Part], workers: int
+) -> Counts:
+    """Translate the parts that are not done yet, in processes or on a cluster."""
     left = [part for part in parts if not part.is_done]
     print(f"{len(parts):,} files, of which {len(parts) - len(left):,} are done", file=sys.stderr)
     if options.ray:
         from tfformer.corpora import ray_cluster
 
-        counts = ray_cluster.translate_parts(
-            options.ray, options.run, left, workers, options.beam_size
-        )
-    else:
-        from tfformer.corpora import processes
+        return ray_cluster.translate_parts(options.ray, model, left, workers)
+    from tfformer.corpora import processes
 
-        with CorpusProgress([part.source for part in left]) as progress:
-            counts = processes.translate_parts(
-                options.run, left, workers, options.beam_size, progress.show
-            )
-    print(json.dumps(counts._asdict()))
+    with CorpusProgress([part.source for part in left]) as progress:
+        return processes.translate_parts(model, left, workers, progress.show)
 
 
 def _translate_lines(options: argparse.Namespace, is_typed: bool) -> None:

@@ -5,7 +5,9 @@ Shape letters: B sentences, S source tokens.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -13,10 +15,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tfformer.config import RUN_CONFIG
-from tfformer.data.piece_tokenizer import AnyTokenizer, load_tokenizer
-from tfformer.export.manifest import MANIFEST, check_files, read_manifest
+from tfformer.export.manifest import (
+    MANIFEST,
+    check_files,
+    exported_tokenizers,
+    read_manifest,
+)
 from tfformer.files import file_digest
+from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID
+
+SIGNATURE = "serving_default"  # of a SavedModel over text, by greedy search
 
 Translate = Callable[[list[str]], list[str]]
 
@@ -42,67 +51,120 @@ class Engine(NamedTuple):
     max_tokens: int
 
 
-class Tokenizers(NamedTuple):
-    """The tokenizers of an export."""
-
-    source: AnyTokenizer
-    target: AnyTokenizer
+class ModelError(ValueError):
+    """A model that cannot be loaded, or is another one than when the job was begun."""
 
 
-def find_model(path: str | Path) -> tuple[str, Path]:
-    """Return the name of the engine for a run or an export, and its folder.
+class Model(NamedTuple):
+    """A run or an export, and all that decides its translations.
+
+    Attributes:
+        engine: Its name among `ENGINES`.
+        folder: A run directory, or one exported version.
+        beam_size: Number of beams; 1 is greedy search.
+        digest: SHA-256 of its settings, vocabularies and weights.
+    """
+
+    engine: str
+    folder: Path
+    beam_size: int
+    digest: str
+
+
+def find_model(path: str | Path, beam_size: int | None = None) -> Model:
+    """Return the model at a path, without loading it.
 
     Args:
         path: A run directory, the folder of an exported version, or one of several versions, of
             which the newest counts.
+        beam_size: Number of beams; by default the model's own.
+
+    Returns:
+        The model; see `load_engine`.
 
     Raises:
-        ValueError: It is neither, or an export that translates nothing.
+        FileNotFoundError: The run has no weights yet.
+        ValueError: It is neither a run nor an export, translates no text, or has no search with so
+            many beams.
     """
     folder = Path(path)
     if (folder / RUN_CONFIG).is_file() and not (folder / MANIFEST).is_file():
-        return "keras", folder
+        return _model_of_run(folder, beam_size)
     if not (folder / MANIFEST).is_file():
         versions = [file.parent for file in folder.glob(f"*/{MANIFEST}")]
         numbered = [version for version in versions if version.name.isdecimal()]
         if not numbered:
             raise ValueError(f"{folder} is neither a run directory nor an export; give one of them")
         folder = max(numbered, key=lambda version: int(version.name))
-    name = str(read_manifest(folder).get("format"))
+    return _model_of_export(folder, beam_size)
+
+
+def _model_of_run(folder: Path, beam_size: int | None) -> Model:
+    run = Run.open(folder)
+    run.check_architecture("encoder-decoder")
+    run.check_weights()
+    decoding, data = run.config.decoding, run.config.data
+    settings = {
+        "model": run.model_digest,
+        "decoding": dataclasses.asdict(decoding),
+        "max_length": data.max_length,
+        "languages": data.languages,
+        "weights": file_digest(run.weights),
+    }
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    return Model("keras", folder, beam_size or decoding.beam_size, digest)
+
+
+def _model_of_export(folder: Path, beam_size: int | None) -> Model:
+    manifest = read_manifest(folder)
+    name = str(manifest.get("format"))
     if name not in ENGINES:
         known = "saved_model, litert and ctranslate2"
         raise ValueError(f"{folder} is an export of format {name}; corpora need {known}")
-    return name, folder
+    exported = manifest["decoding"].get("beam_size")
+    if exported is None:
+        raise ValueError(f"{folder} is of a language model, which translates nothing")
+    if name == "saved_model" and SIGNATURE not in manifest["signatures"]:
+        raise ValueError(f"{folder} takes no text; export the run again without --no-text")
+    if name != "ctranslate2" and beam_size not in (None, 1, exported):
+        raise ValueError(
+            f"{folder} has {_searches(exported)}; leave out --beam-size {beam_size}, or export the "
+            "run again with it"
+        )
+    return Model(name, folder, beam_size or exported, file_digest(folder / MANIFEST))
 
 
-def model_digest(path: str | Path) -> str:
-    """Return the SHA-256 of the files that decide a model's translations."""
-    _, folder = find_model(path)
-    names = [MANIFEST] if (folder / MANIFEST).is_file() else [RUN_CONFIG, "best.weights.h5"]
-    digest = hashlib.sha256()
-    for name in names:
-        digest.update(file_digest(folder / name).encode())
-    return digest.hexdigest()
+def _searches(beam_size: int) -> str:
+    return (
+        f"searches with --beam-size 1 and {beam_size}" if beam_size > 1 else "greedy search alone"
+    )
 
 
-def load_engine(path: str | Path, beam_size: int | None = None) -> Engine:
+def load_engine(model: Model) -> Engine:
     """Load a run or an export.
 
     Args:
-        path: As in `find_model`.
-        beam_size: Number of beams; 1 is greedy search. By default the model's own.
+        model: As `find_model` has returned it, maybe in another process.
 
     Returns:
         The engine, which uses one processor.
 
     Raises:
-        ValueError: A file is damaged, or the export has no search with so many beams.
+        ModelError: The model cannot be loaded, or is not the one that was found.
     """
-    name, folder = find_model(path)
-    return ENGINES[name](folder, beam_size)
+    try:
+        engine = ENGINES[model.engine](model.folder, model.beam_size)
+        now = find_model(model.folder, model.beam_size)
+    except (ValueError, OSError) as error:
+        raise ModelError(str(error)) from error
+    except Exception as error:  # whatever a runtime has of its own
+        raise ModelError(f"{model.folder} cannot be loaded ({error!r})") from error
+    if now.digest != model.digest:
+        raise ModelError(f"{model.folder} was changed after the job was begun; begin another job")
+    return engine
 
 
-def _keras(folder: Path, beam_size: int | None) -> Engine:
+def _keras(folder: Path, beam_size: int) -> Engine:
     from tfformer.inference.translator import Translator
 
     translator = Translator.load(folder)
@@ -113,13 +175,13 @@ def _keras(folder: Path, beam_size: int | None) -> Engine:
     return Engine(translate, translator.tokenizers.source, translator.max_length - 1)
 
 
-def _saved_model(folder: Path, beam_size: int | None) -> Engine:
+def _saved_model(folder: Path, beam_size: int) -> Engine:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  the operations of the signatures over text
 
     manifest, tokenizers = _checked(folder)
-    signature, output = "serving_default", "translation"
-    if _beams(manifest, beam_size) > 1:
+    signature, output = SIGNATURE, "translation"
+    if beam_size > 1:
         signature, output = "translate_beam", "translations"
     model = tf.saved_model.load(str(folder))
 
@@ -132,11 +194,11 @@ def _saved_model(folder: Path, beam_size: int | None) -> Engine:
     return Engine(translate, tokenizers.source, _max_tokens(manifest))
 
 
-def _litert(folder: Path, beam_size: int | None) -> Engine:
+def _litert(folder: Path, beam_size: int) -> Engine:
     from ai_edge_litert.interpreter import Interpreter
 
     manifest, tokenizers = _checked(folder)
-    name = "translate_beam" if _beams(manifest, beam_size) > 1 else "translate"
+    name = "translate_beam" if beam_size > 1 else "translate"
     interpreter = Interpreter(model_path=str(folder / "model.tflite"), num_threads=1)
     widths = _widths(manifest, name) if manifest.get("static") else {}
     longest = _max_tokens(manifest)
@@ -163,11 +225,11 @@ def _litert(folder: Path, beam_size: int | None) -> Engine:
     return Engine(translate, tokenizers.source, longest)
 
 
-def _ctranslate2(folder: Path, beam_size: int | None) -> Engine:
+def _ctranslate2(folder: Path, beam_size: int) -> Engine:
     import ctranslate2
 
     manifest, tokenizers = _checked(folder)
-    source, target = tokenizers
+    source, target = tokenizers.source, tokenizers.target
     decoding = manifest["decoding"]
     translator = ctranslate2.Translator(str(folder), device="cpu", intra_threads=1)
     number_of = {piece: n for n, piece in enumerate(target.pieces(range(target.vocab_size)))}
@@ -177,7 +239,7 @@ def _ctranslate2(folder: Path, beam_size: int | None) -> Engine:
         rows = [ids[:longest] for ids in source.encode(sentences)]
         results = translator.translate_batch(
             [source.pieces(ids) for ids in rows],
-            beam_size=decoding["beam_size"] if beam_size is None else beam_size,
+            beam_size=beam_size,
             length_penalty=decoding["length_penalty"],
             min_decoding_length=0,
             max_decoding_length=decoding["max_length"],
@@ -188,7 +250,7 @@ def _ctranslate2(folder: Path, beam_size: int | None) -> Engine:
     return Engine(translate, source, longest)
 
 
-ENGINES: dict[str, Callable[[Path, int | None], Engine]] = {  # by the format of a manifest
+ENGINES: dict[str, Callable[[Path, int], Engine]] = {  # by the format of a manifest
     "keras": _keras,
     "saved_model": _saved_model,
     "tflite": _litert,
@@ -200,22 +262,10 @@ def _checked(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
     """Return the manifest and the tokenizers, once each file has its digest."""
     manifest = read_manifest(folder)
     check_files(folder, manifest)
-    names = sorted(manifest.get("tokenizers") or ())  # source before target, or one for both
-    if not names:
+    tokenizers = exported_tokenizers(folder, manifest)
+    if tokenizers is None:
         raise ValueError(f"{folder} has no tokenizer beside the model; export the run again")
-    loaded = [load_tokenizer(folder / name) for name in names]
-    return manifest, Tokenizers(loaded[0], loaded[-1])
-
-
-def _beams(manifest: dict[str, Any], wanted: int | None) -> int:
-    """Return the number of beams to use; ValueError if the export has not so many."""
-    exported = manifest["decoding"]["beam_size"]
-    if wanted not in (None, 1, exported):
-        raise ValueError(
-            f"the export has a search with --beam-size {exported}, and with 1; choose one of the "
-            f"two, or export the run again with --beam-size {wanted}"
-        )
-    return exported if wanted is None else wanted
+    return manifest, tokenizers
 
 
 def _max_tokens(manifest: dict[str, Any]) -> int:

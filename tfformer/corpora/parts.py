@@ -7,15 +7,17 @@ appears whole or not at all; so whatever is there is done.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfformer.data.file_parts import matching_files
-from tfformer.files import TEMPORARY, check_regular, write_text
+from tfformer.files import TEMPORARY, check_regular, locked, write_text
 from tfformer.plain_values import parse_json, read_text
 
 JOB = "translation.json"  # in the folder of the translations: the model and its settings
+LOCK = ".lock"  # beside it, while a command translates
 BAD_LINES = ".bad.tsv"  # behind the name of a translation: the lines that were set aside
 
 
@@ -52,8 +54,9 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
         The parts, in the order of their names.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A file is a device, two have the same name, or one would be its own translation.
+        FileNotFoundError: There is no such file, or a link leads nowhere.
+        ValueError: A file is a device, two have the same name, one would be its own translation, or
+            one has the name of a job's own file.
 
     Example:
         >>> find_parts("no/such/*.gz", "out")
@@ -62,12 +65,19 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
         FileNotFoundError: no/such/*.gz: no file has such a name; correct it or fetch the data first
     """
     found = [source for (source,) in matching_files([Path(pattern)])]
-    sources = [source for source in found if source.exists() and not source.is_dir()]
+    sources = [source for source in found if not source.is_dir()]
     if not sources:
-        raise FileNotFoundError(f"{pattern}: there is no such file; correct the name, in quotes")
+        raise FileNotFoundError(f"{pattern} is a folder; give a pattern of files, in quotes")
     names: dict[str, Path] = {}
     for source in sources:
         check_regular(source)
+        if not source.exists():
+            raise FileNotFoundError(f"{source}: there is no such file, or its link leads nowhere")
+        if source.name in (JOB, LOCK) or source.name.endswith(BAD_LINES):
+            raise ValueError(
+                f"{source} has the name of a file that a job writes beside its translations; "
+                "rename it, or give a pattern that leaves it out"
+            )
         if source.name in names:
             raise ValueError(
                 f"{names[source.name]} and {source} have the same name, which their translations "
@@ -80,32 +90,52 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
     return parts
 
 
-def begin_job(folder: str | Path, settings: Mapping[str, Any]) -> None:
-    """Make the folder of the translations, or go on in it.
+@contextmanager
+def job_folder(folder: str | Path, settings: Mapping[str, Any]) -> Iterator[None]:
+    """Hold the folder of the translations for the block; make it where it is missing.
 
     Args:
-        folder: A folder that is absent, empty, or of a job with the same settings.
+        folder: A folder that is absent, or empty, or of a job with the same settings. Settings by
+            which nothing was translated are replaced.
         settings: All that decides a translation, as plain JSON values.
 
     Raises:
+        BlockingIOError: Another command translates into the folder.
         FileExistsError: Something else is in the folder.
-        ValueError: The folder is of a job with other settings.
+        ValueError: The folder has translations with other settings.
     """
     place = Path(folder)
-    job = place / JOB
-    if job.is_file():
-        before = parse_json(read_text(job))
-        if before != dict(settings):
-            raise ValueError(
-                f"{place} has translations by another model or with other settings; choose "
-                "another --output"
-            )
-        return
     if place.exists() and not place.is_dir():
         raise FileExistsError(f"{place} is a file, not a folder; choose another --output")
-    if place.is_dir() and any(not TEMPORARY.fullmatch(path.name) for path in place.iterdir()):
+    place.mkdir(parents=True, exist_ok=True)
+    with locked(place / LOCK, f"another command translates into {place}; wait for its end"):
+        _begin_job(place, dict(settings))
+        yield
+
+
+def _begin_job(place: Path, settings: dict[str, Any]) -> None:
+    job = place / JOB
+    own = {JOB, LOCK}
+    names = [path.name for path in place.iterdir() if path.name not in own]
+    is_empty = all(TEMPORARY.fullmatch(name) for name in names)
+    if not is_empty and not job.is_file():
         raise FileExistsError(
             f"{place} is not empty and has no {JOB} of an earlier job; choose another --output"
         )
-    place.mkdir(parents=True, exist_ok=True)
-    write_text(job, json.dumps(dict(settings), indent=2) + "\n")
+    if is_empty:
+        write_text(job, json.dumps(settings, indent=2) + "\n")
+    elif _settings(job) != settings:
+        raise ValueError(
+            f"{place} has translations by another model or with other settings; choose another "
+            "--output"
+        )
+
+
+def _settings(job: Path) -> Any:
+    try:
+        return parse_json(read_text(job))
+    except ValueError as error:
+        raise ValueError(
+            f"{job} is damaged ({error}), so nobody knows the model of the translations beside it; "
+            "choose another --output"
+        ) from None

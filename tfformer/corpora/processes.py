@@ -1,6 +1,6 @@
 """Parts translated by several processes of one machine, each with one thread.
 
-A process that dies is replaced, and its part begun again.
+A process that dies is replaced, and begins its part again; the others go on.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from ctypes import c_int64
 from pathlib import Path
 from typing import Any
 
-from tfformer.corpora.engines import load_engine
+from tfformer.corpora.engines import Model, ModelError, load_engine
 from tfformer.corpora.parts import Part
-from tfformer.corpora.translation import Counts, translate_part
+from tfformer.corpora.translation import Counts, summed, translate_part
 
-MAX_DEATHS = 3  # of processes in a row, without a part that came to its end
+MAX_DEATHS = 3  # of processes at one part, which is left out then
+MAX_LOST = 3  # parts left out so without a translated one between them
 MAX_SILENCE = 900  # seconds without one sentence, the loading of the model included
 SECONDS_A_REPORT = 1
 
 Report = Callable[[Counts], None]  # takes the sums so far
-Sums = Any  # a SynchronizedArray of `Counts`, shared by all processes
+Sums = Any  # an array of the figures of a part, which its process alone writes
 
 _SUMS: list[Sums] = []  # of this process, once it has begun
 
@@ -38,10 +40,9 @@ class WorkersError(OSError):
 
 
 def translate_parts(
-    model: str | Path,
+    model: Model,
     parts: Sequence[Part],
     workers: int,
-    beam_size: int | None = None,
     report: Report = lambda counts: None,
 ) -> Counts:
     """Translate parts with several processes.
@@ -50,96 +51,167 @@ def translate_parts(
         model: A run or an export.
         parts: The files; each is one process's work at a time.
         workers: Number of processes, each of which loads the model.
-        beam_size: As in `load_engine`.
         report: Called about every second.
 
     Returns:
         The sums of all parts.
 
     Raises:
-        ValueError: Some parts cannot be read; the others are done.
-        WorkersError: Processes die again and again, or nothing has been done for a long time.
+        ModelError: The model cannot be loaded, or was changed meanwhile.
+        ValueError: Some parts cannot be read, or processes die of them; the others are done.
+        WorkersError: Processes die at one part after the other, or nothing has been done for a
+            long time.
     """
+    waiting = deque(parts)
+    outcomes: dict[Part, Counts | Exception] = {}
+    done = Counts()
+    lost = 0
+    silence = _Silence()
+    with _begun(model, workers) as processes:
+        while len(outcomes) < len(parts):
+            for process in processes:
+                if process.is_idle and waiting:
+                    process.begin(waiting.popleft())
+            for part, outcome in _finished(processes):
+                outcomes[part] = outcome
+                if isinstance(outcome, Counts):
+                    done = done.plus(outcome)
+                    lost = 0
+                elif isinstance(outcome, WorkersError):
+                    lost += 1
+            if lost == MAX_LOST:
+                raise WorkersError(
+                    f"processes died {MAX_DEATHS} times at each of {lost} files; see whether the "
+                    "machine's memory is enough, or give fewer --workers"
+                )
+            counts = functools.reduce(Counts.plus, [process.counts for process in processes], done)
+            report(counts)
+            silence.check(counts)
+    return summed({part.source: outcome for part, outcome in outcomes.items()})
+
+
+class _Process:
+    """A process that translates one part at a time, and is replaced when it dies.
+
+    An executor of several processes would end all of them with the first.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.part = Part(Path(), Path())
+        self.deaths = 0  # at this part
+        self.future: Future[Counts] | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self.sums, self.executor = _new_process()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has no part to translate."""
+        return self.future is None
+
+    @property
+    def counts(self) -> Counts:
+        """The figures of the part so far."""
+        return Counts() if self.is_idle else Counts(*self.sums)
+
+    def begin(self, part: Part) -> None:
+        """Begin a part."""
+        self.part = part
+        self.deaths = 0
+        self._submit()
+
+    def _submit(self) -> None:
+        self.sums[:] = [0] * len(self.sums)
+        try:
+            self.future = self.executor.submit(_translate, self.model, self.part)
+        except BrokenProcessPool:  # it died while it had nothing to do
+            self._start()
+            self.future = self.executor.submit(_translate, self.model, self.part)
+
+    def end(self) -> Counts | Exception | None:
+        """Return the figures or the fault of the part; None where it has been begun again."""
+        assert self.future is not None
+        error = self.future.exception()
+        if isinstance(error, BrokenProcessPool):
+            return self._replaced()
+        future, self.future = self.future, None
+        if error is None:
+            return future.result()
+        if isinstance(error, ModelError) or not isinstance(error, Exception):
+            raise error
+        if isinstance(error, ValueError | OSError):
+            return error
+        raise WorkersError(f"{self.part.source}: {error!r}") from error
+
+    def _replaced(self) -> WorkersError | None:
+        """Replace the dead process; return the fault of a part at which too many died."""
+        self.executor.shutdown()
+        self._start()
+        self.future = None
+        self.deaths += 1
+        if self.deaths == MAX_DEATHS:
+            return WorkersError(f"{MAX_DEATHS} processes died while they translated it")
+        self._submit()
+        return None
+
+    def kill(self) -> None:
+        """End the process at once, whatever it is doing."""
+        for process in list((getattr(self.executor, "_processes", None) or {}).values()):
+            process.kill()  # Python 3.14 has `kill_workers`
+
+
+def _new_process() -> tuple[Sums, Executor]:
     context = multiprocessing.get_context("spawn")  # TensorFlow's threads do not survive a fork
-    left = list(parts)
-    total = Counts()
-    faults: list[str] = []
-    deaths = 0
-    while left:
-        sums = context.Array(c_int64, [*total])
-        with _pool(context, workers, sums) as pool:
-            work = {pool.submit(_translate, str(model), beam_size, part): part for part in left}
-            over, is_whole = _watch(work, sums, report)
-        for part, outcome in over.items():
-            left.remove(part)
-            if isinstance(outcome, Counts):
-                total = total.plus(outcome)
-            else:
-                faults.append(str(outcome))
-        if over:
-            deaths = 0
-        if not is_whole:
-            deaths += 1
-        if deaths == MAX_DEATHS:
-            raise WorkersError(
-                f"{deaths} times a process died before it had ended a part; see whether the "
-                "machine's memory is enough, or give fewer --workers"
-            )
-    if faults:
-        raise ValueError(f"{len(faults)} of {len(parts)} parts were left out: {faults[0]}")
-    return total
+    sums = context.Array(c_int64, len(Counts._fields), lock=False)
+    return sums, ProcessPoolExecutor(1, context, _begin, (sums, os.getpid()))
 
 
 @contextmanager
-def _pool(
-    context: multiprocessing.context.SpawnContext, workers: int, sums: Sums
-) -> Iterator[ProcessPoolExecutor]:
+def _begun(model: Model, workers: int) -> Iterator[list[_Process]]:
     """Yield processes, which end with the block, at once if it fails."""
-    pool = ProcessPoolExecutor(workers, context, _begin, (sums, os.getpid()))
+    processes = [_Process(model) for _ in range(workers)]
     try:
-        yield pool
+        yield processes
     except BaseException:
-        _kill(pool)
+        for process in processes:
+            process.kill()
         raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        for process in processes:
+            process.executor.shutdown(cancel_futures=True)
 
 
-def _watch(
-    work: Mapping[Future[Counts], Part], sums: Sums, report: Report
-) -> tuple[dict[Part, Counts | Exception], bool]:
-    """Wait for all parts, or for the death of a process.
+def _finished(processes: Sequence[_Process]) -> Iterator[tuple[Part, Counts | Exception]]:
+    """Wait a second at most; yield the parts that are over, with figures or faults."""
+    busy = {process.future: process for process in processes if process.future is not None}
+    finished, _ = wait(busy, SECONDS_A_REPORT, FIRST_COMPLETED)
+    for future in finished:
+        process = busy[future]
+        outcome = process.end()
+        if outcome is not None:
+            yield process.part, outcome
 
-    Returns:
-        The parts that are over with their figures or faults, and whether these are all.
-    """
-    over: dict[Part, Counts | Exception] = {}
-    waiting: Collection[Future[Counts]] = list(work)
-    last, since = list(sums), time.monotonic()
-    while waiting:
-        finished, waiting = wait(waiting, SECONDS_A_REPORT, FIRST_COMPLETED)
-        for future in finished:
-            error = future.exception()
-            if isinstance(error, BrokenProcessPool):
-                return over, False
-            if error is not None and not isinstance(error, ValueError | OSError):
-                raise error
-            over[work[future]] = future.result() if error is None else error
-        report(Counts(*sums))
-        if finished or list(sums) != last:
-            last, since = list(sums), time.monotonic()
-        elif time.monotonic() - since > MAX_SILENCE:
+
+class _Silence:
+    """Notes since when the figures have been the same."""
+
+    def __init__(self) -> None:
+        self._last: Counts | None = None
+        self._since = 0.0
+
+    def check(self, counts: Counts) -> None:
+        """Raise WorkersError if they have not changed for too long."""
+        now = time.monotonic()
+        if counts != self._last:
+            self._last = counts
+            self._since = now
+        elif now - self._since > MAX_SILENCE:
             raise WorkersError(
                 f"no sentence was translated for {MAX_SILENCE} seconds; what is done stays: look "
                 "at the machine's load and memory, then give the same command again"
             )
-    return over, True
-
-
-def _kill(pool: ProcessPoolExecutor) -> None:
-    """End a pool's processes at once, whatever they are doing."""
-    for process in list((pool._processes or {}).values()):  # Python 3.14 has `kill_workers`
-        process.kill()
 
 
 # --- In the processes ---------------------------------------------------------------------------
@@ -164,12 +236,11 @@ def _end_with(parent: int) -> None:
 _engine = functools.cache(load_engine)  # once for all parts of a process
 
 
-def _translate(model: str, beam_size: int | None, part: Part) -> Counts:
+def _translate(model: Model, part: Part) -> Counts:
     [sums] = _SUMS
 
     def advance(counts: Counts) -> None:
-        with sums.get_lock():
-            for place, value in enumerate(counts):
-                sums[place] += value
+        for place, value in enumerate(counts):
+            sums[place] += value
 
-    return translate_part(_engine(model, beam_size), part, advance)
+    return translate_part(_engine(model), part, advance)

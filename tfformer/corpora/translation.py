@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import itertools
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO
 
-from tfformer.corpora.engines import Engine
+from tfformer.corpora.engines import CountsTokens, Engine
 from tfformer.corpora.parts import Part
+from tfformer.data.sources import unpacked
 from tfformer.files import whole_file, write_text
 
 CHUNK = 8192  # lines in memory, of which those of like length are translated together
 PORTION = 64  # sentences that are translated together
+MAX_NAMED = 10  # files that the message about faults names
 
 
 class Counts(NamedTuple):
@@ -52,8 +54,8 @@ Advance = Callable[[Counts], None]  # takes what has been done since the last ca
 def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
     """Translate a part and write it.
 
-    A line that is no UTF-8 is set aside: its translation is blank, and its number stands in
-    `part.bad_lines`.
+    A line that is no UTF-8, or that the tokenizer refuses, is set aside: its translation is blank,
+    and its number stands in `part.bad_lines`.
 
     Args:
         engine: A loaded model.
@@ -71,14 +73,49 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
     read = 0  # bytes
     bad: list[str] = []
     with _numbered_lines(part.source) as lines, _opened_output(part.output) as output:
-        while chunk := list(itertools.islice(lines, CHUNK)):
+        while read_lines := list(itertools.islice(lines, CHUNK)):
+            chunk, lengths = _encoded(engine.tokenizer, read_lines)
             bad += [f"{line.number}\t{line.reason}" for line in chunk if line.reason]
-            for counts in _write_chunk(engine, chunk, chunk[-1].end - read, output):
+            for counts in _write_chunk(engine, chunk, lengths, chunk[-1].end - read, output):
                 total = total.plus(counts)
                 advance(counts)
             read = chunk[-1].end
         if bad:
             write_text(part.bad_lines, "".join(f"{line}\n" for line in bad))
+        else:
+            part.bad_lines.unlink(missing_ok=True)  # of the source before it was put right
+    return total
+
+
+def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
+    """Return the figures of all parts together.
+
+    Args:
+        outcomes: Each part's source, and its figures or its fault.
+
+    Raises:
+        ValueError: There are faults; the first ten are named.
+
+    Example:
+        >>> summed({Path("a"): Counts(lines=1), Path("b"): Counts(lines=2)}).lines
+        3
+        >>> summed({Path("a"): Counts(lines=1), Path("b"): "the disk is full"})
+        Traceback (most recent call last):
+            ...
+        ValueError: 1 of 2 files were left out: b: the disk is full
+    """
+    total = Counts()
+    faults = []
+    for source, outcome in outcomes.items():
+        if isinstance(outcome, Counts):
+            total = total.plus(outcome)
+        else:
+            fault = str(outcome)
+            faults.append(fault if str(source) in fault else f"{source}: {fault}")
+    if faults:
+        more = ["..."] if len(faults) > MAX_NAMED else []
+        named = "; ".join(faults[:MAX_NAMED] + more)
+        raise ValueError(f"{len(faults)} of {len(outcomes)} files were left out: {named}")
     return total
 
 
@@ -98,14 +135,33 @@ class Line(NamedTuple):
     end: int
 
 
+def _encoded(tokenizer: CountsTokens, lines: list[Line]) -> tuple[list[Line], list[int]]:
+    """Return the lines and their numbers of tokens.
+
+    Lines that the tokenizer refuses, such as those that ask for a language that a model has not,
+    are bad. They are found by halves.
+    """
+    try:
+        return lines, [len(ids) for ids in tokenizer.encode([line.text for line in lines])]
+    except ValueError as error:
+        if len(lines) == 1:
+            reason = " ".join(str(error).split())
+            return [lines[0]._replace(text="", reason=reason)], [0]
+    half = len(lines) // 2
+    first, lengths = _encoded(tokenizer, lines[:half])
+    second, more = _encoded(tokenizer, lines[half:])
+    return first + second, lengths + more
+
+
 def _write_chunk(
-    engine: Engine, chunk: Sequence[Line], size: int, output: TextIO
+    engine: Engine, chunk: Sequence[Line], lengths: Sequence[int], size: int, output: TextIO
 ) -> Iterator[Counts]:
     """Translate lines of like length together, then write all in their order.
 
     Args:
         engine: A loaded model.
         chunk: The lines.
+        lengths: Their numbers of tokens.
         size: Their bytes as they lie on the disk.
         output: Takes the translations.
 
@@ -113,7 +169,6 @@ def _write_chunk(
         The figures of each portion; together they are those of the chunk.
     """
     sentences = [line.text for line in chunk]
-    lengths = [len(ids) for ids in engine.tokenizer.encode(sentences)]
     order = sorted(range(len(chunk)), key=lengths.__getitem__)
     full = [index for index in order if lengths[index]]
     translations = [""] * len(chunk)
@@ -134,22 +189,16 @@ def _write_chunk(
 def _numbered_lines(path: Path) -> Iterator[Iterator[Line]]:
     with ExitStack() as stack:
         raw = stack.enter_context(path.open("rb"))
-        packed = path.suffix == ".gz"
-        stream = stack.enter_context(gzip.open(raw)) if packed else raw
-        yield _lines(stream, raw, path)
+        stream = stack.enter_context(unpacked(raw, path))
+        yield _lines(stream, raw)
 
 
-def _lines(stream: BinaryIO | gzip.GzipFile, raw: BinaryIO, path: Path) -> Iterator[Line]:
-    try:
-        for number, line in enumerate(stream, start=1):
-            content = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            content = content.removesuffix(b"\n").removesuffix(b"\r")
-            text, reason = _decoded(content)
-            yield Line(number, text, reason, raw.tell())
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path}: not a whole gzip file; fetch or compress it again ({error})"
-        ) from None
+def _lines(stream: BinaryIO | gzip.GzipFile, raw: BinaryIO) -> Iterator[Line]:
+    for number, line in enumerate(stream, start=1):
+        content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        content = content.removesuffix(b"\n").removesuffix(b"\r")
+        text, reason = _decoded(content)
+        yield Line(number, text, reason, raw.tell())
 
 
 def _decoded(content: bytes) -> tuple[str, str]:

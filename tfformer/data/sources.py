@@ -8,11 +8,13 @@ from __future__ import annotations
 import codecs
 import gzip
 import itertools
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from tfformer.config import SELF_CONTAINED, TSV, corpora_of
 from tfformer.data.file_parts import matching_files
@@ -198,13 +200,37 @@ def read_lines_with_ends(path: str | Path) -> Iterator[str]:
         raise FileNotFoundError(
             f"{path}: there is no such file; correct the path or fetch the data first"
         )
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-        try:
-            yield from lines_with_ends(stream, str(path))
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"{path}: not a whole gzip file; fetch or compress it again ({error})"
-            ) from error
+    with path.open("rb") as raw, unpacked(raw, path) as stream:
+        yield from lines_with_ends(stream, str(path))
+
+
+@contextmanager
+def unpacked(raw: BinaryIO, path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
+    """Yield the bytes of an open file, unpacked if its name ends in `.gz`.
+
+    Args:
+        raw: The file.
+        path: Its name.
+
+    Yields:
+        A stream, to be read within the block.
+
+    Raises:
+        ValueError: It is not a whole gzip file.
+    """
+    if path.suffix != ".gz":
+        yield raw
+        return
+    try:
+        with gzip.open(raw) as stream:
+            if not raw.seek(0, os.SEEK_END):  # which Python takes for a whole one
+                raise EOFError("it is empty")
+            raw.seek(0)
+            yield stream
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path}: not a whole gzip file; fetch or compress it again ({error})"
+        ) from error
 
 
 def lines(stream: Iterable[bytes], name: str) -> Iterator[str]:

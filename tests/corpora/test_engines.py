@@ -1,0 +1,85 @@
+"""Models that are found and refused before they are loaded, and pinned for a job."""
+
+import shutil
+
+import pytest
+
+from tfformer.corpora import engines
+from tfformer.corpora.engines import ModelError, find_model, load_engine
+from tfformer.export.manifest import write_manifest
+
+
+def export(folder, **values):
+    """A folder with a manifest alone."""
+    folder.mkdir(parents=True)
+    decoding = {"max_length": 40, "beam_size": 4, "length_penalty": 0.6}
+    signatures = {"serving_default": {}, "translate_beam": {}}
+    manifest = {"format": "saved_model", "decoding": decoding, "signatures": signatures}
+    write_manifest(folder, manifest | values)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("values", "beam_size", "message"),
+    [
+        ({"format": "web"}, None, "is an export of format web; corpora need"),
+        ({"decoding": {"max_length": 40}}, None, "is of a language model, which translates"),
+        ({"signatures": {"encode": {}}}, None, "takes no text; export .* without --no-text"),
+        ({}, 7, "searches with --beam-size 1 and 4; leave out --beam-size 7, or export"),
+    ],
+)
+def test_an_export_that_cannot_do_it_is_refused(tmp_path, values, beam_size, message):
+    with pytest.raises(ValueError, match=message):
+        find_model(export(tmp_path / "1", **values), beam_size)
+
+
+def test_the_beam_size_is_the_models_own_unless_another_is_wanted(tmp_path, tiny_run):
+    folder = export(tmp_path / "1")
+    assert [find_model(folder, size).beam_size for size in (None, 1, 4)] == [4, 1, 4]
+    assert find_model(tiny_run, 3).beam_size == 3
+    assert find_model(export(tmp_path / "2", format="ctranslate2"), 7).beam_size == 7
+
+
+def test_the_newest_version_is_that_of_the_beginning(tmp_path, monkeypatch):
+    export(tmp_path / "9")
+    model = find_model(tmp_path)
+    export(tmp_path / "10")
+    monkeypatch.setitem(engines.ENGINES, "saved_model", lambda folder, beam_size: folder)
+    assert load_engine(model) == tmp_path / "9"
+
+
+def test_a_model_that_changes_during_the_job_is_refused(tmp_path, monkeypatch):
+    model = find_model(export(tmp_path / "1"))
+    shutil.rmtree(tmp_path / "1")
+    export(tmp_path / "1", quantize="int8")
+    monkeypatch.setitem(engines.ENGINES, "saved_model", lambda folder, beam_size: folder)
+    with pytest.raises(ModelError, match="was changed after the job was begun"):
+        load_engine(model)
+
+
+def test_a_runtimes_own_error_names_the_model(tmp_path, monkeypatch):
+    def failing(folder, beam_size):
+        raise RuntimeError("unsupported model version")
+
+    monkeypatch.setitem(engines.ENGINES, "saved_model", failing)
+    with pytest.raises(ModelError, match=r"1 cannot be loaded .*unsupported model version"):
+        load_engine(find_model(export(tmp_path / "1")))
+
+
+def test_other_weights_make_another_model(tiny_run, tmp_path):
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    before = find_model(run)
+    assert find_model(tiny_run).digest == before.digest
+    (run / "best.weights.h5").unlink()
+    with pytest.raises(FileNotFoundError, match="no validation has been reached; train on"):
+        find_model(run)
+
+
+def test_an_export_without_a_tokenizer_cannot_be_loaded(tmp_path):
+    folder = export(tmp_path / "1", format="ctranslate2", digests={"a": EMPTY})
+    (folder / "a").touch()
+    with pytest.raises(ModelError, match="has no tokenizer beside the model"):
+        load_engine(find_model(folder))
+
+
+EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # SHA-256 of no bytes
