@@ -4,6 +4,7 @@ import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from support.ports import free_addresses, tf_config
@@ -106,6 +107,40 @@ def test_a_strangers_words_do_not_disturb_a_meeting():
             speak_to(port, words)
         follower = threads.submit(Cluster(addresses, 1).gathered, {"number": 1}, 1)
         assert chief.result() == follower.result() == [{"number": 0}, {"number": 1}]
+
+
+def test_the_answer_may_be_longer_than_the_words_of_one(monkeypatch):
+    facts = [{"recipe": letter * 150} for letter in "abc"]
+    monkeypatch.setattr("tfformer.training.cluster.MESSAGE_BYTES", 200)
+    assert met(free_addresses(3), facts) == [facts] * 3
+
+
+def test_a_stranger_that_speaks_slowly_is_not_heard_for_long(monkeypatch):
+    monkeypatch.setattr("tfformer.training.cluster.ANSWER_SECONDS", 0.3)
+    addresses = free_addresses(2)
+    with ThreadPoolExecutor(2) as threads:
+        chief = threads.submit(Cluster(addresses, 0).gathered, {}, 0.02)
+        stranger = threads.submit(speak_slowly, int(addresses[0].rpartition(":")[2]))
+        began = time.monotonic()
+        with pytest.raises(WorkerLostError, match="did not come"):
+            chief.result(30)
+        assert time.monotonic() - began < 3
+        stranger.result(30)
+
+
+def speak_slowly(port: int) -> None:
+    """Send a byte every tenth of a second for five seconds, or until nobody listens."""
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        try:
+            line = socket.create_connection(("localhost", port))
+            break
+        except OSError:
+            time.sleep(0.05)
+    with line, suppress(OSError):
+        while time.monotonic() < end:
+            line.sendall(b"x")
+            time.sleep(0.1)
 
 
 def speak_to(port: int, words: bytes) -> None:

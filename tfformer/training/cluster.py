@@ -156,7 +156,7 @@ class Cluster:
                 address = _host_and_port(self.addresses[0])
                 with socket.create_connection(address, timeout=min(left, ANSWER_SECONDS)) as line:
                     _write(line, {"worker": self.number, "facts": facts})
-                    answer = _read(line, left)
+                    answer = _read(line, left, MESSAGE_BYTES * len(self.addresses))
             except OSError:
                 answer = None
             if isinstance(answer, list) and len(answer) == len(self.addresses):
@@ -208,12 +208,21 @@ def _write(line: socket.socket, value: object) -> None:
     line.sendall(json.dumps(value).encode() + b"\n")
 
 
-def _read(line: socket.socket, seconds: float) -> object:
-    """Return the JSON value that a connection sends, or None for anything else."""
-    line.settimeout(seconds)
+def _read(line: socket.socket, seconds: float, size: int = MESSAGE_BYTES) -> object:
+    """Return the JSON value that a connection sends, or None for anything else.
+
+    `seconds` and `size` bound the message as a whole.
+    """
+    deadline = time.monotonic() + seconds
+    message = bytearray()
     try:
-        with line.makefile("rb") as stream:
-            return parse_json(stream.readline(MESSAGE_BYTES).decode())
+        while not message.endswith(b"\n") and len(message) < size:
+            line.settimeout(max(deadline - time.monotonic(), 1e-3))
+            part = line.recv(size - len(message))
+            if not part or time.monotonic() > deadline:
+                break
+            message += part
+        return parse_json(message.decode())
     except (OSError, ValueError):
         return None
 
