@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import heapq
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -223,12 +224,14 @@ def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> lis
         budgets, -steps, key=lambda tokens: -len(plan_batches(longer_lengths, tokens))
     )
     plan = plan_batches(longer_lengths, budgets[smallest])
-    while len(plan) < steps:
-        largest = max(range(len(plan)), key=lambda index: plan[index][1] - plan[index][0])
-        start, stop = plan[largest]
+    largest = [(start - stop, start, stop) for start, stop in plan]  # a heap, the most rows first
+    heapq.heapify(largest)
+    while len(largest) < steps:
+        _, start, stop = heapq.heappop(largest)
         middle = (start + stop) // 2
-        plan[largest : largest + 1] = [(start, middle), (middle, stop)]
-    return plan
+        heapq.heappush(largest, (start - middle, start, middle))
+        heapq.heappush(largest, (middle - stop, middle, stop))
+    return sorted((start, stop) for _, start, stop in largest)
 
 
 class Epoch(NamedTuple):
