@@ -37,7 +37,8 @@ class ShardedModel(keras.Model):
     `RDropCrossEntropy`, which compares rows.
 
     Attributes:
-        shards: The number of shards of this process; 1 alone is Keras' own step.
+        shards: The number of shards of this process. With 1, and a loss that is no mean by sample
+            weights, the step is Keras' own.
         devices: The devices that process the shards in turn; the first one holds the weights. ""
             leaves the choice to TensorFlow.
         workers: The processes that train the model together; None for this one alone.

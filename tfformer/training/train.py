@@ -89,7 +89,7 @@ def train(
     Args:
         config: The recipe.
         run_dir: A folder that is absent or empty; with `resume` the folder of the run.
-        resume: Continue the run in `run_dir`. Only epochs, max_minutes and patience may change.
+        resume: Continue the run in `run_dir`. Only `MAY_CHANGE_ON_RESUME` may change.
         init_from: A run that gives its vocabulary and its best weights. The weights of a language
             model initialise the encoder of a translator.
         report: Called with each line about the text, the model and the validations.
