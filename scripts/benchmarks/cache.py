@@ -44,8 +44,13 @@ def measure(options: argparse.Namespace) -> dict:
     Returns:
         Under `steps` by name the `seconds`, `processor_seconds` and `peak_mb`; of encoding the
         `bytes_a_pair` of the files too; of a training the seconds to its `first_step`.
+
+    Raises:
+        ValueError: The folder is not empty.
     """
     folder = Path(options.folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"--folder {folder} is not empty; give a new one, as caches would be met")
     folder.mkdir(parents=True, exist_ok=True)
     write_texts(options.text, folder, options.pairs, options.few)
     measured = {}
@@ -68,7 +73,7 @@ def measure(options: argparse.Namespace) -> dict:
         }
 
     step("vocabulary, first run", "train", recipe=recipe("few.tsv", "few-cache"), run="first")
-    for cores in (1, len(os.sched_getaffinity(0))):
+    for cores in sorted({1, len(os.sched_getaffinity(0))}):
         cached = recipe("many.tsv", f"cache-{cores}")
         step(f"encode, {cores} cores", "encode", recipe=cached, cores=cores)
     few = recipe("few.tsv", "few-cache")
