@@ -31,6 +31,16 @@ def test_new_positions_are_written_in_their_places_alone(position):
         np.testing.assert_array_equal(after, expected)
 
 
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_a_cache_of_no_rows_is_written_to_without_an_error(in_graph):
+    cache = KeysValues(*[tf.zeros((0, 3, 6, 4))] * 2)
+
+    def written():
+        return cache.write(KeysValues(*[tf.zeros((0, 3, 2, 4))] * 2), 1).values
+
+    assert (tf.function(written) if in_graph else written)().shape == (0, 3, 6, 4)
+
+
 def test_an_empty_cache_has_a_pair_of_zeros_for_each_layer():
     cache = empty_cache(3, (2, 4, 5, 8), "bfloat16")
     assert len(cache) == 3

@@ -470,3 +470,11 @@ for path in pathlib.Path(sys.argv[1]).glob("*.keras"):
         np.testing.assert_array_equal(
             np.load(tmp_path / f"{name}.npy"), expected[name], err_msg=name
         )
+
+
+def test_logits_of_a_numpy_array_are_its_products_with_all_embeddings():
+    embedding = TokenEmbedding(vocab_size=7, d_model=4)
+    embedding.build()
+    vectors = np.random.default_rng(2).normal(size=(2, 3, 4)).astype(np.float32)
+    expected = vectors @ np.asarray(embedding.embeddings).T
+    np.testing.assert_allclose(embedding.logits(vectors), expected, rtol=1e-5, atol=1e-6)

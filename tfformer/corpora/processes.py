@@ -218,7 +218,7 @@ class _Silence:
 
 
 def _begin(sums: Sums, parent: int) -> None:
-    """Prepare a process, before TensorFlow is loaded."""
+    """Prepare a process, before TensorFlow begins its threads."""
     os.environ["TF_NUM_INTRAOP_THREADS"] = os.environ["TF_NUM_INTEROP_THREADS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer

@@ -28,7 +28,8 @@ class StepFn(Protocol):
         Args:
             ids: (R,) int32, the last token of each row; at step 0 the start token.
             step: () int32, the tokens appended so far.
-            state: A nest of tensors whose first axis is the rows, such as a cache.
+            state: A nest of tensors, such as a cache. Its first axis is the rows, unless
+                `beam_search` has a `reorder` that knows better.
 
         Returns:
             Logits (R, V) of the next token, and the new state.
@@ -308,7 +309,7 @@ class _Beams(NamedTuple):
     ids: tf.Tensor  # (B, N, L) all tokens of each live beam
     scores: tf.Tensor  # (B, N) their log-probabilities in nats
     finished: Hypotheses  # (B, N) hypotheses
-    state: Any  # the step function's, of B * N rows
+    state: Any  # the step function's, for B * N rows
 
 
 def beam_search(
@@ -339,7 +340,8 @@ def beam_search(
 
     Args:
         step_fn: Computes the logits of the next token; see `StepFn`.
-        state: The model's state, of B * N rows, the beams of a sentence adjacent.
+        state: The model's state, of B * N rows, the beams of a sentence adjacent; another one
+            with a `reorder` of its own.
         max_lengths: (B,) int32, the maximum number of tokens of each sentence's hypotheses, the end
             token included.
         beam_size: N, at least 1.

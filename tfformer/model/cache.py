@@ -132,7 +132,7 @@ def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tens
     # As matrices: the operation computes each number's place anew, from two axes in half the time.
     rows, heads, length, size = tf.unstack(tf.shape(cache))
     matrix = tf.reshape(cache, [rows * heads, length * size])
-    new = tf.reshape(new, [rows * heads, -1])
+    new = tf.reshape(new, [rows * heads, tf.shape(new)[2] * size])  # -1 fails without rows
     first = tf.stack([0, begin[2] * size])
     updated = tf.raw_ops.TensorStridedSliceUpdate(
         input=matrix, begin=first, end=first + tf.shape(new), strides=[1, 1], value=new

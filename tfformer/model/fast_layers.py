@@ -33,7 +33,7 @@ def with_last_axis(x: tf.Tensor, size: int) -> tf.Tensor | list[int]:
     A constant where no more than one axis is unknown, so that a step of decoding need not compute
     it.
     """
-    axes = x.shape[:-1].as_list()
+    axes = list(x.shape[:-1])
     if axes.count(None) > 1:
         return tf.concat([tf.shape(x)[:-1], [size]], axis=0)
     return [-1 if axis is None else axis for axis in axes] + [size]
