@@ -25,7 +25,7 @@ def connected(address: str, log_to_driver: bool) -> Any:
         The library of Ray; its `shutdown` closes the connection.
 
     Raises:
-        ValueError: Ray is not installed, or `address` is none.
+        ValueError: Ray is not installed, or `address` is not one.
         ConnectionError: There is no cluster.
     """
     try:
@@ -33,7 +33,7 @@ def connected(address: str, log_to_driver: bool) -> Any:
     except ImportError:
         raise ValueError("--ray needs Ray; pip install 'tfformer[ray]'") from None
     if address == "auto":
-        address = os.environ.get("RAY_ADDRESS", address)
+        address = os.environ.get("RAY_ADDRESS") or address
     if address not in ("auto", "local"):
         _check_reachable(address)
     environment = {"env_vars": ONE_THREAD}

@@ -2,7 +2,8 @@
 
 It holds one pair of tensors for each layer.
 
-Shape letters: R rows being decoded, H heads, L the cache's capacity, T new positions, D d_model.
+Shape letters: B sentences, N beams, R rows being decoded (B, or B * N), H heads, L the cache's
+capacity, T new positions, D d_model.
 """
 
 from typing import NamedTuple, TypeVar

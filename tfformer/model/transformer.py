@@ -181,7 +181,7 @@ class _Stack(MaskedLayer):
         The beams are N queries of one cache, each of which sees the slots of its own past.
 
         Args:
-            embeddings: Vectors (B, N, D), all of one position.
+            embeddings: Vectors (B, N, D), all of one position; N is a plain number.
             position: That position.
             cache: See `empty_beam_cache`.
             memory: The projected memory, for a decoder.
@@ -673,7 +673,7 @@ class Transformer(TokenModel):
         """Decode the next position of N beams of each sentence.
 
         Args:
-            ids: Target ids (B, N) int32, all at `position`.
+            ids: Target ids (B, N) int32, all at `position`; N is a plain number.
             position: From 0 on.
             cache: The beams' cache, see `decoder.empty_beam_cache`.
             memory: The projected memory of B rows, see `encode_and_project`.
