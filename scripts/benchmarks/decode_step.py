@@ -22,7 +22,7 @@ from benchmarks.decode import (
     random_sentences,
     write_models,
 )
-from benchmarks.step import by_kind, multiplications_per_second
+from benchmarks.step import best_of_ten, by_kind, multiplications_per_second
 
 KINDS = {  # of operations, by a part of their names; the first that fits
     "attention, softmax": ("BatchMatMul", "Softmax"),  # one softmax is that of the scores
@@ -126,9 +126,4 @@ def bytes_per_second() -> float:
     size = 8192
     row, matrix = tf.ones((1, size)), tf.Variable(tf.ones((size, size)))
     multiply = tf.function(lambda: tf.matmul(row, matrix))
-    best = float("inf")
-    for _ in range(10):
-        start = time.perf_counter()
-        multiply().numpy()
-        best = min(best, time.perf_counter() - start)
-    return size**2 * FLOAT_BYTES / best
+    return size**2 * FLOAT_BYTES / best_of_ten(lambda: multiply().numpy())

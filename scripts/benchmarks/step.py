@@ -11,6 +11,7 @@ import glob
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from benchmarks.train import add_work, real_batches
@@ -164,9 +165,14 @@ def multiplications_per_second(dtype: str) -> float:
     left = tf.cast(tf.random.normal((size, size)), dtype)
     right = tf.cast(tf.random.normal((size, size)), dtype)
     multiply = tf.function(tf.matmul)
+    return size**3 / best_of_ten(lambda: multiply(left, right).numpy())
+
+
+def best_of_ten(call: Callable[[], object]) -> float:
+    """Return the seconds of the fastest of ten calls."""
     best = float("inf")
     for _ in range(10):
         start = time.perf_counter()
-        multiply(left, right).numpy()
+        call()
         best = min(best, time.perf_counter() - start)
-    return size**3 / best
+    return best

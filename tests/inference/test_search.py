@@ -222,6 +222,13 @@ def test_the_largest_logits_by_blocks_are_those_of_a_sorted_row(vocab_size, dist
     np.testing.assert_array_equal(values, np.take_along_axis(logits, expected, axis=1))
 
 
+def test_of_equal_logits_in_two_blocks_the_first_comes_first():
+    """Although the block of the second has a larger logit too."""
+    logits = np.zeros((1, 640), np.float32)
+    logits[0, [600, 601, 3]] = [7, 5, 5]
+    np.testing.assert_array_equal(top_k(tf.constant(logits), 3)[1], [[600, 3, 601]])
+
+
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e4])
 def test_a_score_has_every_digit_whatever_the_logits_are(scale):
     rng = np.random.default_rng(8)

@@ -160,9 +160,12 @@ def start_decoding(
         capacity = tf.maximum(tf.reduce_max(max_lengths), 1)  # a cache is never empty
         first_capacity = tf.minimum(capacity, FIRST_CAPACITY)
     sentences = tf.size(lengths)
-    hidden_step: Callable[..., tuple[tf.Tensor, Any]] = model.hidden_step
-    cache: Any = model.decoder.empty_cache(sentences, first_capacity)
-    if beam_size > 1:
+    hidden_step: Callable[..., tuple[tf.Tensor, Any]]
+    cache: Any
+    if beam_size == 1:
+        hidden_step = model.hidden_step
+        cache = model.decoder.empty_cache(sentences, first_capacity)
+    else:
         hidden_step = model.hidden_beam_step
         cache = model.decoder.empty_beam_cache(sentences, beam_size, first_capacity)
 
