@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # Try faults of every kind, and print a table of the outcome: kills and failures at each file
 # operation, damaged files, requests drawn at random, a soak, batches. docs/reliability.md says
-# what each part is. Each has a size in one variable; all of them as they stand here take a day
-# on two cores, and a short look some minutes:
-#   FAULTS_OPERATIONS=2 FAULTS_MUTATIONS=100 FAULTS_REQUESTS=1000 FAULTS_SOAK_SECONDS=60 \
-#     FAULTS_TEXTS=500 scripts/faults.sh
+# what each part is. Each has a size in one variable; all of them as they stand here take some
+# hours, and a short look some minutes:
+#   FAULTS_KILLS=2 FAULTS_FAILURES=2 FAULTS_MUTATIONS=100 FAULTS_REQUESTS=1000 \
+#     FAULTS_SOAK_SECONDS=60 FAULTS_TEXTS=500 scripts/faults.sh
 # Arguments go to pytest: -k soak is one part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/environment.sh "[plot,ctranslate2,litert,serve,test]"
-export FAULTS_OPERATIONS="${FAULTS_OPERATIONS:-1000000}"   # of each verb; states for kills; all, if fewer
+export FAULTS_KILLS="${FAULTS_KILLS:-1000000}"             # of each verb, states; all, if fewer
+export FAULTS_FAILURES="${FAULTS_FAILURES:-40}"            # of each verb and kind; all, if fewer
 export FAULTS_MUTATIONS="${FAULTS_MUTATIONS:-2000}"        # of runs, exports and recipes each
 export FAULTS_REQUESTS="${FAULTS_REQUESTS:-100000}"        # of which every fifth is a canary
 export FAULTS_SOAK_SECONDS="${FAULTS_SOAK_SECONDS:-3600}"
-export FAULTS_TEXTS="${FAULTS_TEXTS:-50000}"               # for each engine
+export FAULTS_TEXTS="${FAULTS_TEXTS:-10000}"               # for each engine
 export FAULTS_WORKER_KILLS="${FAULTS_WORKER_KILLS:-10}"    # of a training in two processes
 export TF_CPP_MIN_LOG_LEVEL=3
 export TF_NUM_INTRAOP_THREADS=1

@@ -90,6 +90,11 @@ def outcome_of(read: Callable[[], object], expected: object, errors: tuple) -> s
     return outcome
 
 
+def counted(outcomes: Counter[str]) -> str:
+    count = f"{outcomes['wrong']} wrong of {outcomes.total():,}"
+    return f"{count}, {outcomes['refused']:,} refused, {outcomes['harmless']:,} harmless"
+
+
 @pytest.mark.slow
 def test_no_damage_changes_the_meaning_of_a_run(run):
     draw, outcomes, expected = random.Random(25), Counter(), meaning(run.path)
@@ -99,7 +104,7 @@ def test_no_damage_changes_the_meaning_of_a_run(run):
         (run.path / name).write_bytes(damaged(whole[name], draw))
         outcomes[outcome_of(lambda: meaning(run.path), expected, (ValueError, OSError))] += 1
         (run.path / name).write_bytes(whole[name])
-    record("damaged runs", str(dict(outcomes)))
+    record("damaged runs", counted(outcomes))
     assert outcomes["wrong"] == 0
     assert outcomes["refused"] > outcomes["harmless"]
 
@@ -128,7 +133,7 @@ def test_no_damage_changes_the_meaning_of_an_export(tmp_path):
         (tmp_path / name).write_bytes(damaged(whole[name], draw))
         outcomes[outcome_of(read, expected, (ValueError,))] += 1
         (tmp_path / name).write_bytes(whole[name])
-    record("damaged exports", str(dict(outcomes)))
+    record("damaged exports", counted(outcomes))
     assert outcomes["wrong"] == 0
     assert outcomes["refused"] > outcomes["harmless"]
 
@@ -148,6 +153,6 @@ def test_a_damaged_recipe_is_refused_in_a_line_or_is_another_whole_recipe(tmp_pa
     for _ in range(size("mutations", 150)):
         path.write_bytes(damaged(draw.choice(recipes), draw))
         outcomes[outcome_of(read, True, (ValueError, OSError))] += 1
-    record("damaged recipes", str(dict(outcomes)))
+    record("damaged recipes", counted(outcomes))
     assert outcomes["wrong"] == 0
     assert min(outcomes["refused"], outcomes["harmless"]) > 10

@@ -90,7 +90,7 @@ def tried(
         The folder, which goes afterwards, and the end of the command line.
     """
     verb = arguments(place / "first")[0]
-    sample = size("operations", SAMPLES.get((verb, kind), 0))
+    sample = size("kills" if kind == KILL else "failures", SAMPLES.get((verb, kind), 0))
     if not sample:
         pytest.skip("only scripts/faults.sh tries this")
     ends = killed if kind == KILL else failed
