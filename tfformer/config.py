@@ -280,6 +280,7 @@ class DecodingConfig:
     beam_size: int = limited(4, 1, 1000)  # hypotheses a sentence; 4 in section 6.1, 1 is greedy
     length_penalty: float = limited(0.6, 0, 100)  # alpha of Wu et al. 2016, equation 14
     length_normalization: Literal["wu", "power"] = "wu"  # power: length^alpha, as Marian has it
+    narrowing: bool = False  # the beam loses a place to each hypothesis that ends, as in Marian
 
 
 @dataclass(frozen=True)

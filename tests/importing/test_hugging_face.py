@@ -4,6 +4,7 @@ The files are the same.
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,6 +182,7 @@ def test_the_decoding_is_that_of_the_generation_config(imported):
     decoding = Run.open(imported("A")).config.decoding
     assert (decoding.beam_size, decoding.length_penalty) == (4, 1.0)
     assert decoding.length_normalization == "power"
+    assert not decoding.narrowing
 
 
 def test_a_translation_begins_with_its_language_at_no_cost(imported):
@@ -189,8 +191,8 @@ def test_a_translation_begins_with_its_language_at_no_cost(imported):
     first = translator.tokenizers.target.prefix_id
     source = tf.constant([[*translator.encode(["a dog"]).ids[0], END_ID]])
     for beam_size in (1, 3):
-        settings = (translator.model, source, 40, beam_size, 1.0)
-        found = translate_ids(*settings, length_normalization="power", first_token=first)
+        decoding = replace(translator.decoding, beam_size=beam_size)
+        found = translate_ids(translator.model, source, 40, decoding, first_token=first)
         assert set(found.ids[0, :, 0].numpy()) == {first}
     assert "__" not in translator.sample(["a dog"], seed=1)[0]
 

@@ -46,8 +46,9 @@ def test_with_the_table_of_hugging_face_they_are_other_ones(marian_model, tmp_pa
     folder = marian_model("shared")
     options, tensors = marian_files.read(folder / "model.npz")
     wanted = NumpyMarian(options, tensors).log_probs(SOURCE, TARGET)
-    found = log_probs(import_model(folder, tmp_path / "run", positions="hf"), SOURCE, TARGET)
-    assert np.abs(found - wanted).max() > 0.01
+    run = import_model(folder, tmp_path / "run", positions="hf")
+    assert np.abs(log_probs(run, SOURCE, TARGET) - wanted).max() > 0.01
+    assert not Run.open(run).config.decoding.narrowing
 
 
 def test_a_decoder_may_be_wider_than_its_encoder(tmp_path):
@@ -61,6 +62,7 @@ def test_the_decoding_is_that_of_decoder_yml(marian_model, tmp_path):
     decoding = run.config.decoding
     assert (decoding.beam_size, decoding.length_penalty) == (6, 1.0)
     assert decoding.length_normalization == "power"
+    assert decoding.narrowing
     assert run.tokenizers.source.encode(["we see"])[0][-1] != END_ID
 
 

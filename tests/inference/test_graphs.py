@@ -9,6 +9,7 @@ import tensorflow as tf
 from support.numpy_layers import log_softmax
 from support.untrained import untrained_language_model, untrained_transformer
 
+from tfformer.config import DecodingConfig
 from tfformer.inference import graphs
 from tfformer.inference.search import Hypotheses, greedy_search
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
@@ -55,7 +56,7 @@ def uncached_greedy(model, source, most):
 
 @pytest.mark.slow
 def test_cached_decoding_equals_decoding_without_a_cache(model):
-    hypotheses = graphs.translate_ids(model, padded(SOURCES), max_length=20, beam_size=1, alpha=0.0)
+    hypotheses = graphs.translate_ids(model, padded(SOURCES), 20, DecodingConfig(beam_size=1))
     for source, (ids, score) in zip(SOURCES, found_rows(hypotheses), strict=True):
         expected_ids, expected_score = uncached_greedy(model, source, most=20)
         assert ids == expected_ids
@@ -66,7 +67,7 @@ def test_cached_decoding_equals_decoding_without_a_cache(model):
 def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model, beam_size):
     ids = tf.TensorSpec((None, None), tf.int32)
     search = tf.function(
-        lambda source: graphs.translate_ids(model, source, 20, beam_size, alpha=0.6),
+        lambda source: graphs.translate_ids(model, source, 20, DecodingConfig(beam_size)),
         input_signature=[ids],
     )
     together = found_rows(search(padded(SOURCES)))
@@ -91,7 +92,7 @@ def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
         return model.logits(hidden) - 1e4 * tf.one_hot(END_ID, 13)
 
     def found(source: tf.Tensor) -> Hypotheses:
-        return graphs.translate_ids(model, source, 100, beam_size, 1.0, to_logits=long)
+        return graphs.translate_ids(model, source, 100, DecodingConfig(beam_size), long)
 
     grown = tf.function(found, input_signature=[tf.TensorSpec((None, None), tf.int32)])(source)
     fixed = tf.function(found)(source)
@@ -124,7 +125,7 @@ def test_the_logits_function_decides(model):
     def end(hidden: tf.Tensor) -> tf.Tensor:
         return 50.0 * tf.one_hot(tf.fill(tf.shape(hidden)[:-1], END_ID), 13)
 
-    hypotheses = graphs.translate_ids(model, padded(SOURCES), 20, 1, alpha=0.0, to_logits=end)
+    hypotheses = graphs.translate_ids(model, padded(SOURCES), 20, DecodingConfig(1), end)
     assert [ids for ids, _ in found_rows(hypotheses)] == [[END_ID]] * 4
 
 
@@ -144,7 +145,7 @@ def test_a_transposed_copy_of_the_output_matrix_gives_the_models_own(tie_embeddi
     to_logits = transposed(model)
     for compute in (
         lambda *to_logits: (
-            graphs.translate_ids(model, padded(SOURCES), 20, 3, 0.6, *to_logits).scores
+            graphs.translate_ids(model, padded(SOURCES), 20, DecodingConfig(3), *to_logits).scores
         ),
         lambda *to_logits: graphs.token_log_probs(model, *[padded(SOURCES)] * 2, *to_logits),
     ):

@@ -75,9 +75,9 @@ class Tree:
                 if END_ID not in ids[:-1] and (ids[-1] == END_ID or length == limit):
                     yield list(ids)
 
-    def search(self, sentences, limits, beam_size, alpha=0.6):
+    def search(self, sentences, limits, beam_size, alpha=0.6, **settings):
         state = self.state(sentences, beam_size)
-        return beam_search(self, state, tf.constant(limits), beam_size, alpha)
+        return beam_search(self, state, tf.constant(limits), beam_size, alpha, **settings)
 
 
 def penalty(length, alpha):
@@ -260,7 +260,7 @@ def test_beam_search_divides_by_the_length_where_it_is_told_to():
     np.testing.assert_allclose(found.scores[0], [np.log(0.36) / 2, np.log(0.24) / 2], rtol=1e-4)
 
 
-def python_beam_search(tree, sentence, limit, beam_size, alpha):
+def python_beam_search(tree, sentence, limit, beam_size, alpha, narrowing):
     """The search for one sentence with lists and `sorted` alone."""
     alive, found = [([], 0.0)], []
     for length in range(1, limit + 1):
@@ -270,6 +270,8 @@ def python_beam_search(tree, sentence, limit, beam_size, alpha):
             for token, log_prob in enumerate(tree.log_probs(sentence, ids))
         ]
         longer = sorted(longer, key=lambda hypothesis: -hypothesis[1])
+        if narrowing:
+            longer = longer[: beam_size - len(found)]
         ended = [ids[-1] == END_ID or length == limit for ids, _ in longer]
         new = [
             (*longer[n][:1], longer[n][1] / penalty(length, alpha))
@@ -287,14 +289,16 @@ def python_beam_search(tree, sentence, limit, beam_size, alpha):
 
 @pytest.mark.parametrize("beam_size", [1, 2, 3, 5])
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_small_beams_equal_a_search_in_plain_python(beam_size, alpha):
+@pytest.mark.parametrize("narrowing", [False, True])
+def test_small_beams_equal_a_search_in_plain_python(beam_size, alpha, narrowing):
     limits = [5, 4, 5, 1, 3, 5, 2, 5] * 4
     tree = Tree(sentences=32, vocab_size=5, depth=5, seed=1, scale=2)
     tree.logits[:, :, END_ID] += 1
-    found = tree.search(range(32), limits, beam_size, alpha)
+    found = tree.search(range(32), limits, beam_size, alpha, narrowing=narrowing)
     for sentence, limit in enumerate(limits):
         assert_same_n_best(
-            n_best(found, sentence), python_beam_search(tree, sentence, limit, beam_size, alpha)
+            n_best(found, sentence),
+            python_beam_search(tree, sentence, limit, beam_size, alpha, narrowing),
         )
 
 

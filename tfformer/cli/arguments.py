@@ -195,7 +195,7 @@ def _add_training(add_verb: AddVerb) -> None:
         "--positions",
         choices=["auto", "marian", "hf"],
         default="auto",
-        help="the table of positions: Marian's, Hugging Face's, or (auto) the format's own",
+        help="the positions and the beam: Marian's, Hugging Face's, or (auto) the format's own",
     )
     add("--untied", action="store_true", help="keep tied tensors apart where they differ")
     add(

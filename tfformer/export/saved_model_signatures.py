@@ -5,6 +5,7 @@ server may put requests together. Shape letters: B sentences, S source tokens, T
 beams.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -157,10 +158,8 @@ class _Translating:
             self.model,
             source,
             self.max_length,
-            beam_size,
-            self.decoding.length_penalty,
+            replace(self.decoding, beam_size=beam_size),
             self.to_logits,
-            self.decoding.length_normalization,
             self.tokenizers.target.prefix_id,
         )
 

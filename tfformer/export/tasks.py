@@ -27,6 +27,7 @@ class SearchOptions(NamedTuple):
     max_length: int | None = None
     beam_size: int | None = None
     length_penalty: float | None = None
+    narrowing: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def _load_translator(run: Run, max_length: int, options: SearchOptions) -> Trans
         raise ValueError(f"beam_size={beam_size} must be at least 1")
     if not 0 <= alpha < math.inf:
         raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
-    decoding = DecodingConfig(beam_size, alpha, defaults.length_normalization)
+    narrowing = defaults.narrowing if options.narrowing is None else options.narrowing
+    decoding = DecodingConfig(beam_size, alpha, defaults.length_normalization, narrowing)
     return Translator(run.load_model(), run.tokenizers, decoding, max_length)
 
 
@@ -124,6 +126,7 @@ def _translator_decoding(translator: Translator) -> dict[str, Any]:
         "beam_size": translator.decoding.beam_size,
         "length_penalty": translator.decoding.length_penalty,
         "length_normalization": translator.decoding.length_normalization,
+        "narrowing": translator.decoding.narrowing,
     }
 
 

@@ -148,7 +148,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         source=source,
         target=target,
         shares_vocabulary=shared,
-        decoding=decoding_of(folder, generation),
+        decoding=decoding_of(folder, generation, narrowing=choices.positions == "marian"),
         max_length=longest_source(tokenizer),
         languages=_languages(tokenizer),
         family="hugging_face",
@@ -375,12 +375,13 @@ def search_settings(folder: Path, config: Mapping) -> dict:
     return dict(config) | own
 
 
-def decoding_of(folder: Path, generation: Mapping) -> DecodingConfig:
-    """Return the search that a checkpoint's settings ask for."""
+def decoding_of(folder: Path, generation: Mapping, narrowing: bool = False) -> DecodingConfig:
+    """Return the search that a checkpoint's settings ask for; Marian's beam is narrowing."""
     values = {
         "beam_size": generation.get("num_beams", 1),
         "length_penalty": generation.get("length_penalty", 1.0),
         "length_normalization": "power",
+        "narrowing": narrowing,
     }
     if generation.get("forced_bos_token_id") is not None:
         raise ValueError(

@@ -151,7 +151,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         source=source,
         target=target,
         shares_vocabulary=shared,
-        decoding=_decoding(folder, decoder),
+        decoding=_decoding(folder, decoder, choices.positions),
         max_length=MAX_LENGTH,
         languages=None,
         family="marian",
@@ -330,7 +330,7 @@ def _model_file(folder: Path, decoder: Mapping) -> Path:
     return found[0]
 
 
-def _decoding(folder: Path, decoder: Mapping) -> DecodingConfig:
+def _decoding(folder: Path, decoder: Mapping, positions: str) -> DecodingConfig:
     if decoder.get("word-penalty"):
         warnings.warn(
             f"decoder.yml's word-penalty {decoder['word-penalty']} is not known here and left out",
@@ -340,6 +340,7 @@ def _decoding(folder: Path, decoder: Mapping) -> DecodingConfig:
         "beam_size": decoder.get("beam-size", 6),
         "length_penalty": decoder.get("normalize", 1.0),
         "length_normalization": "power",
+        "narrowing": positions != "hf",
     }
     try:
         return Config.from_dict({"decoding": values}).decoding

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfformer.config import DecodingConfig
 from tfformer.inference.search import (
     EMPTY,
     Hypotheses,
@@ -49,10 +50,8 @@ def translate_ids(
     model: Transformer,
     source: tf.Tensor,
     max_length: int,
-    beam_size: int,
-    alpha: float,
+    decoding: DecodingConfig,
     to_logits: ToLogits | None = None,
-    length_normalization: str = "wu",
     first_token: int | None = None,
 ) -> Hypotheses:
     """Find the best translations of each source: greedily, or with several beams.
@@ -62,19 +61,18 @@ def translate_ids(
         source: Ids (B, S) int32, each row ending in the end token. A row of nothing but padding is
             a blank sentence and gets one empty hypothesis of score 0.
         max_length: Tokens that the model takes and gives at most.
-        beam_size: N; 1 is greedy search.
-        alpha: Exponent of the length penalty. Greedy search has none.
+        decoding: The search, with N beams; 1 is greedy search, which has no length penalty.
         to_logits: Projects hidden states (..., D) to logits (..., V); by default
             `model.logits`.
-        length_normalization: The form of the length penalty, see `length_penalty`.
         first_token: The id that every translation begins with, at probability 1, such as that of
             its language; None for a free choice.
 
     Returns:
         N hypotheses for each of the B sources, best first.
     """
-    decoding = start_decoding(model, source, max_length, beam_size, to_logits, first_token)
-    step_fn, cache, max_lengths, capacity = decoding
+    beam_size = decoding.beam_size
+    start = start_decoding(model, source, max_length, beam_size, to_logits, first_token)
+    step_fn, cache, max_lengths, capacity = start
     if beam_size == 1:
         return greedy_search(step_fn, cache, max_lengths, capacity)
     hypotheses = beam_search(
@@ -82,9 +80,10 @@ def translate_ids(
         cache,
         max_lengths,
         beam_size,
-        alpha,
+        decoding.length_penalty,
         capacity,
-        length_normalization,
+        decoding.length_normalization,
+        decoding.narrowing,
         reorder=BeamCache.reordered,
     )
     return _empty_where(max_lengths < 1, hypotheses)

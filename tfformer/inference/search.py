@@ -320,6 +320,7 @@ def beam_search(
     alpha: float = 0.6,
     capacity: int | tf.Tensor | None = None,
     length_normalization: str = "wu",
+    narrowing: bool = False,
     reorder: Callable[[Any, tf.Tensor], Any] = gather_rows,
 ) -> Hypotheses:
     """Find the best hypotheses of each sentence with `beam_size` beams.
@@ -349,6 +350,8 @@ def beam_search(
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
             makes every shape static.
         length_normalization: The form of the length penalty, "wu" or "power".
+        narrowing: Whether a beam loses a place to each hypothesis that it has finished, as in
+            Marian; otherwise N go on until the sentence stops.
         reorder: `reorder(state, rows)` returns the state of beams that continue the beams `rows`
             (B * N,); by default it gathers these rows of each tensor.
 
@@ -384,6 +387,8 @@ def beam_search(
         logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (R, V)
         continuations = _top_continuations(logits, beams.scores, count=2 * beam_size)
         top_scores, top_beams, top_tokens = continuations  # each (B, K)
+        if narrowing:
+            top_scores = _narrowed(top_scores, width=beam_size - _count(beams.finished))
         top_ids = tf.gather(beams.ids, top_beams, batch_dims=1)  # (B, K, L)
         top_ids = _write(top_ids, top_tokens, step)  # (B, K, L)
 
@@ -546,6 +551,16 @@ def _add_finished(
     best_ids = tf.gather(all_ids, best, batch_dims=1)  # (B, N, L)
     best_lengths = tf.gather(all_lengths, best, batch_dims=1)  # (B, N)
     return Hypotheses(best_ids, best_lengths, best_scores)
+
+
+def _narrowed(scores: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """Empty all but the first `width` (B,) scores (B, K) of each sentence."""
+    return tf.where(tf.sequence_mask(width, tf.shape(scores)[1]), scores, EMPTY)
+
+
+def _count(hypotheses: Hypotheses) -> tf.Tensor:
+    """Return how many hypotheses each sentence has: (B,) int32."""
+    return tf.reduce_sum(tf.cast(is_used(hypotheses.scores), tf.int32), axis=1)
 
 
 def _has_all(hypotheses: Hypotheses) -> tf.Tensor:

@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -277,9 +278,7 @@ class Translator:
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         graph = self._graph(
             translate_ids,
-            beam_size=beam_size,
-            alpha=alpha,
-            length_normalization=self.decoding.length_normalization,
+            decoding=replace(self.decoding, beam_size=beam_size, length_penalty=alpha),
             first_token=self.tokenizers.target.prefix_id,
         )
         return self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids))

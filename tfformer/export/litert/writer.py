@@ -8,6 +8,7 @@ a long one. Shape letters: B sentences, S source tokens, T target tokens, N beam
 
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -243,8 +244,6 @@ def _search(
         translator.model,
         source,
         translator.max_length,
-        beam_size,
-        translator.decoding.length_penalty,
-        length_normalization=translator.decoding.length_normalization,
+        replace(translator.decoding, beam_size=beam_size),
         first_token=translator.tokenizers.target.prefix_id,
     )
