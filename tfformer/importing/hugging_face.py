@@ -376,7 +376,7 @@ def search_settings(folder: Path, config: Mapping) -> dict:
 
 
 def decoding_of(folder: Path, generation: Mapping, narrowing: bool = False) -> DecodingConfig:
-    """Return the search that a checkpoint's settings ask for; Marian's beam is narrowing."""
+    """Return the search that a checkpoint asks for; Marian's beam is narrowing."""
     values = {
         "beam_size": generation.get("num_beams", 1),
         "length_penalty": generation.get("length_penalty", 1.0),
