@@ -12,7 +12,13 @@ import pytest
 from tfformer import phrasebook
 from tfformer.cli.verbs import main
 from tfformer.explain import alignment
-from tfformer.explain.alignment import alignment_error_rate, alignments, pharaoh
+from tfformer.explain.alignment import (
+    alignment_error_rate,
+    alignments,
+    compiled_aligner,
+    nearest_targets,
+    pharaoh,
+)
 from tfformer.explain.attention import AttentionMaps, attention
 from tfformer.inference.translator import Translator
 
@@ -45,7 +51,7 @@ def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(
     found = SimpleNamespace(
         cross=AttentionMaps("cross", rows, columns, np.array([[one, two]], np.float32))
     )
-    monkeypatch.setattr(alignment, "each_attention", lambda translator, sources, targets: [found])
+    monkeypatch.setattr(alignment, "each_attention", lambda *_, **__: [found])
     assert alignments(translator, ["The animal sleeps"], ["Tier schläft"]) == [
         ((0, 0), (1, 0), (2, 1))
     ]
@@ -66,7 +72,7 @@ def test_a_word_that_looks_at_the_end_is_aligned_only_by_the_source(translator, 
     found = SimpleNamespace(
         cross=AttentionMaps("cross", ("▁Ja", "▁doch", "</s>"), ("▁Yes", "</s>"), weights)
     )
-    monkeypatch.setattr(alignment, "each_attention", lambda translator, sources, targets: [found])
+    monkeypatch.setattr(alignment, "each_attention", lambda *_, **__: [found])
     assert alignments(translator, ["Yes"], ["Ja doch"]) == [((0, 0),)]
 
 
@@ -80,6 +86,18 @@ def test_alignments_come_in_the_order_of_the_sentences(translator):
         words = [(s, t) for s in range(len(source.split())) for t in range(len(target.split()))]
         is_linked = [weights[t, s] in (weights[t].max(), weights[:-1, s].max()) for s, t in words]
         assert found == tuple(itertools.compress(words, is_linked))
+
+
+def test_the_links_of_a_graph_are_those_of_the_layers(translator):
+    """Of any number of pairs, of any lengths, in any order."""
+    pairs = phrasebook.pairs("test")[:20]
+    sources = [pair.source for pair in pairs] + ["", "The dog."]
+    targets = [pair.target for pair in pairs] + ["Der Hund.", "Der Hund."]
+    align = compiled_aligner(translator)
+    links = nearest_targets(translator, sources, targets)
+    assert links[-2] == ()
+    assert align(sources, targets) == links
+    assert align(sources[:3], targets[:3]) == links[:3]
 
 
 def test_a_layer_that_does_not_exist(translator):

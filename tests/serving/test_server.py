@@ -25,6 +25,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from tfformer.cli.verbs import main
 from tfformer.data.sources import read_pairs
+from tfformer.explain.alignment import nearest_targets
 from tfformer.inference.translator import Translator
 from tfformer.serving import model as served_model
 from tfformer.serving import request_queue as batching
@@ -39,6 +40,14 @@ UNNAMED = SimpleNamespace(manifest={})  # a version that names no languages
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 37)]
 SENTENCES += ["", "The Ж 😀 dog.", "The dog."]
+
+
+def post(server, path: str, body: dict) -> dict:
+    """The JSON of the answer to a POST."""
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(server.rest + path, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return json.loads(response.read())
 
 
 @pytest.mark.slow
@@ -65,6 +74,9 @@ def test_a_served_run_gives_the_translators_own_through_both_clients(tiny_run):
                 assert [text for _, text in lines] == [best.text for best in expected]
                 scores = [float(score) for score, _ in lines]
                 assert scores == pytest.approx([best.score for best in expected], abs=1e-3)
+        pair = {"q": SENTENCES[0], "translation": expected[0].text, "model": "echo"}
+        links = nearest_targets(translator, [pair["q"]], [pair["translation"]])[0]
+        assert post(server, "/align", pair) == {"links": [list(link) for link in links]}
         hostile = [{"b64": "VGhlIP8gZG9nIMM="}, "The \x00 dog.", "x" * 1_000_000, "漢" * 200_000]
         for sentence in hostile:
             status, answer = ask(server, "echo:predict", {"instances": [sentence]})

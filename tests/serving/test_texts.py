@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import queue
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,7 +33,7 @@ class Scripted(SimpleNamespace):
     __hash__ = object.__hash__
 
 
-def backwards(name: str, asked: list[str], **manifest) -> SimpleNamespace:
+def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleNamespace:
     """A model of seven words that gives a sentence backwards.
 
     It notes the sentences that it is asked for.
@@ -52,7 +55,12 @@ def backwards(name: str, asked: list[str], **manifest) -> SimpleNamespace:
         placeholders=[],
     )
     return SimpleNamespace(
-        name=name, versions={1: version}, number=lambda *_: 1, newest=version, manifest=manifest
+        name=name,
+        versions={1: version},
+        number=lambda *_: 1,
+        newest=version,
+        manifest=manifest,
+        align=align,
     )
 
 
@@ -278,6 +286,122 @@ def test_markup_stays_where_it_was():
     marked, plain = with_client(scenario, backwards("en-de", []))
     assert re.findall(r"</?\w>", marked) == ["<p>", "<b>", "</b>", "</p>"]
     assert plain == "<p>.god A</p>"
+
+
+def backwards_links(sources: list[str], targets: list[str]) -> list[list[tuple[int, int]]]:
+    """The alignments of `backwards`: the last word first."""
+    assert all(target == source[::-1] for source, target in zip(sources, targets, strict=True))
+    counts = [len(source.split()) for source in sources]
+    return [[(word, count - 1 - word) for word in range(count)] for count in counts]
+
+
+def test_markup_goes_with_its_words_where_the_model_has_alignments():
+    """A page of more sentences than a batch has; the other sentences are left alone."""
+    aligned = []
+
+    def align(sources, targets):
+        aligned.extend(sources)
+        return backwards_links(sources, targets)
+
+    async def scenario(client):
+        lines = [f"<p><b>Line {letters(number)}</b> of one page.</p>" for number in range(100)]
+        body = {"q": "".join([*lines, "<p>No tag.</p>"]), "target": "de", "format": "html"}
+        async with client.post("/translate", json=body) as response:
+            return (await response.json())["translatedText"]
+
+    found = with_client(scenario, backwards("en-de", [], align))
+    pages = [f"<p>.egap eno fo <b>{letters(n)[::-1]} eniL</b></p>" for n in range(100)]
+    assert found == "".join([*pages, "<p>.gat oN</p>"])
+    assert sorted(aligned) == sorted(f"Line {letters(n)} of one page." for n in range(100))
+
+
+def test_words_that_belong_together_are_told():
+    """There are none of an export, nor of a sentence that is too long for the model."""
+
+    async def scenario(client):
+        async def links(**fields):
+            async with client.post("/align", json=fields) as response:
+                return response.status, await response.json()
+
+        pair = {"q": "A dog.", "translation": ".god A"}
+        long = {"q": LONG, "translation": LONG[::-1]}
+        return [
+            await links(**pair, model="mine"),
+            await links(**pair, source="en", target="de"),
+            await links(**long, model="mine"),
+            await links(q="A dog.", model="mine"),
+            await links(**pair, model="other"),
+        ]
+
+    models = [backwards("mine", [], backwards_links), backwards("en-de", [])]
+    known, of_export, too_long, half, unknown = with_client(scenario, *models)
+    assert known == (200, {"links": [[0, 1], [1, 0]]})
+    assert of_export == too_long == (200, {"links": []})
+    assert half == (400, {"error": "the field translation is missing"})
+    assert unknown[0] == 404
+
+
+@contextmanager
+def in_thread(*models) -> Iterator[str]:
+    """An application in a thread of its own; its address."""
+    addresses: queue.Queue[str] = queue.Queue()
+    loop = asyncio.new_event_loop()
+    done = asyncio.Event()
+
+    async def run():
+        async with TestServer(application(ServedModels(models))) as server:
+            addresses.put(str(server.make_url("/")))
+            await done.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=[run()])
+    thread.start()
+    try:
+        yield addresses.get(timeout=20)
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join()
+        loop.close()
+
+
+SOURCE_WORDS = (
+    "[...document.querySelectorAll('#mirror .linked')].map(one => one.textContent).join()"
+)
+TARGET_WORDS = SOURCE_WORDS.replace("#mirror", "#translation")
+
+
+def test_the_page_marks_the_words_that_belong_together(browser):
+    """And sentences alone where the model has no alignments, or another wording is chosen."""
+    models = [backwards("mine", [], backwards_links), backwards("export", [])]
+    with in_thread(*models) as address:
+        browser.open(address)
+        browser.until("document.readyState + document.activeElement.id", "completesource")
+        browser.type("One. A tired <b>dog</b> sleeps.")
+        browser.until("document.querySelector('#state').textContent", "2 sentences.")
+        second = "[data-number='2']"
+        browser.hover(f"#translation {second}")
+        words = f'document.querySelectorAll("#translation {second} .word").length'
+        browser.until(words, 4)
+        browser.hover(f"#translation {second} .word:nth-child(1)")
+        browser.until(SOURCE_WORDS, "sleeps.")
+        browser.until(TARGET_WORDS, ".speels")
+        browser.hover(f"#mirror {second} .word:nth-child(3)")  # behind the text area
+        browser.until(SOURCE_WORDS, "<b>dog</b>")
+        browser.until(TARGET_WORDS, ">b/<god>b<")
+        browser.hover("#translation [data-number='0']")
+        browser.until(SOURCE_WORDS + " + " + TARGET_WORDS, "One..enO")
+
+        browser.click(f"#translation {second}")
+        browser.until("document.querySelectorAll('#wordings button').length", 1)
+        browser.click("#wordings button")
+        browser.until(words, 0)
+
+        browser.evaluate("document.querySelector('#models').value = 1")
+        browser.evaluate("document.querySelector('#models').dispatchEvent(new Event('change'))")
+        browser.until("document.querySelector('#model').textContent", "export")
+        browser.until("document.querySelector('#state').textContent", "2 sentences.")
+        browser.hover(f"#translation {second}")
+        browser.until("document.querySelectorAll('.chosen').length", 2)
+        assert browser.evaluate("document.querySelectorAll('.word').length") == 0
 
 
 def letters(number: int) -> str:

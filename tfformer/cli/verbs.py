@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from tfformer.data.encoding import EncodedSentences
     from tfformer.inference.translator import ForcedScore, Translation, Translator
     from tfformer.run_directory import Run
+    from tfformer.text import Align
 
 CHUNK = 1_000  # sentences held in memory at a time, so that a text may be larger than memory
 PORTION = 128  # sentences of like length between two reports of progress
@@ -520,7 +521,20 @@ def _serve(options: argparse.Namespace) -> None:
         name=options.name,
         allowed_hosts=options.allow_host,
         api_keys=options.api_keys,
+        open_aligner=_opened_aligner,
     )
+
+
+def _opened_aligner(path: Path) -> Align | None:
+    """The alignments of a run directory; a language model has none."""
+    from tfformer.explain.alignment import compiled_aligner
+    from tfformer.inference.translator import Translator
+    from tfformer.run_directory import Run
+
+    run = Run.open(path)
+    if run.config.model.architecture != "encoder-decoder":
+        return None
+    return compiled_aligner(Translator.of(run))
 
 
 # --- Shared by several verbs --------------------------------------------------------------------

@@ -8,8 +8,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
+import tensorflow as tf
+
 from tfformer.data.encoding import Sentences, warn_of_truncation
-from tfformer.explain.attention import AttentionMaps, each_attention
+from tfformer.explain.attention import (
+    AttentionMaps,
+    Weights,
+    attention_weights,
+    each_attention,
+)
 from tfformer.inference.translator import Translator
 
 Alignment = tuple[tuple[int, int], ...]  # (source word, target word), in order
@@ -74,11 +81,36 @@ def nearest_targets(
     return _linked(translator, sources, targets, nearest)
 
 
+def compiled_aligner(
+    translator: Translator,
+) -> Callable[[Sequence[str], Sequence[str]], list[Alignment]]:
+    """Return `nearest_targets` of a translator as a graph.
+
+    The first call takes as long as several of `nearest_targets`, each later one with few sentences
+    a small part of that: a server has many such calls.
+
+    Args:
+        translator: A trained run.
+
+    Returns:
+        A function of sources and targets, to be called by one thread at a time.
+    """
+    ids = tf.TensorSpec((None, None), tf.int32)
+    compute = functools.partial(attention_weights, translator.model)
+    weights = tf.function(compute, input_signature=[ids, ids])
+
+    def align(sources: Sequence[str], targets: Sequence[str]) -> list[Alignment]:
+        return _linked(translator, sources, targets, nearest, weights)
+
+    return align
+
+
 def _linked(
     translator: Translator,
     sources: Sentences,
     targets: Sentences,
     links: Callable[[AttentionMaps], Alignment],
+    weights: Weights | None = None,
 ) -> list[Alignment]:
     """Compute the links of each pair from its cross-attention between words."""
     read = translator.encode(sources)
@@ -87,7 +119,7 @@ def _linked(
     both = [n for n in range(len(read)) if read.ids[n] and written.ids[n]]
     order = sorted(both, key=lambda n: len(read.ids[n]))
     found: list[Alignment] = [()] * len(read)
-    maps = each_attention(translator, read.take(order), written.take(order))
+    maps = each_attention(translator, read.take(order), written.take(order), weights=weights)
     for n, attention in zip(order, maps, strict=True):
         found[n] = links(attention.cross.words())
     return found

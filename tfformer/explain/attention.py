@@ -9,7 +9,8 @@ from 1, as in the literature.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -24,6 +25,9 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 START, END = "<s>", "</s>"
 WORD_START = "▁"  # SentencePiece's mark for the space before a word
+
+# Source ids (B, S) and target ids (B, T) -> weights of encoder, decoder and cross-attention
+Weights = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 
 
 class AttentionMaps(NamedTuple):
@@ -131,6 +135,7 @@ def each_attention(
     sentences: Sentences,
     targets: Sentences | None = None,
     batch_size: int = 64,
+    weights: Weights | None = None,
 ) -> Iterator[Attention]:
     """Yield the attention of one sentence after the other.
 
@@ -142,6 +147,7 @@ def each_attention(
         targets: Their translations, or the result of `translator.encode_targets`; the model's own
             if left out.
         batch_size: The number of sentences that are computed together.
+        weights: Computes the weights; `attention_weights` of the model if left out.
 
     Yields:
         The maps of each sentence. A sentence that is longer than the model takes is truncated, with
@@ -159,9 +165,30 @@ def each_attention(
         written = translator.encode_targets(targets)
         _check_not_blank(written)
     warn_of_truncation([sentences, targets], [sources, written], stacklevel=2)
+    weights = weights or functools.partial(attention_weights, translator.model)
     for first in range(0, len(sources), batch_size):
         batch = slice(first, first + batch_size)
-        yield from _attentions_of_batch(translator, sources.ids[batch], written.ids[batch])
+        pairs = (sources.ids[batch], written.ids[batch])
+        yield from _attentions_of_batch(translator, *pairs, weights)
+
+
+def attention_weights(
+    model: Transformer, source: tf.Tensor, target: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Compute all weights of a batch of pairs.
+
+    Args:
+        model: A built model.
+        source: Source ids (B, S) int32, 0 for padding.
+        target: Target ids (B, T) int32 from the start token on, 0 for padding.
+
+    Returns:
+        The weights of the encoder (B, L, H, S, S), the decoder (B, L, H, T, T) and the
+        cross-attention (B, L, H, T, S).
+    """
+    memory, encoder = encoder_weights(model, source)
+    _, decoder, cross = decoder_weights(model, target, memory, padding_mask(source))
+    return encoder, decoder, cross
 
 
 def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -218,15 +245,16 @@ def decoder_weights(
 
 
 def _attentions_of_batch(
-    translator: Translator, sources: Sequence[list[int]], targets: Sequence[list[int]]
+    translator: Translator,
+    sources: Sequence[list[int]],
+    targets: Sequence[list[int]],
+    weights: Weights,
 ) -> list[Attention]:
     sources = [[*ids, END_ID] for ids in sources]
     targets = [[START_ID, *ids] for ids in targets]
     source = tf.ragged.constant(sources, tf.int32).to_tensor(PAD_ID)
     target = tf.ragged.constant(targets, tf.int32).to_tensor(PAD_ID)
-    memory, encoder = encoder_weights(translator.model, source)
-    _, decoder, cross = decoder_weights(translator.model, target, memory, padding_mask(source))
-    weights = (tf.cast(tensor, tf.float32).numpy() for tensor in (encoder, decoder, cross))
+    computed = (tf.cast(tensor, tf.float32).numpy() for tensor in weights(source, target))
     return [
         _labelled(
             (*translator.tokenizers.source.pieces(source_ids[:-1]), END),
@@ -234,7 +262,7 @@ def _attentions_of_batch(
             *sentence_weights,
         )
         for source_ids, target_ids, *sentence_weights in zip(
-            sources, targets, *weights, strict=True
+            sources, targets, *computed, strict=True
         )
     ]
 

@@ -7,7 +7,16 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from tfformer.serving import deepl, health, libretranslate, openapi, page, stream, tf_serving_api
+from tfformer.serving import (
+    align,
+    deepl,
+    health,
+    libretranslate,
+    openapi,
+    page,
+    stream,
+    tf_serving_api,
+)
 from tfformer.serving.api_keys import ApiKeys
 from tfformer.serving.application_keys import (
     API_KEYS,
@@ -61,7 +70,7 @@ def application(
     metrics.watch("tfformer_requests_under_way", "Requests.", lambda: lifecycle.under_way)
     app.on_response_prepare.append(add_headers)
     app.cleanup_ctx.append(_run_queue)
-    for room in (page, health, tf_serving_api, libretranslate, deepl, stream, openapi):
+    for room in (page, health, tf_serving_api, libretranslate, deepl, stream, align, openapi):
         room.add_routes(app)
     return app
 

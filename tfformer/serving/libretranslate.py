@@ -4,10 +4,10 @@ from typing import Any
 
 from aiohttp import web
 
-from tfformer.serving.application_keys import API_KEYS, DIRECTIONS, TRANSLATIONS
+from tfformer.serving.application_keys import API_KEYS, DIRECTIONS, MODELS, TRANSLATIONS
 from tfformer.serving.body import MAX_BYTES
 from tfformer.serving.errors import RequestError
-from tfformer.serving.languages import Detected, Direction, language_name
+from tfformer.serving.languages import Detected, Direction, Directions, language_name
 from tfformer.serving.request_fields import Fields, as_json, read_fields
 from tfformer.serving.translations import Translations, in_order
 
@@ -92,6 +92,17 @@ async def find_direction(
     known = directions.sources_of(target)
     detected = (await directions.detect(text, known))[0] if known else Detected(AUTO, 0.0)
     return directions.find(detected.language, target), detected
+
+
+async def named_direction(request: web.Request, fields: Fields, text: str) -> Direction:
+    """Return the direction of the model that a request names, or of its languages.
+
+    Raises:
+        RequestError: There is no such model, or none translates between these languages.
+    """
+    if "model" in fields:
+        return Directions.of(request.app[MODELS].model(fields.text("model")))
+    return (await find_direction(request, fields, text))[0]
 
 
 async def _detect(request: web.Request) -> web.Response:

@@ -20,6 +20,7 @@ from tfformer.export.manifest import (
     read_manifest,
 )
 from tfformer.serving.errors import RequestError, check_name
+from tfformer.text import Align
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 Arrays = dict[str, np.ndarray]  # by the name of an input or output; the first axis is the batch
@@ -87,10 +88,12 @@ class ServedModel:
     Args:
         name: The model's name in requests.
         folders: The folders of the versions.
+        align: Finds the words that belong together; an export has no such function.
     """
 
-    def __init__(self, name: str, folders: Sequence[Path]) -> None:
+    def __init__(self, name: str, folders: Sequence[Path], align: Align | None = None) -> None:
         self.name = name
+        self.align = align
         self.versions = {version_number(folder): Version(folder) for folder in folders}
         numbers = sorted(self.versions)
         self._labels = {"stable": numbers[0], "canary": numbers[-1]}

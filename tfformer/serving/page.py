@@ -43,6 +43,7 @@ def _described(model: ServedModel) -> dict[str, object]:
         "name": model.name,
         "languages": languages_of(model) or [],
         "examples": texts(model.newest.manifest.get("examples")),
+        "hasAlignments": model.align is not None,
     }
 
 

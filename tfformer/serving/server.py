@@ -19,6 +19,7 @@ from tfformer.export import formats
 from tfformer.export.steps import Steps
 from tfformer.serving.errors import MAX_NAME
 from tfformer.serving.model import ServedModel, ServedModels, find_versions
+from tfformer.text import Align
 
 try:
     from aiohttp import web
@@ -36,6 +37,8 @@ except ModuleNotFoundError as error:
 
 CLOSE_SECONDS = 1  # for connections that are still open after the draining
 
+OpenAligner = Callable[[Path], Align | None]  # of a run directory; None if it has no alignments
+
 
 def serve(
     places: Sequence[str | Path],
@@ -45,6 +48,7 @@ def serve(
     name: str | None = None,
     allowed_hosts: Collection[str] = (),
     api_keys: str | Path | None = None,
+    open_aligner: OpenAligner = lambda _: None,
 ) -> None:
     """Serve run directories or exports until interrupted.
 
@@ -60,6 +64,8 @@ def serve(
         allowed_hosts: Further names by which browsers may call this server, such as a proxy's.
         api_keys: A file of keys, one a line, of which a request for a translation, and every call
             of gRPC, needs one. Without the file everybody may ask.
+        open_aligner: Opens the alignments of a run directory, which place markup and show on the
+            page the words that belong together. Exports have none.
 
     Raises:
         ValueError: An argument is wrong, or an export is damaged.
@@ -71,7 +77,10 @@ def serve(
         _check_grpc(host, grpc_port)
     with _bound(host, port, "--port") as listener, ExitStack() as exports:
         folders = {name: exports.enter_context(_versions(path)) for name, path in paths.items()}
-        models = ServedModels(_load(name, versions) for name, versions in folders.items())
+        models = ServedModels(
+            _load(name, versions, _aligner(paths[name], open_aligner))
+            for name, versions in folders.items()
+        )
         app = application(models, [host, *allowed_hosts], keys)
         asyncio.run(_run(app, listener, host, grpc_port))
 
@@ -133,16 +142,24 @@ def _versions(path: Path) -> Iterator[list[Path]]:
 
     A run is exported for the while, so that a trial runs the artefact to be shipped.
     """
-    if not (path / "config.json").is_file():
+    if not _is_run(path):
         yield find_versions(path)
         return
     with tempfile.TemporaryDirectory() as folder:
         yield [formats.saved_model(path, folder, progress=sys.stderr)]
 
 
-def _load(name: str, folders: Sequence[Path]) -> ServedModel:
+def _is_run(path: Path) -> bool:
+    return (path / "config.json").is_file()
+
+
+def _aligner(path: Path, open_aligner: OpenAligner) -> Align | None:
+    return open_aligner(path) if _is_run(path) else None
+
+
+def _load(name: str, folders: Sequence[Path], align: Align | None) -> ServedModel:
     with Steps(sys.stderr)(f"loading {', '.join(map(str, folders))}"):
-        return ServedModel(name, folders)
+        return ServedModel(name, folders, align)
 
 
 # --- Listening ------------------------------------------------------------------------------------

@@ -8,11 +8,10 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from tfformer.serving.application_keys import MODELS, TRANSLATIONS
+from tfformer.serving.application_keys import TRANSLATIONS
 from tfformer.serving.errors import MISTAKE, RequestError
-from tfformer.serving.languages import Direction, Directions
-from tfformer.serving.libretranslate import find_direction, read_allowed_fields
-from tfformer.serving.request_fields import Fields
+from tfformer.serving.languages import Direction
+from tfformer.serving.libretranslate import named_direction, read_allowed_fields
 
 READ_SECONDS = 30  # for a client to make room for an event
 HEADERS = {
@@ -34,7 +33,7 @@ async def _stream(request: web.Request) -> web.StreamResponse:
     """
     fields = await read_allowed_fields(request)
     text = fields.text("q")
-    direction = await _direction(request, fields, text)
+    direction = await named_direction(request, fields, text)
     response = web.StreamResponse(headers=HEADERS)
     with suppress(ConnectionError):  # the client has gone
         async for name, content in _events(request, direction, text):
@@ -87,13 +86,6 @@ def _reason(request: web.Request, error: Exception) -> str:
         return str(error)
     logging.getLogger(__name__).error("%s %s", request.method, request.path, exc_info=error)
     return MISTAKE
-
-
-async def _direction(request: web.Request, fields: Fields, text: str) -> Direction:
-    """The direction of the model that the request names, or else of its languages."""
-    if "model" in fields:
-        return Directions.of(request.app[MODELS].model(fields.text("model")))
-    return (await find_direction(request, fields, text))[0]
 
 
 def _event(name: str, content: object) -> bytes:

@@ -11,10 +11,10 @@ import numpy as np
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Direction
 from tfformer.serving.metrics import Metrics
-from tfformer.serving.model import Arrays, Version
+from tfformer.serving.model import Arrays, ServedModel, Version
 from tfformer.serving.request_queue import RequestQueue
 from tfformer.serving.translation_cache import TranslationCache
-from tfformer.text import FORMATS, Segment, TextTranslator, segments
+from tfformer.text import FORMATS, Links, Segment, TextTranslator, segments
 
 GREEDY = "serving_default"
 BEAM = "translate_beam"
@@ -59,6 +59,7 @@ class Translations:
         self._cache = TranslationCache()
         self._places = asyncio.Semaphore(PORTIONS)
         self._threads = ThreadPoolExecutor(TEXT_THREADS, "text")
+        self._aligner = ThreadPoolExecutor(1, "align")
 
     async def n_best(
         self, version: Version, sentences: Sequence[str], signature: str
@@ -112,7 +113,7 @@ class Translations:
             raise RequestError("INVALID_ARGUMENT", f"the format {format} is not supported")
         version = _translating(direction)
         loop = asyncio.get_running_loop()
-        calls: list[Future[list[list[str]]]] = []
+        calls: list[Future] = []
         caller_gone = threading.Event()
 
         def translate(sentences: list[str]) -> list[str]:
@@ -124,8 +125,17 @@ class Translations:
             calls.append(call)
             return [best[min(rank, len(best) - 1)] for best in call.result()]
 
+        def align(sources: list[str], targets: list[str]) -> Sequence[Links]:
+            if caller_gone.is_set():
+                raise CancelledError
+            assert direction.model.align is not None
+            call = self._aligner.submit(direction.model.align, sources, targets)
+            calls.append(call)
+            return call.result()
+
         translator = TextTranslator(
             translate,
+            align if direction.model.align else None,
             count_tokens=version.count_tokens,
             max_tokens=version.max_tokens,
             language=direction.source,
@@ -137,6 +147,30 @@ class Translations:
             caller_gone.set()
             for call in calls:
                 call.cancel()
+
+    async def links(self, model: ServedModel, source: str, translation: str) -> Links:
+        """Return the links between the words of a sentence and those of its translation.
+
+        Args:
+            model: The model whose attention says it.
+            source: The sentence.
+            translation: Its translation.
+
+        Returns:
+            Pairs of a source word and a target word, counted from 0. There are none where the model
+            has no alignments, or where one of the two is longer than it takes.
+        """
+        version = model.newest
+        if model.align is None or version.count_tokens is None:
+            return []
+        loop = asyncio.get_running_loop()
+        counts = await loop.run_in_executor(
+            self._threads, version.count_tokens, [source, translation]
+        )
+        if max(counts) > version.max_tokens:
+            return []
+        found = await loop.run_in_executor(self._aligner, model.align, [source], [translation])
+        return found[0]
 
     async def pieces(self, direction: Direction, text: str) -> AsyncIterator[Piece]:
         """Yield a text in pieces with their translations, as they come.
@@ -173,7 +207,8 @@ class Translations:
 
     def close(self) -> None:
         """Let the threads end."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._aligner):
+            threads.shutdown(wait=False, cancel_futures=True)
 
 
 async def in_order(

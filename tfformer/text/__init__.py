@@ -3,6 +3,7 @@
 They have sentences, whitespace and markup.
 """
 
+from tfformer.text.passages import Links as Links
 from tfformer.text.segmentation import Segment as Segment
 from tfformer.text.segmentation import segments as segments
 from tfformer.text.translation import FORMATS as FORMATS
