@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 from support.marian_checkpoints import checkpoint, languages
 
+from tfformer.config import DecodingConfig
 from tfformer.importing.importer import import_model
 from tfformer.inference.graphs import translate_ids
 from tfformer.inference.search import Hypotheses
@@ -90,8 +91,8 @@ def search(model: Transformer, beams: int, first: int | None) -> tf.types.experi
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def searched(source: tf.Tensor) -> Hypotheses:
-        settings = (model, source, MAX_LENGTH, beams, ALPHA)
-        return translate_ids(*settings, length_normalization="power", first_token=first)
+        decoding = DecodingConfig(beams, ALPHA, length_normalization="power")
+        return translate_ids(model, source, MAX_LENGTH, decoding, first_token=first)
 
     return searched
 

@@ -15,6 +15,7 @@ import pytest
 from support.marian_checkpoints import checkpoint, edit_json, languages, write_marian_model
 
 from tfformer.cli.verbs import main
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.importing import hugging_face, m2m100, safetensors_files
 from tfformer.importing.checkpoint import Choices
 from tfformer.importing.importer import import_model
@@ -89,6 +90,7 @@ def test_tensors_that_do_not_fit_are_named(folder, changed, message):
         ({"pad_token_id": 3}, "pad_token_id in config.json is 3, but <pad> has the id"),
         ({"share_encoder_decoder_embeddings": False}, "embed_tokens.weight is missing"),
         ({"tie_word_embeddings": False}, "lm_head.weight is missing"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings in config.json is 'no', but must be"),
     ],
 )
 def test_a_configuration_that_does_not_fit_is_named(folder, changed, message):
@@ -172,6 +174,13 @@ def test_embeddings_that_differ_are_not_shared_without_the_shared_one(folder):
 def test_a_damaged_sentencepiece_model_is_named(folder, name):
     (folder / name).write_bytes((folder / name).read_bytes()[:-40])
     refused(folder, f"{name} is no whole SentencePiece model")
+
+
+def test_a_sentencepiece_model_of_other_pieces_is_refused(folder):
+    """Its text would come out of the look-up as nothing but unknown tokens."""
+    stranger = Tokenizer.train(["ПРИВЕТ ДОМ", "КОШКА И ДОМ"] * 20, 24)
+    stranger.save(folder / "source.spm")
+    refused(folder, r"source.spm has \d+ pieces, of which the vocabulary lacks \d+, so they belong")
 
 
 def test_untied_keeps_both(folder):

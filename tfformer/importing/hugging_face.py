@@ -16,7 +16,7 @@ from tfformer.data.piece_tokenizer import parse_sentencepiece
 from tfformer.importing import pytorch_files, safetensors_files
 from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
 from tfformer.importing.json_files import read_object
-from tfformer.importing.vocabulary import RowOrder, read_vocabulary
+from tfformer.importing.vocabulary import RowOrder, check_segmentation, read_vocabulary
 from tfformer.importing.weights import (
     OUTPUT,
     OUTPUT_BIAS,
@@ -277,8 +277,8 @@ def embedding_tables(
     Returned are the tables, their names and the tie. The flags decide which tables are one, and
     names are then searched in a fixed order.
     """
-    shares = bool(config.get("share_encoder_decoder_embeddings", True))
-    ties = bool(config.get("tie_word_embeddings", True)) and not untied
+    shares = _flag(config, "share_encoder_decoder_embeddings")
+    ties = _flag(config, "tie_word_embeddings") and not untied
     groups = UNTIED if untied else GROUPS[shares, ties]
     last = next(table for table in (OUTPUT, TARGET, SOURCE) if table in groups)
     found: dict[Table, np.ndarray] = {}
@@ -300,6 +300,14 @@ def embedding_tables(
         for name in aliases:
             tensors.pop(name, None)
     return found, names, _tie(found)
+
+
+def _flag(config: Mapping, name: str) -> bool:
+    """Return a setting that is true or false, and true if it is not there."""
+    value = config.get(name, True)
+    if type(value) is not bool:
+        raise ValueError(f"{name} in config.json is {value!r}, but must be true or false")
+    return value
 
 
 def _tie(tables: dict[Table, np.ndarray]) -> str:
@@ -423,7 +431,10 @@ def _vocabularies(
         _order(files[0], source, {}, None),
         _order(files[not shared], target, config, generation.get("decoder_start_token_id")),
     )
-    models = [sentencepiece_model(folder / f"{side}.spm") for side in ("source", "target")]
+    files_of_models = [folder / f"{side}.spm" for side in ("source", "target")]
+    models = [sentencepiece_model(file) for file in files_of_models]
+    for model, file, pieces in zip(models, files_of_models, (source, target), strict=True):
+        check_segmentation(model, file, pieces)
     if shared:
         orders = (orders[1], orders[1])
     sides = [

@@ -33,7 +33,7 @@ from tfformer.importing.hugging_face import (
     sentencepiece_model,
 )
 from tfformer.importing.json_files import read_object
-from tfformer.importing.vocabulary import RowOrder, read_vocabulary
+from tfformer.importing.vocabulary import RowOrder, check_segmentation, read_vocabulary
 from tfformer.importing.weights import SOURCE, Place
 
 FORM = {"norm": "pre", "position_timescale": "t2t", "position_offset": 2}
@@ -140,6 +140,9 @@ def _pieces(folder: Path, size: int) -> tuple[list[str], list[str]]:
     """
     if (folder / "vocab.json").is_file():
         pieces = read_vocabulary(folder / "vocab.json")
+        check_segmentation(
+            sentencepiece_model(folder / SENTENCEPIECE), folder / SENTENCEPIECE, pieces
+        )
     else:
         content = sentencepiece_model(folder / SENTENCEPIECE)
         processor = parse_sentencepiece(content, SENTENCEPIECE)

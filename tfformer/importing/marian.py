@@ -15,7 +15,7 @@ import numpy as np
 from tfformer.config import Config, DecodingConfig, ModelConfig
 from tfformer.importing import marian_files
 from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
-from tfformer.importing.vocabulary import RowOrder, read_vocabulary
+from tfformer.importing.vocabulary import RowOrder, check_segmentation, read_vocabulary
 from tfformer.importing.weights import (
     OUTPUT,
     OUTPUT_BIAS,
@@ -368,7 +368,9 @@ def _vocabularies(
                 f"{model} is missing, and {file.name} alone cannot cut text; models with "
                 f"{side}.bpe have no SentencePiece and cannot be imported"
             )
-        sides.append(Vocabulary(pieces, model.read_bytes(), _order(file, pieces)))
+        content = model.read_bytes()
+        check_segmentation(content, model, pieces)
+        sides.append(Vocabulary(pieces, content, _order(file, pieces)))
     shared = sides[0].pieces == sides[1].pieces
     if shared and sides[0].model == sides[1].model:
         sides[1] = sides[0]

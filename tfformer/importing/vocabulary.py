@@ -158,6 +158,46 @@ def read_vocabulary(path: Path) -> list[str]:
     return by_id(found, path)
 
 
+def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> None:
+    """Compare a SentencePiece model with the vocabulary in which its pieces are looked up.
+
+    A vocabulary lacks some pieces, which its training text did not have.
+
+    Args:
+        model: The bytes of the SentencePiece model.
+        file: Its file, for messages.
+        vocabulary: The tokens.
+
+    Raises:
+        ValueError: Most pieces are no tokens.
+    """
+    pieces = ordinary_pieces(model, file)
+    lacking = len(set(pieces) - set(vocabulary))
+    if lacking > len(pieces) / 2:
+        raise ValueError(
+            f"{file} has {len(pieces):,} pieces, of which the vocabulary lacks {lacking:,}, so they "
+            "belong to different models; copy the files again"
+        )
+
+
+def ordinary_pieces(model: bytes, file: Path) -> list[str]:
+    """Return the pieces of a SentencePiece model that stand for text, but for single bytes.
+
+    Args:
+        model: Its bytes.
+        file: Their file, for messages.
+    """
+    from tfformer.data.piece_tokenizer import parse_sentencepiece
+
+    parsed = parse_sentencepiece(model, str(file))
+    kinds = (parsed.is_control, parsed.is_unknown, parsed.is_unused, parsed.is_byte)
+    return [
+        parsed.id_to_piece(number)
+        for number in range(parsed.get_piece_size())
+        if not any(is_kind(number) for is_kind in kinds)
+    ]
+
+
 def by_id(ids: dict, path: Path) -> list[str]:
     """Return the token of each id.
 
