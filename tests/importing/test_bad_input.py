@@ -178,7 +178,7 @@ def test_a_damaged_sentencepiece_model_is_named(folder, name):
 
 def test_a_sentencepiece_model_of_other_pieces_is_refused(folder):
     """Its text would come out of the look-up as nothing but unknown tokens."""
-    stranger = Tokenizer.train(["ПРИВЕТ ДОМ", "КОШКА И ДОМ"] * 20, 24)
+    stranger = Tokenizer.train(["ПРИВЕТ ДОМ", "КОШКА И ДОМ"] * 20, 18)
     stranger.save(folder / "source.spm")
     refused(folder, r"source.spm has \d+ pieces, of which the vocabulary lacks \d+, so they belong")
 

@@ -140,9 +140,8 @@ def _pieces(folder: Path, size: int) -> tuple[list[str], list[str]]:
     """
     if (folder / "vocab.json").is_file():
         pieces = read_vocabulary(folder / "vocab.json")
-        check_segmentation(
-            sentencepiece_model(folder / SENTENCEPIECE), folder / SENTENCEPIECE, pieces
-        )
+        file = folder / SENTENCEPIECE
+        check_segmentation(sentencepiece_model(file), file, pieces)
     else:
         content = sentencepiece_model(folder / SENTENCEPIECE)
         processor = parse_sentencepiece(content, SENTENCEPIECE)

@@ -159,7 +159,7 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> None:
-    """Compare a SentencePiece model with the vocabulary in which its pieces are looked up.
+    """Compare a SentencePiece model with the vocabulary of its pieces.
 
     A vocabulary lacks some pieces, which its training text did not have.
 
@@ -175,13 +175,13 @@ def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> N
     lacking = len(set(pieces) - set(vocabulary))
     if lacking > len(pieces) / 2:
         raise ValueError(
-            f"{file} has {len(pieces):,} pieces, of which the vocabulary lacks {lacking:,}, so they "
-            "belong to different models; copy the files again"
+            f"{file} has {len(pieces):,} pieces, of which the vocabulary lacks {lacking:,}, so "
+            "they belong to different models; copy the files again"
         )
 
 
 def ordinary_pieces(model: bytes, file: Path) -> list[str]:
-    """Return the pieces of a SentencePiece model that stand for text, but for single bytes.
+    """Return the pieces that stand for text, but not those of single bytes.
 
     Args:
         model: Its bytes.
