@@ -281,6 +281,7 @@ class DecodingConfig:
     length_penalty: float = limited(0.6, 0, 100)  # alpha of Wu et al. 2016, equation 14
     length_normalization: Literal["wu", "power"] = "wu"  # power: length^alpha, as Marian has it
     narrowing: bool = False  # the beam loses a place to each hypothesis that ends, as in Marian
+    allow_unknown: bool = True  # False: a search never takes the unknown token, as in Marian
 
 
 @dataclass(frozen=True)

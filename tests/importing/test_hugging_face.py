@@ -182,7 +182,7 @@ def test_the_decoding_is_that_of_the_generation_config(imported):
     decoding = Run.open(imported("A")).config.decoding
     assert (decoding.beam_size, decoding.length_penalty) == (4, 1.0)
     assert decoding.length_normalization == "power"
-    assert not decoding.narrowing
+    assert (decoding.narrowing, decoding.allow_unknown) == (False, True)
 
 
 def test_a_translation_begins_with_its_language_at_no_cost(imported):

@@ -48,7 +48,8 @@ def test_with_the_table_of_hugging_face_they_are_other_ones(marian_model, tmp_pa
     wanted = NumpyMarian(options, tensors).log_probs(SOURCE, TARGET)
     run = import_model(folder, tmp_path / "run", positions="hf")
     assert np.abs(log_probs(run, SOURCE, TARGET) - wanted).max() > 0.01
-    assert not Run.open(run).config.decoding.narrowing
+    decoding = Run.open(run).config.decoding
+    assert (decoding.narrowing, decoding.allow_unknown) == (False, True)
 
 
 def test_a_decoder_may_be_wider_than_its_encoder(tmp_path):
@@ -63,6 +64,7 @@ def test_the_decoding_is_that_of_decoder_yml(marian_model, tmp_path):
     assert (decoding.beam_size, decoding.length_penalty) == (6, 1.0)
     assert decoding.length_normalization == "power"
     assert decoding.narrowing
+    assert not decoding.allow_unknown
     assert run.tokenizers.source.encode(["we see"])[0][-1] != END_ID
 
 

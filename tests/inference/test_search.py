@@ -260,7 +260,7 @@ def test_beam_search_divides_by_the_length_where_it_is_told_to():
     np.testing.assert_allclose(found.scores[0], [np.log(0.36) / 2, np.log(0.24) / 2], rtol=1e-4)
 
 
-def python_beam_search(tree, sentence, limit, beam_size, alpha, narrowing):
+def python_beam_search(tree, sentence, limit, beam_size, alpha, narrowing=False, suppressed=None):
     """The search for one sentence with lists and `sorted` alone."""
     alive, found = [([], 0.0)], []
     for length in range(1, limit + 1):
@@ -268,6 +268,7 @@ def python_beam_search(tree, sentence, limit, beam_size, alpha, narrowing):
             ([*ids, token], score + log_prob)
             for ids, score in alive
             for token, log_prob in enumerate(tree.log_probs(sentence, ids))
+            if token != suppressed
         ]
         longer = sorted(longer, key=lambda hypothesis: -hypothesis[1])
         if narrowing:
@@ -289,25 +290,26 @@ def python_beam_search(tree, sentence, limit, beam_size, alpha, narrowing):
 
 @pytest.mark.parametrize("beam_size", [1, 2, 3, 5])
 @pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("narrowing", [False, True])
-def test_small_beams_equal_a_search_in_plain_python(beam_size, alpha, narrowing):
+@pytest.mark.parametrize("settings", [{}, {"narrowing": True}, {"suppressed": 4}])
+def test_small_beams_equal_a_search_in_plain_python(beam_size, alpha, settings):
     limits = [5, 4, 5, 1, 3, 5, 2, 5] * 4
     tree = Tree(sentences=32, vocab_size=5, depth=5, seed=1, scale=2)
     tree.logits[:, :, END_ID] += 1
-    found = tree.search(range(32), limits, beam_size, alpha, narrowing=narrowing)
+    found = tree.search(range(32), limits, beam_size, alpha, **settings)
     for sentence, limit in enumerate(limits):
         assert_same_n_best(
             n_best(found, sentence),
-            python_beam_search(tree, sentence, limit, beam_size, alpha, narrowing),
+            python_beam_search(tree, sentence, limit, beam_size, alpha, **settings),
         )
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_beam_size_1_is_greedy(alpha):
+@pytest.mark.parametrize("suppressed", [None, 4])
+def test_beam_size_1_is_greedy(alpha, suppressed):
     tree = Tree(sentences=12, vocab_size=5, depth=5, seed=2)
     limits = tf.constant([5, 3, 1] * 4)
-    greedy = greedy_search(tree, tree.state(range(12)), limits)
-    found = beam_search(tree, tree.state(range(12)), limits, 1, alpha)
+    greedy = greedy_search(tree, tree.state(range(12)), limits, suppressed=suppressed)
+    found = beam_search(tree, tree.state(range(12)), limits, 1, alpha, suppressed=suppressed)
     np.testing.assert_array_equal(found.ids, greedy.ids)
     np.testing.assert_array_equal(found.lengths, greedy.lengths)
     lengths = np.asarray(greedy.lengths)

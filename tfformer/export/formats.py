@@ -140,8 +140,8 @@ def ctranslate2(
     """Write a run as a CTranslate2 model in float32.
 
     Every sample's text must be the run's own. CTranslate2 divides by length^alpha, and a trained
-    run as Wu et al. 2016, so the comparison is without a length penalty; and without narrowing,
-    which CTranslate2 does not know.
+    run as Wu et al. 2016, so the comparison is without a length penalty; and without the narrowing
+    beam of Marian's models and their ban on the unknown token.
 
     Args:
         run: The run directory of a finished translation model.
@@ -166,7 +166,7 @@ def ctranslate2(
     opened.check_architecture("encoder-decoder")
     step = Steps(progress)
     with step(f"loading {run}"):
-        options = SearchOptions(max_length, beam_size, length_penalty=0.0, narrowing=False)
+        options = SearchOptions(max_length, beam_size, length_penalty=0.0, is_plain=True)
         task, subject = load(opened, options)
     samples = samples or _sample_sentences(subject)
     with temporary_folder(Path(output)) as folder:

@@ -7,10 +7,9 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tfformer.config import DecodingConfig
 from tfformer.export import saved_model_requests, saved_model_signatures
 from tfformer.export.parity import Scored
 from tfformer.inference.generator import Generator
@@ -27,7 +26,7 @@ class SearchOptions(NamedTuple):
     max_length: int | None = None
     beam_size: int | None = None
     length_penalty: float | None = None
-    narrowing: bool | None = None
+    is_plain: bool = False  # without Marian's narrowing beam and its ban on the unknown token
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,9 @@ def _load_translator(run: Run, max_length: int, options: SearchOptions) -> Trans
         raise ValueError(f"beam_size={beam_size} must be at least 1")
     if not 0 <= alpha < math.inf:
         raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
-    narrowing = defaults.narrowing if options.narrowing is None else options.narrowing
-    decoding = DecodingConfig(beam_size, alpha, defaults.length_normalization, narrowing)
+    decoding = replace(defaults, beam_size=beam_size, length_penalty=alpha)
+    if options.is_plain:
+        decoding = replace(decoding, narrowing=False, allow_unknown=True)
     return Translator(run.load_model(), run.tokenizers, decoding, max_length)
 
 
@@ -127,6 +127,7 @@ def _translator_decoding(translator: Translator) -> dict[str, Any]:
         "length_penalty": translator.decoding.length_penalty,
         "length_normalization": translator.decoding.length_normalization,
         "narrowing": translator.decoding.narrowing,
+        "allow_unknown": translator.decoding.allow_unknown,
     }
 
 

@@ -148,7 +148,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         source=source,
         target=target,
         shares_vocabulary=shared,
-        decoding=decoding_of(folder, generation, narrowing=choices.positions == "marian"),
+        decoding=decoding_of(folder, generation, as_marian=choices.positions == "marian"),
         max_length=longest_source(tokenizer),
         languages=_languages(tokenizer),
         family="hugging_face",
@@ -383,13 +383,14 @@ def search_settings(folder: Path, config: Mapping) -> dict:
     return dict(config) | own
 
 
-def decoding_of(folder: Path, generation: Mapping, narrowing: bool = False) -> DecodingConfig:
-    """Return the search that a checkpoint asks for; Marian's beam is narrowing."""
+def decoding_of(folder: Path, generation: Mapping, as_marian: bool = False) -> DecodingConfig:
+    """Return the search that a checkpoint asks for, with Marian's beam or its own."""
     values = {
         "beam_size": generation.get("num_beams", 1),
         "length_penalty": generation.get("length_penalty", 1.0),
         "length_normalization": "power",
-        "narrowing": narrowing,
+        "narrowing": as_marian,
+        "allow_unknown": not as_marian,
     }
     if generation.get("forced_bos_token_id") is not None:
         raise ValueError(

@@ -341,6 +341,7 @@ def _decoding(folder: Path, decoder: Mapping, positions: str) -> DecodingConfig:
         "length_penalty": decoder.get("normalize", 1.0),
         "length_normalization": "power",
         "narrowing": positions != "hf",
+        "allow_unknown": positions == "hf" or decoder.get("allow-unk", False),
     }
     try:
         return Config.from_dict({"decoding": values}).decoding

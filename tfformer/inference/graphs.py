@@ -22,7 +22,7 @@ from tfformer.model.cache import BeamCache
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.token_model import ToLogits
 from tfformer.model.transformer import Transformer
-from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 # Tokens that a translation may have more than its source (Vaswani et al. 2017, section 6.1).
 EXTRA_LENGTH = 50
@@ -73,8 +73,9 @@ def translate_ids(
     beam_size = decoding.beam_size
     start = start_decoding(model, source, max_length, beam_size, to_logits, first_token)
     step_fn, cache, max_lengths, capacity = start
+    suppressed = None if decoding.allow_unknown else UNKNOWN_ID
     if beam_size == 1:
-        return greedy_search(step_fn, cache, max_lengths, capacity)
+        return greedy_search(step_fn, cache, max_lengths, capacity, suppressed)
     hypotheses = beam_search(
         step_fn,
         cache,
@@ -84,6 +85,7 @@ def translate_ids(
         capacity,
         decoding.length_normalization,
         decoding.narrowing,
+        suppressed,
         reorder=BeamCache.reordered,
     )
     return _empty_where(max_lengths < 1, hypotheses)

@@ -87,6 +87,7 @@ def greedy_search(
     state: Any,
     max_lengths: tf.Tensor,
     capacity: int | tf.Tensor | None = None,
+    suppressed: int | None = None,
 ) -> Hypotheses:
     """Take the likeliest token at each step.
 
@@ -97,6 +98,7 @@ def greedy_search(
             token included.
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
             makes every shape static.
+        suppressed: The id of a token that is never taken; the others keep their probabilities.
 
     Returns:
         One hypothesis for each sentence. Its score is the log-probability, without a length
@@ -112,7 +114,7 @@ def greedy_search(
     """
 
     def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
-        return tf.argmax(logits, axis=-1, output_type=tf.int32)
+        return tf.argmax(_without(logits, suppressed), axis=-1, output_type=tf.int32)
 
     return _decode_rows(step_fn, state, max_lengths, choose, capacity)
 
@@ -321,6 +323,7 @@ def beam_search(
     capacity: int | tf.Tensor | None = None,
     length_normalization: str = "wu",
     narrowing: bool = False,
+    suppressed: int | None = None,
     reorder: Callable[[Any, tf.Tensor], Any] = gather_rows,
 ) -> Hypotheses:
     """Find the best hypotheses of each sentence with `beam_size` beams.
@@ -352,6 +355,7 @@ def beam_search(
         length_normalization: The form of the length penalty, "wu" or "power".
         narrowing: Whether a beam loses a place to each hypothesis that it has finished, as in
             Marian; otherwise N go on until the sentence stops.
+        suppressed: The id of a token that is never taken; the others keep their probabilities.
         reorder: `reorder(state, rows)` returns the state of beams that continue the beams `rows`
             (B * N,); by default it gathers these rows of each tensor.
 
@@ -385,7 +389,7 @@ def beam_search(
         # Look at the 2N likeliest continuations of each sentence.
         step = beams.step
         logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (R, V)
-        continuations = _top_continuations(logits, beams.scores, count=2 * beam_size)
+        continuations = _top_continuations(logits, beams.scores, 2 * beam_size, suppressed)
         top_scores, top_beams, top_tokens = continuations  # each (B, K)
         if narrowing:
             top_scores = _narrowed(top_scores, width=beam_size - _count(beams.finished))
@@ -437,7 +441,7 @@ def _longest(max_lengths: tf.Tensor, capacity: int | tf.Tensor | None) -> int | 
 
 
 def _top_continuations(
-    logits: tf.Tensor, scores: tf.Tensor, count: int
+    logits: tf.Tensor, scores: tf.Tensor, count: int, suppressed: int | None
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Find the `count` likeliest next tokens of each sentence.
 
@@ -445,6 +449,7 @@ def _top_continuations(
         logits: (B * N, V) of the next token of every beam.
         scores: (B, N) of the beams.
         count: The largest K; a small vocabulary has fewer continuations.
+        suppressed: The token that none of them takes.
 
     Returns:
         The continuations' scores, the beams that they continue and their tokens, each (B, K),
@@ -454,7 +459,7 @@ def _top_continuations(
     sentences = tf.shape(scores)[0]  # B
     beam_size = scores.shape[1]  # N
     per_beam = min(count, logits.shape[-1])  # no beam has more than `count` of the likeliest
-    top_logits, tokens = top_k(logits, per_beam)  # (B * N, per_beam)
+    top_logits, tokens = top_k(_without(logits, suppressed), per_beam)  # (B * N, per_beam)
     log_probs = top_logits - _log_sum_exp(logits)[:, tf.newaxis]
     log_probs = tf.reshape(log_probs, [sentences, beam_size, per_beam])
     candidates = log_probs + scores[:, :, tf.newaxis]  # (B, N, per_beam)
@@ -498,6 +503,13 @@ def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
         ids = tf.concat([ids, tf.zeros_like(ids[:, :1]) + last], axis=1)
     values, places = tf.math.top_k(values, k)  # (R, k)
     return values, tf.gather(ids, places, batch_dims=1)
+
+
+def _without(logits: tf.Tensor, token: int | None) -> tf.Tensor:
+    """Give a token, if there is one, the lowest logit (R, V)."""
+    if token is None:
+        return logits
+    return tf.where(tf.range(tf.shape(logits)[-1]) == token, logits.dtype.min, logits)
 
 
 def _log_sum_exp(logits: tf.Tensor) -> tf.Tensor:
