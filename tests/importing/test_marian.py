@@ -68,6 +68,13 @@ def test_the_decoding_is_that_of_decoder_yml(marian_model, tmp_path):
     assert run.tokenizers.source.encode(["we see"])[0][-1] != END_ID
 
 
+def test_the_unknown_token_may_be_taken_if_decoder_yml_says_so(marian_model, tmp_path):
+    folder = marian_model("shared")
+    decoder = yaml.safe_load((folder / "decoder.yml").read_text()) | {"allow-unk": True}
+    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder))
+    assert Run.open(import_model(folder, tmp_path / "run")).config.decoding.allow_unknown
+
+
 def test_a_word_penalty_is_left_out_with_a_warning(marian_model, tmp_path):
     folder = marian_model("shared")
     decoder = yaml.safe_load((folder / "decoder.yml").read_text()) | {"word-penalty": 0.3}

@@ -156,6 +156,7 @@ def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
         "vocabs": vocabularies,
         "beam-size": config.decoding.beam_size,
         "normalize": config.decoding.length_penalty,
+        "allow-unk": config.decoding.allow_unknown,
         "word-penalty": 0,
         "mini-batch": 32,
         "maxi-batch": 100,
