@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 from support.faults import check_without, record, size
 
@@ -105,6 +106,28 @@ def test_no_damage_changes_the_meaning_of_a_run(run):
         outcomes[outcome_of(lambda: meaning(run.path), expected, (ValueError, OSError))] += 1
         (run.path / name).write_bytes(whole[name])
     record("damaged runs", counted(outcomes))
+    assert outcomes["wrong"] == 0
+    assert outcomes["refused"] > outcomes["harmless"]
+
+
+def test_no_damage_changes_the_state_that_a_training_resumes_from(run):
+    draw, outcomes = random.Random(28), Counter()
+    model = new_model(run.config.model, run.tokenizers)
+    model.compile(optimizer="sgd")
+    model.optimizer.build(model.trainable_variables)
+    history = [{"epoch": 1, "loss": 6.5}, {"epoch": 2, "loss": 6.25}]
+    run.save_resume_state(model, history)
+    expected, whole = model.get_weights(), run.resume_state.read_bytes()
+
+    def is_whole() -> bool:
+        found = run.load_resume_state(model)
+        pairs = zip(model.get_weights(), expected, strict=True)
+        return found == history and all(np.array_equal(*pair) for pair in pairs)
+
+    for _ in range(size("mutations", 200)):
+        run.resume_state.write_bytes(damaged(whole, draw))
+        outcomes[outcome_of(is_whole, True, (ValueError, OSError))] += 1
+    record("damaged states to resume from", counted(outcomes))
     assert outcomes["wrong"] == 0
     assert outcomes["refused"] > outcomes["harmless"]
 

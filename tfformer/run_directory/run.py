@@ -2,9 +2,12 @@
 
 import functools
 import json
+import lzma
 import shutil
+import struct
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +30,17 @@ from tfformer.run_directory.digests import (
 )
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, Tokenizers, new_model
 
+DAMAGED_ZIP = (  # errors of np.load; zipfile takes some damage for an unknown kind or a password
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+)
 SEALED = {"weights": "in its last line"}  # in `digests` of config.json: the weights have a seal
 OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes of an older run
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py
@@ -406,7 +420,7 @@ class Run:
         try:
             with np.load(self.resume_state, allow_pickle=False) as state:
                 yield state
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGED_ZIP as error:
             raise ValueError(
                 f"{self.resume_state} is damaged ({first_line(error)}); start a new run"
             ) from None
