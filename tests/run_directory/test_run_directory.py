@@ -434,6 +434,20 @@ def test_tensorboards_folder_is_no_link(copy, tmp_path):
     assert os.listdir(tmp_path / "outside") == []
 
 
+@pytest.mark.parametrize(("place", "value"), [(10, 9), (8, 1)], ids=["method", "encrypted"])
+def test_a_state_that_zipfile_cannot_unpack_is_damaged(copy, place, value):
+    """One byte of the first entry of the directory, as a flipped bit would have it."""
+    run = Run.open(copy)
+    np.savez(run.resume_state, history=np.array(['{"epoch": 1}']))
+    assert run.history() == [{"epoch": 1}]
+    content = bytearray(run.resume_state.read_bytes())
+    entry = content.index(b"PK\1\2")
+    content[entry + place] = value
+    run.resume_state.write_bytes(content)
+    with pytest.raises(ValueError, match=r"resume\.npz is damaged"):
+        run.history()
+
+
 def test_no_state_to_resume_from_is_an_empty_history(copy):
     (copy / "best.weights.h5").unlink()
     run = Run.open(copy)

@@ -170,6 +170,7 @@ def test_an_address_and_localhost_are_no_foreign_host(server, host):
     [
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:9999"},
         {"Origin": "http://localhost:9999", "Sec_Fetch_Site": "same-site"},
         {"Sec_Fetch_Site": "cross-site"},
         {"Origin": "https://evil.example", "Sec_Fetch_Site": "none"},
@@ -205,6 +206,7 @@ def test_an_allowed_name_is_a_host_and_an_origin():
     assert asyncio.run(statuses(["proxy.example"])) == [200, 400]  # 400: an empty body
     assert asyncio.run(statuses([])) == [403, 403]
     assert HostGuard(["A.example"])._is_ours("a.example")
+    assert HostGuard(own_host="A.example")._is_ours("a.example")
 
 
 def test_every_answer_tells_browsers_not_to_frame_or_guess(server):

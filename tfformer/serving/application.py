@@ -45,7 +45,10 @@ CLIENT_GONE = 499  # the usual status in figures for a client that did not wait 
 
 
 def application(
-    models: ServedModels, hosts: Collection[str] = (), keys: Collection[str] = ()
+    models: ServedModels,
+    hosts: Collection[str] = (),
+    keys: Collection[str] = (),
+    own_host: str = "localhost",
 ) -> web.Application:
     """Return the application, without a socket.
 
@@ -53,6 +56,7 @@ def application(
         models: The models that answer.
         hosts: Names, beside addresses and localhost, by which browsers may call this server.
         keys: The API keys of which a request needs one; none lets everybody in.
+        own_host: The name at which it listens.
     """
     middlewares = [_mark_busy, _measure, answer_errors, _check_sender, _count_under_way]
     app = web.Application(client_max_size=MAX_BYTES, middlewares=middlewares)
@@ -64,7 +68,7 @@ def application(
     app[TRANSLATIONS] = Translations(queue, metrics)
     app[USAGE] = Usage()
     app[LIFECYCLE] = lifecycle = Lifecycle()
-    app[GUARD] = HostGuard(hosts)
+    app[GUARD] = HostGuard(hosts, own_host)
     app[BUSY] = set()
     metrics.watch("tfformer_queue_sentences", "Sentences that wait.", lambda: queue.sentences)
     metrics.watch("tfformer_requests_under_way", "Requests.", lambda: lifecycle.under_way)

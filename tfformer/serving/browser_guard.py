@@ -30,12 +30,15 @@ class HostGuard:
     """Refuses requests that another site's page has sent.
 
     Args:
-        hosts: Names, beside addresses and localhost, by which this server may be called.
+        hosts: Names, beside addresses and localhost, by which this server may be called; also by
+            the pages of these names, as behind a proxy.
+        own_host: The name at which it listens. Another port of it is another site.
     """
 
-    def __init__(self, hosts: Collection[str] = ()) -> None:
+    def __init__(self, hosts: Collection[str] = (), own_host: str = "localhost") -> None:
         self._allowed = {host.lower() for host in hosts}
-        self._hosts = self._allowed | {"localhost", socket.gethostname().lower()}
+        own = {"localhost", own_host.lower(), socket.gethostname().lower()}
+        self._hosts = self._allowed | own
 
     def check(self, request: web.Request) -> None:
         """Refuse a foreign `Host`, and a POST from another site.

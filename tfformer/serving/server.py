@@ -81,7 +81,7 @@ def serve(
             _load(name, versions, _aligner(paths[name], open_aligner))
             for name, versions in folders.items()
         )
-        app = application(models, [host, *allowed_hosts], keys)
+        app = application(models, allowed_hosts, keys, host)
         asyncio.run(_run(app, listener, host, grpc_port))
 
 
