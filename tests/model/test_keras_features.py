@@ -264,7 +264,6 @@ def test_embeddings_are_named_after_their_places(ties, names):
 
 
 def test_a_model_can_be_drawn():
-    pytest.importorskip("pydot")
     source, target = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
     functional = keras.Model([source, target], model(name="translates")([source, target]))
     assert "translates" in keras.utils.model_to_dot(functional, show_shapes=True).to_string()
