@@ -395,6 +395,14 @@ def test_a_foreign_vocabulary_is_noticed(tiny_run, tmp_path, capsys):
     assert "is not the vocabulary that" in refused(["translate", run], capsys)
 
 
+def test_a_message_is_never_long(tmp_path, capsys):
+    folder = f"data.folder=/{'x' * 60_000}"
+    words = ["train", "multi30k-en-de", "--run-dir", tmp_path / "run", "--set", folder]
+    printed = refused(words, capsys)
+    assert 2_000 < len(printed) < 2_100
+    assert "xxx ... xxx" in printed
+
+
 def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
     run = tmp_path / "run"
     shutil.copytree(tiny_run, run)

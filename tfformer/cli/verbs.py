@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tfformer.run_directory import Run
     from tfformer.text import Align
 
+HALF_MESSAGE = 1_000  # characters of each end of a longer message
 CHUNK = 1_000  # sentences held in memory at a time, so that a text may be larger than memory
 PORTION = 128  # sentences of like length between two reports of progress
 
@@ -81,12 +82,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not isinstance(error, (ValueError, OSError, MemoryError, *_tensorflow_errors())):
             raise
-        print(f"tfformer: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+        print(f"tfformer: {_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("tfformer: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _one_line(error: Exception) -> str:
+    """The message of an error; of a long one, such as a value's whole text, both ends."""
+    message = " ".join(str(error).split()) or type(error).__name__
+    if len(message) <= 2 * HALF_MESSAGE:
+        return message
+    return f"{message[:HALF_MESSAGE]} ... {message[-HALF_MESSAGE:]}"
 
 
 def _tensorflow_errors() -> tuple[type[Exception], ...]:
