@@ -16,10 +16,12 @@ import argparse
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 FILE = "models.config"
+READABLE = 0o644  # the server may run as somebody else
 LABEL = re.compile(r'key: "([^"]*)" value: (\d+)')
 VERSION = re.compile(r"versions: (\d+)")
 
@@ -45,11 +47,22 @@ def main() -> None:
     model = options.model or options.export.resolve().name
     if not re.fullmatch(r"[\w.-]+", model):
         raise ValueError(f"the model's name {model!r} may have letters, digits, '_', '.' and '-'")
-    temporary = path.with_name(f".{FILE}.{os.getpid()}")
-    temporary.write_text(config(model, versions, labels), encoding="utf-8")
-    temporary.replace(path)
+    write_whole(path, config(model, versions, labels))
     named = ", ".join(f"{label} = {version}" for label, version in labels.items())
     print(f"{path}: versions {', '.join(map(str, versions))}; {named}")
+
+
+def write_whole(path: Path, content: str) -> None:
+    """Write a file whole or not at all, beside it at first, under a name that nobody can plant."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{FILE}.")
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(content)
+        os.chmod(temporary, READABLE)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 def read_labels(texts: list[str]) -> dict[str, int]:

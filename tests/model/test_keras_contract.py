@@ -119,6 +119,13 @@ def test_layer_passes_the_test_of_keras(name):
     )
 
 
+@pytest.mark.parametrize("name", ["Encoder", "Decoder", "Transformer", "LanguageModel"])
+def test_every_layer_within_is_built_with_it(name):
+    layer, inputs = made(name), symbolic(LAYERS[name][2])
+    called(layer, inputs)
+    assert [each.name for each in layer._flatten_layers() if not each.built] == []
+
+
 @each_layer
 def test_every_argument_is_an_attribute_and_in_the_config(name):
     _, settings, _, _ = LAYERS[name]

@@ -5,7 +5,9 @@ They are the clients, the smoke test and the configuration of TensorFlow Serving
 
 import ast
 import importlib.util
+import os
 import re
+import runpy
 import subprocess
 import sys
 import time
@@ -455,6 +457,18 @@ def test_a_rollout_in_one_step_is_refused_by_the_server_and_so_not_written(expor
     assert refused.returncode == 2
     assert "the label canary cannot move to version 3, which the server has not" in refused.stderr
     assert path.read_text() == before
+
+
+def test_a_link_that_was_planted_for_the_labels_is_not_followed(export, tmp_path, monkeypatch):
+    (tmp_path / "outside").write_text("mine")
+    for name in (os.getpid(), "tmp", "new"):
+        (export / f".models.config.{name}").symlink_to(tmp_path / "outside")
+    monkeypatch.setattr(sys, "argv", ["set_labels.py", str(export), "stable=1"])
+    runpy.run_path(str(SERVING / "set_labels.py"), run_name="__main__")
+    assert (tmp_path / "outside").read_text() == "mine"
+    written = [path for path in export.iterdir() if not path.is_symlink() and path.is_file()]
+    assert [path.name for path in written] == ["models.config"]
+    assert written[0].stat().st_mode & 0o777 == 0o644
 
 
 def test_labels_are_checked(export):

@@ -5,16 +5,29 @@ An export's files are checked against it.
 
 import hashlib
 import json
+import reprlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tfformer.data.piece_tokenizer import load_tokenizer
-from tfformer.files import file_digest, write_text
+from tfformer.files import check_regular, file_digest, write_text
 from tfformer.run_directory import Tokenizers
 
 MANIFEST = "manifest.json"
 MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys; exports of 0.1 have none
 MAX_BYTES = 2**20  # a manifest has a few kilobytes
+SHORTEST = 2  # the least `max_length`: a token and the end token
+KIND_NAMES = {dict: "table", list: "list", str: "text"}
+KINDS = {  # of the keys that are read
+    "decoding": dict,
+    "files": dict,
+    "format": str,
+    "languages": list,
+    "parity": dict,
+    "signatures": dict,
+    "tokenizers": dict,
+    "versions": dict,
+}
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -31,6 +44,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         ValueError: It cannot be read, or is not the manifest that the export wrote.
     """
     path = folder / MANIFEST
+    check_regular(path)
     try:
         with path.open("rb") as file:
             manifest = json.loads(file.read(MAX_BYTES))
@@ -44,7 +58,25 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} was changed after the export (its SHA-256 is not its own); {_REMEDY}"
         )
+    _check_values(path, manifest)
     return manifest
+
+
+def _check_values(path: Path, manifest: dict[str, Any]) -> None:
+    """Refuse a value that no export writes; an older one lacks some."""
+    for name, kind in KINDS.items():
+        value = manifest.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise ValueError(
+                f"{path} has {reprlib.repr(value)} for {name!r}, which must be a "
+                f"{KIND_NAMES[kind]}; {_REMEDY}"
+            )
+    longest = (manifest.get("decoding") or {"max_length": SHORTEST}).get("max_length")
+    if type(longest) is not int or longest < SHORTEST:
+        raise ValueError(
+            f"{path} has {reprlib.repr(longest)} for 'max_length' of 'decoding', which must be a "
+            f"whole number from {SHORTEST} on; {_REMEDY}"
+        )
 
 
 def _is_of_0_1(manifest: dict[str, Any]) -> bool:
@@ -67,6 +99,7 @@ def check_files(folder: Path, manifest: dict[str, Any]) -> None:
         inside = PurePosixPath(name)
         if inside.is_absolute() or ".." in inside.parts:
             raise ValueError(f"{folder / MANIFEST} names {name!r}, outside its folder; {_REMEDY}")
+        check_regular(folder / name)
         try:
             found = file_digest(folder / name)
         except OSError as error:

@@ -52,7 +52,8 @@ def look_ahead_mask(
         A boolean mask (1, 1, T, S), or (B, 1, T, T) for token ids.
 
     Raises:
-        ValueError: `queries` is None, as the length of a symbolic tensor may be.
+        ValueError: `queries` is None, as the length of a symbolic tensor may be; or there are keys
+            or a position beside token ids.
 
     Example:
         >>> import tfformer
@@ -63,7 +64,14 @@ def look_ahead_mask(
     """
     if queries is None:
         raise ValueError("queries=None is no length; give the token ids (B, T) in its place")
+    if isinstance(queries, (list, tuple)):
+        queries = tf.convert_to_tensor(queries)
     if len(getattr(queries, "shape", ())) == 2:
+        if keys is not None or not (isinstance(position, int) and position == 0):
+            raise ValueError(
+                "keys and position do not go with token ids, whose mask is (B, 1, T, T); give the "
+                "number of queries"
+            )
         # Positions counted from the ids, as the length of a `keras.Input` is not known.
         counted = keras.ops.cumsum(keras.ops.ones_like(queries, dtype="int32"), axis=1)  # (B, T)
         allowed = keras.ops.expand_dims(counted, 1) <= keras.ops.expand_dims(counted, 2)

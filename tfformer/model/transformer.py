@@ -94,6 +94,8 @@ class _Stack(MaskedLayer):
             )
 
     def _build_layers(self) -> None:
+        for layer in (self.positions, self.dropout_layer):
+            layer.build((None, None, self.d_model))
         for layer in self.layers:
             layer.build((None, None, self.d_model))
         if self.normalization:
