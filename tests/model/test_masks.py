@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfformer.model.layers import MultiHeadAttention
 from tfformer.model.masks import look_ahead_mask, padding_mask
 
 
@@ -62,3 +63,13 @@ def test_ids_in_a_list_have_the_mask_of_their_number():
 def test_ids_have_no_other_keys_and_no_position(settings):
     with pytest.raises(ValueError, match="keys and position do not go with token ids"):
         look_ahead_mask([[7, 5]], **settings)
+
+
+def test_a_mask_of_rank_2_is_over_keys_and_with_a_new_axis_over_queries_and_keys():
+    attention, mask = MultiHeadAttention(8, 2), np.tri(3, dtype=bool)
+    x = np.random.default_rng(0).normal(size=(3, 3, 8)).astype("float32")  # B = T = S
+    _, over_keys = attention(x, x, attention_mask=mask, return_weights=True)
+    _, over_both = attention(x, x, attention_mask=mask[None], return_weights=True)
+    shape = (3, 2, 3, 3)  # (B, H, T, S)
+    np.testing.assert_array_equal(over_keys > 0, np.broadcast_to(mask[:, None, None], shape))
+    np.testing.assert_array_equal(over_both > 0, np.broadcast_to(mask, shape))
