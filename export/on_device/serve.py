@@ -30,7 +30,7 @@ except ImportError:
 
 sys.path.insert(0, str(Path(__file__).parent))
 from sentences import split
-from translate import Translator, newest_version
+from translate import Translator, manifest_text, newest_version
 
 BATCH = 16  # sentences that run together
 MAX_WAITING = 4_096  # sentences
@@ -278,7 +278,7 @@ def is_address(host: str) -> bool:
 
 def languages_of(folder: Path) -> list[str]:
     """Return the codes of the languages that a manifest names, or nothing."""
-    languages = json.loads((folder / "manifest.json").read_text(encoding="utf-8")).get("languages")
+    languages = json.loads(manifest_text(folder / "manifest.json")).get("languages")
     return languages if isinstance(languages, list) and len(languages) == 2 else []
 
 

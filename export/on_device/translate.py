@@ -13,6 +13,7 @@ exit code 2.
 """
 
 import argparse
+import errno
 import hashlib
 import itertools
 import json
@@ -20,6 +21,7 @@ import math
 import os
 import re
 import reprlib
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +32,7 @@ from typing import Any, BinaryIO
 UNKNOWN_ID, END_ID = 1, 3
 FILE = "model.tflite"
 MANIFEST = "manifest.json"
+MANIFEST_MIB = 1  # at most
 TEXT, WHOLE = ("a text", str), ("a whole number", int)
 VALUES = {  # of the manifest: the kind of each table's values
     "tokenizers": TEXT,
@@ -51,6 +54,23 @@ def newest_version(folder: Path) -> Path:
     versions = [path.parent for path in folder.glob(f"*/{MANIFEST}")]
     numbered = [version for version in versions if version.name.isdecimal()]
     return max(numbered, key=lambda version: int(version.name), default=folder)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read; OSError if it is a device or a pipe, which may never end."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return path.open("rb")
+
+
+def manifest_text(path: Path) -> str:
+    """Return the text of a manifest; ValueError if it is above 1 MiB."""
+    most = MANIFEST_MIB * 2**20
+    with open_regular(path) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"it has more than {MANIFEST_MIB} MiB, the most that a manifest may have")
+    return content.decode("utf-8")
 
 
 class Translator:
@@ -144,7 +164,7 @@ class Translator:
     def _read_manifest(self) -> dict:
         path = self._folder / MANIFEST
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            manifest = json.loads(manifest_text(path))
         except (OSError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"{path} cannot be read ({error}); give the folder that the export wrote"
@@ -157,36 +177,38 @@ class Translator:
             raise ValueError(f"{path}: {problem}; copy the whole exported folder again")
         return manifest
 
-    def _checked(self, name: str) -> bytes:
+    def _checked(self, name: str) -> Path:
         path = self._folder / name
         try:
-            content = path.read_bytes()
+            with open_regular(path) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                size = file.tell()
         except OSError as error:
             raise ValueError(
                 f"{path} cannot be read ({error.strerror}); copy the whole exported folder"
             ) from None
-        if hashlib.sha256(content).hexdigest() != self._manifest["digests"][name]:
+        if digest != self._manifest["digests"][name]:
             wanted = self._manifest["files"][name]
             raise ValueError(
-                f"{path} is not the file that was exported ({len(content):,} bytes, exported "
+                f"{path} is not the file that was exported ({size:,} bytes, exported "
                 f"{wanted:,}; its SHA-256 differs from the manifest's); copy the whole exported "
                 "folder again"
             )
-        return content
+        return path
 
     def _tokenizer(self, name: str) -> Any:
         import sentencepiece
 
-        cutter = sentencepiece.SentencePieceProcessor(model_proto=self._checked(name))
+        content = self._checked(name).read_bytes()
+        cutter = sentencepiece.SentencePieceProcessor(model_proto=content)
         table = f"{Path(name).stem}.pieces.json"
         if table not in self._manifest["digests"]:
             return cutter
-        return ListedPieces(cutter, **json.loads(self._checked(table)))
+        return ListedPieces(cutter, **json.loads(self._checked(table).read_bytes()))
 
     def _load(self, threads: int, weight_cache: str | Path | None) -> Callable[[str], Runner]:
         """The name of a signature -> what runs it."""
-        self._checked(FILE)
-        file = self._folder / FILE
+        file = self._checked(FILE)
         if weight_cache is None:
             from ai_edge_litert.interpreter import Interpreter
 

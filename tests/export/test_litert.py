@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -197,6 +198,28 @@ def test_the_client_says_in_one_line_what_is_wrong(copied, spoil, message):
     found, messages, code = client(copied)
     assert (found, code, len(messages)) == ([], 2, 1)
     assert message in messages[0]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "tokenizer.model", "model.tflite"])
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_the_client_reads_no_file_that_may_never_end(copied, name, make):
+    (copied / name).unlink()
+    make(copied / name)
+    found, messages, code = client(copied)
+    assert (found, code, len(messages)) == ([], 2, 1)
+    assert f"{name} cannot be read (" in messages[0]
+    assert "not a regular file" in messages[0]
+
+
+def test_the_client_reads_a_manifest_of_at_most_a_mebibyte(copied, translator):
+    """Blanks at its end do not change what it says."""
+    path = copied / "manifest.json"
+    path.write_text(path.read_text().ljust(2**20))
+    assert client(copied, text=["The dog."])[0] == translator.translate(["The dog."], 1)
+    path.write_text(path.read_text() + " ")
+    found, messages, code = client(copied)
+    assert (found, code, len(messages)) == ([], 2, 1)
+    assert "manifest.json cannot be read (it has more than 1 MiB" in messages[0]
 
 
 def change(folder, path, value) -> None:

@@ -242,6 +242,12 @@ def test_other_sites_and_too_many_sentences_are_refused(serve, monkeypatch):
     assert with_client(serve, [Backwards()], scenario) == [200, 403, 403, 503, 200]
 
 
+def test_a_manifest_that_may_never_end_is_not_read(serve, tmp_path):
+    (tmp_path / "manifest.json").symlink_to("/dev/zero")
+    with pytest.raises(OSError, match="not a regular file"):
+        serve.languages_of(tmp_path)
+
+
 def test_tfformer_serve_says_how_to_serve_a_litert_export(tmp_path, capsys):
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "manifest.json").write_text(json.dumps({"format": "tflite"}))
