@@ -177,38 +177,59 @@ class Translator:
             raise ValueError(f"{path}: {problem}; copy the whole exported folder again")
         return manifest
 
-    def _checked(self, name: str) -> Path:
+    def _checked(self, name: str) -> bytes:
+        """Return a file's bytes after a look at their digest; what is used is what was checked."""
+        path = self._folder / name
+        try:
+            with open_regular(path) as file:
+                content = file.read()
+        except OSError as error:
+            raise self._unreadable(path, error) from None
+        self._check(path, hashlib.sha256(content).hexdigest())
+        return content
+
+    def _checked_path(self, name: str) -> Path:
+        """Return a file's path after a look at its digest.
+
+        The interpreter maps the file by its path, so that a device need not hold a copy of it.
+        The digest finds damage; whoever replaces the file afterwards can also replace the manifest.
+        """
         path = self._folder / name
         try:
             with open_regular(path) as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-                size = file.tell()
         except OSError as error:
-            raise ValueError(
-                f"{path} cannot be read ({error.strerror}); copy the whole exported folder"
-            ) from None
-        if digest != self._manifest["digests"][name]:
-            wanted = self._manifest["files"][name]
+            raise self._unreadable(path, error) from None
+        self._check(path, digest)
+        return path
+
+    def _unreadable(self, path: Path, error: OSError) -> ValueError:
+        return ValueError(
+            f"{path} cannot be read ({error.strerror}); copy the whole exported folder"
+        )
+
+    def _check(self, path: Path, digest: str) -> None:
+        if digest != self._manifest["digests"][path.name]:
+            size, wanted = path.stat().st_size, self._manifest["files"][path.name]
             raise ValueError(
                 f"{path} is not the file that was exported ({size:,} bytes, exported "
                 f"{wanted:,}; its SHA-256 differs from the manifest's); copy the whole exported "
                 "folder again"
             )
-        return path
 
     def _tokenizer(self, name: str) -> Any:
         import sentencepiece
 
-        content = self._checked(name).read_bytes()
+        content = self._checked(name)
         cutter = sentencepiece.SentencePieceProcessor(model_proto=content)
         table = f"{Path(name).stem}.pieces.json"
         if table not in self._manifest["digests"]:
             return cutter
-        return ListedPieces(cutter, **json.loads(self._checked(table).read_bytes()))
+        return ListedPieces(cutter, **json.loads(self._checked(table)))
 
     def _load(self, threads: int, weight_cache: str | Path | None) -> Callable[[str], Runner]:
         """The name of a signature -> what runs it."""
-        file = self._checked(FILE)
+        file = self._checked_path(FILE)
         if weight_cache is None:
             from ai_edge_litert.interpreter import Interpreter
 
