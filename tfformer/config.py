@@ -92,6 +92,11 @@ class ModelConfig:
     num_decoder_heads: int | None = limited(None, 1, 10**6)  # None: as many as num_heads
     decoder_d_ff: int | None = limited(None, 1, 10**6)  # None: as wide as d_ff
 
+    @property
+    def has_encoder(self) -> bool:
+        """Whether the model reads a source: a translator does, a language model does not."""
+        return self.architecture == "encoder-decoder"
+
 
 @dataclass(frozen=True)
 class TokenizerConfig:
@@ -169,8 +174,8 @@ class Corpus:
         weight: Its share of an epoch, beside the others' weights; None: by its size.
     """
 
-    text: str | list[str]
-    weight: float | None = None
+    text: str | list[str]  # one data source, such as [part-*.en.gz, part-*.de.gz]
+    weight: float | None = None  # its share of an epoch, beside the others'; by size if left out
 
 
 def corpora_of(source: object, setting: str = "data.train") -> list[Corpus]:
@@ -335,12 +340,22 @@ class Config:
 
     def checked(self) -> "Config":
         """Return the recipe itself, or raise ValueError where a rule does not hold."""
-        for holds, setting, rule in itertools.chain(self._limits(), self._rules()):
+        rules = (
+            self._limits(),
+            self._rules_of_corpora(),
+            self._rules_of_model(),
+            self._rules_of_text(),
+            self._rules_of_devices(),
+            self._rules_of_schedule(),
+        )
+        for holds, setting, rule in itertools.chain(*rules):
             _require(holds, setting, self._value(setting), rule)
         return self
 
     def _value(self, setting: str) -> object:
         return functools.reduce(getattr, setting.split("."), self)
+
+    # Each yields of a rule whether it holds, the setting, and the rule itself.
 
     def _limits(self) -> Iterator[tuple[bool, str, str]]:
         """Of each field with limits: whether they hold, the setting, and the rule."""
@@ -376,11 +391,8 @@ class Config:
             "keeps one segmentation; leave out data.sampling_alpha",
         )
 
-    def _rules(self) -> Iterator[tuple[bool, str, str]]:
-        """Of each rule between settings: whether it holds, the setting, and the rule."""
-        model, tokenizer, data, training = self.model, self.tokenizer, self.data, self.training
-        yield from self._rules_of_corpora()
-        has_source = model.architecture == "encoder-decoder"
+    def _rules_of_model(self) -> Iterator[tuple[bool, str, str]]:
+        model = self.model
         yield model.d_model % 2 == 0, "model.d_model", "must be even"
         yield (
             model.d_model % model.num_heads == 0,
@@ -392,29 +404,28 @@ class Config:
             "model.num_decoder_heads",
             f"must divide model.d_model={model.d_model}",
         )
-        for setting in ("num_decoder_heads", "decoder_d_ff"):
+        for setting in ("num_decoder_layers", "num_decoder_heads", "decoder_d_ff"):
             yield (
-                has_source or getattr(model, setting) is None,
+                model.has_encoder or getattr(model, setting) is None,
                 f"model.{setting}",
                 "goes with an encoder; with model.architecture=decoder leave it out",
             )
+        yield (
+            self.tokenizer.shared or model.tie_embeddings not in ("all", "input"),
+            "model.tie_embeddings",
+            "needs one vocabulary; set tokenizer.shared=true or model.tie_embeddings=output",
+        )
+
+    def _rules_of_text(self) -> Iterator[tuple[bool, str, str]]:
+        tokenizer, data = self.tokenizer, self.data
+        has_encoder = self.model.has_encoder
         yield (
             data.max_length <= data.batch_tokens,
             "data.batch_tokens",
             f"must hold one sentence of data.max_length={data.max_length} tokens",
         )
         yield (
-            tokenizer.shared or model.tie_embeddings not in ("all", "input"),
-            "model.tie_embeddings",
-            "needs one vocabulary; set tokenizer.shared=true or model.tie_embeddings=output",
-        )
-        yield (
-            has_source or model.num_decoder_layers is None,
-            "model.num_decoder_layers",
-            "goes with an encoder; with model.architecture=decoder give num_layers alone",
-        )
-        yield (
-            has_source or tokenizer.shared,
+            has_encoder or tokenizer.shared,
             "tokenizer.shared",
             "needs two languages; with model.architecture=decoder there is one vocabulary",
         )
@@ -424,7 +435,26 @@ class Config:
             "needs a vocabulary of the target; set tokenizer.shared=false",
         )
         yield (
-            not training.r_drop or model.dropout > 0,
+            not tokenizer.case_variants or tokenizer.model_type == "unigram",
+            "tokenizer.model_type",
+            "has no merges for the capitals of tokenizer.case_variants; set it to unigram",
+        )
+        for setting in ("typos", "placeholders"):
+            yield (
+                has_encoder or getattr(data.augment, setting) == 0,
+                f"data.augment.{setting}",
+                "needs a source; with model.architecture=decoder leave it out",
+            )
+        yield (
+            data.augment.placeholders == 0 or tokenizer.placeholders != [],
+            "data.augment.placeholders",
+            "needs symbols to stand for words; set tokenizer.symbols, such as [⟦1⟧, ⟦2⟧]",
+        )
+
+    def _rules_of_devices(self) -> Iterator[tuple[bool, str, str]]:
+        training = self.training
+        yield (
+            not training.r_drop or self.model.dropout > 0,
             "training.r_drop",
             "compares two passes with different dropout; set model.dropout above 0",
         )
@@ -444,11 +474,14 @@ class Config:
             "must be one_device with training.jit_compile, which compiles for one device",
         )
         yield (
-            training.strategy != "multi_worker" or data.sampling_alpha is None,
+            training.strategy != "multi_worker" or self.data.sampling_alpha is None,
             "training.strategy",
             "must not be multi_worker with data.sampling_alpha, which draws other segmentations in "
             "each process",
         )
+
+    def _rules_of_schedule(self) -> Iterator[tuple[bool, str, str]]:
+        training = self.training
         yield (
             (training.learning_rate is None) == (training.schedule == "warmup"),
             "training.learning_rate",
@@ -469,22 +502,6 @@ class Config:
             training.weight_decay == 0 or training.optimizer != "adam",
             "training.weight_decay",
             "needs training.optimizer=adamw or muon",
-        )
-        yield (
-            not tokenizer.case_variants or tokenizer.model_type == "unigram",
-            "tokenizer.model_type",
-            "has no merges for the capitals of tokenizer.case_variants; set it to unigram",
-        )
-        for setting in ("typos", "placeholders"):
-            yield (
-                has_source or getattr(data.augment, setting) == 0,
-                f"data.augment.{setting}",
-                "needs a source; with model.architecture=decoder leave it out",
-            )
-        yield (
-            data.augment.placeholders == 0 or tokenizer.placeholders != [],
-            "data.augment.placeholders",
-            "needs symbols to stand for words; set tokenizer.symbols, such as [⟦1⟧, ⟦2⟧]",
         )
 
 

@@ -231,7 +231,7 @@ def test_the_masks_are_those_of_the_paper(tmp_path, monkeypatch):
         "_draw_mask",
         lambda ax, title, mask, *_: drawn.update({title: np.array(mask)}),
     )
-    run_pictures.draw_masks(tmp_path / "masks.svg", "encoder-decoder")
+    run_pictures.draw_masks(tmp_path / "masks.svg", has_encoder=True)
     padding, ahead, memory = drawn.values()
     np.testing.assert_array_equal(padding, [[1, 1, 1, 1, 0, 0]] * 6)
     np.testing.assert_array_equal(ahead, np.tri(6))

@@ -337,7 +337,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     from tfformer.run_directory import Run
 
     run = Run.open(options.run)
-    if run.config.model.architecture == "decoder":
+    if not run.config.model.has_encoder:
         if options.reference is not None:
             raise ValueError(f"{options.run} is a language model and takes no --reference")
         line, measured = _evaluate_language_model(options, run)
@@ -541,7 +541,7 @@ def _opened_aligner(path: Path) -> Align | None:
     from tfformer.run_directory import Run
 
     run = Run.open(path)
-    if run.config.model.architecture != "encoder-decoder":
+    if not run.config.model.has_encoder:
         return None
     return compiled_aligner(Translator.of(run))
 

@@ -124,7 +124,7 @@ def _recipe(run: Run) -> str:
 
 
 def _vocabulary(config: Config, tokenizers: Tokenizers) -> str:
-    if config.model.architecture == "decoder":
+    if not config.model.has_encoder:
         return f"Vocabulary\n  {tokenizers.target.vocab_size:,} pieces"
     source = f"Vocabulary\n  {tokenizers.source.vocab_size:,} pieces"
     if tokenizers.shared:

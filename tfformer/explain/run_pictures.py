@@ -80,7 +80,7 @@ def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path
         model.position_offset,
     )
     yield positions
-    draw_masks(masks, config.model.architecture)
+    draw_masks(masks, config.model.has_encoder)
     yield masks
 
 
@@ -268,7 +268,7 @@ def _write_title(ax: Axes, title: str) -> None:
 # --- Masks --------------------------------------------------------------------------------------
 
 
-def draw_masks(path: Path, architecture: str) -> None:
+def draw_masks(path: Path, has_encoder: bool) -> None:
     """Draw the masks of a padded sentence of six places and its translation.
 
     They show who may attend to whom. The masks are those of `tfformer.padding_mask` and
@@ -276,8 +276,8 @@ def draw_masks(path: Path, architecture: str) -> None:
 
     Args:
         path: The .png or .svg file to write.
-        architecture: "encoder-decoder", or "decoder" for a language model, which has the look-ahead
-            mask alone.
+        has_encoder: Whether the model is a translator; a language model has the look-ahead mask
+            alone.
     """
     special = {"</s>": END_ID, "<pad>": PAD_ID, "<s>": START_ID}
     source = tf.constant([[special.get(token, END_ID + 1) for token in SOURCE]])
@@ -286,7 +286,7 @@ def draw_masks(path: Path, architecture: str) -> None:
     memory = np.broadcast_to(real, (len(TARGET), len(SOURCE)))
     ahead = look_ahead_mask(len(TARGET))[0, 0].numpy()  # (T, T)
     panels = [("Decoder: look-ahead mask", ahead, TARGET, TARGET)]
-    if architecture == "encoder-decoder":
+    if has_encoder:
         panels.insert(0, ("Encoder: padding mask", padding, SOURCE, SOURCE))
         panels.append(("Cross-attention: padding mask", memory, TARGET, SOURCE))
     figure = empty_figure((4.5 * len(panels), 5), layout="constrained")

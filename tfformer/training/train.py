@@ -272,9 +272,7 @@ def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData
 
 def _gives_encoder(initial: Run, config: Config) -> bool:
     """Return whether a language model initialises the encoder of a translator."""
-    is_language_model = initial.config.model.architecture == "decoder"
-    is_translator = config.model.architecture == "encoder-decoder"
-    return is_language_model and is_translator
+    return config.model.has_encoder and not initial.config.model.has_encoder
 
 
 def _check_fits(config: Config, initial: Run) -> None:
