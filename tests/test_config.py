@@ -203,7 +203,7 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         (
             {"model": {"architecture": "decoder", "num_decoder_layers": 2}},
             r"model.num_decoder_layers=2 goes with an encoder; with model.architecture=decoder "
-            r"give num_layers alone",
+            r"leave it out",
         ),
         (
             {
