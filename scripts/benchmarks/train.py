@@ -4,8 +4,8 @@ The figures are tokens per second, memory and time to the first step. The peers 
 Keras, OpenNMT-tf and PyTorch. Every engine has a process and two threads of its own (OpenNMT-tf and
 PyTorch an environment of their own, made by trainers/environments.sh) and trains the same shape on
 the same batches of a real corpus. In each round all engines train, one after the other, while the
-others wait. Adam, label smoothing, dropout and tied embeddings for all; each has the loss of its
-own framework.
+others wait. Adam, label smoothing, dropout and tied embeddings for all; each has the loss and the
+places of dropout of its own framework, which its line names.
 """
 
 import argparse
@@ -16,25 +16,57 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks._machine import spread, spread_text
 from benchmarks.trainers.process import THREADS
 
 TRAINERS = Path(__file__).with_name("trainers")
-OURS = {  # name -> its script, and what the script is told
-    "tfformer float32": ("keras_trainer.py", "tfformer", "float32"),
-    "tfformer bfloat16": ("keras_trainer.py", "tfformer", "mixed_bfloat16"),
-}
+SUBLAYERS = "embeddings, outputs of sub-layers"
+KERAS_ATTENTION = f"{SUBLAYERS}, attention weights"
+
+
+class Trainer(NamedTuple):
+    """An engine: its program, and the work that frameworks do not share."""
+
+    script: str
+    arguments: tuple[str, ...]  # of the script
+    dropout: str  # the places that have one
+    loss: str
+
+
+def _ours(dtype: str) -> Trainer:
+    arguments = ("tfformer", dtype)
+    return Trainer("keras_trainer.py", arguments, SUBLAYERS, "SmoothedCrossEntropy")
+
+
+def _keras_hub(*arguments: str, loss: str = "Keras, one-hot targets") -> Trainer:
+    return Trainer("keras_trainer.py", ("keras-hub", *arguments), KERAS_ATTENTION, loss)
+
+
+def _tutorial(dtype: str) -> Trainer:
+    dropout = "embeddings, outputs of feed-forwards, attention weights"
+    return Trainer("keras_trainer.py", ("tutorial", dtype), dropout, "Keras, one-hot targets")
+
+
+def _torch(dtype: str) -> Trainer:
+    dropout = f"{KERAS_ATTENTION}, inside feed-forwards"
+    return Trainer("torch_trainer.py", (dtype,), dropout, "CrossEntropyLoss")
+
+
+OURS = {"tfformer float32": _ours("float32"), "tfformer bfloat16": _ours("mixed_bfloat16")}
 PEERS = {
-    "keras-hub float32": ("keras_trainer.py", "keras-hub", "float32"),
-    "keras-hub bfloat16": ("keras_trainer.py", "keras-hub", "mixed_bfloat16"),
-    "keras-hub bfloat16, our loss": ("keras_trainer.py", "keras-hub", "mixed_bfloat16", "our_loss"),
-    "keras-hub float32 XLA": ("keras_trainer.py", "keras-hub", "float32", "jit_compile"),
-    "tutorial float32": ("keras_trainer.py", "tutorial", "float32"),
-    "tutorial bfloat16": ("keras_trainer.py", "tutorial", "mixed_bfloat16"),
-    "opennmt-tf float32": ("opennmt_trainer.py",),
-    "torch float32": ("torch_trainer.py", "float32"),
-    "torch bfloat16": ("torch_trainer.py", "bfloat16"),
+    "keras-hub float32": _keras_hub("float32"),
+    "keras-hub bfloat16": _keras_hub("mixed_bfloat16"),
+    "keras-hub bfloat16, our loss": _keras_hub(
+        "mixed_bfloat16", "our_loss", loss="SmoothedCrossEntropy"
+    ),
+    "keras-hub float32 XLA": _keras_hub("float32", "jit_compile"),
+    "tutorial float32": _tutorial("float32"),
+    "tutorial bfloat16": _tutorial("mixed_bfloat16"),
+    "opennmt-tf float32": Trainer("opennmt_trainer.py", (), SUBLAYERS, "OpenNMT-tf's own"),
+    "torch float32": _torch("float32"),
+    "torch bfloat16": _torch("bfloat16"),
 }
 
 
@@ -66,7 +98,7 @@ def measure(options: argparse.Namespace) -> dict:
 
     Returns:
         Under `tokens_per_second` the rounds, under `spread` their minimum, median and maximum,
-        under `ratios` the medians over the rounds of our faster precision against every engine.
+        under `ratios` the same of our faster precision against every engine, round by round.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -93,13 +125,13 @@ def measure(options: argparse.Namespace) -> dict:
     }
 
 
-def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
-    """Medians over the rounds of our faster precision against every engine."""
+def _ratios(speeds: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    """The spread over the rounds of our faster precision against every engine."""
     ours = max(OURS, key=lambda name: statistics.median(speeds[name]))
     ratios = {}
     for name, rounds in speeds.items():
         both = zip(speeds[ours], rounds, strict=True)
-        ratios[f"{ours} / {name}"] = round(statistics.median(a / b for a, b in both), 2)
+        ratios[f"{ours} / {name}"] = spread([round(a / b, 2) for a, b in both])
     return ratios
 
 
@@ -146,7 +178,7 @@ class Engine:
     """A process that trains one engine's model when told to, by trainers/process.py."""
 
     def __init__(self, name: str, folder: Path, environments: str) -> None:
-        script, *arguments = (OURS | PEERS)[name]
+        script, arguments, dropout, loss = (OURS | PEERS)[name]
         own = Path(environments, script.removesuffix("_trainer.py"), "bin", "python")
         python = sys.executable if script == "keras_trainer.py" else own
         if not Path(python).exists():
@@ -161,7 +193,7 @@ class Engine:
             text=True,
             env=os.environ | {"OMP_NUM_THREADS": str(THREADS), "TF_CPP_MIN_LOG_LEVEL": "3"},
         )
-        self._about = self._answer()
+        self._about = {"dropout": dropout, "loss": loss} | self._answer()
         print(f"{name:29} {self._about}", flush=True)
 
     def turn(self) -> dict:
