@@ -6,8 +6,10 @@ The model has a few hundred weights.
 import copy
 import os
 import pickle
+import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import keras
@@ -222,9 +224,20 @@ def test_lora_of_an_embedding_learns_at_both_ends_and_is_merged_when_saved(tmp_p
 
 @pytest.mark.parametrize("mode", ["int8", "float8"])
 def test_quantisation_is_refused_with_the_way_to_eight_bits(mode):
-    message = rf"^quantize\('{mode}'\) would leave .* export RUN --format litert --quantize int8$"
+    message = rf"^quantize\('{mode}'\) leaves .* export RUN --format litert --quantize int8$"
     with pytest.raises(NotImplementedError, match=message):
         model().quantize(mode)
+    vectors = keras.Input((None, 8))
+    encoded = tfformer.Encoder(num_layers=1, d_model=8, num_heads=2, d_ff=16)(vectors)
+    around = keras.Model(vectors, encoded)
+    before = around.get_weights()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        around.quantize(mode)
+    refused = [warning for warning in warned if re.search(message, str(warning.message))]
+    assert len(refused) == 3 + 2  # query, key with value, output; the feed-forward's two
+    for weight, expected in zip(around.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weight, expected)
 
 
 # Copies and files

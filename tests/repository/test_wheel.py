@@ -5,11 +5,12 @@ It is built, installed into an empty environment, and used from another folder.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import sysconfig
 import venv
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,23 +52,22 @@ def wheel(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def python(wheel, tmp_path_factory) -> Path:
-    """Python of an empty environment with the wheel.
+def python(wheel, tmp_path_factory) -> Iterator[Path]:
+    """Python of an empty environment, into which pip has installed the wheel and its needs.
 
-    The libraries are those of the tests' environment, put in by a path file: to download TensorFlow
-    again would take longer than all tests together. Of tfformer the path shows nothing, as the
-    wheel comes first.
+    The files of those are in pip's cache, where the tests' own environment had them from. The
+    environment takes two gigabytes, so it goes when the tests are over.
     """
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=False)
+    venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
-    packages = Path(
-        run(python, "-c", "import site; print(site.getsitepackages()[0])", folder=folder).strip()
-    )
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(packages)
-    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return python
+    pip = [python, "-m", "pip"]
+    needs = ROOT / "requirements" / "base.txt"
+    run(*pip, "install", "--quiet", "--require-hashes", "--requirement", needs, folder=folder)
+    run(*pip, "install", "--quiet", "--no-deps", wheel, folder=folder)
+    run(*pip, "check", folder=folder)  # the wheel itself names all that it needs
+    yield python
+    shutil.rmtree(folder)
 
 
 @pytest.mark.slow

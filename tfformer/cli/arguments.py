@@ -146,7 +146,14 @@ def parser() -> argparse.ArgumentParser:
         verb.set_defaults(verb=name)
         return verb
 
-    for add in (_add_training, _add_writing, _add_scoring, _add_looking, _add_shipping):
+    for add in (
+        _add_training,
+        _add_writing,
+        _add_scoring,
+        _add_looking,
+        _add_export,
+        _add_serve,
+    ):
         add(add_verb)
     return everything
 
@@ -353,8 +360,8 @@ def _add_looking(add_verb: AddVerb) -> None:
     _add_output(inspect, "DIR", "the folder for the pictures; none are drawn if left out")
 
 
-def _add_shipping(add_verb: AddVerb) -> None:
-    """Add the verbs that bring a run to others."""
+def _add_export(add_verb: AddVerb) -> None:
+    """Add the verb that writes a run for other software."""
     export = add_verb(
         "export",
         "write a finished run for other software to run, and check that it translates the same",
@@ -422,6 +429,9 @@ def _add_shipping(add_verb: AddVerb) -> None:
         "--samples", metavar="F", help="sentences to check with; made of the vocabulary if left out"
     )
 
+
+def _add_serve(add_verb: AddVerb) -> None:
+    """Add the verb that serves runs and exports."""
     serve = add_verb(
         "serve",
         "serve runs or exports: a page, and the APIs of TensorFlow Serving, LibreTranslate and "

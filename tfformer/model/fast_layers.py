@@ -3,6 +3,8 @@
 The mathematics is Keras' own, and LiteRT reads the layers.
 """
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -25,6 +27,19 @@ class Dense(keras.layers.Dense):
         """Project vectors (..., I) to (..., units)."""
         flat = super().call(tf.reshape(x, (-1, x.shape[-1])))
         return tf.reshape(flat, with_last_axis(x, self.units))
+
+    def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
+        """Refuse quantisation; Keras warns so of each layer of a model."""
+        raise quantization_error(self, mode)
+
+
+def quantization_error(layer: keras.layers.Layer, mode: str | None) -> NotImplementedError:
+    """Return the error of a layer that Keras is to quantise."""
+    return NotImplementedError(
+        f"quantize({mode!r}) leaves the {type(layer).__name__} {layer.name!r} of tfformer in "
+        "floating point; for 8-bit weights export the run: tfformer export RUN --format litert "
+        "--quantize int8"
+    )
 
 
 def with_last_axis(x: tf.Tensor, size: int) -> tf.Tensor | list[int]:

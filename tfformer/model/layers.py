@@ -16,6 +16,7 @@ from tfformer.model.fast_layers import (
     Dropout,
     LayerNormalization,
     gather,
+    quantization_error,
     with_last_axis,
 )
 from tfformer.model.masks import carried_mask, join_masks
@@ -196,6 +197,10 @@ class TokenEmbedding(keras.layers.Embedding):
         flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one is faster for few rows
         logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
         return tf.reshape(logits, with_last_axis(x, self.vocab_size))
+
+    def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
+        """Refuse quantisation; Keras warns so of each layer of a model."""
+        raise quantization_error(self, mode)
 
     def get_config(self) -> dict:
         """Return the constructor's arguments."""

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfformer.config import PRESETS, TieEmbeddings
 from tfformer.model.batch_shards import ShardedModel
+from tfformer.model.fast_layers import quantization_error
 from tfformer.model.layers import TokenEmbedding
 from tfformer.model.registry import arguments_of, require
 
@@ -113,11 +114,7 @@ class TokenModel(ShardedModel):
         Raises:
             NotImplementedError: Always.
         """
-        raise NotImplementedError(
-            f"quantize({mode!r}) would leave the layers of {type(self).__name__} in floating "
-            "point; for 8-bit weights export the run: tfformer export RUN --format litert "
-            "--quantize int8"
-        )
+        raise quantization_error(self, mode)
 
     def _create_output_bias(self, vocab_size: int) -> None:
         self.output_bias = None
