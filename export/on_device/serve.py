@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import ipaddress
 import json
+import logging
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Collection
@@ -25,6 +26,7 @@ from urllib.parse import urlsplit
 
 try:
     from aiohttp import web
+    from aiohttp.http_exceptions import HttpProcessingError
 except ImportError:
     sys.exit("serve.py: aiohttp is missing; pip install aiohttp ai-edge-litert sentencepiece numpy")
 
@@ -276,6 +278,12 @@ def is_address(host: str) -> bool:
     return True
 
 
+def is_own_mistake(record: logging.LogRecord) -> bool:
+    """Return whether an error is the server's; a client that speaks no HTTP only gets 400."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
+
+
 def languages_of(folder: Path) -> list[str]:
     """Return the codes of the languages that a manifest names, or nothing."""
     languages = json.loads(manifest_text(folder / "manifest.json")).get("languages")
@@ -301,6 +309,7 @@ def main() -> None:
     translators = [Translator(options.folder, beam=options.beam) for _ in range(options.workers)]
     languages = languages_of(newest_version(Path(options.folder)))
     server = Server(Workers(translators), languages, [options.host, *options.allow_host])
+    logging.getLogger("aiohttp.server").addFilter(is_own_mistake)
     web.run_app(
         server.application(),
         host=options.host,

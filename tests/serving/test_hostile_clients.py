@@ -118,6 +118,41 @@ def test_a_body_that_does_not_arrive_gets_408(monkeypatch):
     assert "the body did not arrive within 0.2 seconds" in answer
 
 
+HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+BROKEN = {
+    "a header of 9,000 bytes": HEAD + b"X-A: " + b"a" * 9_000 + b"\r\n\r\n",
+    "a path of 9,000 bytes": b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "200 headers": HEAD + b"X-A: a\r\n" * 200 + b"\r\n",
+    "two lengths": HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "a chunk without a size": HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "TLS": b"\x16\x03\x01\x00\xa5\x01",
+}
+
+
+@pytest.mark.parametrize("request_bytes", BROKEN.values(), ids=BROKEN)
+def test_broken_http_gets_400_with_its_reason_and_no_line_in_the_log(request_bytes, caplog):
+    async def scenario():
+        runner = web.AppRunner(web.Application())
+        await runner.setup()
+        connections = Connections(runner.server, set())
+        server = await asyncio.get_running_loop().create_server(connections, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(request_bytes)
+        answer = await asyncio.wait_for(reader.read(), 20)  # to the end: it is closed
+        writer.close()
+        server.close()
+        await runner.cleanup()
+        return answer.decode()
+
+    head, _, body = asyncio.run(scenario()).partition("\r\n\r\n")
+    assert head.split()[1] == "400"
+    assert "X-Content-Type-Options: nosniff" in head
+    error = json.loads(body)["error"]
+    assert error.startswith("the request cannot be read: ")
+    assert ("send long texts in the body" in error) == (b"a" * 9_000 in request_bytes)
+    assert not caplog.records
+
+
 # Other pages of the same browser
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import logging
 import sys
 import threading
 import time
@@ -10,6 +11,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
 from tfformer.cli.verbs import main
@@ -253,3 +255,31 @@ def test_tfformer_serve_says_how_to_serve_a_litert_export(tmp_path, capsys):
     (tmp_path / "1" / "manifest.json").write_text(json.dumps({"format": "tflite"}))
     assert main(["serve", str(tmp_path), "--port", "0"]) == 2
     assert f"python export/on_device/serve.py {tmp_path}" in capsys.readouterr().err
+
+
+def test_broken_http_leaves_no_traceback_in_the_log(serve, caplog):
+    """Its answer is aiohttp's, 400; a mistake of the server's own is still written down."""
+    server_log = logging.getLogger("aiohttp.server")
+    server_log.addFilter(serve.is_own_mistake)
+
+    async def scenario():
+        app = serve.Server(serve.Workers([Backwards()]), []).application()
+        app.router.add_get("/mistake", lambda _: 1 / 0)
+        async with TestServer(app) as server:
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(b"GET / HTTP/1.1\r\nX-A: " + b"a" * 9_000 + b"\r\n\r\n")
+            answer = await asyncio.wait_for(reader.read(), 20)
+            writer.close()
+            logged = len(caplog.records)
+            async with ClientSession() as session:
+                mistake = await session.get(server.make_url("/mistake"))
+            return answer, logged, mistake.status
+
+    try:
+        answer, logged, status = asyncio.run(scenario())
+    finally:
+        server_log.removeFilter(serve.is_own_mistake)
+    assert answer.startswith(b"HTTP/1.0 400 ")
+    assert logged == 0
+    assert status == 500
+    assert "ZeroDivisionError" in caplog.text

@@ -1,4 +1,4 @@
-"""Limits on connections.
+"""Connections: their limits, and the answer to a client that speaks no HTTP.
 
 Idle ones make room for new ones, and a full server says so.
 """
@@ -8,6 +8,9 @@ import json
 from collections.abc import Collection
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+
+from tfformer.serving.browser_guard import HEADERS
 
 MAX_CONNECTIONS = 512  # half of the 1,024 files that a process may usually open
 IDLE_SECONDS = 30  # without a whole request
@@ -41,7 +44,33 @@ class Connections:
                 return _FullServer()
             self._closing.add(idle)
             idle.force_close()
-        return self._server()
+        loop = asyncio.get_running_loop()
+        return _Connection(self._server, loop=loop, keepalive_timeout=IDLE_SECONDS)
+
+
+class _Connection(web.RequestHandler):
+    """A connection that answers broken HTTP with 400 and its reason.
+
+    Aiohttp's own would write a traceback into the log, as of a mistake of the server.
+    """
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return the answer to an error that came before the application, or behind it."""
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        remedy = "; send long texts in the body" if isinstance(exc, LineTooLong) else ""
+        reason = f"the request cannot be read: {' '.join(exc.message.split())}{remedy}"
+        answer = web.json_response({"error": reason}, status=400, headers=HEADERS)
+        answer.force_close()
+        return answer
 
 
 class _FullServer(asyncio.Protocol):

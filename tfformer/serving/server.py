@@ -28,7 +28,7 @@ try:
     from tfformer.serving.application import application
     from tfformer.serving.application_keys import API_KEYS, BUSY, LIFECYCLE, MODELS, QUEUE
     from tfformer.serving.body import MAX_BYTES
-    from tfformer.serving.connections import IDLE_SECONDS, Connections
+    from tfformer.serving.connections import Connections
     from tfformer.serving.tf_serving_api import NAME
 except ModuleNotFoundError as error:
     raise ValueError(
@@ -201,13 +201,7 @@ async def _run(
 ) -> None:
     """Answer until the process is told to end."""
     place = f"[{host}]" if ":" in host else host
-    runner = web.AppRunner(
-        app,
-        handler_cancellation=True,
-        keepalive_timeout=IDLE_SECONDS,
-        shutdown_timeout=CLOSE_SECONDS,
-        access_log=None,
-    )
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=CLOSE_SECONDS)
     async with AsyncExitStack() as stack:
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
