@@ -35,6 +35,8 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
         (BOMB, "has more than 10,000 values; shorten it"),
         (MERGES, "has more than 10,000 values; shorten it"),
         ("[" + "a," * 11_000 + "]", "has more than 10,000 values; shorten it"),
+        ('{folder: "a\\0b"}', r"'a\\x00b' holds a character that no text has; leave it out"),
+        ('["\\ud800", b]', r"'\\ud800' holds a character that no text has; leave it out"),
         ("a" * 70_000, "has more than 65,536 characters; give the right value"),
     ],
 )

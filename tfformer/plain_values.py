@@ -4,6 +4,7 @@ Nothing but ValueError and OSError ever comes out, in less than a second, whatev
 """
 
 import json
+import re
 import reprlib
 import stat
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ MAX_BYTES = 65_536  # thirty times the package's largest recipe; PyYAML reads it
 MAX_DEPTH = 20  # collections within collections; a recipe has three
 MAX_NODES = 10_000  # values, an alias counted as all that it stands for
 MAX_SHOWN = 120  # characters of a value, or of a parser's complaint, in a message
+NO_TEXT = re.compile("[\\0\\ud800-\\udfff]")  # NUL, and each half of a surrogate pair
 
 _SHORT = reprlib.Repr()
 _SHORT.maxlevel = 3
@@ -58,7 +60,8 @@ def parse_yaml(text: str, place: str) -> object:
         The value; None for an empty document.
 
     Raises:
-        ValueError: The text is no YAML, has tags that do not fit their values, or exceeds a bound.
+        ValueError: The text is no YAML, has tags that do not fit their values, exceeds a bound, or
+            holds NUL or half a surrogate pair.
 
     Example:
         >>> parse_yaml("model: {preset: tiny}", "recipe.yaml")
@@ -77,7 +80,7 @@ def parse_yaml(text: str, place: str) -> object:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(f"{place} is not YAML: {_first_words(error)}") from None
-    except _OutOfBoundsError:
+    except _RefusedError:
         raise
     except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
         # PyYAML's constructors of !!int, !!bool, !!timestamp and such trust their tags
@@ -124,8 +127,8 @@ def shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
 
 
-class _OutOfBoundsError(ValueError):
-    """The document is nested too deeply or has too many values."""
+class _RefusedError(ValueError):
+    """The document is nested too deeply, has too many values or characters of no text."""
 
 
 def _check_bounds(events: Iterable, place: str) -> None:
@@ -145,12 +148,24 @@ def _check_bounds(events: Iterable, place: str) -> None:
             anchor, before = open_collections.pop()
             sizes[anchor or ""] = nodes - before
         elif isinstance(event, yaml.ScalarEvent):
+            _check_unicode(event.value, place)
             sizes[event.anchor or ""] = 1
             nodes += 1
         if len(open_collections) > MAX_DEPTH:
-            raise _OutOfBoundsError(f"{place} is nested more than {MAX_DEPTH} deep; flatten it")
+            raise _RefusedError(f"{place} is nested more than {MAX_DEPTH} deep; flatten it")
         if nodes > MAX_NODES:
-            raise _OutOfBoundsError(f"{place} has more than {MAX_NODES:,} values; shorten it")
+            raise _RefusedError(f"{place} has more than {MAX_NODES:,} values; shorten it")
+
+
+def _check_unicode(value: str, place: str) -> None:
+    r"""Raise ValueError for NUL or half a surrogate pair, which YAML writes as "\0" and "\ud800".
+
+    No text has them, and no file's name.
+    """
+    if NO_TEXT.search(value):
+        raise _RefusedError(
+            f"{place}: {shown(value)} holds a character that no text has; leave it out"
+        )
 
 
 def _first_words(error: Exception) -> str:

@@ -128,3 +128,21 @@ def test_the_suffixes_of_pictures_are_those_that_can_be_drawn():
     from tfformer.explain import attention_pictures
 
     assert (*attention_pictures.PICTURES, attention_pictures.PAGE) == PICTURES
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("a\0b", r"the argument 'a\x00b' holds a NUL character; leave it out"),
+        ("caf\udce9", r"the argument 'caf\udce9' is not UTF-8; rename a file that is called so"),
+        ("\ud800" * 500, "is not UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--run-dir", "--set"])
+def test_a_word_that_is_no_utf_8_is_one_line(word, message, option, capfd):
+    """Bytes of the command line that are no UTF-8 come to Python as half surrogate pairs."""
+    assert main(["train", "phrasebook", option, word]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("tfformer: ")
+    assert message in line
+    assert len(line) < 200

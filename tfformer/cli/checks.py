@@ -6,7 +6,8 @@ They come before TensorFlow is loaded, so that a mistake is answered at once.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfformer.config import run_config_file
@@ -30,6 +31,19 @@ EXPORT_OPTIONS = {
     "hugging_face": (),
     "marian": (),
 }
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Raise ValueError for a word of the command line that is no UTF-8, or holds a NUL.
+
+    TensorFlow and HDF5 can open no file of such a name, and a run could not write it down.
+    """
+    for word in words:
+        shown = reprlib.repr(word)
+        if "\0" in word:
+            raise ValueError(f"the argument {shown} holds a NUL character; leave it out")
+        if not _is_unicode(word):
+            raise ValueError(f"the argument {shown} is not UTF-8; rename a file that is called so")
 
 
 def check_run(path: str) -> None:
@@ -143,6 +157,15 @@ def check_corpus_options(options: argparse.Namespace) -> None:
     for name, is_given in others.items():
         if is_given:
             raise ValueError(f"{name} is not for --workers and --ray; leave it out")
+
+
+def _is_unicode(word: str) -> bool:
+    """Whether a word is whole Unicode: bytes that are no UTF-8 come as half surrogate pairs."""
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _spelled(name: str, value: object) -> str:

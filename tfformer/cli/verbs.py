@@ -28,6 +28,7 @@ from tfformer.cli.checks import (
     check_run_or_export,
     check_seed,
     check_text_files,
+    check_words,
     checked_format,
 )
 from tfformer.cli.terminal import (
@@ -72,7 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("always", UserWarning)
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
-        options = parser().parse_args(arguments)
+        words = sys.argv[1:] if arguments is None else arguments
+        check_words(words)
+        options = parser().parse_args(words)
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         VERBS[options.verb](options)
         sys.stdout.flush()
