@@ -12,6 +12,7 @@ source scripts/environment.sh "[plot,ctranslate2,litert,serve,test]"
 export FAULTS_KILLS="${FAULTS_KILLS:-1000000}"             # of each verb, states; all, if fewer
 export FAULTS_FAILURES="${FAULTS_FAILURES:-40}"            # of each verb and kind; all, if fewer
 export FAULTS_MUTATIONS="${FAULTS_MUTATIONS:-2000}"        # of runs, exports and recipes each
+export FAULTS_CHECKPOINTS="${FAULTS_CHECKPOINTS:-500}"     # of other toolkits, imported
 export FAULTS_REQUESTS="${FAULTS_REQUESTS:-100000}"        # of which every fifth is a canary
 export FAULTS_SOAK_SECONDS="${FAULTS_SOAK_SECONDS:-3600}"
 export FAULTS_TEXTS="${FAULTS_TEXTS:-10000}"               # for each engine

@@ -9,6 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from support.damage import counted, damaged
 from support.faults import check_without, record, size
 
 from tfformer.config import Config, builtin_recipes, read_recipe
@@ -55,29 +56,6 @@ def meaning(path: Path) -> tuple:
     return config.model, config.decoding, config.data.max_length, run.tokenizers.digests, arrays
 
 
-def damaged(content: bytes, draw: random.Random) -> bytes:
-    """Damage some content in one or three places, or at its end.
-
-    A place is flipped, cut out, blanked or changed to a digit; the end is cut off.
-    """
-    found = bytearray(content)
-    for _ in range(draw.choice((1, 1, 3))):
-        start = draw.randrange(len(found))
-        kind = draw.choice(("bit", "cut", "blank", "digit", "end"))
-        if kind == "bit":
-            found[start] ^= 1 << draw.randrange(8)
-        elif kind == "cut":
-            del found[start : start + draw.randint(1, 50)]
-        elif kind == "blank":
-            found[start : start + 64] = bytes(len(found[start : start + 64]))
-        elif kind == "digit":
-            found[start] = draw.choice(b"0123456789")
-        else:
-            del found[start:]
-        found = found or bytearray(b"x")
-    return bytes(found)
-
-
 def outcome_of(read: Callable[[], object], expected: object, errors: tuple) -> str:
     """Read damaged data: refused, or of the same meaning, in five seconds."""
     start, outcome = time.process_time(), "traceback"
@@ -89,11 +67,6 @@ def outcome_of(read: Callable[[], object], expected: object, errors: tuple) -> s
         check_without("tracebacks", outcome != "traceback", "an error of another type")
     check_without("hangs", time.process_time() - start < 5, "over 5 seconds")
     return outcome
-
-
-def counted(outcomes: Counter[str]) -> str:
-    count = f"{outcomes['wrong']} wrong of {outcomes.total():,}"
-    return f"{count}, {outcomes['refused']:,} refused, {outcomes['harmless']:,} harmless"
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
-from support.marian_checkpoints import FIXTURES, write_marian_model
+from support.marian_checkpoints import FIXTURES, edit_yaml, write_marian_model
 from support.numpy_marian import NumpyMarian
 
 from tfformer.importing import marian_files
@@ -70,15 +70,13 @@ def test_the_decoding_is_that_of_decoder_yml(marian_model, tmp_path):
 
 def test_the_unknown_token_may_be_taken_if_decoder_yml_says_so(marian_model, tmp_path):
     folder = marian_model("shared")
-    decoder = yaml.safe_load((folder / "decoder.yml").read_text()) | {"allow-unk": True}
-    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder))
+    edit_yaml(folder / "decoder.yml", **{"allow-unk": True})
     assert Run.open(import_model(folder, tmp_path / "run")).config.decoding.allow_unknown
 
 
 def test_a_word_penalty_is_left_out_with_a_warning(marian_model, tmp_path):
     folder = marian_model("shared")
-    decoder = yaml.safe_load((folder / "decoder.yml").read_text()) | {"word-penalty": 0.3}
-    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder))
+    edit_yaml(folder / "decoder.yml", **{"word-penalty": 0.3})
     with pytest.warns(UserWarning, match=r"word-penalty 0\.3 is not known here"):
         import_model(folder, tmp_path / "run")
 
@@ -90,8 +88,7 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
     (folder / "vocab.yml").write_text(
         "".join(f"{json.dumps(p)}: {n}\n" for n, p in enumerate(pieces))
     )
-    decoder = yaml.safe_load((folder / "decoder.yml").read_text()) | {"vocabs": ["vocab.yml"] * 2}
-    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder))
+    edit_yaml(folder / "decoder.yml", vocabs=["vocab.yml"] * 2)
     with pytest.raises(
         ValueError, match=r"target\.spm is missing, and vocab\.yml alone cannot cut"
     ):
@@ -194,9 +191,16 @@ def test_a_factored_vocabulary_is_refused(marian_model, tmp_path):
 
 def test_an_ensemble_is_refused(marian_model, tmp_path):
     folder = marian_model("shared")
-    decoder = yaml.safe_load((folder / "decoder.yml").read_text()) | {"models": ["a.npz", "b.npz"]}
-    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder))
+    edit_yaml(folder / "decoder.yml", models=["a.npz", "b.npz"])
     with pytest.raises(ValueError, match="names 2 models to decode together"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_a_vocabulary_that_decoder_yml_does_not_name_is_refused(marian_model, tmp_path):
+    """It names the source's for both sides."""
+    folder = marian_model("separate")
+    edit_yaml(folder / "decoder.yml", vocabs=["source.spm", "source.spm"])
+    with pytest.raises(ValueError, match=r"target\.spm is the vocabulary of neither side by decod"):
         import_model(folder, tmp_path / "run")
 
 

@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import yaml
+from support.pytorch_writer import write_pytorch
 
+from tfformer.importing import marian_files, safetensors_files
+from tfformer.importing.hugging_face import PYTORCH, SAFETENSORS
 from tfformer.importing.weights import variables
 
 FIXTURES = Path(__file__).parent / "marian"
@@ -16,6 +19,7 @@ MULTILINGUAL = {  # scripts/oracles/make_m2m100_fixtures.py -> source and target
     "NLLB": ("eng_Latn", "deu_Latn"),
 }
 MARIAN = tuple("ABCDEFGHI")
+NPZ = "model.npz"
 NAMES = (*MARIAN, *MULTILINGUAL)
 
 
@@ -61,6 +65,43 @@ def edit_json(path: Path, **changes) -> None:
     values = json.loads(path.read_text(encoding="utf-8")) | changes
     kept = {key: value for key, value in values.items() if value is not None}
     path.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
+
+
+def every_kind(folder: Path) -> dict[str, Path]:
+    """A small checkpoint of each kind of files, by name, each in a folder of its own.
+
+    `languages(name)` has the arguments that those of several languages need.
+    """
+    found = {name: checkpoint(name, folder) for name in ("A", "C", "I", *MULTILINGUAL)}
+    for name in ("shards", "torch"):
+        found[name] = shutil.copytree(found["A"], folder / name)
+        tensors = safetensors_files.read(found["A"] / SAFETENSORS)
+        (found[name] / SAFETENSORS).unlink()
+        if name == "torch":
+            write_pytorch(found[name] / PYTORCH, tensors)
+        else:
+            write_shards(found[name], tensors)
+    found["npz"] = write_marian_model("separate", folder)
+    found["bin"] = write_marian_model("target", folder)
+    marian_files.write_bin(found["bin"] / "model.bin", *marian_files.read(found["bin"] / NPZ))
+    (found["bin"] / NPZ).unlink()
+    edit_yaml(found["bin"] / "decoder.yml", models=["model.bin"])
+    return found
+
+
+def write_shards(folder: Path, tensors: dict[str, np.ndarray]) -> None:
+    """Write tensors as two files of safetensors and their index."""
+    weight_map = {}
+    for number, names in enumerate((sorted(tensors)[::2], sorted(tensors)[1::2])):
+        shard = f"model-{number}.safetensors"
+        safetensors_files.write(folder / shard, {name: np.array(tensors[name]) for name in names})
+        weight_map |= dict.fromkeys(names, shard)
+    (folder / safetensors_files.INDEX).write_text(json.dumps({"weight_map": weight_map}))
+
+
+def edit_yaml(path: Path, **changes) -> None:
+    """Change keys of a YAML file."""
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes))
 
 
 OPTIONS = {  # as Marian 1.12 writes them, beside some that do not matter here

@@ -16,7 +16,12 @@ from tfformer.data.piece_tokenizer import parse_sentencepiece
 from tfformer.importing import pytorch_files, safetensors_files
 from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
 from tfformer.importing.json_files import read_object
-from tfformer.importing.vocabulary import RowOrder, check_segmentation, read_vocabulary
+from tfformer.importing.vocabulary import (
+    RowOrder,
+    check_segmentation,
+    check_tokens,
+    read_vocabulary,
+)
 from tfformer.importing.weights import (
     OUTPUT,
     OUTPUT_BIAS,
@@ -27,6 +32,7 @@ from tfformer.importing.weights import (
     Table,
     shapes,
 )
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 SHARED = "model.shared.weight"
 ENCODER_EMBEDDING = "model.encoder.embed_tokens.weight"
@@ -35,6 +41,7 @@ HEAD = "lm_head.weight"
 BIAS = "final_logits_bias"
 POSITION_TENSORS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
+TARGET_VOCABULARY = "target_vocab.json"  # of models with two vocabularies
 EPSILON = 1e-5  # torch.nn.LayerNorm
 MARIAN_EPSILON = 1e-6  # of most models' training
 MAX_LENGTH = 512  # of MarianTokenizer
@@ -51,6 +58,15 @@ MUST_BE = {  # keys that transformers 5 ignores, but older checkpoints of other 
     "add_final_layer_norm": False,
     "normalize_embedding": False,
     "static_position_embeddings": True,
+}
+USUAL_SEARCH = {  # settings that change a search, as they are where they have no effect
+    "do_sample": False,
+    "min_length": 0,
+    "min_new_tokens": 0,
+    "no_repeat_ngram_size": 0,
+    "encoder_no_repeat_ngram_size": 0,
+    "repetition_penalty": 1.0,
+    "num_beam_groups": 1,
 }
 BLOCKS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
 PARTS = {
@@ -139,9 +155,11 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     places |= layer_tensors(model, tensors, names)
     generation = search_settings(folder, config)
     source, target, shared = _vocabularies(folder, config, generation, places)
+    check_special_ids(folder, config, target.order)
     if tie in ("all", "input") and not shared:
         raise ValueError(f"{path} shares the embeddings, but there are two vocabularies")
     tokenizer = optional_object(folder / "tokenizer_config.json")
+    _check_tokenizer(folder / "tokenizer_config.json", tokenizer, target.pieces)
     found = Checkpoint(
         model=model,
         tensors=places,
@@ -149,7 +167,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         target=target,
         shares_vocabulary=shared,
         decoding=decoding_of(folder, generation, as_marian=choices.positions == "marian"),
-        max_length=longest_source(tokenizer),
+        max_length=longest_source(folder, tokenizer),
         languages=_languages(tokenizer),
         family="hugging_face",
         names=names,
@@ -392,6 +410,11 @@ def decoding_of(folder: Path, generation: Mapping, as_marian: bool = False) -> D
         "narrowing": as_marian,
         "allow_unknown": not as_marian,
     }
+    for name, usual in USUAL_SEARCH.items():
+        if (value := generation.get(name, usual)) not in (None, usual):
+            warnings.warn(
+                f"{folder}: {name} {value!r} is not known here and left out", stacklevel=2
+            )
     if generation.get("forced_bos_token_id") is not None:
         raise ValueError(
             f"{folder}: forced_bos_token_id is set, but a forced first token is not known"
@@ -402,10 +425,74 @@ def decoding_of(folder: Path, generation: Mapping, as_marian: bool = False) -> D
         raise ValueError(f"{folder}: {error}") from None
 
 
-def longest_source(tokenizer: Mapping) -> int:
-    """Return the most tokens of a source, by tokenizer_config.json."""
+def longest_source(folder: Path, tokenizer: Mapping) -> int:
+    """Return the most tokens of a source, by tokenizer_config.json.
+
+    Args:
+        folder: Its folder, for messages.
+        tokenizer: Its content. Transformers writes 10^30 where there is no limit.
+
+    Raises:
+        ValueError: It is no whole number from 2 on.
+    """
     length = tokenizer.get("model_max_length", MAX_LENGTH)
-    return length if type(length) is int and 2 <= length <= LONGEST else MAX_LENGTH
+    is_whole = type(length) is int or (isinstance(length, float) and length.is_integer())
+    if not is_whole or length < 2:
+        raise ValueError(
+            f"{folder}: model_max_length in tokenizer_config.json is {length!r}, but must be a "
+            "whole number from 2 on"
+        )
+    return int(length) if length <= LONGEST else MAX_LENGTH
+
+
+def check_special_ids(folder: Path, config: Mapping, order: RowOrder) -> None:
+    """Compare the ids in both configurations with the special rows of the vocabulary.
+
+    Args:
+        folder: The folder with generation_config.json.
+        config: The content of config.json.
+        order: The target's rows.
+
+    Raises:
+        ValueError: A special token has another id.
+    """
+    own = optional_object(folder / "generation_config.json")
+    wanted = {
+        "eos_token_id": ("</s>", order.rows[END_ID]),
+        "forced_eos_token_id": ("</s>", order.rows[END_ID]),
+        "pad_token_id": ("<pad>", order.rows[PAD_ID]),
+        "decoder_start_token_id": ("the first token", order.rows[START_ID]),
+    }
+    for file, settings in (("config.json", config), ("generation_config.json", own)):
+        for key, (name, row) in wanted.items():
+            found = settings.get(key)
+            if found is not None and found not in (row, [row]):
+                raise ValueError(
+                    f"{folder}: {key} in {file} is {found!r}, but {name} has the id {row} by the "
+                    "other files; correct one of them"
+                )
+
+
+def _check_tokenizer(path: Path, tokenizer: Mapping, pieces: list[str]) -> None:
+    """Raise ValueError if tokenizer_config.json is of another vocabulary."""
+    for key, name in (("unk_token", "<unk>"), ("eos_token", "</s>"), ("pad_token", "<pad>")):
+        token = tokenizer.get(key, name)
+        if (token.get("content") if isinstance(token, dict) else token) != name:
+            raise ValueError(f"{path}: {key} is {token!r}, not {name}; copy the file again")
+    is_separate = (path.parent / TARGET_VOCABULARY).is_file()
+    if tokenizer.get("separate_vocabs", is_separate) is not is_separate:
+        raise ValueError(
+            f"{path}: separate_vocabs is {tokenizer['separate_vocabs']!r}, but there is "
+            f"{'a' if is_separate else 'no'} {TARGET_VOCABULARY}; copy the whole folder"
+        )
+    added = tokenizer.get("added_tokens_decoder", {})
+    for number, entry in added.items() if isinstance(added, dict) else ():
+        token = entry.get("content") if isinstance(entry, dict) else None
+        if token not in pieces or str(pieces.index(token)) != number:
+            raise ValueError(
+                f"{path} names the token {token!r} with the id {number}, which the vocabulary "
+                "beside it does not; copy both files again"
+            )
 
 
 def _languages(tokenizer: Mapping) -> list[str] | None:
@@ -417,7 +504,7 @@ def _vocabularies(
     folder: Path, config: Mapping, generation: Mapping, places: Mapping[Place, np.ndarray]
 ) -> tuple[Vocabulary, Vocabulary, bool]:
     """Both sides' vocabularies, and whether they have the same tokens."""
-    files = [folder / "vocab.json", folder / "target_vocab.json"]
+    files = [folder / "vocab.json", folder / TARGET_VOCABULARY]
     shared = not files[1].is_file()
     if shared and SOURCE in places and TARGET in places:
         shared = len(places[SOURCE]) == len(places[TARGET])
@@ -429,13 +516,15 @@ def _vocabularies(
         if (size or config.get("vocab_size")) != len(pieces):
             raise ValueError(f"{file} has {len(pieces)} tokens, but {key} in config.json is {size}")
     orders = (
-        _order(files[0], source, {}, None),
-        _order(files[not shared], target, config, generation.get("decoder_start_token_id")),
+        _order(files[0], source, None),
+        _order(files[not shared], target, generation.get("decoder_start_token_id")),
     )
     files_of_models = [folder / f"{side}.spm" for side in ("source", "target")]
     models = [sentencepiece_model(file) for file in files_of_models]
     for model, file, pieces in zip(models, files_of_models, (source, target), strict=True):
         check_segmentation(model, file, pieces)
+    for file, pieces in ((files[0], source), (files[not shared], target)):
+        check_tokens(pieces, file, models)
     if shared:
         orders = (orders[1], orders[1])
     sides = [
@@ -447,18 +536,12 @@ def _vocabularies(
     return sides[0], sides[1], shared
 
 
-def _order(file: Path, pieces: list[str], config: Mapping, start: object) -> RowOrder:
-    """The special tokens by name, and checked against the ids in config.json."""
+def _order(file: Path, pieces: list[str], start: object) -> RowOrder:
+    """The special tokens by name."""
     places = {piece: number for number, piece in enumerate(pieces)}
     for name in ("</s>", "<unk>", "<pad>"):
         if name not in places:
             raise ValueError(f"{file} has no {name}; give the model's own vocabulary")
-    for key, name in (("eos_token_id", "</s>"), ("pad_token_id", "<pad>")):
-        if config.get(key, places[name]) != places[name]:
-            raise ValueError(
-                f"{key} in config.json is {config[key]!r}, but {name} has the id {places[name]} in "
-                f"{file.name}; correct one of them"
-            )
     first = places["<pad>"] if start is None else start
     if type(first) is not int or not 0 <= first < len(pieces):
         raise ValueError(f"decoder_start_token_id {first!r} is no id of {file}")

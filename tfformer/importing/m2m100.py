@@ -22,6 +22,7 @@ from tfformer.importing.checkpoint import (
 )
 from tfformer.importing.hugging_face import (
     ACTIVATIONS,
+    check_special_ids,
     decoding_of,
     embedding_tables,
     layer_tensors,
@@ -92,6 +93,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         )
     pieces, languages = _pieces(folder, size)
     order = _order(path, config, pieces)
+    check_special_ids(folder, config, order)
     content = sentencepiece_model(folder / SENTENCEPIECE)
     asked = (choices.source_language, choices.target_language)
     source, target = (
@@ -105,7 +107,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         target=target,
         shares_vocabulary=True,
         decoding=decoding_of(folder, generation),
-        max_length=longest_source(optional_object(folder / "tokenizer_config.json")),
+        max_length=longest_source(folder, optional_object(folder / "tokenizer_config.json")),
         languages=[str(language) for language in asked],
         family="m2m100",
         names=names,
@@ -233,13 +235,9 @@ def _language(language: str | None, known: list[str]) -> str:
 
 def _order(path: Path, config: Mapping, pieces: list[str]) -> RowOrder:
     places = {piece: number for number, piece in enumerate(pieces)}
-    for name, key in (("</s>", "eos_token_id"), ("<pad>", "pad_token_id"), ("<unk>", None)):
+    for name in ("</s>", "<pad>", "<unk>"):
         if name not in places:
             raise ValueError(f"the vocabulary beside {path} has no {name}; copy the whole folder")
-        if key is not None and config[key] != places[name]:
-            raise ValueError(
-                f"{key} in {path} is {config[key]!r}, but {name} has the id {places[name]}"
-            )
     start = config.get("decoder_start_token_id", places["</s>"])
     if type(start) is not int or not 0 <= start < len(pieces):
         raise ValueError(f"decoder_start_token_id {start!r} is no id of the vocabulary")

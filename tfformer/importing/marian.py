@@ -15,7 +15,12 @@ import numpy as np
 from tfformer.config import Config, DecodingConfig, ModelConfig
 from tfformer.importing import marian_files
 from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
-from tfformer.importing.vocabulary import RowOrder, check_segmentation, read_vocabulary
+from tfformer.importing.vocabulary import (
+    RowOrder,
+    check_segmentation,
+    check_tokens,
+    read_vocabulary,
+)
 from tfformer.importing.weights import (
     OUTPUT,
     OUTPUT_BIAS,
@@ -356,7 +361,7 @@ def _vocabularies(
     sizes = options["dim-vocabs"]
     if not isinstance(sizes, list) or len(sizes) != 2:
         raise ValueError(f"{path}: option dim-vocabs is {sizes!r}, but there must be two sizes")
-    sides = []
+    sides, models = [], []
     for file, size, side in zip(files, sizes, ("source", "target"), strict=True):
         pieces = read_vocabulary(file)
         if len(pieces) != size:
@@ -371,7 +376,15 @@ def _vocabularies(
             )
         content = model.read_bytes()
         check_segmentation(content, model, pieces)
+        models.append(model)
         sides.append(Vocabulary(pieces, content, _order(file, pieces)))
+    for file, vocabulary in zip(files, sides, strict=True):
+        check_tokens(vocabulary.pieces, file, [known.model for known in sides])
+    if unused := sorted({*folder.glob("*.spm")} - {*models}):
+        raise ValueError(
+            f"{unused[0]} is the vocabulary of neither side by decoder.yml; correct that, or take "
+            "the file away"
+        )
     shared = sides[0].pieces == sides[1].pieces
     if shared and sides[0].model == sides[1].model:
         sides[1] = sides[0]

@@ -7,9 +7,10 @@ model's rows are put into another order when it comes in, and back into the old 
 out.
 """
 
+import itertools
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "</s>"
 CHUNK = 4_096  # rows that are copied at a time
 SPECIAL = 4  # rows that every vocabulary of this package begins with
+NAME = re.compile(r"<.+>|>>.+<<", re.DOTALL)  # of a token that stands for no text
 
 
 @dataclass(frozen=True)
@@ -169,19 +171,50 @@ def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> N
         vocabulary: The tokens.
 
     Raises:
-        ValueError: Most pieces are no tokens.
+        ValueError: Most pieces are no tokens, or their scores do not fall from piece to piece, as
+            SentencePiece writes them.
     """
-    pieces = ordinary_pieces(model, file)
-    lacking = len(set(pieces) - set(vocabulary))
-    if lacking > len(pieces) / 2:
+    scores = ordinary_pieces(model, file)
+    lacking = len(set(scores) - set(vocabulary))
+    if lacking > len(scores) / 2:
         raise ValueError(
-            f"{file} has {len(pieces):,} pieces, of which the vocabulary lacks {lacking:,}, so "
+            f"{file} has {len(scores):,} pieces, of which the vocabulary lacks {lacking:,}, so "
             "they belong to different models; copy the files again"
         )
+    learned = [item for item in scores.items() if item[1]]  # a symbol that was added has 0
+    for (piece, score), (following, next_score) in itertools.pairwise(learned):
+        if score < next_score:
+            raise ValueError(
+                f"{file} has the piece {following[:40]!r} of score {next_score:g} behind "
+                f"{piece[:40]!r} of {score:g}, but scores fall; copy the file again"
+            )
 
 
-def ordinary_pieces(model: bytes, file: Path) -> list[str]:
-    """Return the pieces that stand for text, but not those of single bytes.
+def check_tokens(vocabulary: Sequence[str], file: Path, models: Iterable[bytes]) -> None:
+    """Compare a vocabulary of Marian's with the SentencePiece models beside it.
+
+    It was counted from text that the models had cut. So each token is a piece of one of them, a
+    run of characters that neither has, or a name such as `<unk>` and `>>fra<<`.
+
+    Args:
+        vocabulary: The tokens.
+        file: Their file, for messages.
+        models: The bytes of both sides' SentencePiece models.
+
+    Raises:
+        ValueError: A token is none of these.
+    """
+    pieces = {piece for model in models for piece in ordinary_pieces(model, file)}
+    for token in vocabulary:
+        if token not in pieces and not NAME.fullmatch(token) and not pieces.isdisjoint(token):
+            raise ValueError(
+                f"{file} has the token {token[:40]!r}, which no SentencePiece model beside it "
+                "writes, so one of these files is damaged or another model's; copy them again"
+            )
+
+
+def ordinary_pieces(model: bytes, file: Path) -> dict[str, float]:
+    """Return the pieces that stand for text, but not those of single bytes, with their scores.
 
     Args:
         model: Its bytes.
@@ -191,11 +224,11 @@ def ordinary_pieces(model: bytes, file: Path) -> list[str]:
 
     parsed = parse_sentencepiece(model, str(file))
     kinds = (parsed.is_control, parsed.is_unknown, parsed.is_unused, parsed.is_byte)
-    return [
-        parsed.id_to_piece(number)
+    return {
+        parsed.id_to_piece(number): parsed.get_score(number)
         for number in range(parsed.get_piece_size())
         if not any(is_kind(number) for is_kind in kinds)
-    ]
+    }
 
 
 def by_id(ids: dict, path: Path) -> list[str]:

@@ -1,0 +1,149 @@
+"""A damaged checkpoint of another toolkit is refused in one line, or imported as its files say.
+
+A checkpoint has no digests, so a number that changed within its own file is that file's number.
+What is never taken: half a file, files that contradict each other, and anything of a file that it
+does not decide.
+"""
+
+import json
+import random
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+
+import h5py
+import pytest
+from support.damage import counted, damaged
+from support.faults import check_without, record, size
+from support.marian_checkpoints import every_kind, languages
+
+from tfformer.cli.verbs import main
+from tfformer.run_directory import Run
+
+NUMBERS = (".safetensors", ".bin", ".npz")
+DECIDES = {  # file -> the parts of a run that are its own; numbers are those of any tensor
+    "config.json": {"model"},
+    "generation_config.json": {"decoding"},
+    "tokenizer_config.json": {"max_length"},
+    "vocab.json": {"source pieces", "target pieces"},
+    "target_vocab.json": {"target pieces"},
+    "decoder.yml": {"decoding"},
+    "tokenizer.json": {"source pieces", "target pieces"},
+    "special_tokens_map.json": {"source pieces", "target pieces"},
+    "source.spm": {"source model", "source pieces"},
+    "target.spm": {"target model", "target pieces"},
+    "sentencepiece.bpe.model": {
+        *("source model", "source pieces"),
+        *("target model", "target pieces"),
+    },
+}
+
+
+def parts(path: Path) -> dict[str, object]:
+    """Everything of a run that decides a translation, in parts."""
+    run, arrays = Run.open(path), {}
+
+    def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        if isinstance(item, h5py.Dataset):
+            arrays[name] = item[()].tobytes()
+
+    with h5py.File(run.weights) as file:
+        file.visititems(collect)
+    config = run.config.to_dict()
+    config["model"].pop("dropout")  # of training alone
+    found = {"numbers": arrays, "model": config["model"], "decoding": config["decoding"]}
+    found["max_length"] = config["data"]["max_length"]
+    for side in ("source", "target"):
+        tokenizer = getattr(run.tokenizers, side)
+        found[f"{side} pieces"] = tokenizer.pieces(range(tokenizer.vocab_size))
+        found[f"{side} model"] = tokenizer.model
+    return found
+
+
+def edited(values: object, draw: random.Random) -> object:
+    """Change one value or name somewhere in a JSON object."""
+    if isinstance(values, dict) and values:
+        key = draw.choice(sorted(values))
+        kind = draw.choice(("value", "value", "away", "name"))
+        rest = {name: value for name, value in values.items() if name != key}
+        if kind == "away":
+            return rest
+        if kind == "name":
+            return {**rest, f"{key}_": values[key]}
+        return {**values, key: edited(values[key], draw)}
+    if isinstance(values, list) and values:
+        place = draw.randrange(len(values))
+        return [*values[:place], edited(values[place], draw), *values[place + 1 :]]
+    if isinstance(values, bool):
+        return not values
+    if isinstance(values, int):
+        return draw.choice((values + 1, values - 1, -values, 2 * values, 10**12, str(values), None))
+    return draw.choice((None, 3, -1.5, True, f"{values}x", [], {}))
+
+
+def damage(file: Path, others: list[Path], draw: random.Random) -> None:
+    """Damage a file's bytes, change a value of its JSON, or put another checkpoint's in place."""
+    kind = draw.choice(("bytes", "bytes", "swap", "edit"))
+    strangers = [other for other in others if other.read_bytes() != file.read_bytes()]
+    if kind == "swap" and strangers:
+        shutil.copy(draw.choice(strangers), file)
+    elif kind == "edit" and file.suffix == ".json":
+        values = edited(json.loads(file.read_text(encoding="utf-8")), draw)
+        file.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
+    else:
+        file.write_bytes(damaged(file.read_bytes(), draw))
+
+
+def decided_by(file: str) -> set[str]:
+    return {"numbers"} if file.endswith(NUMBERS) else DECIDES.get(file, set())
+
+
+@pytest.mark.slow
+def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(tmp_path, capsys):
+    """By the command line, with its exit code."""
+    draw, outcomes, stated, wrong = random.Random(27), Counter(), Counter(), []
+    folders = every_kind(tmp_path)
+    words = {
+        name: [f"--{key.replace('_', '-')}={value}" for key, value in languages(name).items()]
+        for name in folders
+    }
+    expected = {}
+    for name, folder in folders.items():
+        run = tmp_path / f"run of {name}"
+        assert main(["import", str(folder), "--run-dir", str(run), *words[name]]) == 0
+        expected[name] = parts(run)
+    capsys.readouterr()
+    for number in range(size("checkpoints", 40)):
+        name = draw.choice(sorted(folders))
+        copy, run = tmp_path / "copy", tmp_path / "run"
+        shutil.copytree(folders[name], copy)
+        file = draw.choice(sorted(path.name for path in copy.iterdir()))
+        twins = [other / file for other in folders.values() if (other / file).is_file()]
+        damage(copy / file, twins, draw)
+        start, code = time.process_time(), None
+        try:
+            code = main(["import", str(copy), "--run-dir", str(run), *words[name]])
+        finally:
+            check_without("tracebacks", code is not None, (number, name, file))
+        check_without("hangs", time.process_time() - start < 30, (number, name, file))
+        error = capsys.readouterr().err
+        if code == 0:
+            found = parts(run)
+            changed = {part for part in found if found[part] != expected[name][part]}
+            outcome = "harmless" if changed <= decided_by(file) else "wrong"
+            stated["in all"] += bool(changed)
+            stated.update(changed)
+        else:
+            lines = [line for line in error.splitlines() if not line.startswith("warning: ")]
+            is_clear = (code, len(lines), run.exists()) == (2, 1, False)
+            outcome, changed = "refused" if is_clear else "wrong", set()
+        outcomes[outcome] += 1
+        if outcome == "wrong":
+            wrong.append((number, name, file, changed, error))
+        shutil.rmtree(copy)
+        shutil.rmtree(run, ignore_errors=True)
+    record("damaged checkpoints", f"{counted(outcomes)}; changed as the file says: {dict(stated)}")
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert not wrong, "\n".join(map(str, wrong))
+    assert outcomes["refused"] > outcomes["harmless"]

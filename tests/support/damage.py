@@ -1,0 +1,32 @@
+"""Damage of a file's content, drawn at random, and a count of the outcomes."""
+
+import random
+from collections import Counter
+
+
+def damaged(content: bytes, draw: random.Random) -> bytes:
+    """Damage some content in one or three places, or at its end.
+
+    A place is flipped, cut out, blanked or changed to a digit; the end is cut off.
+    """
+    found = bytearray(content)
+    for _ in range(draw.choice((1, 1, 3))):
+        start = draw.randrange(len(found))
+        kind = draw.choice(("bit", "cut", "blank", "digit", "end"))
+        if kind == "bit":
+            found[start] ^= 1 << draw.randrange(8)
+        elif kind == "cut":
+            del found[start : start + draw.randint(1, 50)]
+        elif kind == "blank":
+            found[start : start + 64] = bytes(len(found[start : start + 64]))
+        elif kind == "digit":
+            found[start] = draw.choice(b"0123456789")
+        else:
+            del found[start:]
+        found = found or bytearray(b"x")
+    return bytes(found)
+
+
+def counted(outcomes: Counter[str]) -> str:
+    count = f"{outcomes['wrong']} wrong of {outcomes.total():,}"
+    return f"{count}, {outcomes['refused']:,} refused, {outcomes['harmless']:,} harmless"
