@@ -1,4 +1,4 @@
-"""A damaged checkpoint of another toolkit is refused in one line, or imported as its files say.
+"""A damaged checkpoint is refused in one line, or imported as its files say.
 
 A checkpoint has no digests, so a number that changed within its own file is that file's number.
 What is never taken: half a file, files that contradict each other, and anything of a file that it

@@ -214,7 +214,9 @@ def check_tokens(vocabulary: Sequence[str], file: Path, models: Iterable[bytes])
 
 
 def ordinary_pieces(model: bytes, file: Path) -> dict[str, float]:
-    """Return the pieces that stand for text, but not those of single bytes, with their scores.
+    """Return the pieces that stand for text, with their scores.
+
+    Those of single bytes are left out.
 
     Args:
         model: Its bytes.
