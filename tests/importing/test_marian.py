@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
-from support.marian_checkpoints import FIXTURES, edit_yaml, write_marian_model
+from support.marian_checkpoints import FIXTURES, PRE, edit_yaml, write_marian_model
 from support.numpy_marian import NumpyMarian
 
 from tfformer.importing import marian_files
@@ -120,6 +120,7 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
             {"transformer-ffn-activation": "gelu", "version": "v1.9.0 x"},
             "'gelu' of Marian before 1.12",
         ),
+        ({**PRE, "version": "v1.10.24 x"}, "'n' of Marian before 1.10.28, whose self-attention"),
         ({"transformer-decoder-autoreg": "average-attention"}, "is 'average-attention'"),
         (
             {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"},

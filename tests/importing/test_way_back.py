@@ -70,6 +70,13 @@ def test_a_half_precision_checkpoint_comes_back_in_half_precision(tmp_path):
         np.testing.assert_array_equal(found[name], tensor)
 
 
+def test_a_pre_norm_model_goes_back_with_a_warning(marian_model, tmp_path):
+    run = import_model(marian_model("pre"), tmp_path / "run")
+    with pytest.warns(UserWarning, match="norm=pre, which marian-decoder decodes otherwise than"):
+        marian(run, tmp_path / "out")
+
+
+@pytest.mark.filterwarnings("ignore:.*model.norm=pre")
 @pytest.mark.parametrize("name", ["shared", "separate", "pre"])
 def test_a_marian_model_comes_back_bit_equal(marian_model, tmp_path, name):
     folder = marian_model(name)

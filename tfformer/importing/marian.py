@@ -68,6 +68,7 @@ READ = (
 ACTIVATIONS = ("swish", "relu", "gelu")
 NORMS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}  # pre-, postprocess, at the top
 EXACT_GELU_SINCE = (1, 12)
+NORMALISED_KEYS_SINCE = (1, 10, 28)  # before, a pre-norm model's queries alone were normalised
 BLOCKS = {"self_attention": "self", "cross_attention": "context"}
 LETTERS = {"query": "q", "key": "k", "value": "v", "output": "o"}
 NUMBERS = {"inner": "1", "outer": "2"}
@@ -238,7 +239,19 @@ def _norm(path: Path, options: Mapping) -> str:
             f"{path}: options transformer-preprocess, -postprocess and -postprocess-top are "
             f"{chain}, but known are {' and '.join(map(str, NORMS))}"
         )
+    if NORMS[chain] == "pre" and _version(options) < NORMALISED_KEYS_SINCE:
+        raise ValueError(
+            f"{path}: option transformer-preprocess is 'n' of Marian before 1.10.28, whose "
+            "self-attention takes keys and values without normalisation, which this package does "
+            "not have"
+        )
     return NORMS[chain]
+
+
+def _version(options: Mapping) -> tuple[int, ...]:
+    """Return the numbers of Marian's version; (0,) if it is not stated."""
+    numbers = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", str(options.get("version", "")))
+    return (0,) if numbers is None else tuple(int(number or 0) for number in numbers.groups())
 
 
 def _tie(options: Mapping) -> str:
@@ -257,10 +270,7 @@ def _activation(path: Path, options: Mapping) -> str:
             f"{path}: option transformer-ffn-activation is {name!r}, which this package does not "
             f"have; it has {', '.join(ACTIVATIONS)}"
         )
-    version = re.match(r"v?(\d+)\.(\d+)", str(options.get("version", "")))
-    if name == "gelu" and (
-        version is None or (int(version[1]), int(version[2])) < EXACT_GELU_SINCE
-    ):
+    if name == "gelu" and _version(options) < EXACT_GELU_SINCE:
         raise ValueError(
             f"{path}: option transformer-ffn-activation is 'gelu' of Marian before 1.12, an "
             "approximation that this package does not have"

@@ -49,6 +49,12 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
             "with it: right for weights that Marian trained, wrong for others",
             stacklevel=3,
         )
+    if settings.norm == "pre":
+        warnings.warn(
+            f"{path} has model.norm=pre, which marian-decoder decodes otherwise than Marian trains "
+            "it, and worse (docs/bring_a_model.md); use --format ctranslate2 to translate",
+            stacklevel=3,
+        )
     if settings.position_offset:
         raise ValueError(
             f"{path} has model.position_offset={settings.position_offset}, but positions of Marian "
