@@ -39,7 +39,7 @@ def test_model_section_names_exactly_the_arguments_of_the_models():
     arguments = set(inspect.signature(Transformer.__init__).parameters)
     assert known == arguments - {"self", "source_vocab_size", "target_vocab_size", "kwargs"}
     arguments = set(inspect.signature(LanguageModel.__init__).parameters)
-    of_decoder = {"num_decoder_layers", "num_decoder_heads", "decoder_d_ff"}
+    of_decoder = {"num_decoder_layers", "num_decoder_heads", "decoder_d_ff", "zero_start"}
     assert known - of_decoder == arguments - {"self", "vocab_size", "kwargs"}
 
 

@@ -91,6 +91,7 @@ class ModelConfig:
     scale_embedding: bool = True  # embeddings times sqrt(d_model)
     num_decoder_heads: int | None = limited(None, 1, 10**6)  # None: as many as num_heads
     decoder_d_ff: int | None = limited(None, 1, 10**6)  # None: as wide as d_ff
+    zero_start: bool = False  # a translation begins with zeros, as Marian's, not a learned vector
 
     @property
     def has_encoder(self) -> bool:
@@ -404,9 +405,9 @@ class Config:
             "model.num_decoder_heads",
             f"must divide model.d_model={model.d_model}",
         )
-        for setting in ("num_decoder_layers", "num_decoder_heads", "decoder_d_ff"):
+        for setting in ("num_decoder_layers", "num_decoder_heads", "decoder_d_ff", "zero_start"):
             yield (
-                model.has_encoder or getattr(model, setting) is None,
+                model.has_encoder or not getattr(model, setting),
                 f"model.{setting}",
                 "goes with an encoder; with model.architecture=decoder leave it out",
             )

@@ -17,10 +17,12 @@ from support.numpy_layers import log_softmax
 from tfformer.config import Config
 from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.export import ctranslate2, saved_model, tflite, web
+from tfformer.export import ctranslate2, hugging_face, marian, saved_model, tflite, web
 from tfformer.export.litert import text_pieces
 from tfformer.export.litert.text_pieces import PIECE
 from tfformer.export.other_process import ask
+from tfformer.importing import marian_files, safetensors_files
+from tfformer.importing.importer import import_model
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.training.train import train
@@ -152,38 +154,64 @@ def test_forced_scores_are_those_of_transformers_without_padding(imported):
             np.testing.assert_allclose(found.log_probs, steps, atol=1e-4)
 
 
-@pytest.mark.slow
-def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
-    """A few steps on its own sentences.
+SOURCES = [f"we see the dog {n}." for n in range(40)]
+TARGETS = [f"wir sehen den hund {n}." for n in range(40)]
 
-    The loss of forced scores falls, and the run goes back.
-    """
-    run = imported("A")
-    opened = Run.open(run)
-    sources = [f"we see the dog {n}." for n in range(40)]
-    targets = [f"wir sehen den hund {n}." for n in range(40)]
-    for name, lines in (("train.en", sources), ("train.de", targets)):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+
+def tuned(run, folder, steps):
+    """A run that goes on from another one, with sentences of its own."""
+    for name, lines in (("train.en", SOURCES), ("train.de", TARGETS)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
     text = ["train.en", "train.de"]
-    config = opened.config.to_dict()
-    config["data"] |= {"train": text, "valid": text, "folder": str(tmp_path), "max_length": 64}
+    config = Run.open(run).config.to_dict()
+    config["data"] |= {"train": text, "valid": text, "folder": str(folder), "max_length": 64}
     config["training"] |= {
         "epochs": 2,
         "schedule": "inverse_sqrt",
         "learning_rate": 0.01,
         "warmup_steps": 1,
-        "epoch_steps": 10,
+        "epoch_steps": steps,
     }
     config["decoding"]["beam_size"] = 1
-    train(Config.from_dict(config), tmp_path / "tuned", init_from=run)
+    train(Config.from_dict(config), folder / "tuned", init_from=run)
+    return folder / "tuned"
+
+
+@pytest.mark.slow
+def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
+    """The loss of forced scores falls, and the run keeps its vocabulary and its licence."""
+    run = imported("A")
+    opened, found = Run.open(run), Run.open(tuned(run, tmp_path, steps=10))
 
     def nats(of_run):
-        return sum(-score.log_prob for score in Translator.load(of_run).score(sources, targets))
+        return sum(-score.log_prob for score in Translator.load(of_run).score(SOURCES, TARGETS))
 
-    assert nats(tmp_path / "tuned") < 0.8 * nats(run)
-    tuned = Run.open(tmp_path / "tuned")
-    assert tuned.tokenizers.digests == opened.tokenizers.digests
-    bias = np.asarray(tuned.load_model().output_bias)
+    assert nats(found.path) < 0.8 * nats(run)
+    assert found.tokenizers.digests == opened.tokenizers.digests
+    assert found.origin.read_bytes() == opened.origin.read_bytes()
+    bias = np.asarray(found.load_model().output_bias)
     assert (
         bias[[0, 2]].max() < -9_000
     )  # padding and start are never generated after training either
+
+
+@pytest.mark.slow
+def test_a_model_of_marian_goes_back_after_its_training(marian_model, tmp_path):
+    """It still begins with zeros, in both toolkits' files; the search is the tuned run's."""
+    folder = marian_model("separate")
+    run = tuned(import_model(folder, tmp_path / "run"), tmp_path, steps=2)
+    wanted = Translator.load(run).score(SOURCES[:4], TARGETS[:4])
+    marian(run, tmp_path / "marian")
+    again = import_model(tmp_path / "marian" / "1", tmp_path / "again")
+    found = Translator.load(again).score(SOURCES[:4], TARGETS[:4])
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-5)
+    before, after = (
+        marian_files.read(path / "model.npz")[1] for path in (folder, tmp_path / "marian" / "1")
+    )
+    assert not np.array_equal(before["decoder_Wemb"], after["decoder_Wemb"])
+    version = hugging_face(run, tmp_path / "hugging_face")
+    tensors = safetensors_files.read(version / "model.safetensors")
+    pad = json.loads((version / "target_vocab.json").read_text())["<pad>"]
+    np.testing.assert_array_equal(tensors["model.decoder.embed_tokens.weight"][pad], 0)
+    assert json.loads((version / "generation_config.json").read_text())["num_beams"] == 1

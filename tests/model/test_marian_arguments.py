@@ -10,6 +10,7 @@ from support import numpy_marian
 
 from tfformer.model.layers import PositionalEncoding, TokenEmbedding, positional_encoding
 from tfformer.model.transformer import Transformer
+from tfformer.special_ids import START_ID
 
 SMALL = {"num_layers": 1, "d_model": 8, "num_heads": 2, "d_ff": 16, "dropout": 0.0}
 
@@ -46,6 +47,25 @@ def test_an_offset_counts_the_positions_from_there():
     np.testing.assert_array_equal(
         PositionalEncoding(8, offset=2)(x, position=3), PositionalEncoding(8)(x, position=5)
     )
+
+
+def test_a_start_of_zeros_is_that_of_a_row_of_zeros_whatever_is_learned():
+    """Numbers in the row change nothing, and no gradient comes to it from the look-up."""
+    model = Transformer(10, 10, **SMALL, zero_start=True, tie_embeddings="none")
+    other = Transformer(10, 10, **SMALL, tie_embeddings="none")
+    weights = model.get_weights()
+    other.set_weights(weights)
+    table = np.array(other.target_embedding.embeddings)
+    table[START_ID] = 0
+    other.target_embedding.embeddings.assign(table)
+    inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[START_ID, 9, 8]])}
+    with tf.GradientTape() as tape:
+        logits = model(inputs)
+    np.testing.assert_allclose(logits, other(inputs), atol=1e-6)
+    np.testing.assert_array_equal(model.target_embedding.table(), table)
+    gradient = tf.convert_to_tensor(tape.gradient(logits, model.target_embedding.embeddings.value))
+    assert np.abs(gradient[9]).max() > 0
+    np.testing.assert_array_equal(gradient[START_ID], 0)
 
 
 def test_the_decoder_may_have_its_own_heads_and_width():
@@ -86,6 +106,7 @@ def test_a_copy_by_configuration_has_the_same_arguments():
         "num_decoder_heads": 4,
         "decoder_d_ff": 24,
         "tie_embeddings": "input",
+        "zero_start": True,
     }
     model = Transformer(10, 10, **SMALL, **special)
     copy = Transformer.from_config(model.get_config())

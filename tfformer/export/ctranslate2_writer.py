@@ -76,9 +76,9 @@ def _spec(model: Transformer, positions: int) -> Any:
     spec.decoder.scale_embeddings = config["scale_embedding"]
     spec.encoder.position_encodings.encodings = table
     spec.decoder.position_encodings.encodings = table
-    spec.encoder.embeddings[0].weight = np.asarray(model.source_embedding.embeddings)
-    spec.decoder.embeddings.weight = np.asarray(model.target_embedding.embeddings)
-    spec.decoder.projection.weight = np.asarray(model.output_embedding.embeddings)
+    spec.encoder.embeddings[0].weight = model.source_embedding.table()
+    spec.decoder.embeddings.weight = model.target_embedding.table()
+    spec.decoder.projection.weight = model.output_embedding.table()
     if model.output_bias is not None:
         spec.decoder.projection.bias = np.asarray(model.output_bias)
     _set_stack(spec.encoder, model.encoder)

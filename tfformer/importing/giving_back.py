@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfformer.importing.record import RECORD, read_record
+from tfformer.importing.record import read_record
 from tfformer.importing.vocabulary import RowOrder
-from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table, take
+from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, TARGET, Place, Table, take
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
@@ -71,6 +71,9 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     places = with_pad, min(sizes)  # transformers has one id for both sides' padding
     sides = [_side(run, record, name, *places) for name in ("source", "target")]
     tensors = take(model)
+    if run.config.model.zero_start:
+        table = TARGET if TARGET in tensors else SOURCE
+        tensors[table] = model.target_embedding.table()
     if run.config.model.position_layout == "interleaved":
         tensors = in_halves(tensors)
     if OUTPUT_BIAS not in tensors:
@@ -119,7 +122,7 @@ def _side(run: Run, record: dict, name: str, with_pad: bool, place: int) -> Side
         if len(rows) != tokenizer.vocab_size or record[name]["size"] != len(pieces):
             raise ValueError
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{run.path / RECORD} is damaged; import the model again") from None
+        raise ValueError(f"{run.origin} is damaged; import the model again") from None
     if with_pad and rows[PAD_ID] is None:
         rows = [row + (row >= place) if row is not None else place for row in rows]
         pieces.insert(place, "<pad>")

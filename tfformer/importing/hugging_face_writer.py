@@ -153,7 +153,12 @@ def _generation(foreign: Foreign, config: Config) -> dict:
         "decoder_start_token_id": ids["start"],
         "renormalize_logits": True,
     }
-    return foreign.record.get("details", {}).get("generation") or own
+    first = foreign.record.get("details", {}).get("generation")
+    if not first:
+        return own
+    usual = {"num_beams": 1, "length_penalty": 1.0}  # what Transformers takes where none is stated
+    search = {name: own[name] for name in usual}
+    return first | {name: value for name, value in search.items() if value != (usual | first)[name]}
 
 
 def _tokenizer(foreign: Foreign, config: Config) -> dict:

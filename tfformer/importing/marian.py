@@ -296,6 +296,7 @@ def _model_config(path: Path, options: Mapping, tie: str, positions: str) -> Mod
         "position_layout": "halves",
         "position_timescale": "paper" if positions == "hf" else "t2t",
         "scale_embedding": True,
+        "zero_start": True,
     }
     shared = tie in ("all", "input")
     try:

@@ -43,18 +43,6 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
 
 
 def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
-    if settings.position_timescale != "t2t":
-        warnings.warn(
-            f"{path} has model.position_timescale=paper, but Marian has t2t and will translate "
-            "with it: right for weights that Marian trained, wrong for others",
-            stacklevel=3,
-        )
-    if settings.norm == "pre":
-        warnings.warn(
-            f"{path} has model.norm=pre, which marian-decoder decodes otherwise than Marian trains "
-            "it, and worse (docs/bring_a_model.md); use --format ctranslate2 to translate",
-            stacklevel=3,
-        )
     if settings.position_offset:
         raise ValueError(
             f"{path} has model.position_offset={settings.position_offset}, but positions of Marian "
@@ -70,11 +58,23 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
             f"{path} has {settings.num_heads} heads in the encoder and "
             f"{settings.num_decoder_heads} in the decoder, but Marian has one number"
         )
-    start = np.asarray(model.target_embedding.embeddings)[START_ID]
+    start = model.target_embedding.table()[START_ID]
     if np.any(start):
         raise ValueError(
             f"{path} begins a translation with a learned vector (up to {np.abs(start).max():.3g}), "
             "but Marian begins with zeros; use --format hugging_face"
+        )
+    if settings.position_timescale != "t2t":
+        warnings.warn(
+            f"{path} has model.position_timescale=paper, but Marian has t2t and will translate "
+            "with it: right for weights that Marian trained, wrong for others",
+            stacklevel=3,
+        )
+    if settings.norm == "pre":
+        warnings.warn(
+            f"{path} has model.norm=pre, which marian-decoder decodes otherwise than Marian trains "
+            "it, and worse (docs/bring_a_model.md); use --format ctranslate2 to translate",
+            stacklevel=3,
         )
 
 

@@ -3,8 +3,6 @@
 from tfformer.importing.json_files import read_object
 from tfformer.run_directory import Run
 
-RECORD = "imported.json"  # beside the other files of a run
-
 
 def read_record(run: Run) -> dict:
     """Return the record of a run's import.
@@ -18,8 +16,7 @@ def read_record(run: Run) -> dict:
     Raises:
         ValueError: The record is damaged.
     """
-    file = run.path / RECORD
-    return read_object(file) if file.is_file() else {}
+    return read_object(run.origin) if run.origin.is_file() else {}
 
 
 def imported_from(run: Run) -> dict[str, dict[str, str]]:

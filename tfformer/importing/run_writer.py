@@ -16,7 +16,6 @@ from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.files import temporary_folder, write_text
 from tfformer.importing.checkpoint import Checkpoint, Vocabulary, check_finite
 from tfformer.importing.normalization import Rewrites
-from tfformer.importing.record import RECORD
 from tfformer.importing.stored_arrays import release
 from tfformer.importing.vocabulary import RowOrder
 from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table
@@ -66,7 +65,7 @@ def _write(run_path: Path, checkpoint: Checkpoint) -> None:
     record = json.dumps(_record(checkpoint), indent=1)
     numbers = functools.partial(_in_our_order, checkpoint)
     run.save_weights(StreamedWeights(config.model, tokenizers, numbers))
-    write_text(run_path / RECORD, f"{record}\n")
+    write_text(run.origin, f"{record}\n")
     run.finish({"imported": checkpoint.family})
 
 

@@ -7,6 +7,7 @@ positions, D d_model, H heads, L cache capacity, V vocabulary.
 from typing import Any, get_args
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tfformer import config
@@ -150,6 +151,7 @@ class TokenEmbedding(keras.layers.Embedding):
         vocab_size: The number V of token ids.
         d_model: Width of the model, the size of each vector.
         scale: Multiply the vectors by sqrt(d_model).
+        zero_id: An id whose vector is zeros, whatever its row of the matrix is; None for none.
         **kwargs: Keras' own `name` and `dtype`.
 
     Attributes:
@@ -163,11 +165,19 @@ class TokenEmbedding(keras.layers.Embedding):
         (TensorShape([1, 3, 8]), TensorShape([1, 3, 100]))
     """
 
-    def __init__(self, vocab_size: int, d_model: int, scale: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        scale: bool = True,
+        zero_id: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(vocab_size, d_model, embeddings_initializer="zeros", **kwargs)
         self.vocab_size = vocab_size
         self.d_model = d_model
         self.scale = scale
+        self.zero_id = zero_id
 
     def build(self, input_shape: Shape | None = None) -> None:
         """Create the matrix (V, D)."""
@@ -186,7 +196,16 @@ class TokenEmbedding(keras.layers.Embedding):
         table = tf.convert_to_tensor(self.embeddings)  # (V, D)
         vectors = gather(table, ids, dense_gradient=training)  # (B, T, D)
         vectors = tf.cast(vectors, self.compute_dtype)
+        if self.zero_id is not None:
+            vectors *= tf.cast(ids != self.zero_id, vectors.dtype)[..., tf.newaxis]
         return vectors * self.d_model**0.5 if self.scale else vectors
+
+    def table(self) -> np.ndarray:
+        """Return the vectors (V, D) of all ids, before they are scaled."""
+        table = np.array(self.embeddings)
+        if self.zero_id is not None:
+            table[self.zero_id] = 0
+        return table
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """Multiply vectors (..., D) by the transposed matrix: (..., V).
@@ -205,7 +224,7 @@ class TokenEmbedding(keras.layers.Embedding):
     def get_config(self) -> dict:
         """Return the constructor's arguments."""
         base = keras.layers.Layer.get_config(self)
-        return base | arguments_of(self, ("vocab_size", "d_model", "scale"))
+        return base | arguments_of(self, ("vocab_size", "d_model", "scale", "zero_id"))
 
 
 class MaskedLayer(keras.layers.Layer):

@@ -24,6 +24,7 @@ from tfformer.model.layers import (
 from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask, padding_mask
 from tfformer.model.registry import Shape, arguments_of, register, require
 from tfformer.model.token_model import TIES, TokenModel
+from tfformer.special_ids import START_ID
 
 STACK_ARGUMENTS = (
     "num_layers",
@@ -414,6 +415,7 @@ class Transformer(TokenModel):
         num_decoder_heads: Attention heads of the decoder; by default `num_heads`.
         decoder_d_ff: `d_ff` of the decoder; by default the encoder's.
         position_offset: The position of the first token; M2M100 counts from 2.
+        zero_start: The start token's vector is zeros, as in Marian, and not learned.
         **kwargs: Keras' own `name` and `dtype`.
 
     Attributes:
@@ -445,6 +447,7 @@ class Transformer(TokenModel):
         "scale_embedding",
         "num_decoder_heads",
         "decoder_d_ff",
+        "zero_start",
     )
 
     def __init__(
@@ -469,6 +472,7 @@ class Transformer(TokenModel):
         num_decoder_heads: int | None = None,
         decoder_d_ff: int | None = None,
         position_offset: int = 0,
+        zero_start: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -498,6 +502,7 @@ class Transformer(TokenModel):
         self.scale_embedding = scale_embedding
         self.num_decoder_heads = num_heads if num_decoder_heads is None else num_decoder_heads
         self.decoder_d_ff = d_ff if decoder_d_ff is None else decoder_d_ff
+        self.zero_start = zero_start
         self._add_embeddings()
         stack = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
         self.encoder = Encoder(**stack, name="encoder")
@@ -515,6 +520,7 @@ class Transformer(TokenModel):
         settings = {
             "d_model": self.d_model,
             "scale": self.scale_embedding,
+            "zero_id": START_ID if self.zero_start else None,  # no source has it
             "dtype": self.dtype_policy,
         }
         self.source_embedding = TokenEmbedding(

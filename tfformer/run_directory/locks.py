@@ -18,6 +18,7 @@ BEFORE_CONFIG = {  # files that a killed training may have written before config
     "target.pieces.json",
     "resume.npz",
     "metrics.jsonl",
+    "imported.json",
     LOCK,
 }
 

@@ -74,7 +74,7 @@ def _new_translation_model(config: ModelConfig, tokenizers: Tokenizers, dtype: s
 
 def _new_language_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> LanguageModel:
     arguments = _arguments(config)
-    for name in ("num_decoder_layers", "num_decoder_heads", "decoder_d_ff"):
+    for name in ("num_decoder_layers", "num_decoder_heads", "decoder_d_ff", "zero_start"):
         del arguments[name]
     return LanguageModel(tokenizers.target.vocab_size, dtype=dtype, **arguments)
 

@@ -156,6 +156,12 @@ class Run:
         values = self.config.to_dict() | {"digests": self.digests}
         write_text(self.path / RUN_CONFIG, json.dumps(values, indent=2) + "\n")
 
+    def keep_origin(self, initial: "Run") -> None:
+        """Copy the record of an import, if the run that gives the weights has one."""
+        if initial.origin.is_file():
+            with whole_file(self.origin) as temporary:
+                shutil.copyfile(initial.origin, temporary)
+
     @property
     def weights(self) -> Path:
         """The file of the weights with the best validation."""
@@ -175,6 +181,11 @@ class Run:
     def result(self) -> Path:
         """The file that a finished training has."""
         return self.path / "result.json"
+
+    @property
+    def origin(self) -> Path:
+        """The file that says where an imported run is from, and under which licence."""
+        return self.path / "imported.json"
 
     @property
     def tensorboard(self) -> Path:

@@ -61,6 +61,7 @@ OUTSIDE_THE_ENCODER = (
     "num_decoder_layers",
     "num_decoder_heads",
     "decoder_d_ff",
+    "zero_start",
     "tie_embeddings",
     "output_bias",
 )
@@ -208,6 +209,8 @@ def _train(
     if workers.is_chief:
         if before:
             run.keep_weights(before)
+        if initial and not _gives_encoder(initial, config):
+            run.keep_origin(initial)
         run.save_resume_state(model, history)
         run.write(data.tokenizers)
     report(f"{model.count_params():,} parameters{workers.report()}; writing to {run.path}")
