@@ -83,6 +83,41 @@ def test_no_damage_changes_the_meaning_of_a_run(run):
     assert outcomes["refused"] > outcomes["harmless"]
 
 
+@pytest.mark.slow
+def test_translate_refuses_a_damaged_run_in_a_line_or_translates_as_before(run, faulty):
+    """By the command line itself, in a process of its own: its exit code, words and files."""
+    draw, outcomes = random.Random(29), Counter()
+    whole = {name: (run.path / name).read_bytes() for name in FILES}
+    source, output = run.path.parent / "source", run.path.parent / "output"
+    source.write_text("\n".join(LINES[:6]) + "\n", encoding="utf-8")
+    paths = [run.path, "--input", source, "--output", output]
+    command = ["translate", *paths, "--beam-size", "2", "--scores"]  # which any weight changes
+
+    def translated() -> tuple[int | None, str]:
+        end = faulty.run(command, run.path.parent, seconds=60)
+        check_without("hangs", end.code is not None, end)
+        check_without("tracebacks", "Traceback" not in end.printed, end)
+        if end.code == 2:
+            assert end.printed.splitlines()[-1].startswith("tfformer: "), end
+            assert not output.exists(), end
+            return 2, ""
+        translation = output.read_text(encoding="utf-8")
+        output.unlink()
+        return end.code, translation
+
+    expected = translated()
+    assert expected[0] == 0
+    for _ in range(size("command_lines", 12)):
+        name = draw.choice(FILES)
+        (run.path / name).write_bytes(damaged(whole[name], draw))
+        found = translated()
+        (run.path / name).write_bytes(whole[name])
+        outcomes["refused" if found[0] == 2 else "harmless" if found == expected else "wrong"] += 1
+    record("damaged runs, by the command line", counted(outcomes))
+    assert outcomes["wrong"] == 0
+    assert outcomes["refused"] > outcomes["harmless"]
+
+
 def test_no_damage_changes_the_state_that_a_training_resumes_from(run):
     draw, outcomes = random.Random(28), Counter()
     model = new_model(run.config.model, run.tokenizers)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
+from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from tfformer.serving import stream, translations
 from tfformer.serving.api_keys import read_keys
@@ -49,7 +50,7 @@ def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleName
     version = Scripted(
         run=run,
         manifest=manifest,
-        signatures={"translate_beam": None, "serving_default": None},
+        signatures=dict.fromkeys(("translate_beam", "serving_default"), SignatureDef()),
         count_tokens=lambda texts: [len(text.split()) for text in texts],
         max_tokens=7,
         placeholders=[],

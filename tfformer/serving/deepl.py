@@ -1,5 +1,6 @@
 """The routes of DeepL's API, version 2."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -99,8 +100,18 @@ async def _languages(request: web.Request) -> web.Response:
     directions = request.app[DIRECTIONS]
     if fields.choice("type", ("source", "target"), "source") == "source":
         return as_json([_described(code) for code in directions.targets])
-    codes = [one for code in directions.target_languages for one in VARIANTS.get(code, (code,))]
+    codes = with_variants(directions.target_languages)
     return as_json([_described(code) | {"supports_formality": False} for code in codes])
+
+
+def with_variants(codes: Iterable[str]) -> list[str]:
+    """Return target languages as DeepL names them, some by their regions.
+
+    Example:
+        >>> with_variants(["de", "en"])
+        ['de', 'en-US', 'en-GB']
+    """
+    return [one for code in codes for one in VARIANTS.get(code, (code,))]
 
 
 def _described(code: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tfformer.serving.errors import RequestError
 from tfformer.serving.model import (
     DEFAULT_SIGNATURE,
+    MAX_SENTENCES,
     Arrays,
     ServedModel,
     check_inputs,
@@ -162,6 +163,53 @@ def _int32s(values: list) -> np.ndarray:
 
 
 READERS = {tf.string: _strings, tf.int32: _int32s}
+SCHEMAS: dict[tf.DType, dict[str, Any]] = {  # of a single value
+    tf.string: {"type": "string"},
+    tf.int32: {"type": "integer", "minimum": INT32.start, "maximum": INT32.stop - 1},
+}
+
+
+def request_schemas(name: str, signature: meta_graph_pb2.SignatureDef) -> list[dict[str, Any]]:
+    """Describe the requests for a signature as JSON Schemas: by rows, and by columns.
+
+    There is none where an input is of a type that REST requests cannot give, or where there is no
+    input, as of the operation that TensorFlow runs after loading.
+
+    Args:
+        name: The signature's name, which may be left out if it is `DEFAULT_SIGNATURE`.
+        signature: Its inputs.
+    """
+    dtypes = {tf.as_dtype(info.dtype) for info in signature.inputs.values()}
+    if not dtypes or not dtypes <= SCHEMAS.keys():
+        return []
+    values = {input: _value_schema(info) for input, info in sorted(signature.inputs.items())}
+    columns = {input: _rows_of(value) for input, value in values.items()}
+    row = _object(values) if len(values) > 1 else next(iter(values.values()))
+    asked = {"signature_name": {"type": "string", "enum": [name]}}
+    needed = [] if name == DEFAULT_SIGNATURE else ["signature_name"]
+    forms = ({"instances": _rows_of(row)}, {"inputs": _object(columns)})
+    return [_object(asked | form) | {"required": [*needed, *form]} for form in forms]
+
+
+def _value_schema(info: meta_graph_pb2.TensorInfo) -> dict[str, Any]:
+    """One row of an input: a value, or lists in lists."""
+    schema = SCHEMAS[tf.as_dtype(info.dtype)]
+    for _ in info.tensor_shape.dim[1:]:
+        schema = {"type": "array", "items": schema}
+    return schema
+
+
+def _rows_of(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": schema, "minItems": 1, "maxItems": MAX_SENTENCES}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+        "additionalProperties": False,
+    }
 
 
 def answer(request: dict[str, Any], outputs: Arrays) -> dict[str, Any]:
