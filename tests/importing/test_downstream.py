@@ -64,6 +64,15 @@ def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, tm
 
 
 @pytest.mark.slow
+def test_a_litert_file_of_a_model_of_marian_begins_with_zeros(marian_model, tmp_path):
+    run = import_model(marian_model("separate"), tmp_path / "run")
+    version = tflite(run, tmp_path / "phone", max_length=24, samples=SOURCES[:4])
+    client = on_device().Translator(version)
+    found = client.translate([client.pieces(text) for text in SOURCES[:4]])
+    assert found == Translator.load(run).translate(SOURCES[:4], beam_size=1)
+
+
+@pytest.mark.slow
 def test_a_multilingual_run_has_its_languages_in_every_export(imported, tmp_path):
     """The server's graph and the client on the device put the tokens of the languages in."""
     run, texts = imported("M2M"), [*answers("M2M").texts["sentences"][:6], ""]

@@ -197,7 +197,7 @@ class TokenEmbedding(keras.layers.Embedding):
         vectors = gather(table, ids, dense_gradient=training)  # (B, T, D)
         vectors = tf.cast(vectors, self.compute_dtype)
         if self.zero_id is not None:
-            vectors *= tf.cast(ids != self.zero_id, vectors.dtype)[..., tf.newaxis]
+            vectors *= tf.expand_dims(tf.cast(ids != self.zero_id, vectors.dtype), -1)
         return vectors * self.d_model**0.5 if self.scale else vectors
 
     def table(self) -> np.ndarray:
