@@ -8,6 +8,7 @@ import functools
 import itertools
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -211,6 +212,18 @@ def server(tmp_path_factory):
     write_manifest_of(export / "10", languages=["en", "de"], examples=examples)
     with served(export) as addresses:
         yield addresses
+
+
+@pytest.fixture(scope="session")
+def object_store(tmp_path_factory):
+    """A server of S3 on this machine; the copies of its folders lie among the tests' own files."""
+    for module in ("s3fs", "moto"):
+        pytest.importorskip(module, reason="pip install 'tfformer[test]'")
+    from support.object_store import served
+
+    with pytest.MonkeyPatch.context() as patch, served() as store:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("copies")))
+        yield store
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from tfformer.folders import Folder, folder_at
 from tfformer.plain_values import parse_yaml, read_text, shown
 from tfformer.special_ids import PLACEHOLDER
 
@@ -551,15 +552,15 @@ def find_recipe(name: str) -> Path:
     )
 
 
-def run_config_file(run: str | Path) -> Path:
-    """Return a run directory's config.json; FileNotFoundError if there is none."""
-    path = Path(run, RUN_CONFIG)
-    if not path.is_file():
+def run_folder(run: str | Path) -> Folder:
+    """Return the folder of a run; FileNotFoundError if there is no config.json in it."""
+    folder = folder_at(run)
+    if not folder.has_file(RUN_CONFIG):
         raise FileNotFoundError(
             f"{run} is not a run directory: it has no {RUN_CONFIG}; give the --run-dir of a "
             "training"
         )
-    return path
+    return folder
 
 
 def _override(values: dict[str, Any], override: str) -> None:

@@ -45,7 +45,7 @@ def test_the_newest_version_is_that_of_the_beginning(tmp_path, monkeypatch):
     model = find_model(tmp_path)
     export(tmp_path / "10")
     monkeypatch.setitem(engines.ENGINES, "saved_model", lambda folder, beam_size: folder)
-    assert load_engine(model) == tmp_path / "9"
+    assert load_engine(model) == str(tmp_path / "9")
 
 
 def test_a_model_that_changes_during_the_job_is_refused(tmp_path, monkeypatch):

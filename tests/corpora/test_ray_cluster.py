@@ -1,7 +1,6 @@
 """The parts that a Ray cluster gets, without one: Ray is a table of rows here."""
 
 import gzip
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +10,7 @@ from tfformer.corpora.engines import Engine, Model
 from tfformer.corpora.parts import find_parts
 from tfformer.corpora.translation import Counts
 
-MODEL = Model("keras", Path("run"), 1, "digest")
+MODEL = Model("keras", "run", 1, "digest")
 
 
 class Letters:

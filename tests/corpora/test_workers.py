@@ -120,7 +120,7 @@ def test_a_process_that_dies_is_replaced(tiny_run, corpus, expected, tmp_path):
     assert counts.lines == len(SENTENCES)
 
 
-MODEL = engines.Model("keras", Path("run"), 1, "digest")
+MODEL = engines.Model("keras", "run", 1, "digest")
 
 
 @pytest.fixture

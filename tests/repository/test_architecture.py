@@ -10,7 +10,7 @@ import tfformer
 
 PACKAGE = Path(tfformer.__file__).parent
 EVERYWHERE = {
-    *("config", "files", "html_page", "keras_import", "plain_values", "ray_connection"),
+    *("config", "files", "folders", "html_page", "keras_import", "plain_values", "ray_connection"),
     *("special_ids", "version"),
 }
 MAY_IMPORT = {

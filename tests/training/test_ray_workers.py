@@ -110,7 +110,7 @@ def losing(run, calls, epochs):
         if len(calls) > len(epochs):
             return {"epochs": 7}
         if epochs[len(calls) - 1]:
-            (run / "config.json").touch()
+            (run / "config.json").write_text('{"digests": {}}')
             with open(run / "metrics.jsonl", "a") as metrics:
                 metrics.write("{}\n" * epochs[len(calls) - 1])
         raise WorkerLostError("worker 1 is gone")

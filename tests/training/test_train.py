@@ -15,6 +15,7 @@ from support.numpy_layers import smoothed_cross_entropy
 
 from tfformer.config import AugmentConfig, Config
 from tfformer.data import text_cache
+from tfformer.folders import Folder
 from tfformer.inference import evaluation, tasks
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
@@ -579,7 +580,8 @@ def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
     config = config_for(corpus, label_smoothing=0.2, r_drop=r_drop)
     text = training.TrainingData.read(config, None, silent)
     model = training._compiled_model(config, text.tokenizers, Workers())
-    training._fit(model, Run(tmp_path / "run", config, {}), config, text, [], silent, Workers())
+    run = Run(Folder(tmp_path / "run"), config, {})
+    training._fit(model, run, config, text, [], silent, Workers())
     inputs, labels, weights = next(given["dataset"].as_numpy_iterator())
     rows, times = text.train.batch(0), 2 if r_drop else 1
     for found, alone in zip(

@@ -173,7 +173,12 @@ def _add_training(add_verb: AddVerb) -> None:
     train = add_verb("train", "train on parallel text, or on text alone, as a recipe says")
     add = train.add_argument
     add("recipe", metavar="RECIPE", help="a YAML file, or the name of a built-in recipe")
-    add("--run-dir", required=True, metavar="DIR", help="the new run; must be new or empty")
+    add(
+        "--run-dir",
+        required=True,
+        metavar="DIR",
+        help="the new run; must be new or empty; a folder, or an address such as s3://bucket/run",
+    )
     add(
         "--set",
         nargs="+",

@@ -10,7 +10,8 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tfformer.config import run_config_file
+from tfformer.config import run_folder
+from tfformer.folders import ADDRESS
 
 LITERT_OPTIONS = (
     "max_length",
@@ -48,7 +49,7 @@ def check_words(words: Sequence[str]) -> None:
 
 def check_run(path: str) -> None:
     """Raise FileNotFoundError if there is no run directory at `path`."""
-    run_config_file(path)
+    run_folder(path)
 
 
 def check_run_or_export(place: str) -> None:
@@ -94,7 +95,14 @@ def check_new_file(path: str | None, overwrite: bool) -> None:
 
 
 def check_folder(path: str | None) -> None:
-    """Raise FileExistsError if `path` is a file where a folder is to be written."""
+    """Raise FileExistsError if `path` is a file where a folder is to be written.
+
+    Raises:
+        FileExistsError: It is a file.
+        ValueError: It is an address, which `train` alone writes to.
+    """
+    if path is not None and ADDRESS.fullmatch(path):
+        raise ValueError(f"{path} is no folder of this machine; write into one, and copy it")
     if path is not None and Path(path).exists() and not Path(path).is_dir():
         raise FileExistsError(f"{path} is a file, not a folder; choose another --output")
 

@@ -124,6 +124,7 @@ def _recipes(options: argparse.Namespace) -> None:
 def _import(options: argparse.Namespace) -> None:
     from tfformer.importing.paths import check_paths
 
+    check_folder(options.run_dir)
     check_paths(Path(options.model), Path(options.run_dir))
     from tfformer.importing.checkpoint import Choices
     from tfformer.importing.importer import checkpoint_at
@@ -193,6 +194,7 @@ def _translate(options: argparse.Namespace) -> None:
 def _translate_corpus(options: argparse.Namespace) -> None:
     """Translate the files of a corpus into a folder; files that are there are done."""
     check_corpus_options(options)
+    import_tensorflow()
     from tfformer.corpora.engines import find_model
     from tfformer.corpora.parts import find_parts, job_folder
 

@@ -22,6 +22,7 @@ from tfformer.export.manifest import (
     read_manifest,
 )
 from tfformer.files import file_digest
+from tfformer.folders import folder_at
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID
 
@@ -60,13 +61,13 @@ class Model(NamedTuple):
 
     Attributes:
         engine: Its name among `ENGINES`.
-        folder: A run directory, or one exported version.
+        place: A run directory, which may be an address, or one exported version.
         beam_size: Number of beams; 1 is greedy search.
         digest: SHA-256 of its settings, vocabularies and weights.
     """
 
     engine: str
-    folder: Path
+    place: str
     beam_size: int
     digest: str
 
@@ -87,20 +88,21 @@ def find_model(path: str | Path, beam_size: int | None = None) -> Model:
         ValueError: It is neither a run nor an export, translates no text, or has no search with so
             many beams.
     """
-    folder = Path(path)
-    if (folder / RUN_CONFIG).is_file() and not (folder / MANIFEST).is_file():
-        return _model_of_run(folder, beam_size)
+    place = folder_at(path)
+    if place.has_file(RUN_CONFIG) and not place.has_file(MANIFEST):
+        return _model_of_run(place.absolute(), beam_size)
+    folder = place.path
     if not (folder / MANIFEST).is_file():
         versions = [file.parent for file in folder.glob(f"*/{MANIFEST}")]
         numbered = [version for version in versions if version.name.isdecimal()]
         if not numbered:
-            raise ValueError(f"{folder} is neither a run directory nor an export; give one of them")
+            raise ValueError(f"{place} is neither a run directory nor an export; give one of them")
         folder = max(numbered, key=lambda version: int(version.name))
     return _model_of_export(folder, beam_size)
 
 
-def _model_of_run(folder: Path, beam_size: int | None) -> Model:
-    run = Run.open(folder)
+def _model_of_run(place: str, beam_size: int | None) -> Model:
+    run = Run.open(place)
     run.check_architecture("encoder-decoder")
     run.check_weights()
     decoding, data = run.config.decoding, run.config.data
@@ -112,7 +114,7 @@ def _model_of_run(folder: Path, beam_size: int | None) -> Model:
         "weights": file_digest(run.weights),
     }
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-    return Model("keras", folder, beam_size or decoding.beam_size, digest)
+    return Model("keras", place, beam_size or decoding.beam_size, digest)
 
 
 def _model_of_export(folder: Path, beam_size: int | None) -> Model:
@@ -131,7 +133,9 @@ def _model_of_export(folder: Path, beam_size: int | None) -> Model:
             f"{folder} has {_searches(exported)}; leave out --beam-size {beam_size}, or export the "
             "run again with it"
         )
-    return Model(name, folder, beam_size or exported, file_digest(folder / MANIFEST))
+    return Model(
+        name, str(folder.absolute()), beam_size or exported, file_digest(folder / MANIFEST)
+    )
 
 
 def _searches(beam_size: int) -> str:
@@ -153,21 +157,21 @@ def load_engine(model: Model) -> Engine:
         ModelError: The model cannot be loaded, or is not the one that was found.
     """
     try:
-        engine = ENGINES[model.engine](model.folder, model.beam_size)
-        now = find_model(model.folder, model.beam_size)
+        engine = ENGINES[model.engine](model.place, model.beam_size)
+        now = find_model(model.place, model.beam_size)
     except (ValueError, OSError) as error:
         raise ModelError(str(error)) from error
     except Exception as error:  # whatever a runtime has of its own
-        raise ModelError(f"{model.folder} cannot be loaded ({error!r})") from error
+        raise ModelError(f"{model.place} cannot be loaded ({error!r})") from error
     if now.digest != model.digest:
-        raise ModelError(f"{model.folder} was changed after the job was begun; begin another job")
+        raise ModelError(f"{model.place} was changed after the job was begun; begin another job")
     return engine
 
 
-def _keras(folder: Path, beam_size: int) -> Engine:
+def _keras(place: str, beam_size: int) -> Engine:
     from tfformer.inference.translator import Translator
 
-    translator = Translator.load(folder)
+    translator = Translator.load(place)
 
     def translate(sentences: list[str]) -> list[str]:
         return translator.translate(translator.encode(sentences), beam_size)
@@ -175,15 +179,15 @@ def _keras(folder: Path, beam_size: int) -> Engine:
     return Engine(translate, translator.tokenizers.source, translator.max_length - 1)
 
 
-def _saved_model(folder: Path, beam_size: int) -> Engine:
+def _saved_model(place: str, beam_size: int) -> Engine:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  the operations of the signatures over text
 
-    manifest, tokenizers = _checked(folder)
+    manifest, tokenizers = _checked(Path(place))
     signature, output = SIGNATURE, "translation"
     if beam_size > 1:
         signature, output = "translate_beam", "translations"
-    model = tf.saved_model.load(str(folder))
+    model = tf.saved_model.load(place)
 
     def translate(sentences: list[str]) -> list[str]:
         run = model.signatures[signature]  # which does not keep the model itself alive
@@ -194,9 +198,10 @@ def _saved_model(folder: Path, beam_size: int) -> Engine:
     return Engine(translate, tokenizers.source, _max_tokens(manifest))
 
 
-def _litert(folder: Path, beam_size: int) -> Engine:
+def _litert(place: str, beam_size: int) -> Engine:
     from ai_edge_litert.interpreter import Interpreter
 
+    folder = Path(place)
     manifest, tokenizers = _checked(folder)
     name = "translate_beam" if beam_size > 1 else "translate"
     interpreter = Interpreter(model_path=str(folder / "model.tflite"), num_threads=1)
@@ -225,13 +230,13 @@ def _litert(folder: Path, beam_size: int) -> Engine:
     return Engine(translate, tokenizers.source, longest)
 
 
-def _ctranslate2(folder: Path, beam_size: int) -> Engine:
+def _ctranslate2(place: str, beam_size: int) -> Engine:
     import ctranslate2
 
-    manifest, tokenizers = _checked(folder)
+    manifest, tokenizers = _checked(Path(place))
     source, target = tokenizers.source, tokenizers.target
     decoding = manifest["decoding"]
-    translator = ctranslate2.Translator(str(folder), device="cpu", intra_threads=1)
+    translator = ctranslate2.Translator(place, device="cpu", intra_threads=1)
     number_of = {piece: n for n, piece in enumerate(target.pieces(range(target.vocab_size)))}
     longest = _max_tokens(manifest)
 
@@ -250,7 +255,7 @@ def _ctranslate2(folder: Path, beam_size: int) -> Engine:
     return Engine(translate, source, longest)
 
 
-ENGINES: dict[str, Callable[[Path, int], Engine]] = {  # by the format of a manifest
+ENGINES: dict[str, Callable[[str, int], Engine]] = {  # by the format of a manifest
     "keras": _keras,
     "saved_model": _saved_model,
     "tflite": _litert,

@@ -84,10 +84,9 @@ def translate_parts(
             {"source": str(part.source.absolute()), "output": str(part.output.absolute())}
             for part in parts
         ]
-        arguments = (model._replace(folder=model.folder.absolute()), __version__)
         translated = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
             PartTranslator,
-            fn_constructor_args=arguments,
+            fn_constructor_args=(model, __version__),
             num_cpus=1,
             concurrency=workers,
             max_restarts=-1,

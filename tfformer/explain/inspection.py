@@ -101,11 +101,11 @@ def _progress(run: Run) -> str:
     history = run.history()
     state = "finished" if run.result.is_file() else "not finished"
     if not history:
-        return f"{run.path}: {state}, before the end of its first epoch"
+        return f"{run.folder}: {state}, before the end of its first epoch"
     last = history[-1]
     best = best_epoch(history)
     steps = f"{last['epoch']} epochs, {last['step']:,} steps, {last['minutes']:.1f} minutes"
-    text = f"{run.path}: {state}; {steps}"
+    text = f"{run.folder}: {state}; {steps}"
     if not is_validated(best):
         return f"{text}; not validated yet"
     figures = ", ".join(

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tfformer.config import RUN_CONFIG, run_config_file
-from tfformer.files import TEMPORARY, locked
+from tfformer.config import RUN_CONFIG, run_folder
+from tfformer.files import TEMPORARY
+from tfformer.folders import LOCK, Folder, folder_at
 from tfformer.run_directory.run import Run
 
-LOCK = ".lock"
 BEFORE_CONFIG = {  # files that a killed training may have written before config.json
     "tokenizer.model",
     "tokenizer.pieces.json",
@@ -25,7 +25,7 @@ BEFORE_CONFIG = {  # files that a killed training may have written before config
 
 @contextmanager
 def locked_for_new_run(path: str | Path) -> Iterator[None]:
-    """Lock a folder for a new training, see `files.locked`.
+    """Hold a folder for a new training, see `folders.Folder.held`.
 
     If the block ends without a config.json, the files that it wrote are removed.
 
@@ -37,18 +37,19 @@ def locked_for_new_run(path: str | Path) -> Iterator[None]:
         BlockingIOError: Another training holds the folder.
     """
     check_free(path)
-    folder = Path(path)
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = folder_at(path)
+    missing = [place for place in (folder.path, *folder.path.parents) if not place.exists()]
+    folder.path.mkdir(parents=True, exist_ok=True)
     try:
         with _held(folder):
             check_free(path)
             try:
                 yield
             finally:
-                if not (folder / RUN_CONFIG).exists():
+                if not (folder.path / RUN_CONFIG).exists():
                     for name in BEFORE_CONFIG - {LOCK}:
-                        (folder / name).unlink(missing_ok=True)
+                        (folder.path / name).unlink(missing_ok=True)
+                    folder.push()
     finally:
         for place in missing:
             with suppress(OSError):  # not empty: the run is in it
@@ -57,7 +58,7 @@ def locked_for_new_run(path: str | Path) -> Iterator[None]:
 
 @contextmanager
 def locked_for_resume(path: str | Path) -> Iterator[Run]:
-    """Lock an existing run, so that no other training continues it.
+    """Hold an existing run, so that no other training continues it.
 
     Args:
         path: The run's folder.
@@ -70,7 +71,7 @@ def locked_for_resume(path: str | Path) -> Iterator[Run]:
         BlockingIOError: Another training holds the folder.
         ValueError: A link lies where TensorBoard's events are to be written.
     """
-    folder = run_config_file(path).parent
+    folder = run_folder(path)
     with _held(folder):
         run = Run.open(path)
         for place in (run.tensorboard, *run.tensorboard.rglob("*")):
@@ -80,9 +81,10 @@ def locked_for_resume(path: str | Path) -> Iterator[Run]:
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    refusal = f"{folder} is being written by another training; wait until it has ended, or stop it"
-    with locked(folder / LOCK, refusal):
+def _held(folder: Folder) -> Iterator[None]:
+    with folder.held(
+        f"{folder} is being written by another training; wait until it has ended, or stop it"
+    ):
         yield
 
 
@@ -92,16 +94,11 @@ def check_free(path: str | Path) -> None:
     Args:
         path: A folder that is absent, empty, or left by a training that was killed as it began.
     """
-    folder = Path(path)
-    if (folder / RUN_CONFIG).exists():
+    names = folder_at(path).names()
+    if RUN_CONFIG in names:
         raise FileExistsError(
-            f"{folder} already holds a run; add --resume to go on with it, or choose another folder"
+            f"{path} already holds a run; add --resume to go on with it, or choose another folder"
         )
-    if not folder.exists():
-        return
-    names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else {folder.name}
     strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}
     if strange or (names and LOCK not in names):
-        raise FileExistsError(
-            f"{folder} exists and is not an empty folder; choose another --run-dir"
-        )
+        raise FileExistsError(f"{path} exists and is not an empty folder; choose another --run-dir")

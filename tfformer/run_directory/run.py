@@ -18,9 +18,10 @@ from typing import Any, Protocol
 import h5py
 import numpy as np
 
-from tfformer.config import RUN_CONFIG, Config, run_config_file
+from tfformer.config import RUN_CONFIG, Config, run_folder
 from tfformer.data.piece_tokenizer import load_tokenizer
 from tfformer.files import error_keeping, read_seal, seal, whole_file, write_text
+from tfformer.folders import Folder, folder_at
 from tfformer.plain_values import parse_json, read_text
 from tfformer.run_directory.digests import (
     MOVABLE,
@@ -41,6 +42,7 @@ DAMAGED_ZIP = (  # errors of np.load; zipfile takes some damage for an unknown k
     lzma.LZMAError,
     struct.error,
 )
+RESUME_STATE = "resume.npz"  # larger than all else, and for --resume alone
 SEALED = {"weights": "in its last line"}  # in `digests` of config.json: the weights have a seal
 OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes of an older run
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py
@@ -57,7 +59,7 @@ class SavesWeights(Protocol):
 class Run:
     """An opened run directory: its recipe is read once, and the run is handed down.
 
-    Every file of it is replaced whole; nothing else in the folder is touched.
+    Every file of it is replaced whole, and then the folder is pushed. Nothing else is touched.
 
     Example:
         >>> Run.open("no/such/folder")  # doctest: +ELLIPSIS
@@ -66,7 +68,7 @@ class Run:
         FileNotFoundError: no/such/folder is not a run directory: it has no config.json; ...
     """
 
-    path: Path
+    folder: Folder
     config: Config
     digests: dict[str, str]  # SHA-256 of "source" and "target" tokenizer, "text" and "settings"
     model_digest: str = ""  # SHA-256 of the model's settings and vocabularies
@@ -76,7 +78,7 @@ class Run:
         """Open an existing run.
 
         Args:
-            path: The `--run-dir` of a training, finished or not.
+            path: The `--run-dir` of a training, finished or not; see `folders.folder_at`.
 
         Returns:
             The run, with its recipe and digests.
@@ -84,8 +86,11 @@ class Run:
         Raises:
             FileNotFoundError: There is no run at `path`.
             ValueError: Its config.json is damaged, or was changed.
+            OSError: The store of a remote run cannot be read.
         """
-        file = run_config_file(path)
+        folder = run_folder(path)
+        folder.pull(but=[RESUME_STATE])
+        file = folder.path / RUN_CONFIG
         try:
             values = parse_json(read_text(file))
         except ValueError as error:
@@ -104,7 +109,7 @@ class Run:
                 f"{file} was changed since it was written: its settings have another digest; "
                 f"restore it or train again (only data.{', data.'.join(MOVABLE)} may be edited)"
             )
-        return cls(Path(path), config, digests, digest_of_model(values, digests))
+        return cls(folder, config, digests, digest_of_model(values, digests))
 
     @classmethod
     def new(
@@ -124,7 +129,7 @@ class Run:
         values = config.to_dict()
         settings = {"settings": digest_of_settings(values)}
         digests = tokenizers.digests | {"text": text_digest} | settings | SEALED
-        return cls(Path(path), config, digests, digest_of_model(values, digests))
+        return cls(folder_at(path), config, digests, digest_of_model(values, digests))
 
     @classmethod
     def create(
@@ -153,8 +158,15 @@ class Run:
         paths = _tokenizer_paths(self.path, tokenizers.shared)
         for file, tokenizer in zip(paths, sides, strict=False):
             tokenizer.save(file)
+        self.folder.push()
         values = self.config.to_dict() | {"digests": self.digests}
         write_text(self.path / RUN_CONFIG, json.dumps(values, indent=2) + "\n")
+        self.folder.push()
+
+    @property
+    def path(self) -> Path:
+        """The folder of its files; of a remote run, that of their copy."""
+        return self.folder.path
 
     def keep_origin(self, initial: "Run") -> None:
         """Copy the record of an import, if the run that gives the weights has one."""
@@ -170,7 +182,7 @@ class Run:
     @property
     def resume_state(self) -> Path:
         """The file of every variable and of the epochs so far."""
-        return self.path / "resume.npz"
+        return self.path / RESUME_STATE
 
     @property
     def metrics(self) -> Path:
@@ -206,8 +218,8 @@ class Run:
         tokenizers = Tokenizers(loaded[0], loaded[-1])
         if tokenizers.digests != {side: self.digests.get(side) for side in ("source", "target")}:
             raise ValueError(
-                f"{paths[0]} is not the vocabulary that {self.path} was trained with; restore the "
-                "original file"
+                f"{paths[0]} is not the vocabulary that {self.folder} was trained with; restore "
+                "the original file"
             )
         return tokenizers
 
@@ -215,7 +227,7 @@ class Run:
         """Raise ValueError if the run's model is of another kind than `wanted`."""
         if self.config.model.architecture != wanted:
             raise ValueError(
-                f"{self.path} holds {self.kind.description}; this needs "
+                f"{self.folder} holds {self.kind.description}; this needs "
                 f"{MODEL_KINDS[wanted].description}"
             )
 
@@ -223,7 +235,7 @@ class Run:
         """Raise ValueError unless the training has finished."""
         if not self.result.is_file():
             raise ValueError(
-                f"{self.path} is not finished: it has no result.json; go on with `tfformer train "
+                f"{self.folder} is not finished: it has no result.json; go on with `tfformer train "
                 "--resume` first"
             )
 
@@ -231,7 +243,7 @@ class Run:
         """Raise ValueError if the training text is not the one that the run began with."""
         if self.digests.get("text") != text_digest:
             raise ValueError(
-                f"the training text is not the one that {self.path} began with; restore it or "
+                f"the training text is not the one that {self.folder} began with; restore it or "
                 "start a new run"
             )
 
@@ -272,7 +284,8 @@ class Run:
         """
         if not self.weights.is_file():
             raise FileNotFoundError(
-                f"{self.path} has no best.weights.h5 yet: no validation has been reached; train on"
+                f"{self.folder} has no best.weights.h5 yet: no validation has been reached; train "
+                "on"
             )
         settings = self._sealed_settings()
         expected = self.kind.parameters(self.config.model, self.tokenizers)
@@ -302,6 +315,7 @@ class Run:
             with error_keeping(temporary) as file:
                 model.save_weights(file)
             seal(temporary, self.model_digest)
+        self.folder.push()
 
     def keep_weights(self, before: "Run") -> None:
         """Seal best.weights.h5 of the resumed run `before` for this run too.
@@ -317,6 +331,7 @@ class Run:
         with _explained(self.weights), whole_file(self.weights) as temporary:
             shutil.copyfile(self.weights, temporary)
             seal(temporary, f"{before.model_digest} {self.model_digest}")
+        self.folder.push()
 
     def _sealed_settings(self) -> str | None:
         """Return the digests of the model's settings in the seal of the weights.
@@ -355,7 +370,7 @@ class Run:
         if "settings" in self.digests:
             raise self._bad_weights("it has lost its digests")
         warnings.warn(
-            f"{self.path} is a run of 0.1, whose weights have no digests: damage cannot be seen",
+            f"{self.folder} is a run of 0.1, whose weights have no digests: damage cannot be seen",
             stacklevel=4,
         )
 
@@ -387,6 +402,7 @@ class Run:
         ):
             np.savez(file, allow_pickle=False, history=np.array(lines, dtype=str), **arrays)
         write_text(self.metrics, "".join(line + "\n" for line in lines))
+        self.folder.push()
 
     def load_resume_state(self, model: Model) -> list[dict[str, Any]]:
         """Put the variables back into the model and its optimizer.
@@ -410,6 +426,7 @@ class Run:
 
     def history(self) -> list[dict[str, Any]]:
         """The epochs behind the resume state; none before the first has ended."""
+        self.folder.pull()  # `open` has left the state out
         if not self.resume_state.is_file():
             return []
         with self._open_resume_state() as state:
@@ -418,6 +435,7 @@ class Run:
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write result.json: the training is over."""
         write_text(self.result, json.dumps(result, indent=2) + "\n")
+        self.folder.push()
 
     def _check_nothing_was_kept(self) -> None:
         if self.weights.exists() or (self.metrics.exists() and self.metrics.stat().st_size):

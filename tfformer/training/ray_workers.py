@@ -11,12 +11,11 @@ import os
 import socket
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from tfformer.config import RUN_CONFIG, Config
+from tfformer.config import Config
 from tfformer.ray_connection import check_version, connected, reason
-from tfformer.run_directory import check_free
+from tfformer.run_directory import Run, check_free
 from tfformer.training.cluster import VARIABLE, Cluster, WorkerLostError
 from tfformer.version import __version__
 
@@ -116,28 +115,27 @@ def train_on_ray(
     try:
         actor = _actor(ray, workers)
         trained = functools.partial(_trained, ray, actor, workers, config, run_dir)
-        return _despite_deaths(trained, Path(run_dir), resume, init_from, report)
+        return _despite_deaths(trained, run_dir, resume, init_from, report)
     finally:
         ray.shutdown()
 
 
 def _despite_deaths(
     trained: Callable[[bool, str | None], dict[str, Any]],
-    run: Path,
+    run_dir: str,
     resume: bool,
     init_from: str | None,
     report: Report,
 ) -> dict[str, Any]:
     """Train, and after each loss again from the last checkpoint, if there is one."""
-    metrics = run / "metrics.jsonl"
-    deaths, size = 0, _size(metrics)
+    deaths, epochs = 0, _epochs(run_dir)
     lost: tuple[type[OSError], ...] = (WorkerLostError,)
     while True:
         try:
             return trained(resume, init_from)
         except lost as error:
-            before, size = size, _size(metrics)
-            deaths = deaths + 1 if size == before else 1
+            before, epochs = epochs, _epochs(run_dir)
+            deaths = deaths + 1 if epochs == before else 1
             if deaths == MAX_DEATHS:
                 raise WorkerLostError(
                     f"{deaths} times in a row a worker was lost before an epoch had ended "
@@ -145,7 +143,7 @@ def _despite_deaths(
                 ) from None
             report(f"all workers begin again, as one was lost: {error}")
         lost = (WorkerLostError, BlockingIOError)  # a lost worker may still hold the folder
-        resume = (run / RUN_CONFIG).exists()
+        resume = epochs is not None
         init_from = None if resume else init_from
 
 
@@ -207,5 +205,10 @@ def _trained(
             ray.kill(one)
 
 
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
+def _epochs(run_dir: str) -> int | None:
+    """Return the number of epochs of a run; None if there is no run yet."""
+    try:
+        metrics = Run.open(run_dir).metrics
+    except FileNotFoundError:
+        return None
+    return metrics.read_bytes().count(b"\n") if metrics.exists() else 0

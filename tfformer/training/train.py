@@ -85,11 +85,12 @@ def train(
 
     With `resume` an interrupted run continues, and has the same losses as without the interruption
     (but for `data.sampling_alpha`, which draws other segmentations in another process). A folder
-    that another training is writing is refused; `files.locked` says on which file systems.
+    that another training is writing is refused; `folders.Folder.held` says what is promised where.
 
     Args:
         config: The recipe.
-        run_dir: A folder that is absent or empty; with `resume` the folder of the run.
+        run_dir: A folder that is absent or empty; with `resume` the folder of the run. It may be
+            an address in an object store, such as "s3://bucket/runs/mine".
         resume: Continue the run in `run_dir`. Only `MAY_CHANGE_ON_RESUME` may change.
         init_from: A run that gives its vocabulary and its best weights. The weights of a language
             model initialise the encoder of a translator.
@@ -138,11 +139,11 @@ def _lead(
     if resume:
         with locked_for_resume(run_dir) as before:
             _check_same_run(config, before.config)
-            return _train(config, before.path, report, workers, before=before)
+            return _train(config, run_dir, report, workers, before=before)
     check_free(run_dir)
     initial = _initial_run(config, init_from)
     with locked_for_new_run(run_dir):
-        return _train(config, Path(run_dir), report, workers, initial=initial)
+        return _train(config, run_dir, report, workers, initial=initial)
 
 
 def _follow(
@@ -161,7 +162,7 @@ def _follow(
     if before:
         _check_same_run(config, before.config)
     initial = _initial_run(config, init_from)
-    return _train(config, Path(run_dir), lambda line: None, workers, before, initial)
+    return _train(config, run_dir, lambda line: None, workers, before, initial)
 
 
 def _initial_run(config: Config, init_from: str | Path | None) -> Run | None:
@@ -175,17 +176,17 @@ def _initial_run(config: Config, init_from: str | Path | None) -> Run | None:
 
 def _train(
     config: Config,
-    path: Path,
+    run_dir: str | Path,
     report: Report,
     workers: Workers,
     before: Run | None = None,
     initial: Run | None = None,
 ) -> dict[str, Any]:
-    """Train into `path`: continue the run `before`, or begin a new run.
+    """Train into `run_dir`: continue the run `before`, or begin a new run.
 
     Args:
         config: The recipe.
-        path: The run directory.
+        run_dir: The run directory.
         report: Called with a line of text at a time.
         workers: The processes that train; the first alone writes.
         before: The run to continue.
@@ -198,7 +199,7 @@ def _train(
     keras.utils.set_random_seed(config.training.seed)
     data = TrainingData.read(config, before or initial, report)
     model = _compiled_model(config, data.tokenizers, workers)
-    run = Run.new(path, config, data.tokenizers, data.train.text.digest)
+    run = Run.new(run_dir, config, data.tokenizers, data.train.text.digest)
     history: History = []
     if before:
         history = _resumed_history(before, config, model, data)
@@ -213,7 +214,7 @@ def _train(
             run.keep_origin(initial)
         run.save_resume_state(model, history)
         run.write(data.tokenizers)
-    report(f"{model.count_params():,} parameters{workers.report()}; writing to {run.path}")
+    report(f"{model.count_params():,} parameters{workers.report()}; writing to {run.folder}")
     if not _is_over(config, history):
         _fit(model, run, config, data, history, report, workers)
     result = _result(history)
@@ -267,7 +268,7 @@ def _resumed_history(run: Run, config: Config, model: Model, data: "TrainingData
     history = run.load_resume_state(model)
     if _is_over(config, history) and not any(map(is_validated, history)):
         raise ValueError(
-            f"the recipe ends {run.path} before its first validation; give it more epochs or "
+            f"the recipe ends {run.folder} before its first validation; give it more epochs or "
             "minutes"
         )
     return history
@@ -285,12 +286,12 @@ def _check_fits(config: Config, initial: Run) -> None:
     overrides = {name: getattr(config.model, name) for name in may_differ}
     if dataclasses.replace(initial.config.model, **overrides) != config.model:
         raise ValueError(
-            f"the recipe's model is not that of {initial.path}; copy the section 'model' of its "
+            f"the recipe's model is not that of {initial.folder}; copy the section 'model' of its "
             f"config.json (only {', '.join(may_differ)} may differ)"
         )
     if encoder_alone and config.tokenizer.shared:
         raise ValueError(
-            f"{initial.path} is a language model of the source, whose vocabulary is not the "
+            f"{initial.folder} is a language model of the source, whose vocabulary is not the "
             "target's; set tokenizer.shared=false and model.tie_embeddings=output"
         )
 
@@ -628,7 +629,7 @@ class StopOnNaN(keras.callbacks.Callback):
     def _check(self, holds: bool, finding: str) -> None:
         if not holds:
             raise TrainingDiverged(
-                f"{finding} at step {self.counter.step}; {self.run.path} keeps its last good "
+                f"{finding} at step {self.counter.step}; {self.run.folder} keeps its last good "
                 "checkpoint: lower the learning rate, lengthen the warmup or set training.clip_norm"
             )
 

@@ -1,0 +1,100 @@
+"""Runs in an object store: each verb does with them what it does with the same run in a folder."""
+
+import json
+
+import pytest
+
+from tfformer.cli.verbs import main
+from tfformer.corpora.engines import find_model, load_engine
+from tfformer.data.sources import read_pairs
+from tfformer.inference.translator import Translator
+
+PAIRS = list(read_pairs("phrasebook:valid"))[:20]
+
+
+@pytest.fixture(scope="module")
+def remote(tiny_run, object_store) -> str:
+    files = (path for path in tiny_run.iterdir() if path.is_file())
+    content = {f"runs/tiny/{path.name}": path.read_bytes() for path in files}
+    return object_store.bucket("verbs", content) + "/runs/tiny"
+
+
+@pytest.fixture
+def texts(tmp_path):
+    for number, name in enumerate(("text.en", "text.de")):
+        (tmp_path / name).write_text("".join(f"{pair[number]}\n" for pair in PAIRS))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_translate(remote, tiny_run, texts, capsys):
+    outputs = []
+    for run in (remote, tiny_run):
+        assert main(["translate", str(run), "--input", str(texts / "text.en")]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    assert len(outputs[0].splitlines()) == len(PAIRS)
+
+
+@pytest.mark.slow
+def test_evaluate(remote, tiny_run, texts, capsys):
+    measured = []
+    for run in (remote, tiny_run):
+        words = ["evaluate", run, "--source", texts / "text.en", "--reference", texts / "text.de"]
+        assert main([*map(str, words), "--json"]) == 0
+        measured.append(json.loads(capsys.readouterr().out))
+    assert measured[0]["bleu"] == measured[1]["bleu"]
+    assert measured[0]["chrf"] == measured[1]["chrf"]
+
+
+@pytest.mark.slow
+def test_export(remote, texts, capsys):
+    pytest.importorskip("ctranslate2")
+    words = ["export", remote, "--format", "ctranslate2", "--output", texts / "models"]
+    assert main([*map(str, words), "--samples", str(texts / "text.en")]) == 0
+    assert "20 of 20 samples have the same output as the run" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_inspect(remote, tiny_run, capsys):
+    assert main(["inspect", remote]) == 0
+    found = capsys.readouterr().out
+    assert main(["inspect", str(tiny_run)]) == 0
+    assert (
+        found.replace(remote, str(tiny_run)).splitlines()[:3]
+        == (capsys.readouterr().out.splitlines()[:3])
+    )
+
+
+@pytest.mark.slow
+def test_a_corpus_has_the_model_of_the_store(remote, tiny_run):
+    model = find_model(remote)
+    assert model.digest == find_model(tiny_run).digest
+    assert model.place == remote
+    sentences = [source for source, _ in PAIRS]
+    expected = Translator.load(tiny_run).translate(sentences, beam_size=model.beam_size)
+    assert load_engine(model).translate(sentences) == expected
+
+
+def test_no_run_is_one_line(object_store, capsys):
+    address = object_store.bucket("empty") + "/run"
+    for verb in (["translate", address], ["train", "phrasebook", "--run-dir", address, "--resume"]):
+        assert main(verb) == 2
+        assert f"{address} is not a run directory: it has no config.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["import", "checkpoint", "--run-dir", "s3://bucket/run"],
+        ["corpus", "phrasebook", "--output", "s3://bucket/run"],
+    ],
+)
+def test_train_alone_writes_there(words, capsys):
+    assert main(words) == 2
+    assert "s3://bucket/run is no folder of this machine" in capsys.readouterr().err
+
+
+def test_a_run_is_not_overwritten(remote, capsys):
+    assert main(["train", "phrasebook", "--run-dir", remote]) == 2
+    assert f"{remote} already holds a run; add --resume" in capsys.readouterr().err

@@ -1,0 +1,75 @@
+"""A training into an object store that is killed between any two changes there goes on.
+
+A kill takes the copy with it, so all that is left is the store as it was before the next change.
+"""
+
+import numpy as np
+import pytest
+from support.faults import record, size
+from support.faulty_process import spread
+
+from tfformer.folders import folder_at
+from tfformer.run_directory import Run, check_free
+from tfformer.training.train import train
+
+CHANGES = ("PUT", "POST", "DELETE")
+Image = dict[str, bytes]  # the objects of a store
+
+
+def state(objects: Image) -> Image:
+    """All that decides how the next start goes on."""
+    return {name: found for name, found in objects.items() if "tensorboard" not in name}
+
+
+@pytest.fixture(scope="module")
+def images(smallest_config, object_store) -> list[Image]:
+    """The store before each change of it, and at the end; each state once."""
+    address, taken = object_store.bucket("images"), []
+
+    def look(method: str, path: str) -> None:
+        if method in CHANGES:
+            object_store.look = lambda method, path: None
+            image = object_store.content("images")
+            if state(image) not in map(state, taken):
+                taken.append(image)
+            object_store.look = look
+
+    object_store.look = look
+    try:
+        train(smallest_config, f"{address}/run", report=lambda line: None)
+    finally:
+        object_store.look = lambda method, path: None
+    return [*taken, object_store.content("images")]
+
+
+@pytest.mark.slow
+def test_each_state_of_the_store_is_free_or_a_whole_run(images, object_store):
+    for number, image in enumerate(images):
+        place = f"{object_store.bucket(f'whole-{number}', image)}/run"
+        if not folder_at(place).has_file("config.json"):
+            check_free(place)
+            continue
+        run = Run.open(place)
+        assert len(run.history()) in (0, 1, 2)
+        if run.weights.exists():
+            run.check_weights()
+
+
+@pytest.mark.slow
+def test_a_training_goes_on_from_each_with_the_same_bits(images, smallest_config, object_store):
+    numbers = spread(len(images) - 1, size("kills", 3))
+    with np.load(folder_at("s3://images/run").path / "resume.npz") as arrays:
+        expected = {name: arrays[name] for name in arrays.files if name != "history"}
+    for number in numbers:
+        place = f"{object_store.bucket(f'on-{number}', images[number - 1])}/run"
+        is_run = folder_at(place).has_file("config.json")
+        train(smallest_config, place, resume=is_run, report=lambda line: None)
+        content = object_store.content(f"on-{number}")
+        assert {"run/result.json", "run/best.weights.h5"} < content.keys()
+        assert "run/.lock" not in content
+        (folder_at(place).path / "resume.npz").write_bytes(content["run/resume.npz"])
+        with np.load(folder_at(place).path / "resume.npz") as found:
+            for name, array in expected.items():
+                np.testing.assert_array_equal(found[name], array)
+    found = f"{len(numbers)} of {len(images) - 1} states between its changes"
+    record("train into a store, killed", f"{found}, all end bitwise equal")
