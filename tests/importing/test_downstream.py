@@ -66,7 +66,7 @@ def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, tm
 @pytest.mark.slow
 def test_a_litert_file_of_a_model_of_marian_begins_with_zeros(marian_model, tmp_path):
     run = import_model(marian_model("separate"), tmp_path / "run")
-    version = tflite(run, tmp_path / "phone", max_length=24, samples=SOURCES[:4])
+    version = tflite(run, tmp_path / "phone", max_length=128, samples=SOURCES[:4])
     client = on_device().Translator(version)
     found = client.translate([client.pieces(text) for text in SOURCES[:4]])
     assert found == Translator.load(run).translate(SOURCES[:4], beam_size=1)
@@ -218,6 +218,8 @@ def test_a_model_of_marian_goes_back_after_its_training(marian_model, tmp_path):
     before, after = (
         marian_files.read(path / "model.npz")[1] for path in (folder, tmp_path / "marian" / "1")
     )
+    manifest = json.loads((tmp_path / "marian" / "1" / "manifest.json").read_text())
+    assert manifest["imported"]["origin"] == folder.name
     assert not np.array_equal(before["decoder_Wemb"], after["decoder_Wemb"])
     version = hugging_face(run, tmp_path / "hugging_face")
     tensors = safetensors_files.read(version / "model.safetensors")

@@ -20,6 +20,7 @@ from tfformer.importing import (
     marian,
     marian_writer,
 )
+from tfformer.importing.record import imported_from
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.version import __version__
@@ -92,6 +93,7 @@ def _write(
             "files": {path.name: path.stat().st_size for path in paths},
             "digests": {path.name: file_digest(path) for path in paths},
             "versions": {"tfformer": __version__},
+            **imported_from(opened),
         }
         write_manifest(folder, manifest)
         return publish(folder, Path(output))
