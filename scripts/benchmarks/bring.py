@@ -79,7 +79,7 @@ def write_checkpoint(folder: Path) -> int:
     texts = [text for pair in phrasebook.pairs("train")[:5_000] for text in (pair.source,)]
     cutter = Tokenizer.train(texts, vocab_size=500)
     pieces = ["</s>", "<unk>", *cutter.pieces(range(4, cutter.vocab_size))]
-    pieces += [f"▁{number}" for number in range(VOCAB_SIZE - len(pieces) - 1)] + ["<pad>"]
+    pieces += [f"<{number}>" for number in range(VOCAB_SIZE - len(pieces) - 1)] + ["<pad>"]
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False))
     for side in ("source", "target"):
