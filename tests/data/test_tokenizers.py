@@ -250,13 +250,20 @@ def test_an_id_out_of_range_is_named(tokenizer, bad):
         tokenizer.pieces([bad])
 
 
-def test_encode_refuses_what_is_not_a_list_of_texts(tokenizer):
-    for cut in (tokenizer.encode, lambda sentences: tokenizer.sample(sentences, 0.3, seed=1)):
+def test_a_text_in_place_of_a_list_of_texts_is_refused(tokenizer):
+    for use in (
+        tokenizer.encode,
+        lambda sentences: tokenizer.sample(sentences, 0.3, seed=1),
+        lambda sentences: Tokenizer.train(sentences, vocab_size=8),
+    ):
         with pytest.raises(
             ValueError,
             match=r"^sentences come in a list, but this is the text 'the dog'; write \[text",
         ):
-            cut("the dog")
+            use("the dog")
+
+
+def test_encode_refuses_a_sentence_that_is_no_unicode(tokenizer):
     with pytest.raises(
         ValueError,
         match=r"^sentence 2 holds '\\udcff', which is no Unicode character; read the text",

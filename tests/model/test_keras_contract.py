@@ -126,6 +126,42 @@ def test_every_layer_within_is_built_with_it(name):
     assert [each.name for each in layer._flatten_layers() if not each.built] == []
 
 
+SIZES = ("d_model", "num_heads", "d_ff", "num_layers", "vocab_size", "source_vocab_size")
+TOO_SMALL = [
+    (name, size)
+    for name, (_, settings, _, _) in LAYERS.items()
+    for size in SIZES
+    if size in settings and name not in {"Residual"}
+]
+
+
+@pytest.mark.parametrize(("name", "size"), TOO_SMALL)
+@pytest.mark.parametrize("value", [0, -2, 2.5])
+def test_a_size_that_is_no_whole_number_from_1_is_refused_by_its_name(name, size, value):
+    with pytest.raises(ValueError, match=f"^{size}={value} must be a whole number from 1$"):
+        made(name, **{size: value})
+
+
+@pytest.mark.parametrize("name", ["Residual", "EncoderLayer", "Decoder", "Transformer"])
+@pytest.mark.parametrize("rate", [-0.1, 1, 30])
+def test_a_dropout_that_is_no_rate_is_refused_by_its_name(name, rate):
+    with pytest.raises(ValueError, match=f"^dropout={rate} must be at least 0 and below 1$"):
+        made(name, dropout=rate)
+
+
+@pytest.mark.parametrize("name", ["PositionalEncoding", "Encoder", "Decoder"])
+@pytest.mark.parametrize(
+    ("inputs", "found"),
+    [(IDS, "expected ndim=3, found ndim=2"), (X[:, :, :6], "expected axis -1 .* value 8")],
+)
+def test_ids_and_vectors_of_another_width_are_refused_in_the_name_of_the_layer(name, inputs, found):
+    layer_class, settings, _, _ = LAYERS[name]
+    layer = layer_class(**settings, name="mine")
+    others = {"memory": MEMORY} if name == "Decoder" else {}
+    with pytest.raises(ValueError, match=f"of layer .mine. is incompatible .*: {found}"):
+        layer(inputs, **others)
+
+
 @each_layer
 def test_every_argument_is_an_attribute_and_in_the_config(name):
     _, settings, _, _ = LAYERS[name]

@@ -86,3 +86,9 @@ def test_an_optimizer_takes_its_first_step_at_the_schedules_first_rate():
     for _ in range(2):
         optimizer.apply([tf.constant(1.0)], [weight])
     assert float(weight.value) == pytest.approx(-(0.1 * 10**-1.5) * (1 + 2))
+
+
+@pytest.mark.parametrize("size", ["d_model", "warmup_steps"])
+def test_a_schedule_without_a_width_or_a_warmup_is_refused(size):
+    with pytest.raises(ValueError, match=f"^{size}=0 must be a whole number from 1$"):
+        WarmupSchedule(**{"d_model": 8, "warmup_steps": 4} | {size: 0})

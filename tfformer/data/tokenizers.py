@@ -72,6 +72,7 @@ def train(
     Raises:
         ValueError: The sentences cannot satisfy the settings, or a setting has no such value.
     """
+    _check_is_no_text(sentences)
     _check_training_settings(vocab_size, model_type, character_coverage, max_sentences)
     _check_normalization(normalization)
     _check_symbols(symbols)
@@ -530,11 +531,15 @@ def _watched(
 
 
 def _all_utf8(sentences: Sequence[str]) -> list[bytes]:
+    _check_is_no_text(sentences)
+    return [_utf8(number, sentence) for number, sentence in enumerate(sentences, start=1)]
+
+
+def _check_is_no_text(sentences: Iterable[str]) -> None:
     if isinstance(sentences, str):
         raise ValueError(
             f"sentences come in a list, but this is the text {sentences[:40]!r}; write [text]"
         )
-    return [_utf8(number, sentence) for number, sentence in enumerate(sentences, start=1)]
 
 
 def _utf8(number: int, sentence: str) -> bytes:

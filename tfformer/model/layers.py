@@ -21,7 +21,14 @@ from tfformer.model.fast_layers import (
     with_last_axis,
 )
 from tfformer.model.masks import carried_mask, join_masks
-from tfformer.model.registry import Shape, arguments_of, register, require
+from tfformer.model.registry import (
+    Shape,
+    arguments_of,
+    register,
+    require,
+    require_rate,
+    require_sizes,
+)
 
 ACTIVATIONS = get_args(config.Activation)
 NORMS = get_args(config.Norm)
@@ -87,7 +94,7 @@ class PositionalEncoding(keras.layers.Layer):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: `d_model` is odd, or `layout` or `timescale` unknown.
+        ValueError: `d_model` is odd or below 1, or `layout` or `timescale` unknown.
 
     Example:
         >>> import numpy, tfformer
@@ -105,6 +112,7 @@ class PositionalEncoding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        require_sizes(d_model=d_model)
         if d_model % 2:
             raise ValueError(
                 f"d_model={d_model} is odd; sines and cosines come in pairs, so choose an even "
@@ -115,6 +123,7 @@ class PositionalEncoding(keras.layers.Layer):
         self.timescale = require("timescale", timescale, POSITION_TIMESCALES)
         self.offset = offset
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: d_model})
 
     def build(self, input_shape: Shape | None = None) -> None:
         """Create nothing: there are no weights."""
@@ -157,6 +166,9 @@ class TokenEmbedding(keras.layers.Embedding):
     Attributes:
         embeddings: The matrix (V, D).
 
+    Raises:
+        ValueError: A size is not a whole number from 1.
+
     Example:
         >>> import numpy, tfformer
         >>> embedding = tfformer.TokenEmbedding(vocab_size=100, d_model=8)
@@ -173,6 +185,7 @@ class TokenEmbedding(keras.layers.Embedding):
         zero_id: int | None = None,
         **kwargs: Any,
     ) -> None:
+        require_sizes(vocab_size=vocab_size, d_model=d_model)
         super().__init__(vocab_size, d_model, embeddings_initializer="zeros", **kwargs)
         self.vocab_size = vocab_size
         self.d_model = d_model
@@ -260,7 +273,7 @@ class MultiHeadAttention(MaskedLayer):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: `num_heads` does not divide `d_model`.
+        ValueError: `num_heads` does not divide `d_model`, or one is below 1.
 
     Example:
         >>> import numpy, tfformer
@@ -273,6 +286,7 @@ class MultiHeadAttention(MaskedLayer):
 
     def __init__(self, d_model: int, num_heads: int, use_bias: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        require_sizes(d_model=d_model, num_heads=num_heads)
         if d_model % num_heads:
             raise ValueError(
                 f"d_model={d_model} cannot be split into num_heads={num_heads} equal heads; choose "
@@ -414,7 +428,7 @@ class FeedForward(keras.layers.Layer):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: `activation` is unknown.
+        ValueError: `activation` is unknown, or a size is below 1.
 
     Example:
         >>> import numpy, tfformer
@@ -424,6 +438,7 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu", **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        require_sizes(d_model=d_model, d_ff=d_ff)
         self.d_model = d_model
         self.d_ff = d_ff
         self.activation = require("activation", activation, ACTIVATIONS)
@@ -464,7 +479,7 @@ class Residual(keras.layers.Layer):
         **kwargs: Keras' own `name` and `dtype`.
 
     Raises:
-        ValueError: `norm` is unknown.
+        ValueError: `norm` is unknown, or `dropout` is outside its range.
 
     Example:
         >>> residual = Residual(d_model=2, norm="pre")
@@ -485,7 +500,7 @@ class Residual(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.d_model = d_model
-        self.dropout = dropout
+        self.dropout = require_rate("dropout", dropout)
         self.norm = require("norm", norm, NORMS)
         self.epsilon = epsilon
         self.supports_masking = True

@@ -1,5 +1,6 @@
 """Registration of classes with Keras, and checks of their arguments."""
 
+import numbers
 from typing import TypeVar
 
 import keras
@@ -36,6 +37,48 @@ def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
         choices = ", ".join(map(repr, known))
         raise ValueError(f"{name}={value!r} is not known; choose one of {choices}")
     return value
+
+
+def require_sizes(**sizes: int) -> None:
+    """Refuse sizes that are not whole numbers from 1.
+
+    Args:
+        **sizes: The arguments by name.
+
+    Raises:
+        ValueError: A size is too small or not a whole number.
+
+    Example:
+        >>> require_sizes(d_model=8, num_heads=0)
+        Traceback (most recent call last):
+        ValueError: num_heads=0 must be a whole number from 1
+    """
+    for name, size in sizes.items():
+        if not isinstance(size, numbers.Integral) or size < 1:
+            raise ValueError(f"{name}={size!r} must be a whole number from 1")
+
+
+def require_rate(name: str, rate: float) -> float:
+    """Return a dropout rate that is from 0 to below 1.
+
+    Args:
+        name: The argument's name, for the message.
+        rate: The argument's value.
+
+    Returns:
+        The rate.
+
+    Raises:
+        ValueError: The rate is outside its range.
+
+    Example:
+        >>> require_rate("dropout", 1.5)
+        Traceback (most recent call last):
+        ValueError: dropout=1.5 must be at least 0 and below 1
+    """
+    if not 0 <= rate < 1:
+        raise ValueError(f"{name}={rate!r} must be at least 0 and below 1")
+    return rate
 
 
 def arguments_of(layer: keras.layers.Layer, names: tuple[str, ...]) -> dict:

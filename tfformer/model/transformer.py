@@ -22,7 +22,14 @@ from tfformer.model.layers import (
     TokenEmbedding,
 )
 from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask, padding_mask
-from tfformer.model.registry import Shape, arguments_of, register, require
+from tfformer.model.registry import (
+    Shape,
+    arguments_of,
+    register,
+    require,
+    require_rate,
+    require_sizes,
+)
 from tfformer.model.token_model import TIES, TokenModel
 from tfformer.special_ids import START_ID
 
@@ -70,11 +77,12 @@ class _Stack(MaskedLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        require_sizes(num_layers=num_layers)
         self.num_layers = num_layers
         self.d_model = d_model
         self.num_heads = num_heads
         self.d_ff = d_ff
-        self.dropout = dropout
+        self.dropout = require_rate("dropout", dropout)
         self.activation = activation
         self.norm = norm
         self.use_bias = use_bias
@@ -82,6 +90,7 @@ class _Stack(MaskedLayer):
         self.position_layout = position_layout
         self.position_timescale = position_timescale
         self.position_offset = position_offset
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: d_model})
         layer = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
         self.positions = PositionalEncoding(
             d_model, position_layout, position_timescale, position_offset, dtype=self.dtype_policy
@@ -476,6 +485,7 @@ class Transformer(TokenModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        require_sizes(source_vocab_size=source_vocab_size, target_vocab_size=target_vocab_size)
         require("tie_embeddings", tie_embeddings, TIES)
         if tie_embeddings in ("all", "input") and source_vocab_size != target_vocab_size:
             raise ValueError(

@@ -3,8 +3,10 @@
 import keras
 import tensorflow as tf
 
+from tfformer.model.registry import register, require_sizes
 
-@keras.saving.register_keras_serializable(package="tfformer")
+
+@register
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """The paper's schedule: rising, then falling with the inverse square root.
 
@@ -17,6 +19,9 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         warmup_steps: Steps of linearly rising rate.
         scale: Factor of all rates.
 
+    Raises:
+        ValueError: `d_model` or `warmup_steps` is not a whole number from 1.
+
     Example:
         >>> schedule = WarmupSchedule(d_model=512)
         >>> f"{float(schedule(0)):.2e} {float(schedule(3999)):.2e} {float(schedule(15999)):.2e}"
@@ -24,6 +29,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0) -> None:
+        require_sizes(d_model=d_model, warmup_steps=warmup_steps)
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.scale = scale
@@ -57,7 +63,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
 
 
-@keras.saving.register_keras_serializable(package="tfformer")
+@register
 class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Rising to a peak, then falling to 0: for a training whose length is known.
 
