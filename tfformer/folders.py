@@ -236,7 +236,10 @@ class RemoteFolder(Folder):
     def _limited(
         self, seconds: float, operation: Callable[..., T], *arguments: Any, **options: Any
     ) -> T:
-        """Call the store's library, in a thread that is left to itself if it takes too long."""
+        """Call the store's library.
+
+        It has a thread, which is left to itself if it takes too long.
+        """
         answer: Future[T] = Future()
 
         def call() -> None:

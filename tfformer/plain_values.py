@@ -158,9 +158,9 @@ def _check_bounds(events: Iterable, place: str) -> None:
 
 
 def _check_unicode(value: str, place: str) -> None:
-    r"""Raise ValueError for NUL or half a surrogate pair, which YAML writes as "\0" and "\ud800".
+    r"""Raise ValueError for NUL or half a surrogate pair.
 
-    No text has them, and no file's name.
+    YAML writes them as "\0" and "\ud800". No text has them, and no file's name.
     """
     if NO_TEXT.search(value):
         raise _RefusedError(

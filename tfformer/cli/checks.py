@@ -35,7 +35,7 @@ EXPORT_OPTIONS = {
 
 
 def check_words(words: Sequence[str]) -> None:
-    """Raise ValueError for a word of the command line that is no UTF-8, or holds a NUL.
+    """Raise ValueError for a word that is no UTF-8, or holds a NUL.
 
     TensorFlow and HDF5 can open no file of such a name, and a run could not write it down.
     """
@@ -168,7 +168,10 @@ def check_corpus_options(options: argparse.Namespace) -> None:
 
 
 def _is_unicode(word: str) -> bool:
-    """Whether a word is whole Unicode: bytes that are no UTF-8 come as half surrogate pairs."""
+    """Whether a word is whole Unicode.
+
+    The bytes of one that is no UTF-8 come as half surrogate pairs.
+    """
     try:
         word.encode("utf-8")
     except UnicodeEncodeError:
