@@ -1,4 +1,4 @@
-"""Pages of 30 sentences per second from `tfformer serve`, the LiteRT server and CTranslate2.
+"""Pages of sentences per second from `tfformer serve`, the LiteRT server and CTranslate2.
 
 One client sends a page after the other, and then several clients do so at once. Every line of an
 answer is compared with the translation of that sentence when it was sent alone.
@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-PAGE = 30  # sentences
 ON_DEVICE = Path(__file__).parents[2] / "export" / "on_device" / "serve.py"
 CTRANSLATE2 = Path(__file__).parent / "engines" / "ctranslate2_server.py"
 
@@ -40,6 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--litert", help="its LiteRT export, for export/on_device/serve.py")
     parser.add_argument("--ctranslate2", help="its CTranslate2 export")
     parser.add_argument("--source", required=True, help="sentences, one a line")
+    parser.add_argument("--page", type=int, default=30, metavar="N", help="sentences in a request")
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=60)
 
@@ -71,10 +71,11 @@ def _figures(
         expected = {one: engine.ask(connection, [one])[0] for one in sentences}
         figures: dict = {"startup_seconds": startup}
         for clients in (1, options.clients):
-            loaded = _load(address, engine.ask, expected, clients, options.seconds)
+            loaded = _load(address, engine.ask, expected, clients, options)
             figures[f"clients_{clients}"] = loaded
             print(f"{name}, {clients} clients: {loaded}")
-        figures["memory_mb"] = _memory(process.pid)
+        figures |= {"memory_mb": _memory(process.pid)}
+        print(f"{name}: started in {startup} s, memory {figures['memory_mb']}", flush=True)
     return figures
 
 
@@ -88,18 +89,21 @@ def _server(command: Sequence[str]) -> Iterator[tuple[str, subprocess.Popen, flo
             assert process.stdout is not None
             addresses = (re.search(r"http://([\w.:]+)", line) for line in process.stdout)
             address = next(found[1] for found in addresses if found)
-            yield address, process, time.perf_counter() - begin
+            yield address, process, round(time.perf_counter() - begin, 1)
         finally:
             process.terminate()
 
 
-def _load(address: str, ask: Ask, expected: dict[str, str], clients: int, seconds: float) -> dict:
+def _load(
+    address: str, ask: Ask, expected: dict[str, str], clients: int, options: argparse.Namespace
+) -> dict:
     """Return rate and latency of pages.
 
     Raises:
         AssertionError: A line is not the translation of its sentence.
     """
     sentences = list(expected)
+    size, seconds = options.page, options.seconds
     end = time.perf_counter() + seconds
 
     def client(number: int) -> list[float]:
@@ -107,17 +111,17 @@ def _load(address: str, ask: Ask, expected: dict[str, str], clients: int, second
         times = []
         place = 17 * number
         while (begin := time.perf_counter()) < end:
-            page = [sentences[(place + line) % len(sentences)] for line in range(PAGE)]
+            page = [sentences[(place + line) % len(sentences)] for line in range(size)]
             assert ask(connection, page) == [expected[one] for one in page], page
             times.append(time.perf_counter() - begin)
-            place += PAGE
+            place += size
         return times
 
     with ThreadPoolExecutor(clients) as threads:
         times = [one for found in threads.map(client, range(clients)) for one in found]
     half, most = np.percentile(times, [50, 95])
     return {
-        "sentences_per_second": round(PAGE * len(times) / seconds, 1),
+        "sentences_per_second": round(size * len(times) / seconds, 1),
         "p50_seconds": round(float(half), 3),
         "p95_seconds": round(float(most), 3),
         "pages": len(times),
@@ -143,7 +147,8 @@ def _post(connection: http.client.HTTPConnection, path: str, content: dict) -> d
     return answer
 
 
-def _memory(process: int) -> float:
-    """The resident memory of a process, in MB."""
+def _memory(process: int) -> dict[str, float]:
+    """The memory of a process in MB: now, and at most so far."""
     status = Path(f"/proc/{process}/status").read_text()
-    return round(int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1000)  # type: ignore[index]
+    found = dict(re.findall(r"(VmRSS|VmHWM):\s+(\d+)", status))
+    return {"now": round(int(found["VmRSS"]) / 1000), "peak": round(int(found["VmHWM"]) / 1000)}
