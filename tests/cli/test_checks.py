@@ -57,6 +57,7 @@ MISTAKES = [
     ("inspect run --output text", FOLDER),
     ("export nowhere --format web --output new", RUN),
     ("export run --format web --output text", FOLDER),
+    ("export run --format web --output run", "run is a run directory; choose another --output"),
     ("export run --format web --output new --samples nowhere", FILE),
     (
         "export run --format web --output new --dtype bfloat16",

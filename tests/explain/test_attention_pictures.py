@@ -190,6 +190,7 @@ def test_the_verb_draws_once(tiny_run, tmp_path, capsys):
     assert {"What “it” looks at", "Encoder self-attention, layer 1 of 1,", "head 2"} <= set(
         svg_texts(output)
     )
+    assert capsys.readouterr().out == f"{output}\n"
     drawn = output.read_bytes()
     assert main(arguments) == 2
     assert "it.svg exists already; choose another --output" in capsys.readouterr().err

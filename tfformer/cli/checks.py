@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tfformer.config import run_folder
+from tfformer.config import RUN_CONFIG, run_folder
 from tfformer.folders import ADDRESS
 
 LITERT_OPTIONS = (
@@ -105,6 +105,13 @@ def check_folder(path: str | None) -> None:
         raise ValueError(f"{path} is no folder of this machine; write into one, and copy it")
     if path is not None and Path(path).exists() and not Path(path).is_dir():
         raise FileExistsError(f"{path} is a file, not a folder; choose another --output")
+
+
+def check_export_folder(path: str) -> None:
+    """Raise FileExistsError if `path` cannot hold the versions of an export."""
+    check_folder(path)
+    if (Path(path) / RUN_CONFIG).exists():
+        raise FileExistsError(f"{path} is a run directory; choose another --output")
 
 
 def check_seed(seed: int, count: int) -> None:

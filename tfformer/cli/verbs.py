@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tfformer.cli.arguments import parser
 from tfformer.cli.checks import (
     check_corpus_options,
+    check_export_folder,
     check_export_options,
     check_folder,
     check_new_file,
@@ -459,6 +460,7 @@ def _attention(options: argparse.Namespace) -> None:
         head=options.head,
         languages=run.config.data.languages,
     )
+    print(options.output)
 
 
 def _inspect(options: argparse.Namespace) -> None:
@@ -495,7 +497,7 @@ def _export(options: argparse.Namespace) -> None:
     check_export_options(options.format, given)
     check_run(options.run)
     check_text_files(options.samples)
-    check_folder(options.output)
+    check_export_folder(options.output)
     import_tensorflow()
     from tfformer.data.sources import read_lines
     from tfformer.export import formats

@@ -119,7 +119,13 @@ def _progress(run: Run) -> str:
 def _recipe(run: Run) -> str:
     import yaml
 
-    text = yaml.safe_dump(run.config.to_dict(), sort_keys=False, default_flow_style=None, width=110)
+    text = yaml.safe_dump(
+        run.config.to_dict(),
+        sort_keys=False,
+        default_flow_style=None,
+        width=110,
+        allow_unicode=True,  # symbols such as ⟦1⟧ as they are
+    )
     return f"Recipe\n{_indented(text)}"
 
 
@@ -136,7 +142,8 @@ def _layers(model: Model) -> str:
     parts = model_parts(model)
     total = sum(part.copies * part.parameters for part in parts)
     width = max(len(part.name) for part in parts)
-    lines = [f"  {'Layers':<{width}}  {'shape':<22}{'parameters':>12}{'layers':>8}{'together':>14}"]
+    numbers = f"{'parameters':>12}{'layers':>8}{'together':>14}"
+    lines = [f"{'Layers':<{width}}    {'shape':<22}{numbers}"]
     for part in parts:
         shape = " + ".join(" x ".join(map(str, shape)) for shape in part.shapes)
         together = part.copies * part.parameters
@@ -144,7 +151,7 @@ def _layers(model: Model) -> str:
         lines.append(f"  {part.name:<{width}}  {shape:<22}{numbers}")
     lines.append(f"  {'all':<{width}}  {'':<22}{'':>12}{'':>8}{total:>14,}")
     lines.append(f"  {_size(4 * total)} in float32, {_size(2 * total)} in bfloat16")
-    return "\n".join([lines[0].strip(), *lines[1:]])
+    return "\n".join(lines)
 
 
 def _files(run: Run) -> str:
