@@ -1,4 +1,4 @@
-"""Imports between the rooms of the package follow one table."""
+"""Imports between the rooms follow one table, and functions are short."""
 
 import ast
 import re
@@ -77,6 +77,25 @@ def test_every_room_of_the_table_is_there():
 
 def test_no_room_is_missing_from_the_table():
     assert set(MAY_IMPORT) >= ROOMS - TOP - EVERYWHERE
+
+
+LONGEST = 70  # lines of code of a function; most have five
+
+
+def lines_of_code(function: ast.FunctionDef) -> int:
+    """The lines of a function's body, without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return function.end_lineno - body[0].lineno + 1 if body else 0
+
+
+def test_every_function_fits_on_a_screen():
+    lengths = {
+        f"{file.relative_to(PACKAGE)} {node.name}": lines_of_code(node)
+        for file in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {place: count for place, count in lengths.items() if count > LONGEST} == {}
 
 
 ALONE = sorted((PACKAGE / "export" / "programs").glob("*.py")) + sorted(

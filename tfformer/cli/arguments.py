@@ -147,10 +147,16 @@ def parser() -> argparse.ArgumentParser:
         return verb
 
     for add in (
-        _add_training,
-        _add_writing,
-        _add_scoring,
-        _add_looking,
+        _add_recipes,
+        _add_train,
+        _add_import,
+        _add_corpus,
+        _add_translate,
+        _add_generate,
+        _add_evaluate,
+        _add_score,
+        _add_attention,
+        _add_inspect,
         _add_export,
         _add_serve,
     ):
@@ -166,10 +172,11 @@ def examples(lines: Iterable[str]) -> str:
 # --- The verbs ----------------------------------------------------------------------------------
 
 
-def _add_training(add_verb: AddVerb) -> None:
-    """Add the verbs that make a run."""
+def _add_recipes(add_verb: AddVerb) -> None:
     add_verb("recipes", "list the built-in recipes")
 
+
+def _add_train(add_verb: AddVerb) -> None:
     train = add_verb("train", "train on parallel text, or on text alone, as a recipe says")
     add = train.add_argument
     add("recipe", metavar="RECIPE", help="a YAML file, or the name of a built-in recipe")
@@ -199,6 +206,8 @@ def _add_training(add_verb: AddVerb) -> None:
     )
     add("--workers", type=AT_LEAST_1, metavar="N", help="with --ray: their number, by default 1")
 
+
+def _add_import(add_verb: AddVerb) -> None:
     bring = add_verb("import", "turn another toolkit's model (Marian, M2M100, NLLB) into a run")
     add = bring.add_argument
     add("model", metavar="PATH", help="the folder or zip of a Hugging Face or Marian checkpoint")
@@ -219,13 +228,14 @@ def _add_training(add_verb: AddVerb) -> None:
     add("--source-language", metavar="L", help="of M2M100 and NLLB, such as en or eng_Latn")
     add("--target-language", metavar="L", help="of M2M100 and NLLB, such as de or deu_Latn")
 
+
+def _add_corpus(add_verb: AddVerb) -> None:
     corpus = add_verb("corpus", "write the built-in parallel corpus as text files")
     corpus.add_argument("name", choices=["phrasebook"])
     _add_output(corpus, "DIR", "the folder for {train,valid,test}.{en,de}", required=True)
 
 
-def _add_writing(add_verb: AddVerb) -> None:
-    """Add the verbs that write text."""
+def _add_translate(add_verb: AddVerb) -> None:
     translate = add_verb("translate", "translate one sentence a line, or a whole text")
     add = translate.add_argument
     add("run", metavar="RUN", help="a run directory; with --workers or --ray also an export")
@@ -268,6 +278,8 @@ def _add_writing(add_verb: AddVerb) -> None:
     add("--scores", action="store_true", help="print score, tab, translation")
     add("--alignments", action="store_true", help="add a tab and the aligned words, as 0-0 1-2")
 
+
+def _add_generate(add_verb: AddVerb) -> None:
     generate = add_verb("generate", "continue text with a language model; one text a line")
     add = generate.add_argument
     add("run", metavar="RUN", help="the run directory of a language model")
@@ -302,8 +314,7 @@ def _add_writing(add_verb: AddVerb) -> None:
     _add_output(generate, "F", "the file to write; standard output if left out")
 
 
-def _add_scoring(add_verb: AddVerb) -> None:
-    """Add the verbs that measure a run or a text."""
+def _add_evaluate(add_verb: AddVerb) -> None:
     evaluate = add_verb(
         "evaluate", "measure a run on a text: BLEU and chrF, or bits per byte; then a line of JSON"
     )
@@ -320,6 +331,8 @@ def _add_scoring(add_verb: AddVerb) -> None:
     add("--json", action="store_true", help="print the JSON line alone")
     evaluate.set_defaults(n_best=1)
 
+
+def _add_score(add_verb: AddVerb) -> None:
     score = add_verb(
         "score", "print the log-probability of given translations: one line a pair, then JSON"
     )
@@ -332,8 +345,7 @@ def _add_scoring(add_verb: AddVerb) -> None:
     _add_output(score, "F", "the file for the lines; standard output if left out")
 
 
-def _add_looking(add_verb: AddVerb) -> None:
-    """Add the verbs that show how a run works."""
+def _add_attention(add_verb: AddVerb) -> None:
     attention = add_verb("attention", "draw where the heads look while they translate a sentence")
     add = attention.add_argument
     add("run", metavar="RUN", help="a run directory")
@@ -357,6 +369,8 @@ def _add_looking(add_verb: AddVerb) -> None:
         attention, "F", "a .png, .svg or .html file (a page to explore)", True, type=_picture
     )
 
+
+def _add_inspect(add_verb: AddVerb) -> None:
     inspect = add_verb(
         "inspect",
         "print the recipe, layers and files of a run; draw its training, positions and masks",
@@ -366,7 +380,6 @@ def _add_looking(add_verb: AddVerb) -> None:
 
 
 def _add_export(add_verb: AddVerb) -> None:
-    """Add the verb that writes a run for other software."""
     export = add_verb(
         "export",
         "write a finished run for other software to run, and check that it translates the same",
@@ -436,7 +449,6 @@ def _add_export(add_verb: AddVerb) -> None:
 
 
 def _add_serve(add_verb: AddVerb) -> None:
-    """Add the verb that serves runs and exports."""
     serve = add_verb(
         "serve",
         "serve runs or exports: a page, and the APIs of TensorFlow Serving, LibreTranslate and "
