@@ -13,15 +13,14 @@ import functools
 import re
 import secrets
 import tempfile
-import threading
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from tfformer.files import locked, temporary_folder
+from tfformer.waiting import within
 
 T = TypeVar("T")
 Version = tuple[int, int]  # of a file of the copy: time of change in ns, size
@@ -228,42 +227,29 @@ class RemoteFolder(Folder):
         return str(self._root / name)
 
     def _ask(self, operation: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        return self._limited(SECONDS_TO_ANSWER, operation, *arguments, **options)
+        return self._limited(SECONDS_TO_ANSWER, lambda: operation(*arguments, **options))
 
     def _transfer(self, operation: Callable[..., T], *arguments: Any) -> T:
-        return self._limited(SECONDS_A_FILE, operation, *arguments)
+        return self._limited(SECONDS_A_FILE, lambda: operation(*arguments))
 
-    def _limited(
-        self, seconds: float, operation: Callable[..., T], *arguments: Any, **options: Any
-    ) -> T:
-        """Call the store's library.
+    def _limited(self, seconds: float, operation: Callable[[], T]) -> T:
+        """Call the store's library."""
+        refusal = (
+            f"{self.address} has not answered for {seconds} seconds; see to the network and the "
+            "address of the store"
+        )
+        return within(seconds, lambda: self._explained(operation), refusal)
 
-        It has a thread, which is left to itself if it takes too long.
-        """
-        answer: Future[T] = Future()
-
-        def call() -> None:
-            try:
-                answer.set_result(operation(*arguments, **options))
-            except BaseException as error:
-                answer.set_exception(error)
-
-        threading.Thread(target=call, daemon=True).start()
+    def _explained(self, operation: Callable[[], T]) -> T:
         try:
-            error = answer.exception(seconds)
-        except TimeoutError:
-            raise TimeoutError(
-                f"{self.address} has not answered for {seconds} seconds; see to the network and "
-                "the address of the store"
-            ) from None
-        if error is None:
-            return answer.result()
-        if isinstance(error, FileNotFoundError):
+            return operation()
+        except FileNotFoundError as error:
             raise FileNotFoundError(f"{self.address}: {_reason(error)}") from None
-        raise OSError(
-            f"{self.address} cannot be read or written ({_reason(error)}); see to the network, the "
-            "store and your rights there"
-        ) from None
+        except Exception as error:
+            raise OSError(
+                f"{self.address} cannot be read or written ({_reason(error)}); see to the network, "
+                "the store and your rights there"
+            ) from None
 
 
 def folder_at(place: str | Path) -> Folder:
@@ -322,6 +308,6 @@ def _version(file: Path) -> Version:
     return found.st_mtime_ns, found.st_size
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: Exception) -> str:
     """Return an error's text in one line."""
     return " ".join(str(error).split()) or type(error).__name__

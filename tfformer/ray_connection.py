@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 from typing import Any
 
 from tfformer.version import __version__
+from tfformer.waiting import within
 
 SECONDS_TO_CONNECT = 20
+SECONDS_TO_JOIN = 120  # a cluster, or to begin one
+CLIENT = "ray://"  # before the address of a cluster's server for clients outside of it
 REMEDY = "begin one with `ray start --head`, and give its address"
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
@@ -17,8 +21,9 @@ def connected(address: str, log_to_driver: bool) -> Any:
     """Connect to a cluster; a worker's TensorFlow has one thread there.
 
     Args:
-        address: That of the cluster, such as "10.0.0.1:6379"; "auto" is that of RAY_ADDRESS or the
-            one to which this machine belongs, and "local" begins one on this machine.
+        address: That of the cluster, such as "10.0.0.1:6379" or "ray://10.0.0.1:10001"; "auto" is
+            that of RAY_ADDRESS or the one to which this machine belongs, and "local" begins one on
+            this machine.
         log_to_driver: Whether what the workers print is printed here, too.
 
     Returns:
@@ -37,9 +42,13 @@ def connected(address: str, log_to_driver: bool) -> Any:
     if address not in ("auto", "local"):
         _check_reachable(address)
     environment = {"env_vars": ONE_THREAD}
+    join = functools.partial(
+        ray.init, address, log_to_driver=log_to_driver, runtime_env=environment
+    )
+    late = f"it has not answered for {SECONDS_TO_JOIN} seconds"
     try:
-        ray.init(address, log_to_driver=log_to_driver, runtime_env=environment)
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        within(SECONDS_TO_JOIN, join, late)  # Ray itself tries it for 7 minutes
+    except (OSError, ValueError, RuntimeError) as error:
         cause = reason(error.__cause__ or error)  # such as a missing token
         raise ConnectionError(f"{address} is no Ray cluster ({cause}); {REMEDY}") from None
     return ray
@@ -59,9 +68,9 @@ def _check_reachable(address: str) -> None:
 
     Ray itself would wait for minutes.
     """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise ValueError(f"--ray {address} must be HOST:PORT, or local; {REMEDY}")
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        raise ValueError(f"--ray {address} must be HOST:PORT, {CLIENT}HOST:PORT or local; {REMEDY}")
     try:
         socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
     except (OSError, OverflowError) as error:

@@ -1,14 +1,17 @@
-"""The parts that a Ray cluster gets, without one: Ray is a table of rows here."""
+"""The parts that a Ray cluster gets, without one: Ray is this process."""
 
 import gzip
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
 
-from tfformer.corpora import ray_cluster
+from tfformer.corpora import ray_cluster, workers
 from tfformer.corpora.engines import Engine, Model
 from tfformer.corpora.parts import find_parts
+from tfformer.corpora.ray_cluster import PartTranslator
 from tfformer.corpora.translation import Counts
+from tfformer.corpora.workers import WorkersError
 
 MODEL = Model("keras", "run", 1, "digest")
 
@@ -20,33 +23,59 @@ class Letters:
         return [list(map(ord, sentence)) for sentence in sentences]
 
 
-class Table:
-    """A Ray data set that is worked off here."""
+class TaskError(Exception):
+    """As Ray raises what an actor has raised."""
 
-    def __init__(self, rows, override_num_blocks):
-        assert override_num_blocks > 0
-        self.rows = rows
+    @property
+    def cause(self):
+        return self.__cause__
 
-    def map(self, worker, fn_constructor_args, **options):
-        translate = worker(*fn_constructor_args)
-        self.rows = [translate(row) for row in self.rows]
-        return self
 
-    def take_all(self):
-        return self.rows
+class DiedError(Exception):
+    """As Ray reports an actor that is lost."""
+
+
+class Reference:
+    """What a call of an actor returns."""
+
+    def __init__(self, call, arguments):
+        self._future = Future()
+        try:
+            self._future.set_result(call(*arguments))
+        except DiedError as error:
+            self._future.set_exception(error)
+        except Exception as error:
+            task_error = TaskError()
+            task_error.__cause__ = error
+            self._future.set_exception(task_error)
+
+    def future(self):
+        return self._future
+
+
+class Actor:
+    """An actor of this process, whose calls are over at once."""
+
+    def __init__(self, worker):
+        for name in ("prepare", "translate", "counts"):
+            call = getattr(worker, name)
+            remote = SimpleNamespace(
+                remote=lambda *arguments, call=call: Reference(call, arguments)
+            )
+            setattr(self, name, remote)
 
 
 @pytest.fixture
 def cluster(monkeypatch):
     """A cluster of this process, whose model writes backwards."""
     ray = SimpleNamespace(
-        data=SimpleNamespace(from_items=Table),
-        exceptions=SimpleNamespace(RayError=ConnectionError),
+        remote=lambda **resources: lambda worker: SimpleNamespace(remote=lambda: Actor(worker())),
+        exceptions=SimpleNamespace(RayError=DiedError, RayTaskError=TaskError),
         shutdown=lambda: None,
     )
     monkeypatch.setattr(ray_cluster, "connected", lambda address, log_to_driver: ray)
     engine = Engine(lambda texts: [text[::-1] for text in texts], Letters(), 9)
-    monkeypatch.setattr(ray_cluster, "load_engine", lambda model: engine)
+    monkeypatch.setattr(ray_cluster, "_engine", lambda model: engine)
 
 
 def test_a_packed_file_behind_a_link_without_its_ending_is_unpacked(cluster, tmp_path):
@@ -69,9 +98,42 @@ def test_files_with_faults_are_named_and_the_others_are_done(cluster, tmp_path):
     assert [part.is_done for part in parts] == [False, True]
 
 
-def test_a_machine_with_another_version_is_refused(cluster):
-    with pytest.raises(ValueError, match=r"a worker has tfformer .*the same version on all"):
-        ray_cluster.PartTranslator(MODEL, "0.0")
+def test_a_machine_with_another_version_is_refused(cluster, monkeypatch, tmp_path):
+    monkeypatch.setattr(ray_cluster, "__version__", "0.0")
+    (tmp_path / "a").write_text("ab\n")
+    parts = find_parts(f"{tmp_path}/a", tmp_path / "out")
+    with pytest.raises(WorkersError, match=r"a worker has tfformer .*the same version on all"):
+        ray_cluster.translate_parts("local", MODEL, parts, 1)
+
+
+def test_a_worker_that_never_begins_ends_the_work(cluster, monkeypatch, tmp_path):
+    def prepare(self, version):
+        raise DiedError("no room for the process")
+
+    monkeypatch.setattr(PartTranslator, "prepare", prepare)
+    monkeypatch.setattr(workers, "SECONDS_A_REPORT", 0)
+    (tmp_path / "a").write_text("ab\n")
+    parts = find_parts(f"{tmp_path}/a", tmp_path / "out")
+    with pytest.raises(WorkersError, match="a worker cannot begin: no room for the process"):
+        ray_cluster.translate_parts("local", MODEL, parts, 1)
+
+
+def test_an_actor_that_is_lost_is_replaced(cluster, monkeypatch, tmp_path):
+    translate, lost = PartTranslator.translate, []
+
+    def losing(self, model, part):
+        if not lost:
+            lost.append(part)
+            raise DiedError("the machine is gone")
+        return translate(self, model, part)
+
+    monkeypatch.setattr(PartTranslator, "translate", losing)
+    (tmp_path / "a").write_text("ab\n")
+    (tmp_path / "out").mkdir()
+    parts = find_parts(f"{tmp_path}/a", tmp_path / "out")
+    assert ray_cluster.translate_parts("local", MODEL, parts, 1).lines == 1
+    assert parts[0].output.read_text() == "ba\n"
+    assert len(lost) == 1
 
 
 def test_nothing_is_left_to_be_done(cluster):

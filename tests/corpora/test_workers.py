@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,10 @@ import pytest
 from tfformer import export
 from tfformer.cli import terminal
 from tfformer.cli.verbs import main
-from tfformer.corpora import engines, processes
+from tfformer.corpora import engines, processes, workers
 from tfformer.corpora.parts import Part, find_parts
 from tfformer.corpora.translation import Counts
+from tfformer.corpora.workers import Worker
 from tfformer.data.sources import read_pairs
 from tfformer.inference.translator import Translator
 
@@ -120,66 +120,124 @@ def test_a_process_that_dies_is_replaced(tiny_run, corpus, expected, tmp_path):
     assert counts.lines == len(SENTENCES)
 
 
-MODEL = engines.Model("keras", "run", 1, "digest")
+class Scripted(Worker):
+    """A worker of threads; it dies at files whose names begin with "bad"."""
 
+    def __init__(self):
+        super().__init__()
+        self.begun, self.restarts, self.is_ready = [], 0, True
+        self.threads = ThreadPoolExecutor(1)
 
-@pytest.fixture
-def scripted(monkeypatch):
-    """Threads in place of processes; they die at files whose names begin with "bad"."""
-    begun = []
+    @property
+    def is_free(self):
+        return super().is_free and self.is_ready
 
-    def translate(model, part):
-        begun.append(part.source.name)
-        if part.source.name.startswith("bad"):
-            raise BrokenProcessPool
-        if part.source.name.startswith("strange"):
+    def counts(self):
+        return Counts()
+
+    def _submitted(self, part):
+        self.begun.append(part.source.name)
+        return self.threads.submit(self.translate, part.source.name)
+
+    def translate(self, name):
+        if name.startswith("bad"):
+            raise InterruptedError("dead")
+        if name == "strange":
             raise KeyError("beam_size")
-        if part.source.name == "model":
+        if name == "unreadable":
+            raise ValueError("not a whole gzip file")
+        if name == "model":
             raise engines.ModelError("the model was changed")
+        if name == "slow":
+            time.sleep(0.3)
         return Counts(lines=1)
 
-    monkeypatch.setattr(
-        processes, "_new_process", lambda: ([0] * len(Counts()), ThreadPoolExecutor(1))
-    )
-    monkeypatch.setattr(processes, "_translate", translate)
-    return begun
+    def _fault(self, error):
+        return None if isinstance(error, InterruptedError) else error
+
+    def _restart(self):
+        self.restarts += 1
 
 
 def scripted_parts(*names):
     return [Part(Path(name), Path("out", name)) for name in names]
 
 
-def test_a_file_at_which_three_processes_die_is_named_and_the_others_are_done(scripted):
-    parts = scripted_parts("a", "bad", "b", "c")
-    with pytest.raises(ValueError, match="1 of 4 files were left out: bad: 3 processes died"):
-        processes.translate_parts(MODEL, parts, 1)
-    assert scripted == ["a", "bad", "bad", "bad", "b", "c"]
+def scripted(*names, report=lambda counts: None) -> list[str]:
+    """Translate with one scripted worker; return what it has begun."""
+    worker = Scripted()
+    try:
+        workers.translate_parts([worker], scripted_parts(*names), report)
+    finally:
+        begun[:] = worker.begun
+    return begun
 
 
-def test_deaths_at_three_files_in_a_row_end_the_work(scripted):
-    parts = scripted_parts("bad1", "a", "bad2", "bad3", "bad4", "b")
-    with pytest.raises(processes.WorkersError, match="died 3 times at each of 3 files"):
-        processes.translate_parts(MODEL, parts, 1)
-    assert "b" not in scripted
+begun: list[str] = []
 
 
-def test_a_fault_of_the_model_ends_the_work_at_once(scripted):
+def test_a_file_at_which_three_workers_die_is_named_and_the_others_are_done():
+    with pytest.raises(ValueError, match="1 of 4 files were left out: bad: 3 workers died"):
+        scripted("a", "bad", "b", "c")
+    assert begun == ["a", "bad", "bad", "bad", "b", "c"]
+
+
+def test_deaths_at_three_files_in_a_row_end_the_work_and_are_named():
+    message = "3 workers died at each of bad2, bad3, bad4; see whether"
+    with pytest.raises(workers.WorkersError, match=message):
+        scripted("bad1", "a", "bad2", "bad3", "bad4", "b")
+    assert "b" not in begun
+
+
+def test_a_faulty_file_is_named_and_the_others_are_done():
+    with pytest.raises(ValueError, match="1 of 3 files were left out: unreadable: not a whole"):
+        scripted("a", "unreadable", "b")
+    assert begun == ["a", "unreadable", "b"]
+
+
+def test_a_fault_of_the_model_ends_the_work_at_once():
     with pytest.raises(engines.ModelError, match="the model was changed"):
-        processes.translate_parts(MODEL, scripted_parts("model", "a"), 1)
-    assert scripted == ["model"]
+        scripted("model", "a")
+    assert begun == ["model"]
 
 
-def test_an_error_of_a_library_names_the_file(scripted):
-    with pytest.raises(processes.WorkersError, match=r"strange: KeyError\('beam_size'\)"):
-        processes.translate_parts(MODEL, scripted_parts("strange"), 1)
+def test_an_error_of_a_library_names_the_file():
+    with pytest.raises(workers.WorkersError, match=r"strange: KeyError\('beam_size'\)"):
+        scripted("strange")
 
 
-def test_without_progress_the_work_ends(scripted, monkeypatch):
-    monkeypatch.setattr(processes, "MAX_SILENCE", -1)
-    monkeypatch.setattr(processes, "SECONDS_A_REPORT", 0)
-    monkeypatch.setattr(processes, "_translate", lambda model, part: time.sleep(0.3) or Counts())
-    with pytest.raises(processes.WorkersError, match="no sentence was translated for"):
-        processes.translate_parts(MODEL, scripted_parts("a"), 1)
+def test_without_progress_the_work_ends(monkeypatch):
+    monkeypatch.setattr(workers, "MAX_SILENCE", 0.1)
+    monkeypatch.setattr(workers, "SECONDS_A_REPORT", 0.05)
+    with pytest.raises(workers.WorkersError, match=r"no sentence was translated for 0.1 seconds"):
+        scripted("slow")
+
+
+def test_the_wait_for_a_worker_that_is_never_free_ends(monkeypatch):
+    monkeypatch.setattr(workers, "MAX_SILENCE", 0.1)
+    monkeypatch.setattr(workers, "SECONDS_A_REPORT", 0.05)
+    worker = Scripted()
+    worker.is_ready = False
+    with pytest.raises(workers.WorkersError, match=r"look at the load, .* the free processors"):
+        workers.translate_parts([worker], scripted_parts("a"), lambda counts: None)
+
+
+def test_a_free_worker_takes_the_part_of_a_dead_one(monkeypatch):
+    """A worker that has died may never begin again, as its machine is lost."""
+    monkeypatch.setattr(workers, "SECONDS_A_REPORT", 0.05)
+    first, second = Scripted(), Scripted()
+
+    def dying(name):
+        first.is_ready = False
+        raise InterruptedError("dead")
+
+    first.translate = dying
+    counts = workers.translate_parts(
+        [first, second], scripted_parts("slow", "a"), lambda counts: None
+    )
+    assert counts == Counts(lines=2)
+    assert (first.begun, first.restarts) == (["slow"], 1)
+    assert second.begun == ["a", "slow"]
 
 
 def test_the_progress_of_a_corpus_is_a_share_with_rates_and_the_time_left(
@@ -215,7 +273,7 @@ def test_a_cluster_translates_as_the_processes_do(tiny_run, corpus, expected, tm
         (["--workers", 4], "--workers 4 is more than the 3 files"),
         (["--workers", 2, "--scores"], "--scores is not for --workers and --ray"),
         (["--workers", 2, "--format", "html"], "--format is not for --workers and --ray"),
-        (["--ray", "nowhere"], "--ray nowhere must be HOST:PORT, or local"),
+        (["--ray", "nowhere"], "--ray nowhere must be HOST:PORT, ray://HOST:PORT or local"),
         (["--ray", "127.0.0.1:1"], "there is no Ray cluster at 127.0.0.1:1"),
     ],
 )

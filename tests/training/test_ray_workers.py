@@ -25,7 +25,7 @@ def command(tmp_path, *options) -> list[str]:
     ("options", "message"),
     [
         (["--workers", "2"], "--workers goes with --ray"),
-        (["--ray", "nowhere"], "--ray nowhere must be HOST:PORT, or local"),
+        (["--ray", "nowhere"], "--ray nowhere must be HOST:PORT, ray://HOST:PORT or local"),
         (["--ray", "127.0.0.1:1"], "there is no Ray cluster at 127.0.0.1:1"),
     ],
 )
@@ -135,6 +135,47 @@ def test_a_training_that_comes_forward_may_lose_many_workers(cluster, monkeypatc
     assert result == {"epochs": 7}
     assert calls == [(False, "runs/first")] * 3 + [(True, None)] * 4
     assert lines == ["all workers begin again, as one was lost: worker 1 is gone"] * 6
+
+
+def held_after_a_loss(calls, times):
+    """Return a training that loses a worker, which then holds the folder `times` times."""
+
+    def trained(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise WorkerLostError("worker 0 is gone")
+        if len(calls) <= 1 + times:
+            raise BlockingIOError("the folder is being written")
+        return {"epochs": 7}
+
+    return trained
+
+
+def test_a_folder_that_a_lost_worker_still_holds_is_no_further_loss(cluster, monkeypatch, tmp_path):
+    calls = []
+    monkeypatch.setattr(ray_workers, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(ray_workers, "_trained", held_after_a_loss(calls, 5))
+    assert ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path)) == {"epochs": 7}
+    assert len(calls) == 7
+
+
+def test_the_wait_for_a_held_folder_ends(cluster, monkeypatch, tmp_path):
+    monkeypatch.setattr(ray_workers, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(ray_workers, "SECONDS_TO_DIE", 0.1)
+    monkeypatch.setattr(ray_workers, "_trained", held_after_a_loss([], 10**6))
+    with pytest.raises(BlockingIOError, match=r"is being written; waited 0\.1 seconds for the end"):
+        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path))
+
+
+def test_a_folder_that_is_held_from_the_beginning_is_refused_at_once(
+    cluster, monkeypatch, tmp_path
+):
+    def trained(*arguments):
+        raise BlockingIOError("the folder is being written by another training")
+
+    monkeypatch.setattr(ray_workers, "_trained", trained)
+    with pytest.raises(BlockingIOError, match=r"by another training$"):
+        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path))
 
 
 def test_a_cluster_as_json_is_read_back_from_the_environment(monkeypatch):

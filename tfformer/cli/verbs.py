@@ -217,13 +217,13 @@ def _translate_parts(
     """Translate the parts that are not done yet, in processes or on a cluster."""
     left = [part for part in parts if not part.is_done]
     print(f"{len(parts):,} files, of which {len(parts) - len(left):,} are done", file=sys.stderr)
-    if options.ray:
-        from tfformer.corpora import ray_cluster
-
-        return ray_cluster.translate_parts(options.ray, model, left, workers)
-    from tfformer.corpora import processes
-
     with CorpusProgress([part.source for part in left]) as progress:
+        if options.ray:
+            from tfformer.corpora import ray_cluster
+
+            return ray_cluster.translate_parts(options.ray, model, left, workers, progress.show)
+        from tfformer.corpora import processes
+
         return processes.translate_parts(model, left, workers, progress.show)
 
 

@@ -10,6 +10,7 @@ import functools
 import os
 import socket
 import textwrap
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,8 @@ from tfformer.version import __version__
 Report = Callable[[str], None]
 
 MAX_DEATHS = 3  # in a row, without an epoch that came to its end
+SECONDS_TO_DIE = 300  # for a lost worker that still holds the run directory
+RETRY_SECONDS = 5
 
 
 class TrainingWorker:
@@ -129,11 +132,19 @@ def _despite_deaths(
 ) -> dict[str, Any]:
     """Train, and after each loss again from the last checkpoint, if there is one."""
     deaths, epochs = 0, _epochs(run_dir)
-    lost: tuple[type[OSError], ...] = (WorkerLostError,)
+    last = None  # loss
     while True:
         try:
             return trained(resume, init_from)
-        except lost as error:
+        except BlockingIOError as error:  # a lost worker may not be quite dead
+            if last is None:
+                raise
+            if time.monotonic() > last + SECONDS_TO_DIE:
+                waited = f"waited {SECONDS_TO_DIE} seconds for the end of the lost worker"
+                raise BlockingIOError(f"{error}; {waited}") from None
+            time.sleep(RETRY_SECONDS)
+        except WorkerLostError as error:
+            last = time.monotonic()
             before, epochs = epochs, _epochs(run_dir)
             deaths = deaths + 1 if epochs == before else 1
             if deaths == MAX_DEATHS:
@@ -142,7 +153,6 @@ def _despite_deaths(
                     f"({error}); see to the machines, then give the same command with --resume"
                 ) from None
             report(f"all workers begin again, as one was lost: {error}")
-        lost = (WorkerLostError, BlockingIOError)  # a lost worker may still hold the folder
         resume = epochs is not None
         init_from = None if resume else init_from
 
