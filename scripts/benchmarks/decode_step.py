@@ -22,7 +22,7 @@ from benchmarks.decode import (
     random_sentences,
     write_models,
 )
-from benchmarks.step import best_of_ten, by_kind, multiplications_per_second
+from benchmarks.step import by_kind
 
 KINDS = {  # of operations, by a part of their names; the first that fits
     "attention, softmax": ("BatchMatMul", "Softmax"),  # one softmax is that of the scores
@@ -50,6 +50,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def measure(options: argparse.Namespace) -> dict:
     """Return the milliseconds of a step, of its parts and of its floor, by batch and beams."""
     import tensorflow as tf
+
+    from tfformer.export.processor_speed import multiplications_per_second
 
     tf.config.threading.set_intra_op_parallelism_threads(options.threads)
     tf.config.threading.set_inter_op_parallelism_threads(options.threads)
@@ -122,6 +124,8 @@ def numbers(options: argparse.Namespace, batch: int, beams: int) -> tuple[int, i
 def bytes_per_second() -> float:
     """Measure how fast the product of one row and a large matrix reads it, the best of ten."""
     import tensorflow as tf
+
+    from tfformer.export.processor_speed import best_of_ten
 
     size = 8192
     row, matrix = tf.ones((1, size)), tf.Variable(tf.ones((size, size)))

@@ -11,7 +11,6 @@ import glob
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from benchmarks.train import add_work, real_batches
@@ -59,6 +58,7 @@ def measure(options: argparse.Namespace) -> dict:
 
     from tfformer import SmoothedCrossEntropy, Transformer
     from tfformer.config import PRESETS, Config
+    from tfformer.export.processor_speed import multiplications_per_second
     from tfformer.training.optimizer import new_optimizer
 
     shape = {"dropout": 0.3, "norm": "pre", "tie_embeddings": "all"} | PRESETS[options.preset]
@@ -155,24 +155,3 @@ def products(model: "Transformer", batches: list) -> float:
 def _matrix_elements(stack: "keras.layers.Layer") -> int:
     matrices = (weight for weight in stack.weights if len(weight.shape) == 2)
     return sum(int(matrix.shape.num_elements()) for matrix in matrices)
-
-
-def multiplications_per_second(dtype: str) -> float:
-    """Measure the product of two large matrices, the best of ten."""
-    import tensorflow as tf
-
-    size = 2048
-    left = tf.cast(tf.random.normal((size, size)), dtype)
-    right = tf.cast(tf.random.normal((size, size)), dtype)
-    multiply = tf.function(tf.matmul)
-    return size**3 / best_of_ten(lambda: multiply(left, right).numpy())
-
-
-def best_of_ten(call: Callable[[], object]) -> float:
-    """Return the seconds of the fastest of ten calls."""
-    best = float("inf")
-    for _ in range(10):
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return best

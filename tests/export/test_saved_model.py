@@ -25,7 +25,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from tfformer.cli.verbs import main
 from tfformer.data.sources import read_pairs
 from tfformer.export import formats as export
-from tfformer.export import saved_model_writer
+from tfformer.export import processor_speed, saved_model_writer
 from tfformer.export.model_card import model_card
 from tfformer.export.other_process import ask
 from tfformer.inference.translator import Translator
@@ -437,10 +437,11 @@ def test_without_text_there_is_no_text(tiny_run, tmp_path):
     assert json.loads((version / "manifest.json").read_text())["decoding"]["max_length"] == 20
 
 
-def test_bfloat16_is_measured_and_half_the_size(tiny_run, version, tmp_path):
+def test_bfloat16_is_measured_and_half_the_size(tiny_run, version, tmp_path, monkeypatch):
+    monkeypatch.setattr(processor_speed, "beside_float32", lambda dtype: 1.25)
     half = export.saved_model(tiny_run, tmp_path, dtype="bfloat16", samples=SENTENCES)
     manifest = json.loads((half / "manifest.json").read_text())
-    assert manifest["dtype"] == "bfloat16"
+    assert (manifest["dtype"], manifest["speed_beside_float32"]) == ("bfloat16", 1.25)
     assert {measured["sentences"] for measured in manifest["parity"].values()} == {len(SENTENCES)}
     assert all(
         measured["identical"] > len(SENTENCES) / 4 for measured in manifest["parity"].values()

@@ -23,6 +23,7 @@ from tfformer.export import (
     ctranslate2_requests,
     ctranslate2_writer,
     parity,
+    processor_speed,
     saved_model_requests,
     saved_model_writer,
     web_page,
@@ -74,7 +75,8 @@ def saved_model(
     """Write a run as a TensorFlow SavedModel.
 
     In float32 every sample's text must be the run's own, read back by another process. In bfloat16
-    the comparison is measured and reported.
+    the comparison is measured and reported, and so is the speed of this processor's products; a
+    warning says if they are slower than in float32.
 
     Args:
         run: The run directory of a finished training.
@@ -116,14 +118,19 @@ def saved_model(
             requests = task.requests(subject, samples)
             hypotheses = saved_model_requests.run(folder, requests, with_text)
         measured = _compared(step, task, subject, samples, hypotheses)
-        if dtype == "float32":
-            parity.check(measured)
-        described = {
+        described: dict[str, Any] = {
             "format": "saved_model",
             "dtype": dtype,
             "signatures": saved_model_writer.signatures(folder),
             "parity": measured,
         }
+        if dtype == "float32":
+            parity.check(measured)
+        else:
+            with step(f"measuring the speed of {dtype}"):
+                speed = processor_speed.beside_float32(dtype)
+            processor_speed.warn_if_slower(dtype, speed)
+            described["speed_beside_float32"] = speed
         _complete(folder, opened, task, subject, described)
         return publish(folder, Path(output))
 

@@ -1,0 +1,65 @@
+"""The speed of this processor's matrix products, measured for a type of number.
+
+No flag of a processor foretells it: some have instructions for bfloat16 that multiply half as fast
+as those for float32.
+"""
+
+import time
+import warnings
+from collections.abc import Callable
+
+import tensorflow as tf
+
+SIZE = 2048  # of the two square matrices
+
+
+def beside_float32(dtype: str) -> float:
+    """Return how many times as fast a large product is in `dtype` as in float32.
+
+    Args:
+        dtype: The type of both matrices, such as `bfloat16`.
+
+    Returns:
+        The ratio of both speeds, with two decimals.
+    """
+    return round(multiplications_per_second(dtype) / multiplications_per_second("float32"), 2)
+
+
+def warn_if_slower(dtype: str, speed: float) -> None:
+    """Warn of a type in which products are slower than in float32.
+
+    Args:
+        dtype: The type.
+        speed: Its speed beside float32's, see `beside_float32`.
+    """
+    if speed < 1:
+        warnings.warn(
+            f"this processor multiplies in {dtype} {speed:.2f} times as fast as in float32; on one "
+            "like it only single sentences gain, so export with --dtype float32 for batches",
+            stacklevel=2,
+        )
+
+
+def multiplications_per_second(dtype: str) -> float:
+    """Measure the product of two large matrices, the best of ten.
+
+    Args:
+        dtype: The type of both matrices.
+
+    Returns:
+        Multiplications a second, each with its addition, by all threads of TensorFlow.
+    """
+    left = tf.cast(tf.random.normal((SIZE, SIZE)), dtype)
+    right = tf.cast(tf.random.normal((SIZE, SIZE)), dtype)
+    multiply = tf.function(tf.matmul)
+    return SIZE**3 / best_of_ten(lambda: multiply(left, right).numpy())
+
+
+def best_of_ten(call: Callable[[], object]) -> float:
+    """Return the seconds of the fastest of ten calls."""
+    best = float("inf")
+    for _ in range(10):
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best
