@@ -7,13 +7,11 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from aiohttp import ClientSession
-from aiohttp.test_utils import TestClient, TestServer
-from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
+from aiohttp.test_utils import TestServer
+from support.served_texts import backwards, events, with_client
 
 from tfformer.serving import stream, translations
 from tfformer.serving.api_keys import read_keys
@@ -26,62 +24,6 @@ from tfformer.serving.request_fields import Fields
 from tfformer.serving.translation_cache import TranslationCache
 from tfformer.serving.translations import Piece
 from tfformer.text import Segment
-
-
-class Scripted(SimpleNamespace):
-    """A version without a model; like a real one it can be a key."""
-
-    __hash__ = object.__hash__
-
-
-def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleNamespace:
-    """A model of seven words that gives a sentence backwards.
-
-    It notes the sentences that it is asked for.
-    """
-
-    def run(signature, inputs):
-        texts = [text.decode() for text in inputs["text"]]
-        asked.extend(texts)
-        turned = [[text[::-1].encode(), text.encode(), b""] for text in texts]
-        scores = np.array([[-1.0, -2.0, -1e9]] * len(texts))
-        return {"translations": np.array(turned, object), "scores": scores}
-
-    version = Scripted(
-        run=run,
-        manifest=manifest,
-        signatures=dict.fromkeys(("translate_beam", "serving_default"), SignatureDef()),
-        count_tokens=lambda texts: [len(text.split()) for text in texts],
-        max_tokens=7,
-        placeholders=[],
-    )
-    return SimpleNamespace(
-        name=name,
-        versions={1: version},
-        number=lambda *_: 1,
-        newest=version,
-        manifest=manifest,
-        align=align,
-    )
-
-
-def with_client(scenario: Callable, *models, keys=()):
-    async def run():
-        app = application(ServedModels(models), keys=keys)
-        async with TestClient(TestServer(app)) as client:
-            return await scenario(client)
-
-    return asyncio.run(run())
-
-
-def events(text: str) -> list[tuple[str, dict]]:
-    """The names and data of server-sent events."""
-    found = []
-    for block in text.removesuffix("\n\n").split("\n\n"):
-        name, data = block.split("\n")
-        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
-
 
 LONG = "One two three four, five six seven eight nine ten."
 TEXT = f"First one. Second one?\n\n  {LONG}\nFirst one."

@@ -176,7 +176,8 @@ TAGS = ["<b>", "</b>", "<i>", "</i>", "<br>", "<p>", "</p>", "<img>", "<", "&", 
 def test_broken_html_keeps_each_of_its_tags(seed):
     draw = random.Random(seed)
     text = "".join(draw.choice([*TAGS, "one ", "two. ", "\n"]) for _ in range(draw.randrange(30)))
-    assert "".join(token.raw for token in raw_tokens(text)) == text
+    for parts in ([text], text):  # a text in one part, and in characters
+        assert "".join(token.raw for token in raw_tokens(parts)) == text
     for translate, align in ((same, None), (backwards, backwards_links)):
         result = TextTranslator(translate, align).translate(text, "html")
         wanted = re.findall(r"</?\w+>", text)

@@ -54,12 +54,11 @@ def input_lines(path: str | None) -> Iterator[str]:
     return read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
 
 
-def input_text(path: str | None) -> str:
-    """The whole of a text file, or of standard input for None."""
-    found = (
-        read_lines_with_ends(path) if path else lines_with_ends(sys.stdin.buffer, "standard input")
-    )
-    return "".join(found)
+def input_parts(path: str | None) -> Iterator[str]:
+    """The text of a file, or of standard input for None, in parts: its lines with their ends."""
+    if path:
+        return read_lines_with_ends(path)
+    return lines_with_ends(sys.stdin.buffer, "standard input")
 
 
 def typed_lines() -> Iterator[str]:

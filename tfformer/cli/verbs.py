@@ -37,7 +37,7 @@ from tfformer.cli.terminal import (
     Progress,
     import_tensorflow,
     input_lines,
-    input_text,
+    input_parts,
     open_closed_streams,
     output_file,
     typed_lines,
@@ -273,7 +273,7 @@ def _translate_text(options: argparse.Namespace, format: str, is_typed: bool) ->
             for line in typed_lines():
                 print(texts.translate(line, format), file=output, flush=True)
         else:
-            for piece in texts.stream(input_text(options.input), format):
+            for piece in texts.stream(input_parts(options.input), format):
                 output.write(piece)
                 progress.advance(piece.count("\n"))
 

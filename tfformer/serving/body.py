@@ -1,11 +1,18 @@
 """The body of a request, within limits of size and time."""
 
 import asyncio
+import codecs
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from tfformer.serving.errors import RequestError
+from tfformer.text.blocks import BLOCK, block_end
+
 MAX_BYTES = 2 * 2**20  # in the body of a request
-BODY_SECONDS = 30  # for the body of a request to arrive
+BODY_SECONDS = 30  # for the body of a request, or a block of a text, to arrive
+UTF_8 = codecs.getincrementaldecoder("utf-8")
 
 
 async def read_body(request: web.Request) -> bytes:
@@ -15,9 +22,44 @@ async def read_body(request: web.Request) -> bytes:
         web.HTTPRequestTimeout: It did not arrive within `BODY_SECONDS`.
         web.HTTPRequestEntityTooLarge: It has more than `MAX_BYTES`.
     """
+    async with _in_time():
+        return await request.read()
+
+
+async def text_blocks(request: web.Request) -> AsyncIterator[str]:
+    """Yield the body, a text in UTF-8 of any length, in blocks while it arrives.
+
+    Raises:
+        web.HTTPRequestTimeout: A block did not arrive within `BODY_SECONDS`.
+        RequestError: The body is not in UTF-8.
+    """
+    decoder = UTF_8()
+    held = ""
+    while not request.content.at_eof():
+        async with _in_time():
+            while len(held) < BLOCK and (part := await request.content.readany()):
+                held += _decoded(decoder, part)
+        while len(held) >= BLOCK:
+            end = block_end(held)
+            yield held[:end]
+            held = held[end:]
+    yield held + _decoded(decoder, b"", final=True)
+
+
+def _decoded(decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False) -> str:
+    try:
+        return decoder.decode(part, final)
+    except UnicodeDecodeError as error:
+        raise RequestError(
+            "INVALID_ARGUMENT", f"the text is not UTF-8 ({error.reason}); convert it first"
+        ) from None
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            return await request.read()
+            yield
     except TimeoutError:
         raise web.HTTPRequestTimeout(
             text=f"the body did not arrive within {BODY_SECONDS} seconds"

@@ -30,7 +30,10 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except RequestError as error:
         return _answer(request, HTTP_STATUS[error.code], str(error))
     except web.HTTPRequestEntityTooLarge:
-        message = f"the body has more than {MAX_BYTES} bytes; send less at a time"
+        message = (
+            f"the body has more than {MAX_BYTES} bytes; send less at a time, or a text of any "
+            "length as text/plain to /translate/stream"
+        )
         return _answer(request, 413, message)
     except (web.HTTPNotFound, web.HTTPMethodNotAllowed) as error:
         return _no_route(request, error)

@@ -8,7 +8,7 @@ from tfformer.serving.application_keys import API_KEYS, DIRECTIONS, MODELS, TRAN
 from tfformer.serving.body import MAX_BYTES
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Detected, Direction, Directions, language_name
-from tfformer.serving.request_fields import Fields, as_json, read_fields
+from tfformer.serving.request_fields import Fields, as_json, query_fields, read_fields
 from tfformer.serving.translations import Translations, in_order
 
 AUTO = "auto"
@@ -47,7 +47,15 @@ async def _translate(request: web.Request) -> web.Response:
 
 async def read_allowed_fields(request: web.Request) -> Fields:
     """Return the fields of a request; RequestError if its key is not known."""
-    fields = await read_fields(request)
+    return _allowed(request, await read_fields(request))
+
+
+def allowed_query(request: web.Request) -> Fields:
+    """Return the fields of a request's query; RequestError if its key is not known."""
+    return _allowed(request, query_fields(request))
+
+
+def _allowed(request: web.Request, fields: Fields) -> Fields:
     request.app[API_KEYS].check(request.headers, fields.text("api_key", ""))
     return fields
 

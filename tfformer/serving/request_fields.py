@@ -97,8 +97,17 @@ async def read_fields(request: web.Request) -> Fields:
     Raises:
         RequestError: The body is of another type, or not of the type that it claims.
     """
-    query = _fields([(name, value) for name, value in request.query.items()])
-    return Fields(query | _body_fields(request.content_type, await read_body(request)))
+    body = _body_fields(request.content_type, await read_body(request))
+    return Fields(_query(request) | body)
+
+
+def query_fields(request: web.Request) -> Fields:
+    """Return the fields of a request's query alone."""
+    return Fields(_query(request))
+
+
+def _query(request: web.Request) -> dict[str, Any]:
+    return _fields([(name, value) for name, value in request.query.items()])
 
 
 def _body_fields(content_type: str, body: bytes) -> dict[str, Any]:

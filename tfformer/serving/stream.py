@@ -9,10 +9,12 @@ from contextlib import suppress
 from aiohttp import web
 
 from tfformer.serving.application_keys import TRANSLATIONS
+from tfformer.serving.body import text_blocks
 from tfformer.serving.errors import MISTAKE, RequestError
 from tfformer.serving.languages import Direction
-from tfformer.serving.libretranslate import named_direction, read_allowed_fields
+from tfformer.serving.libretranslate import allowed_query, named_direction, read_allowed_fields
 
+PLAIN_TEXT = "text/plain"
 READ_SECONDS = 30  # for a client to make room for an event
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -29,21 +31,36 @@ def add_routes(app: web.Application) -> None:
 async def _stream(request: web.Request) -> web.StreamResponse:
     """Answer with an event `piece` for each stretch of the text.
 
-    The last event is `end` or `error`.
+    The last event is `end` or `error`. The text is the field `q`; or the body, which may be of any
+    length, as it is translated while it arrives.
     """
-    fields = await read_allowed_fields(request)
-    text = fields.text("q")
-    direction = await named_direction(request, fields, text)
+    if request.content_type == PLAIN_TEXT:
+        fields, text = allowed_query(request), text_blocks(request)
+    else:
+        fields = await read_allowed_fields(request)
+        text = _given(fields.text("q"))
+    beginning = await anext(text)
+    direction = await named_direction(request, fields, beginning)
     response = web.StreamResponse(headers=HEADERS)
     with suppress(ConnectionError):  # the client has gone
-        async for name, content in _events(request, direction, text):
+        async for name, content in _events(request, direction, _with(beginning, text)):
             await response.prepare(request)
             await _write(request, response, name, content)
     return response
 
 
+async def _given(text: str) -> AsyncIterator[str]:
+    yield text
+
+
+async def _with(beginning: str, text: AsyncIterator[str]) -> AsyncIterator[str]:
+    yield beginning
+    async for block in text:
+        yield block
+
+
 async def _events(
-    request: web.Request, direction: Direction, text: str
+    request: web.Request, direction: Direction, text: AsyncIterator[str]
 ) -> AsyncIterator[tuple[str, object]]:
     """Yield names and contents.
 
@@ -52,9 +69,10 @@ async def _events(
     """
     has_begun = False
     try:
-        async for piece in request.app[TRANSLATIONS].pieces(direction, text):
-            has_begun = True
-            yield "piece", piece._asdict()
+        async for block in text:
+            async for piece in request.app[TRANSLATIONS].pieces(direction, block):
+                has_begun = True
+                yield "piece", piece._asdict()
     except Exception as error:
         if not has_begun:
             raise
@@ -84,6 +102,8 @@ def _reason(request: web.Request, error: Exception) -> str:
     """The reason of a refusal; of a mistake of the server only the log has it."""
     if isinstance(error, RequestError):
         return str(error)
+    if isinstance(error, web.HTTPException):
+        return error.text or error.reason
     logging.getLogger(__name__).error("%s %s", request.method, request.path, exc_info=error)
     return MISTAKE
 

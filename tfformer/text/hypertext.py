@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tinyhtml5.constants import Token
 from tinyhtml5.tokenizer import HTMLTokenizer
 
-from tfformer.text.passages import Part, Piece, Role, sentences
+from tfformer.text.blocks import BLOCK, block_end
+from tfformer.text.passages import Part, Piece, Role, cut, sentences
 
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 # Tags within a line of text; any other tag ends the paragraph.
@@ -36,20 +36,48 @@ class RawToken(NamedTuple):
     name: str
 
 
-def read_html(text: str, language: str) -> Iterator[Part]:
+class _Source:
+    """A text in parts as the file that the tokenizer reads.
+
+    Args:
+        parts: The text. The tokenizer gets a space for each carriage return.
+    """
+
+    def __init__(self, parts: Iterable[str]) -> None:
+        self._parts = iter(parts)
+        self._ahead = ""  # not yet read by the tokenizer
+        self._read = ""  # by the tokenizer, and not yet taken
+
+    def read(self, size: int) -> str:
+        """Return the next `size` characters, or what is left."""
+        while len(self._ahead) < size and (part := next(self._parts, None)) is not None:
+            self._ahead += part
+        found, self._ahead = self._ahead[:size], self._ahead[size:]
+        self._read += found
+        return found.replace("\r", " ")
+
+    def take(self, unused: int) -> str:
+        """Return what was read since the last time, but the last `unused` characters."""
+        end = len(self._read) - unused
+        taken, self._read = self._read[:end], self._read[end:]
+        return taken
+
+
+def read_html(text: Iterable[str], language: str) -> Iterator[Part]:
     """Yield the sentences of an HTML page or fragment, and all the rest as it is.
 
     Code, scripts, styles and whatever has `translate="no"` or the class `notranslate` stay as they
     are. The tokens are those of the HTML standard, so what is broken is read as browsers read it.
 
     Args:
-        text: The HTML.
+        text: The HTML, in parts.
         language: The code of its language.
 
     Yields:
         A passage for each sentence, and the rest as it is.
     """
     paragraph: list[Piece] = []
+    size = 0  # of its text
     tokens = raw_tokens(text)
     for token in tokens:
         if token.kind == Token.START_TAG and _stays(token):
@@ -59,44 +87,53 @@ def read_html(text: str, language: str) -> Iterator[Part]:
             piece = _piece(token)
         if _is_of_a_line(token):
             paragraph.append(piece)
+            size += len(piece.text)
         else:
             yield from sentences(paragraph, language, ESCAPES)
             yield piece.raw
-            paragraph = []
+            paragraph, size = [], 0
+        if size >= BLOCK:
+            done, paragraph = _divided(paragraph)
+            yield from sentences(done, language, ESCAPES)
+            size = sum(len(piece.text) for piece in paragraph)
     yield from sentences(paragraph, language, ESCAPES)
 
 
-def raw_tokens(text: str) -> Iterator[RawToken]:
+def _divided(paragraph: Sequence[Piece]) -> tuple[Sequence[Piece], list[Piece]]:
+    """Divide a paragraph that is too long to be held."""
+    text = "".join(piece.text for piece in paragraph)
+    end = block_end(text)
+    first, rest = cut(paragraph, [end, len(text) - end])
+    return first, list(rest)
+
+
+def raw_tokens(text: Iterable[str]) -> Iterator[RawToken]:
     """Yield the tokens of HTML, whose raw characters give the text when joined.
 
     Args:
-        text: Any text.
+        text: Any text, in parts.
 
     Example:
-        >>> [token.raw for token in raw_tokens("<p>A&amp;B")]
+        >>> [token.raw for token in raw_tokens(["<p>A&a", "mp;B"])]
         ['<p>', 'A', '&amp;', 'B']
     """
-    source = io.StringIO(text.replace("\r", " "), newline="")
+    source = _Source(text)
     tokenizer = HTMLTokenizer(source)
-    done = 0
     foreign = 0
     for token in tokenizer:
         kind = Token(token["type"])
         if kind == Token.PARSE_ERROR:
             continue
-        stream = tokenizer.stream
-        end = source.tell() - (stream.chunk_size - stream.chunk_offset)
         name = str(token.get("name") or "")
         if name in FOREIGN and not token.get("selfClosing"):
             foreign = max(0, foreign + (1 if kind == Token.START_TAG else -1))
         if kind == Token.START_TAG and not foreign:
             tokenizer.state = _state_after(name, tokenizer)
-        raw = text[done:end]
+        raw = source.take(tokenizer.stream.chunk_size - tokenizer.stream.chunk_offset)
         data = token.get("data", "") if raw.startswith("&") or kind not in TEXT else raw
         yield RawToken(raw, kind, data, name)
-        done = end
-    if done < len(text):
-        yield RawToken(text[done:], Token.COMMENT, "", "")
+    if rest := source.take(0):
+        yield RawToken(rest, Token.COMMENT, "", "")
 
 
 def _state_after(name: str, tokenizer: HTMLTokenizer) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
@@ -50,39 +50,40 @@ class Block(NamedTuple):
         return self.text_lines[line] + position - self.content_lines[line]
 
 
-def read_markdown(text: str, language: str) -> Iterator[Part]:
+def read_markdown(text: Iterable[str], language: str) -> Iterator[Part]:
     """Yield the sentences of Markdown (CommonMark, tables), and the rest as it is.
 
     Code, addresses of links and images, and a head in YAML stay as they are; blocks of HTML are
     read as HTML.
 
     Args:
-        text: The Markdown.
+        text: The Markdown, in parts; it is parsed as a whole.
         language: The code of its language.
 
     Yields:
         A passage for each sentence, and the rest as it is.
     """
-    head = FRONT_MATTER.match(text)
+    whole = "".join(text)
+    head = FRONT_MATTER.match(whole)
     done = head.end() if head else 0
-    yield text[:done]
-    ends = [done + match.end() for match in LINE_END.finditer(text[done:])]
-    lines = [done, *ends, *[len(text)] * 2]
+    yield whole[:done]
+    ends = [done + match.end() for match in LINE_END.finditer(whole[done:])]
+    lines = [done, *ends, *[len(whole)] * 2]
     in_cell = False
-    for token in _parser().parse(text[done:]):
+    for token in _parser().parse(whole[done:]):
         if token.map and token.type == "html_block":
             start, end = lines[token.map[0]], lines[token.map[1]]
-            yield text[done:start]
-            yield from read_html(text[start:end], language)
+            yield whole[done:start]
+            yield from read_html([whole[start:end]], language)
             done = end
         elif token.map and token.type == "inline":
-            block = _located(text, token, lines, done if in_cell else None)
+            block = _located(whole, token, lines, done if in_cell else None)
             if block is not None and block.place(0) >= done:
-                yield text[done : block.place(0)]
+                yield whole[done : block.place(0)]
                 yield from sentences(_pieces(block, token), language, _escapes(block.content))
                 done = block.place(len(block.content))
         in_cell = token.type in ("th_open", "td_open")
-    yield text[done:]
+    yield whole[done:]
 
 
 @functools.cache

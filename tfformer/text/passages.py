@@ -6,7 +6,7 @@ import enum
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -395,4 +395,5 @@ def _close(
         levels[-1].append(_Mark(mark.piece, mark.start, position, end.raw, inside))
 
 
-Reader = Callable[[str, str], Iterator[Part]]  # of a format: text and language -> parts
+# Of a format: a text in parts, as of a file, and its language -> sentences and the rest.
+Reader = Callable[[Iterable[str], str], Iterator[Part]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tfformer.text.passages import Part, Piece, Role, sentences
 
@@ -20,22 +20,23 @@ TOKEN = re.compile(
 )
 
 
-def read_subtitles(text: str, language: str) -> Iterator[Part]:
+def read_subtitles(text: Iterable[str], language: str) -> Iterator[Part]:
     """Yield the sentences of a SubRip file, and the rest as it is.
 
     A sentence may run over lines and cues; its translation is broken at about the same places. A
     dash at the beginning of a line is another speaker.
 
     Args:
-        text: The file's text.
+        text: The file's text, in parts; it is read as a whole.
         language: The code of its language.
 
     Yields:
         A passage for each sentence, and the rest as it is.
     """
+    whole = "".join(text)
     pieces: list[Piece] = []
-    for match in TOKEN.finditer(text):
-        is_speaker = text[match.end() : match.end() + 1] in ("-", "–", "—")
+    for match in TOKEN.finditer(whole):
+        is_speaker = whole[match.end() : match.end() + 1] in ("-", "–", "—")
         pieces.append(_piece(match, " " if not is_speaker else "\n"))
     yield from sentences(pieces, language)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tfformer.text import hypertext, markdown, plain, subtitles
+from tfformer.text.blocks import BLOCK
 from tfformer.text.copies import kept_pattern, with_copies, without_strays
 from tfformer.text.passages import Links, Part, Passage, Reader, cut, raw_text
 from tfformer.text.segmentation import CountTokens, divided
@@ -75,15 +75,24 @@ class TextTranslator:
         """
         return "".join(self.stream(text, format))
 
-    def stream(self, text: str, format: str = "text") -> Iterator[str]:
+    def stream(self, text: str | Iterable[str], format: str = "text") -> Iterator[str]:
         """Yield the translation in pieces, in order; otherwise as `translate`.
 
-        A few hundred sentences are in work at a time, so the memory does not grow with the
-        translation.
+        A few hundred sentences are in work at a time. Where the text comes in parts, such as the
+        lines of a file, no more of "text", "lines" and "html" is held; "markdown" and "srt" are
+        read as a whole.
+
+        Args:
+            text: The text, or its parts.
+            format: As in `translate`.
+
+        Yields:
+            Pieces that give the translation when they are joined.
         """
         check_format(format)
-        parts = FORMATS[format](text, self.language)
-        while portion := list(itertools.islice(parts, PORTION)):
+        text_parts = [text] if isinstance(text, str) else text
+        parts = FORMATS[format](text_parts, self.language)
+        for portion in _portions(parts):
             yield from self._translated(portion)
 
     def _translated(self, parts: Sequence[Part]) -> Iterator[str]:
@@ -143,6 +152,20 @@ class TextTranslator:
             Passage(group, part.escapes) if number % 2 else raw_text(group)
             for number, group in enumerate(groups)
         ]
+
+
+def _portions(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    """Yield parts together: up to `PORTION` of them, and about as many characters as a block."""
+    portion: list[Part] = []
+    size = 0
+    for part in parts:
+        portion.append(part)
+        size += len(part if isinstance(part, str) else part.text)
+        if len(portion) == PORTION or size >= BLOCK:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 def _characters(texts: Sequence[str]) -> list[int]:
