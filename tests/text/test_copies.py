@@ -57,6 +57,7 @@ def test_a_line_of_a_corpus_is_all_the_model_s():
         "See https://x.org or https://x.org/a or https://x.org, 😀 day 😀.",
         "我有2只猫和2只狗。",
         "Copy 12 %(name)s, 12 %s and 12 % of 12%.",
+        "The file v2{x} and item{n}: {n} of{m}, %s%s and foo%s1%s.",
     ],
 )
 def test_words_that_stay_twice_come_back_in_their_places(text):

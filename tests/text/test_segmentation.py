@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from support.limits import at_most
 
 from tfformer.text.segmentation import divided, segments
 
@@ -73,6 +74,22 @@ def test_a_megabyte_without_a_stop_is_divided_into_clauses_that_fit(word):
     clauses = divided(sentence, lambda texts: [len(text) // 4 + 1 for text in texts], 64)
     assert "".join(clauses) == sentence
     assert word == " " or max(map(len, clauses)) <= 64 * 4
+
+
+@pytest.mark.parametrize("sentence", ["中文。", "“"])
+def test_a_long_line_of_many_sentences_takes_time_in_proportion(sentence):
+    """Of 600,000 characters: sentencex alone would take minutes."""
+    text = sentence * (600_000 // len(sentence))
+    with at_most(seconds=20):
+        found = list(segments(text, "zh"))
+    assert "".join(segment.text for segment in found) == text
+    assert sentence == "“" or {segment.text for segment in found} == {sentence}
+
+
+def test_a_long_line_has_the_sentences_of_its_parts():
+    draw = random.Random(1)
+    expected = [f"Dr. {'a' * draw.randint(1, 60)} is here at 5 p.m. now." for _ in range(1_000)]
+    assert sentences(" ".join(expected)) == expected
 
 
 def test_half_a_surrogate_pair_is_refused_by_name():

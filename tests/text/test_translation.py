@@ -1,6 +1,7 @@
 """Whole texts around a function that takes sentences."""
 
 import pytest
+from support.limits import at_most
 
 from tfformer.text import TextTranslator, translate_text
 
@@ -40,6 +41,18 @@ def test_a_long_sentence_goes_to_the_model_in_clauses():
     assert translator.translate("one two, three  four five. six") == (
         "ONE TWO, THREE  FOUR FIVE. SIX"
     )
+
+
+def test_a_long_word_is_cut_in_time_that_grows_in_proportion():
+    """Of two million letters, the longest word of a request."""
+    text = "o" * 2 * 10**6
+    translator = TextTranslator(
+        lambda sentences: sentences,
+        count_tokens=lambda texts: [len(text) for text in texts],
+        max_tokens=40,
+    )
+    with at_most(seconds=30):
+        assert translator.translate(text) == text
 
 
 def test_a_long_text_is_translated_in_portions():

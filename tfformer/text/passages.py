@@ -25,6 +25,7 @@ WHOLE = (
 )
 
 Links = Sequence[tuple[int, int]]  # (source word, target word)
+Span = tuple[int, int]  # start and end in a text
 
 
 class Role(enum.Enum):
@@ -158,23 +159,29 @@ def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ..
     rooms = iter(lengths)
     room = next(rooms, 0)
     for piece in pieces:
-        rest = piece
+        is_cut = piece.role is Role.TEXT and piece.raw == piece.text
+        start = 0
         while True:
-            if room <= 0 and rest.role is not Role.CLOSE:
+            if room <= 0 and piece.role is not Role.CLOSE:
                 more = next(rooms, None)
                 if more is not None:
                     groups.append([])
                     room += more
                     continue
-            if rest.role is not Role.TEXT or len(rest.text) <= room or rest.raw != rest.text:
+            if not is_cut or len(piece.text) - start <= room:
                 break
-            groups[-1].append(Piece(rest.text[:room], rest.text[:room]))
-            rest = Piece(rest.text[room:], rest.text[room:])
+            groups[-1].append(_stretch(piece, start, start + room))
+            start += room
             room = 0
-        groups[-1].append(rest)
-        room -= len(rest.text)
+        groups[-1].append(_stretch(piece, start, len(piece.text)) if start else piece)
+        room -= len(piece.text) - start
     groups += [[] for _ in rooms]
     return [tuple(group) for group in groups]
+
+
+def _stretch(piece: Piece, start: int, end: int) -> Piece:
+    """A part of a piece of text; the piece is never copied whole, so that cutting is linear."""
+    return Piece(piece.text[start:end], piece.text[start:end])
 
 
 def _one_line(piece: Piece) -> str:
@@ -200,7 +207,7 @@ class _Places:
         for i, j in links or ():
             if j < len(self.target_words):
                 self._linked[i].add(j)
-        self._free: dict[str, list[tuple[int, int]]] = {}  # of each copy the places not yet taken
+        self._free: dict[str, dict[Span, bool]] = {}  # of each copy the places not yet taken
 
     def of_stretch(self, start: int, end: int) -> tuple[int, int]:
         """The stretch of the translation that belongs to source characters start to end."""
@@ -227,12 +234,15 @@ class _Places:
         expected = self.of_stretch(start, end)
         copy = self.source[start:end]
         if copy not in self._free:
-            self._free[copy] = _whole(copy, self.target)
+            self._free[copy] = _places(copy, self.target)
         free = self._free[copy]
-        if not free:
+        fitting = [place for place, is_whole in free.items() if is_whole]
+        if not _is_whole(copy, self.source, start):  # such as "{x}" of "v2{x}"
+            fitting = [place for place, is_whole in free.items() if not is_whole] or fitting
+        if not fitting:
             return expected
-        place = min(free, key=lambda span: abs(span[0] - expected[0]))
-        free.remove(place)
+        place = min(fitting, key=lambda span: abs(span[0] - expected[0]))
+        del free[place]
         return place
 
     def of_point(self, position: int) -> int:
@@ -263,13 +273,24 @@ class _Places:
         return first, last
 
 
-def _whole(copy: str, text: str) -> list[tuple[int, int]]:
-    """The places at which a copy stands in a text by itself."""
-    for whole in WHOLE:
-        pattern = whole.replace("{copy}", re.escape(copy))
-        if found := [match.span() for match in re.finditer(pattern, text)]:
-            return found
-    return []
+def _places(copy: str, text: str) -> dict[Span, bool]:
+    """The places at which a copy stands in a text -> whether it stands there by itself.
+
+    Where one stands between spaces, those that only have Chinese or Japanese around them do not.
+    """
+    places = dict.fromkeys((match.span() for match in re.finditer(re.escape(copy), text)), False)
+    for form in WHOLE:
+        if whole := [match.span() for match in re.finditer(_whole(form, copy), text)]:
+            return places | dict.fromkeys(whole, True)
+    return places
+
+
+def _is_whole(copy: str, text: str, start: int) -> bool:
+    return any(re.compile(_whole(form, copy)).match(text, start) for form in WHOLE)
+
+
+def _whole(form: str, copy: str) -> str:
+    return form.replace("{copy}", re.escape(copy))
 
 
 def _without_punctuation(text: str, start: int, end: int) -> tuple[int, int]:

@@ -18,6 +18,7 @@ LETTER = re.compile(r"[^\W\d_]")
 WORD = re.compile(r"\s*\S{1,40}|\s+")  # of a word without a space, 40 characters at a time
 STRONG_STOP = re.compile(r"[.!?;:…。！？；：।؟][\"'”’»)\]]*$|\s[-–—]+$|—$")
 WEAK_STOP = re.compile(r"[,，、،)\]»”–]$")
+BLOCK = 5_000  # characters for sentencex at a time: some texts take it time by their square
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 
@@ -64,7 +65,7 @@ def segments(text: str, language: str = "en") -> Iterator[Segment]:
         start = _marker_end(line)
         if start:
             yield Segment(line[:start], is_sentence=False)
-        for sentence in sentencex.segment(language, line[start:]):
+        for sentence in _sentences(line, start, language):
             yield from _without_edges(sentence)
 
 
@@ -101,6 +102,16 @@ def divided(sentence: str, count_tokens: CountTokens, max_tokens: int) -> list[s
         clauses.append("".join(words[first:last]))
         first = last
     return clauses
+
+
+def _sentences(line: str, start: int, language: str) -> Iterator[str]:
+    """Divide a line from `start` on, in blocks: the last sentence of one begins the next."""
+    while start < len(line):
+        found = list(sentencex.segment(language, line[start : start + BLOCK]))
+        if start + BLOCK < len(line) and len(found) > 1:
+            found.pop()
+        yield from found
+        start += sum(map(len, found))
 
 
 def _marker_end(line: str) -> int:
