@@ -1,11 +1,13 @@
-"""Divides a text into sentences, with Python alone.
+"""Divides a text into sentences, and long sentences into clauses, with Python alone.
 
 It knows the usual full stops and a few abbreviations; tfformer's own programs know those of many
 languages.
 """
 
+import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO
 
 STOP = (
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++"  # the time grows with the length alone
@@ -13,6 +15,13 @@ STOP = (
 SENTENCE = re.compile(rf"[^\n]*?(?:{STOP})|[^\n]+", re.MULTILINE)
 ABBREVIATION = re.compile(r"\b(?:\w|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|ca|bzw|usw)\.$")
 LONGEST_ABBREVIATION = 6  # characters, with the stop and the one before it
+CLAUSE_END = re.compile(r"[,;:)\]–—，；：、]\s*")
+SPACE = re.compile(r"\s+")
+BLOCK = 2**16  # characters of a text that are held at a time
+UTF_8 = codecs.getincrementaldecoder("utf-8")
+
+Fits = Callable[[str], bool]  # whether a sentence is short enough for the model
+Translate = Callable[[list[str]], list[str]]
 
 
 def split(text: str) -> Iterator[tuple[str, bool]]:
@@ -37,17 +46,106 @@ def split(text: str) -> Iterator[tuple[str, bool]]:
     yield from _stretch(text[begin:])
 
 
-def translated(text: str, translate: Callable[[list[str]], list[str]]) -> str:
-    r"""Return a text with its sentences translated; all else stays as it is.
+def clauses(sentence: str, fits: Fits) -> Iterator[tuple[str, bool]]:
+    """Yield a sentence in stretches that fit, as `split` yields a text.
+
+    One that is too long is halved at a comma or the like, else at a space, as often as needed.
 
     Example:
-        >>> translated("It is late.\n\n Go!", lambda sentences: [s.upper() for s in sentences])
+        >>> list(clauses("One two, three four.", lambda part: len(part) < 15))
+        [('One two,', True), (' ', False), ('three four.', True)]
+    """
+    if fits(sentence) or len(sentence) < 2:
+        yield from _stretch(sentence)
+        return
+    middle = _middle(sentence)
+    for half in (sentence[:middle], sentence[middle:]):
+        yield from clauses(half, fits)
+
+
+def stretches(text: str, fits: Fits) -> Iterator[tuple[str, bool]]:
+    """Yield the stretches of a text as `split` does, with long sentences in clauses."""
+    for stretch, is_sentence in split(text):
+        if is_sentence:
+            yield from clauses(stretch, fits)
+        else:
+            yield stretch, False
+
+
+def translated(
+    text: Iterable[str], translate: Translate, fits: Fits, size: int = 32
+) -> Iterator[str]:
+    r"""Yield a text with its sentences translated; all else stays as it is.
+
+    Args:
+        text: A text in parts that end between sentences, as `blocks` yields them.
+        translate: Sentences in, as many translations out.
+        fits: Whether a sentence is short enough for the model.
+        size: The most sentences that are translated together.
+
+    Example:
+        >>> shout = lambda sentences: [sentence.upper() for sentence in sentences]
+        >>> "".join(translated(["It is late.\n\n Go!"], shout, lambda sentence: True))
         'IT IS LATE.\n\n GO!'
     """
-    stretches = list(split(text))
-    sentences = [stretch for stretch, is_sentence in stretches if is_sentence]
-    translations = iter(translate(sentences))
-    return "".join(next(translations) if is_one else stretch for stretch, is_one in stretches)
+    held: list[tuple[str, bool]] = []
+    for part in text:
+        for stretch in stretches(part, fits):
+            held.append(stretch)
+            if len(held) == size:
+                yield from _filled(held, translate)
+                held = []
+    yield from _filled(held, translate)
+
+
+def blocks(stream: BinaryIO) -> Iterator[str]:
+    """Yield a stream of UTF-8 in blocks that end with a line; in a long line with a sentence.
+
+    Raises:
+        ValueError: A byte is not UTF-8.
+    """
+    decoder, held, done = UTF_8(), "", 0
+    is_open = True
+    while is_open:
+        content = stream.read(BLOCK)
+        is_open = bool(content)
+        try:
+            held += decoder.decode(content, final=not is_open)
+        except UnicodeDecodeError as error:
+            place = done + len(content) - len(error.object) + error.start + 1
+            raise ValueError(f"the text is not UTF-8 at byte {place}; convert it first") from None
+        done += len(content)
+        end = _block_end(held) if is_open else len(held)
+        if end:
+            yield held[:end]
+            held = held[end:]
+
+
+def _block_end(text: str) -> int:
+    """The place where a block ends best: 0 if the text is short and has no whole line."""
+    line_end = text.rfind("\n") + 1
+    if line_end or len(text) < BLOCK:
+        return line_end
+    *whole, _ = split(text)
+    return sum(len(stretch) for stretch, _ in whole) or _middle(text)
+
+
+def _middle(sentence: str) -> int:
+    """The best place to cut a sentence in two, near its middle."""
+    half = len(sentence) // 2
+    for end in (CLAUSE_END, SPACE):
+        places = [found.end() for found in end.finditer(sentence, half // 2, 3 * half // 2)]
+        if places:
+            return min(places, key=lambda place: abs(place - half))
+    return half
+
+
+def _filled(held: list[tuple[str, bool]], translate: Translate) -> Iterator[str]:
+    """Translate the sentences of some stretches together."""
+    sentences = [stretch for stretch, is_sentence in held if is_sentence]
+    translations = iter(translate(sentences) if sentences else [])
+    for stretch, is_sentence in held:
+        yield next(translations) if is_sentence else stretch
 
 
 def _stretch(text: str) -> Iterator[tuple[str, bool]]:

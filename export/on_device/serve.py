@@ -31,7 +31,7 @@ except ImportError:
     sys.exit("serve.py: aiohttp is missing; pip install aiohttp ai-edge-litert sentencepiece numpy")
 
 sys.path.insert(0, str(Path(__file__).parent))
-from sentences import split
+from sentences import stretches
 from translate import Translator, manifest_text, newest_version
 
 BATCH = 8  # sentences that run together: LiteRT gains nothing from more, and padding grows
@@ -81,20 +81,18 @@ class Workers:
         self._threads = ThreadPoolExecutor(len(translators))
         self._waiting: list[Waiting] = []
 
-    def rows(self, sentence: str, code: str = "") -> list[list[int]]:
-        """Return a sentence as pieces, in several rows where it is too long for the model.
+    def stretches(self, text: str, code: str) -> list[tuple[str, bool]]:
+        """Return the stretches of a text, of which each sentence is short enough for the model.
 
         Args:
-            sentence: A sentence.
+            text: A text.
             code: That of the language to translate into, such as `>>fra<<`; it begins each row.
         """
-        row = self._model.pieces(code + sentence)
-        if len(row) < self._model.max_length or len(sentence) < 2:
-            return [row[: self._model.max_length - 1]]
-        half = len(sentence) // 2
-        space = sentence.find(" ", half)
-        middle = half if space < 0 else space
-        return [*self.rows(sentence[:middle], code), *self.rows(sentence[middle:].lstrip(), code)]
+
+        def fits(sentence: str) -> bool:
+            return len(self._model.pieces(code + sentence)) < self._model.max_length
+
+        return list(stretches(text, fits))
 
     def code_of(self, text: str) -> str:
         """Return the code of a language that a text begins with, or nothing."""
@@ -105,21 +103,23 @@ class Workers:
 
         Args:
             sentences: The sentences.
-            code: As in `rows`.
+            code: As in `stretches`.
 
         Raises:
             web.HTTPServiceUnavailable: Too many sentences wait.
         """
         loop = asyncio.get_running_loop()
-        cut = partial(self.rows, code=code)
-        rows = await loop.run_in_executor(None, lambda: list(map(cut, sentences)))
-        if len(self._waiting) + sum(map(len, rows)) > MAX_WAITING:
+        rows = await loop.run_in_executor(None, self._rows, sentences, code)
+        if len(self._waiting) + len(rows) > MAX_WAITING:
             raise web.HTTPServiceUnavailable(text="too many sentences are waiting; try again later")
-        waiting = [[Waiting(row, loop.create_future()) for row in parts] for parts in rows]
-        for parts in waiting:
-            self._waiting += parts
+        waiting = [Waiting(row, loop.create_future()) for row in rows]
+        self._waiting += waiting
         self._begin()
-        return [" ".join([await part.answer for part in parts]) for parts in waiting]
+        return [await one.answer for one in waiting]
+
+    def _rows(self, sentences: list[str], code: str) -> list[list[int]]:
+        """Sentences as pieces; of a word that is longer than the model takes, its beginning."""
+        return [self._model.pieces(code + one)[: self._model.max_length - 1] for one in sentences]
 
     def _begin(self) -> None:
         """Give every free translator something to do."""
@@ -167,10 +167,11 @@ async def translate_text(text: str, workers: Workers) -> str:
     A code such as `>>fra<<` at its beginning names the language of all its sentences.
     """
     code = workers.code_of(text)
-    stretches = list(split(text[len(code) :]))
-    sentences = [stretch for stretch, is_sentence in stretches if is_sentence]
+    loop = asyncio.get_running_loop()
+    found = await loop.run_in_executor(None, workers.stretches, text[len(code) :], code)
+    sentences = [stretch for stretch, is_sentence in found if is_sentence]
     translations = iter(await workers.translate(sentences, code))
-    return "".join(next(translations) if is_one else stretch for stretch, is_one in stretches)
+    return "".join(next(translations) if is_one else stretch for stretch, is_one in found)
 
 
 # --- The server -----------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ The folder is one that `tfformer export --format litert` has written.
 
 The folder is that of a version, such as models/mine/1, or of all versions: the newest counts. One
 sentence a line in, one translation a line out; with `--format text` a text of any form, which keeps
-its paragraphs (by `sentences.py` beside it). What cannot be done is one line on standard error and
-exit code 2.
+its paragraphs (by `sentences.py` and `copies.py` beside it). What cannot be done is one line on
+standard error and exit code 2.
 """
 
 import argparse
@@ -415,16 +415,6 @@ def sentences(lines: Iterable[bytes]) -> Iterator[str]:
             raise ValueError(f"line {number} is not UTF-8; convert the text first") from None
 
 
-def read_text(stream: BinaryIO) -> str:
-    """Return a whole stream of UTF-8; ValueError where it is none."""
-    try:
-        return stream.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"the text is not UTF-8 at byte {error.start + 1}; convert it first"
-        ) from None
-
-
 def row_of(translator: Translator, sentence: str, name: str) -> list[int]:
     """Return a sentence as pieces; a longer one than the model takes is cut, with a warning.
 
@@ -440,20 +430,27 @@ def row_of(translator: Translator, sentence: str, name: str) -> list[int]:
     return row[:most]
 
 
-def translate_text(translator: Translator, text: str, batch_size: int) -> str:
-    """Return a text with its sentences translated, `batch_size` at a time."""
-    from sentences import translated
+def print_text(translator: Translator, options: argparse.Namespace) -> None:
+    """Print the translation of the text in standard input while it is read."""
+    from copies import keeping, read_phrases
+    from sentences import blocks, translated
 
-    code = translator.code_of(text)  # of the language of all its sentences
+    text = blocks(sys.stdin.buffer)
+    beginning = next(text, "")
+    code = translator.code_of(beginning)  # of the language of all its sentences
+    most = translator.max_length - 1
 
-    def in_batches(texts: list[str]) -> list[str]:
-        numbered = enumerate(texts, start=1)
-        rows = [row_of(translator, code + one, f"sentence {n}") for n, one in numbered]
-        starts = range(0, len(rows), batch_size)
-        batches = (translator.translate(rows[start : start + batch_size]) for start in starts)
-        return list(itertools.chain.from_iterable(batches))
+    def fits(sentence: str) -> bool:
+        return len(translator.pieces(code + sentence)) <= most
 
-    return translated(text[len(code) :], in_batches)
+    def translate(sentences: list[str]) -> list[str]:
+        return translator.translate([translator.pieces(code + one)[:most] for one in sentences])
+
+    translate = keeping(read_phrases(options.keep) if options.keep else [], translate)
+    whole = itertools.chain([beginning[len(code) :]], text)
+    for piece in translated(whole, translate, fits, options.batch_size):
+        sys.stdout.write(piece)
+    sys.stdout.flush()
 
 
 def main() -> None:
@@ -486,13 +483,18 @@ def main() -> None:
         default="lines",
         help="lines, the default: a sentence a line; text: paragraphs, divided into sentences",
     )
+    parser.add_argument(
+        "--keep", metavar="FILE", help="words that come out as they went in, one a line (text)"
+    )
     options = parser.parse_args()
+    if options.keep and options.format != "text":
+        raise ValueError("--keep goes with whole texts; set --format text")
     if min(options.threads, options.batch_size) < 1:
         raise ValueError("--threads and --batch-size must be at least 1")
     translator = Translator(options.folder, options.threads, options.beam, options.weight_cache)
     sys.stdout.reconfigure(encoding="utf-8", newline="")
     if options.format == "text":
-        print(translate_text(translator, read_text(sys.stdin.buffer), options.batch_size), end="")
+        print_text(translator, options)
         return
     lines = enumerate(sentences(sys.stdin.buffer), start=1)
     while batch := list(itertools.islice(lines, options.batch_size)):

@@ -1,7 +1,7 @@
 """Translate standard input with TensorFlow Serving over REST.
 
 A line is a sentence; with `--format text` the input is a text of any form, which keeps its
-paragraphs (by `sentences.py` beside this file). The client needs Python and nothing else.
+paragraphs (by `sentences.py` and `copies.py` beside this file). The client needs Python alone.
 
 python client_rest.py http://127.0.0.1:8501 phrasebook < sentences.en > sentences.de
 """
@@ -73,6 +73,16 @@ def parser(description: str, server: str) -> argparse.ArgumentParser:
         default="lines",
         help="lines, the default: a sentence a line; text: paragraphs, divided into sentences",
     )
+    made.add_argument(
+        "--keep", metavar="FILE", help="words that come out as they went in, one a line (text)"
+    )
+    made.add_argument(
+        "--max-words",
+        type=int,
+        default=60,
+        metavar="N",
+        help="of a sentence; a longer one is divided into clauses (text); 60 if left out",
+    )
     return made
 
 
@@ -88,6 +98,8 @@ def translate_input(
     try:
         if options.batch_size < 1:
             raise ValueError(f"--batch-size {options.batch_size} must be at least 1")
+        if options.keep and options.format != "text":
+            raise ValueError("--keep goes with whole texts; set --format text")
         if options.format == "text":
             translate_text(options, predict)
             return 0
@@ -111,26 +123,25 @@ def translate_input(
 def translate_text(
     options: argparse.Namespace, predict: Callable[[list[str], float], Translations]
 ) -> None:
-    """Print the translation of a whole text; its whitespace stays as it is."""
-    from sentences import translated
+    """Print the translation of a whole text while it is read; its whitespace stays as it is."""
+    from copies import keeping, read_phrases
+    from sentences import blocks, translated
 
     if options.scores:
         raise ValueError("--scores are of sentences; leave them out, or give --format lines")
+    if options.max_words < 1:
+        raise ValueError(f"--max-words {options.max_words} must be at least 1")
 
-    def in_requests(sentences: list[str]) -> list[str]:
-        found: Translations = []
-        for start in range(0, len(sentences), options.batch_size):
-            batch = sentences[start : start + options.batch_size]
-            found += in_time(predict, batch, options.deadline)
-        return [translation for translation, _ in found]
+    def fits(sentence: str) -> bool:
+        return len(sentence.split()) <= options.max_words
 
-    try:
-        text = sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"the text is not UTF-8 at byte {error.start + 1}; convert it to UTF-8"
-        ) from None
-    print(translated(text, in_requests), end="", flush=True)
+    def translate(sentences: list[str]) -> list[str]:
+        return [text for text, _ in in_time(predict, sentences, options.deadline)]
+
+    translate = keeping(read_phrases(options.keep) if options.keep else [], translate)
+    for piece in translated(blocks(sys.stdin.buffer), translate, fits, options.batch_size):
+        sys.stdout.write(piece)
+    sys.stdout.flush()
 
 
 def batches(stream: BinaryIO, size: int) -> Iterator[list[str]]:

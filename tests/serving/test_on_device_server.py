@@ -56,6 +56,10 @@ class Backwards:
         return ["".join(map(chr, reversed(row))) for row in rows]
 
 
+def fits(sentence: str) -> bool:
+    return len(sentence) < 1_000
+
+
 def with_client(serve, translators, scenario, languages=("en", "de")):
     async def run():
         app = serve.Server(serve.Workers(translators), list(languages)).application()
@@ -76,7 +80,7 @@ def with_client(serve, translators, scenario, languages=("en", "de")):
     ],
 )
 def test_a_text_is_divided_into_sentences(serve, text, sentences):
-    stretches = list(serve.split(text))
+    stretches = list(serve.stretches(text, fits))
     assert [stretch for stretch, is_sentence in stretches if is_sentence] == sentences
     assert "".join(stretch for stretch, _ in stretches) == text
 
@@ -88,7 +92,7 @@ def test_a_text_is_divided_into_sentences(serve, text, sentences):
 )
 def test_no_text_takes_long_to_divide(serve, text):
     start = time.process_time()
-    assert "".join(stretch for stretch, _ in serve.split(text)) == text
+    assert "".join(stretch for stretch, _ in serve.stretches(text, fits)) == text
     assert time.process_time() - start < 5
 
 
@@ -145,7 +149,7 @@ def test_the_code_of_a_language_begins_each_row_of_its_text(serve):
 
 def test_rules_and_numbers_are_no_sentences(serve):
     text = "One.\n---\n12.50\n2020-01-01"
-    sentences = [stretch for stretch, is_sentence in serve.split(text) if is_sentence]
+    sentences = [stretch for stretch, is_sentence in serve.stretches(text, fits) if is_sentence]
     assert sentences == ["One."]
 
 

@@ -65,6 +65,15 @@ def test_the_client_keeps_the_paragraphs_of_a_text():
     assert sentences == ["One.", "Mr. B is two."]
 
 
+def test_the_client_keeps_the_words_of_a_file(server, tmp_path):
+    """The model of the server gives a sentence in capitals, which placeholders survive."""
+    (tmp_path / "keep").write_text("Foo Inc\n\nBar\n", encoding="utf-8")
+    arguments = ("--format", "text", "--keep", str(tmp_path / "keep"), "--beam")
+    text = "See Foo Inc.\n\n\tBarter is no Bar!  "
+    done = run_client("rest", server.rest, *arguments, text=text)
+    assert done.stdout.decode() == "SEE Foo Inc.\n\n\tBARTER IS NO Bar!  ", done.stderr
+
+
 def test_the_client_refuses_what_a_text_cannot_have():
     refused = run_client("rest", "http://127.0.0.1:1", "--format", "text", "--scores")
     assert refused.returncode == 1
@@ -74,10 +83,11 @@ def test_the_client_refuses_what_a_text_cannot_have():
     assert b"the text is not UTF-8 at byte 2" in done.stderr
 
 
-def test_both_folders_divide_texts_by_the_same_file():
+@pytest.mark.parametrize("name", ["sentences.py", "copies.py"])
+def test_both_folders_have_the_same_file(name):
     """Each of the two folders is copied without the other, so each has the file."""
     folders = (SERVING, SERVING.parent / "on_device")
-    assert len({(folder / "sentences.py").read_bytes() for folder in folders}) == 1
+    assert len({(folder / name).read_bytes() for folder in folders}) == 1
 
 
 @pytest.mark.parametrize("status", [400, 404, 413, 500, 504])
@@ -223,8 +233,9 @@ def imported(path: Path) -> set[str]:
 
 
 def test_the_clients_need_what_they_say():
-    assert imported(CLIENTS["rest"]) - sys.stdlib_module_names == {"sentences"}
-    assert imported(SERVING / "sentences.py") <= sys.stdlib_module_names
+    assert imported(CLIENTS["rest"]) - sys.stdlib_module_names == {"copies", "sentences"}
+    for beside in ("copies.py", "sentences.py"):
+        assert imported(SERVING / beside) <= sys.stdlib_module_names
     needed = imported(CLIENTS["grpc"]) - sys.stdlib_module_names
     assert needed == {"grpc", "client_rest", "messages"}
     assert imported(SERVING / "messages.py") - sys.stdlib_module_names == {"google"}
