@@ -11,7 +11,7 @@ from tfformer.version import __version__
 from tfformer.waiting import within
 
 SECONDS_TO_CONNECT = 20
-SECONDS_TO_JOIN = 120  # a cluster, or to begin one
+SECONDS_TO_JOIN = 120  # a cluster
 CLIENT = "ray://"  # before the address of a cluster's server for clients outside of it
 REMEDY = "begin one with `ray start --head`, and give its address"
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
@@ -47,7 +47,10 @@ def connected(address: str, log_to_driver: bool) -> Any:
     )
     late = f"it has not answered for {SECONDS_TO_JOIN} seconds"
     try:
-        within(SECONDS_TO_JOIN, join, late)  # Ray itself tries it for 7 minutes
+        if address == "local":  # whose processes end with the thread that begins them
+            join()
+        else:  # Ray itself tries it for 7 minutes
+            within(SECONDS_TO_JOIN, join, late)
     except (OSError, ValueError, RuntimeError) as error:
         cause = reason(error.__cause__ or error)  # such as a missing token
         raise ConnectionError(f"{address} is no Ray cluster ({cause}); {REMEDY}") from None

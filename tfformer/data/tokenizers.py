@@ -409,7 +409,8 @@ class Tokenizer:
 
     def _checked(self, ids: Sequence[int]) -> list[int]:
         ids = [int(i) for i in ids]
-        if outside := [i for i in ids if not 0 <= i < self.vocab_size]:
+        size = self.vocab_size
+        if outside := [i for i in ids if not 0 <= i < size]:
             raise ValueError(
                 f"id {outside[0]} is not in this vocabulary of {self.vocab_size} pieces (0 to "
                 f"{self.vocab_size - 1}); decode with the tokenizer that made the ids"
