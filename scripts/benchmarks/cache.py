@@ -119,7 +119,7 @@ def encode(work: dict[str, Any]) -> dict[str, Any]:
     """
     from tfformer.config import Config
     from tfformer.run_directory import Run
-    from tfformer.training.train import TrainingData
+    from tfformer.training.training_data import TrainingData
 
     config = Config.from_dict(work["recipe"])
     data = TrainingData.read(config, Run.open("first"), report=print)

@@ -22,9 +22,12 @@ from tfformer.inference.translator import Translator
 from tfformer.model import batch_shards
 from tfformer.model.losses import RDropCrossEntropy
 from tfformer.run_directory import Run
+from tfformer.training import callbacks
 from tfformer.training import train as training
-from tfformer.training import validation
-from tfformer.training.train import TrainingDiverged, train
+from tfformer.training.callbacks import TrainingDiverged
+from tfformer.training.history import best_epoch, validations_since_best
+from tfformer.training.train import train
+from tfformer.training.training_data import TrainingData, train_tokenizers
 from tfformer.training.workers import Workers
 
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
@@ -101,14 +104,14 @@ class Kill(BaseException):
 
 def kill_at(monkeypatch, step: int) -> None:
     """Make the next training die when it has taken `step` steps."""
-    original = training.StopOnNaN.on_train_batch_end
+    original = callbacks.StopOnNaN.on_train_batch_end
 
     def on_train_batch_end(self, batch, logs=None):
         original(self, batch, logs)
         if self.counter.step == step:
             raise Kill
 
-    monkeypatch.setattr(training.StopOnNaN, "on_train_batch_end", on_train_batch_end)
+    monkeypatch.setattr(callbacks.StopOnNaN, "on_train_batch_end", on_train_batch_end)
 
 
 @pytest.mark.slow
@@ -138,7 +141,7 @@ def test_a_run_resumed_within_a_pass_has_the_losses_of_an_uninterrupted_one(corp
 
     Its random cuts must come again.
     """
-    steps = training.TrainingData.read(full_config(corpus), None, silent).train.steps_per_epoch - 1
+    steps = TrainingData.read(full_config(corpus), None, silent).train.steps_per_epoch - 1
     config = full_config(corpus, epoch_steps=steps, epochs=3)
     train(config, tmp_path / "whole", report=silent)
     train(full_config(corpus, epoch_steps=steps, epochs=1), tmp_path / "run", report=silent)
@@ -182,7 +185,7 @@ def test_altered_copies_are_in_the_cache_with_their_shares(corpus, tmp_path):
         values["tokenizer"] |= {"vocab_size": 70}  # capitals, too
         for cache in (None, str(tmp_path / "cache")):
             values["data"] |= {"augment": {"upper": share}, "cache": cache}
-            text = training.TrainingData.read(Config.from_dict(values), None, silent).train.text
+            text = TrainingData.read(Config.from_dict(values), None, silent).train.text
             found.append(text.digest)
     assert found[0] == found[1] != found[2] == found[3]
 
@@ -243,7 +246,7 @@ def test_a_run_directory_holds_what_its_contract_says(whole):
 def test_the_validation_loss_is_that_of_the_kept_weights_in_numpy(corpus, whole):
     """The mean is over real tokens, smoothed as the recipe says."""
     config, translator = Run.open(whole).config, Translator.load(whole)
-    valid = training.TrainingData.read(config, Run.open(whole), silent).valid
+    valid = TrainingData.read(config, Run.open(whole), silent).valid
     nats, tokens = 0.0, 0.0
     for step in range(valid.steps_per_epoch):
         inputs, labels, weights = valid.batch(step)
@@ -251,7 +254,7 @@ def test_the_validation_loss_is_that_of_the_kept_weights_in_numpy(corpus, whole)
         losses = smoothed_cross_entropy(translator.model(inputs), labels, smoothing)
         nats += (losses * weights).sum()
         tokens += weights.sum()
-    kept = validation.best_epoch(Run.open(whole).history())
+    kept = best_epoch(Run.open(whole).history())
     assert kept["val_loss"] == pytest.approx(nats / tokens, rel=1e-4)
 
 
@@ -283,13 +286,13 @@ def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
     Keras lets the first step replace the initial weights.
     """
     seen = []
-    original = training.StopOnNaN.on_train_batch_end
+    original = callbacks.StopOnNaN.on_train_batch_end
 
     def on_train_batch_end(self, batch, logs=None):
         original(self, batch, logs)
         seen.append([variable.numpy() for variable in self.model.trainable_variables])
 
-    monkeypatch.setattr(training.StopOnNaN, "on_train_batch_end", on_train_batch_end)
+    monkeypatch.setattr(callbacks.StopOnNaN, "on_train_batch_end", on_train_batch_end)
     train(config_for(corpus, epochs=1, ema_momentum=0.8), tmp_path / "run", report=silent)
     average = seen[0]
     for weights in seen[1:]:
@@ -319,7 +322,7 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
     corpus, tmp_path, monkeypatch, after, step, message
 ):
     """Eight steps an epoch; the weights are poisoned after a step of the second epoch."""
-    original = training.StopOnNaN.on_train_batch_end
+    original = callbacks.StopOnNaN.on_train_batch_end
     poisoned = step if after == 0 else step - 1
 
     def poison(self, batch, logs=None):
@@ -327,7 +330,7 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
         if self.counter.step == poisoned:
             self.model.trainable_variables[0].assign(self.model.trainable_variables[0] * np.nan)
 
-    monkeypatch.setattr(training.StopOnNaN, "on_train_batch_end", poison)
+    monkeypatch.setattr(callbacks.StopOnNaN, "on_train_batch_end", poison)
     with pytest.raises(TrainingDiverged, match=message):
         train(config_for(corpus, epochs=3), tmp_path / "run", report=silent)
     assert Run.open(tmp_path / "run").history()[0]["step"] == 8
@@ -351,9 +354,9 @@ def test_patience_and_minutes_end_a_run(corpus, tmp_path):
 
 
 def test_a_resumed_run_counts_the_minutes_behind_it(monkeypatch):
-    monkeypatch.setattr(training.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(callbacks.time, "monotonic", lambda: 1000.0)
     new, resumed = (
-        training.HistoryAndResume(None, Config(), history, training.StepCounter(0), Workers())
+        callbacks.HistoryAndResume(None, Config(), history, callbacks.StepCounter(0), Workers())
         for history in ([], [{"minutes": 7.0}])
     )
     assert (new.start, resumed.start) == (1000.0, 1000.0 - 7 * 60)
@@ -473,9 +476,9 @@ def test_the_fewest_bits_per_byte_are_kept_and_patience_counts_those_that_are_no
     history = [
         {"val_bits_per_byte": bits} if bits else {} for bits in (2.0, None, 1.5, 1.7, None, 1.6)
     ]
-    assert validation.best_epoch(history) is history[2]
-    assert validation.validations_since_best(history) == 2
-    assert validation.validations_since_best([{}, {}]) == 0
+    assert best_epoch(history) is history[2]
+    assert validations_since_best(history) == 2
+    assert validations_since_best([{}, {}]) == 0
 
 
 @pytest.mark.slow
@@ -518,7 +521,7 @@ def test_a_translators_encoder_starts_from_a_language_model_of_the_source(corpus
 )
 def test_an_encoder_that_does_not_fit_is_refused(corpus, tmp_path, section, changes, message):
     origin = language_model(corpus)
-    Run.create(tmp_path / "lm", origin, training._train_tokenizers(origin))
+    Run.create(tmp_path / "lm", origin, train_tokenizers(origin))
     values = full_config(corpus).to_dict()
     values[section] |= changes
     with pytest.raises(ValueError, match=message):
@@ -552,7 +555,7 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
 
     The figure is the rate after the eighth step.
     """
-    vocabularies = training._train_tokenizers(config_for(corpus))
+    vocabularies = train_tokenizers(config_for(corpus))
     model = training._compiled_model(
         config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), vocabularies, Workers()
     )
@@ -578,7 +581,7 @@ def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
         lambda model, dataset, **_: given.update(loss=model.loss, dataset=dataset),
     )
     config = config_for(corpus, label_smoothing=0.2, r_drop=r_drop)
-    text = training.TrainingData.read(config, None, silent)
+    text = TrainingData.read(config, None, silent)
     model = training._compiled_model(config, text.tokenizers, Workers())
     run = Run(Folder(tmp_path / "run"), config, {})
     training._fit(model, run, config, text, [], silent, Workers())
@@ -699,7 +702,7 @@ def test_the_recipes_normalization_reaches_each_vocabulary(corpus):
     values["model"]["tie_embeddings"] = "output"
     values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
     values["tokenizer"]["target_normalization"] = "identity"
-    vocabularies = training._train_tokenizers(Config.from_dict(values))
+    vocabularies = train_tokenizers(Config.from_dict(values))
     unknown = 1
     assert unknown not in vocabularies.source.encode(["\uff4f\uff4e\uff45"])[0]
     assert unknown in vocabularies.target.encode(["\uff45\uff49\uff4e\uff53"])[0]
@@ -725,8 +728,8 @@ def test_a_second_training_of_the_same_folder_is_refused(corpus, tmp_path):
 
 def test_equal_bleu_is_decided_by_chrf():
     history = [{"val_bleu": 0.0, "val_chrf": chrf} for chrf in (20.0, 31.5, 25.0)]
-    assert validation.best_epoch(history) is history[1]
-    assert validation.validations_since_best(history) == 1
+    assert best_epoch(history) is history[1]
+    assert validations_since_best(history) == 1
 
 
 @pytest.mark.slow

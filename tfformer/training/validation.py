@@ -1,8 +1,6 @@
 """Validation: the figures of a model, and the weights that are kept by them."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
 
 import keras
 import tensorflow as tf
@@ -13,69 +11,7 @@ from tfformer.data.sources import Row
 from tfformer.inference.tasks import task_of
 from tfformer.model.losses import SmoothedCrossEntropy
 from tfformer.run_directory import Run, Tokenizers
-
-NOT_VALIDATED = (-math.inf, -math.inf)
-
-
-class SelectionMetric(NamedTuple):
-    """A figure that decides which weights are kept."""
-
-    label: str
-    sign: int  # 1 if more is better, -1 if less is
-    tie_breaker: str | None = None  # of equal figures, the one with more of this is better
-
-
-SELECTION_METRICS = {
-    "val_bleu": SelectionMetric("BLEU", 1, tie_breaker="val_chrf"),
-    "val_bits_per_byte": SelectionMetric("bits per byte", -1),
-}
-
-
-def is_validated(epoch: Mapping[str, Any]) -> bool:
-    """Return whether the epoch ended with a validation."""
-    return any(name in epoch for name in SELECTION_METRICS)
-
-
-def quality(epoch: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the figures that decide which weights are kept.
-
-    Args:
-        epoch: An epoch of a history.
-
-    Returns:
-        The selection metric, with a sign so that more is better, and its tie-breaker; -inf both
-        without a validation.
-
-    Example:
-        >>> quality({"val_bleu": 0.0, "val_chrf": 31.5})
-        (0.0, 31.5)
-        >>> quality({"loss": 1.0})
-        (-inf, -inf)
-    """
-    for name, metric in SELECTION_METRICS.items():
-        if name in epoch:
-            tie_breaker = epoch.get(metric.tie_breaker, 0.0) if metric.tie_breaker else 0.0
-            return metric.sign * epoch[name], tie_breaker
-    return NOT_VALIDATED
-
-
-def best_epoch(history: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the epoch whose weights are kept: the first of the best."""
-    return max(history, key=quality)
-
-
-def validations_since_best(history: Sequence[dict[str, Any]]) -> int:
-    """Count the validations since the best one.
-
-    Example:
-        >>> validations_since_best([{"val_bleu": 9.0}, {}, {"val_bleu": 7.0}, {"val_bleu": 8.0}])
-        2
-    """
-    validated = list(filter(is_validated, history))
-    if not validated:
-        return 0
-    best = validated.index(best_epoch(validated))
-    return len(validated) - 1 - best
+from tfformer.training.history import NOT_VALIDATED, quality
 
 
 class Validation(keras.callbacks.Callback):

@@ -1,0 +1,127 @@
+"""What happens between the steps and the epochs of `model.fit`, beside the validation."""
+
+import math
+import time
+
+import keras
+import numpy as np
+
+from tfformer.config import Config
+from tfformer.run_directory import Run
+from tfformer.training.history import History, is_on_plateau, is_over, is_validated
+from tfformer.training.workers import Workers
+
+
+class TrainingDiverged(ValueError):
+    """The loss or a weight is NaN or infinite."""
+
+
+class StepCounter(keras.callbacks.Callback):
+    """Counts the steps of the whole run.
+
+    Args:
+        step: The number of steps so far.
+
+    Attributes:
+        step: The number of steps so far.
+    """
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self.step = step
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Count the step."""
+        self.step += 1
+
+
+class StopOnNaN(keras.callbacks.Callback):
+    """Stops when the loss or a weight is NaN or infinite, before anything is kept.
+
+    Args:
+        run: Named in the error.
+        counter: Gives the step for the error.
+
+    Raises:
+        TrainingDiverged: At the end of a batch or an epoch.
+    """
+
+    def __init__(self, run: Run, counter: StepCounter) -> None:
+        super().__init__()
+        self.run = run
+        self.counter = counter
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Look at the mean loss of the epoch so far."""
+        loss = (logs or {})["loss"]
+        self._check(math.isfinite(loss), f"the loss is {loss}")
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Look at every weight."""
+        finite = all(np.isfinite(weight).all() for weight in self.model.get_weights())
+        self._check(finite, "a weight is NaN or infinite")
+
+    def _check(self, holds: bool, finding: str) -> None:
+        if not holds:
+            raise TrainingDiverged(
+                f"{finding} at step {self.counter.step}; {self.run.folder} keeps its last good "
+                "checkpoint: lower the learning rate, lengthen the warmup or set training.clip_norm"
+            )
+
+
+class HistoryAndResume(keras.callbacks.Callback):
+    """Saves the history and the state to resume from, and decides when to stop.
+
+    It also lowers the learning rate on a plateau, before the state is saved.
+
+    Args:
+        run: Takes the state.
+        config: The recipe, which says when to stop.
+        history: The epochs so far; it grows.
+        counter: Counts the steps.
+        workers: The processes that train. The first one's clock and validations count, and it
+            writes.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        config: Config,
+        history: History,
+        counter: StepCounter,
+        workers: Workers,
+    ) -> None:
+        super().__init__()
+        self.run = run
+        self.config = config
+        self.history = history
+        self.counter = counter
+        self.workers = workers
+        self.start = time.monotonic() - 60 * (history[-1]["minutes"] if history else 0.0)
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Stop when the minutes are used up."""
+        limit = self.config.training.max_minutes
+        if limit is not None and self.workers.first(self._minutes() >= limit):
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Add the epoch to the history, save the state, and stop if the run is over."""
+        logs = {} if logs is None else logs
+        settings = self.config.training
+        optimizer = self.model.optimizer
+        rate = float(optimizer.learning_rate)
+        progress = {"epoch": epoch + 1, "step": self.counter.step, "minutes": self._minutes()}
+        figures = {name: float(value) for name, value in logs.items()}
+        self.history.append(self.workers.first(progress | {"learning_rate": rate} | figures))
+        if settings.schedule == "plateau" and is_on_plateau(
+            settings.plateau_patience, self.history
+        ):
+            optimizer.learning_rate = rate * settings.plateau_factor
+        if self.workers.is_chief:
+            self.run.save_resume_state(self.model, self.history)
+        if is_validated(self.history[-1]) and is_over(self.config, self.history):
+            self.model.stop_training = True
+
+    def _minutes(self) -> float:
+        return (time.monotonic() - self.start) / 60

@@ -1,0 +1,205 @@
+"""The text of a training: read, its vocabularies learned, encoded, in batches."""
+
+import dataclasses
+import functools
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tfformer.config import Config, corpora_of
+from tfformer.data.augmentation import augmented
+from tfformer.data.batches import Batches
+from tfformer.data.encoding import EncodedText, encode_corpora, sampled_texts
+from tfformer.data.fingerprints import text_fingerprint
+from tfformer.data.mixture import shares_by_temperature
+from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.sources import Row, source_files
+from tfformer.data.text_cache import cached_text
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.files import check_regular
+from tfformer.run_directory import MODEL_KINDS, Run, Tokenizers
+from tfformer.training.earlier_run import gives_encoder
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The training and validation text of a run, encoded, with its tokenizers."""
+
+    tokenizers: Tokenizers
+    train: Batches
+    valid: Batches
+    valid_rows: list[Row]
+
+    @classmethod
+    def read(cls, config: Config, other: Run | None, report: Report) -> "TrainingData":
+        """Read both texts, train the tokenizers and encode.
+
+        Args:
+            config: The recipe.
+            other: A run whose tokenizers to take in place of new ones.
+            report: Takes a line for each text, with the number of rows that were dropped.
+
+        Returns:
+            The text; that of the training in files, if the recipe has a cache.
+        """
+        valid_rows = list(_read(config, "valid"))
+        if other and not gives_encoder(other, config):
+            tokenizers = other.tokenizers
+        else:
+            report(f"training the vocabulary on {config.data.train}")
+            tokenizers = train_tokenizers(config, other.tokenizers.target if other else None)
+        train = _batches(config, "train", tokenizers, report)
+        valid = _batches(config, "valid", tokenizers, report)
+        return cls(tokenizers, train, valid, valid_rows)
+
+
+def _read(config: Config, role: str) -> Iterator[Row]:
+    """Yield the rows of the recipe's `train` or `valid` text."""
+    return itertools.chain.from_iterable(_read_corpora(config, role))
+
+
+def _read_corpora(config: Config, role: str) -> list[Iterator[Row]]:
+    """Return the rows of each corpus of the recipe's `train` or `valid` text.
+
+    Behind the rows of the training text stand their altered copies.
+    """
+    data_source, folder, languages, split = _source(config, role)
+    read = MODEL_KINDS[config.model.architecture].read
+    corpora = [
+        read(corpus.text, folder=folder, languages=languages, split=split)
+        for corpus in corpora_of(data_source)
+    ]
+    if role == "valid":
+        return corpora
+    settings = config.data.augment
+    placeholders = config.tokenizer.placeholders
+    return [augmented(rows, settings, config.training.seed, placeholders) for rows in corpora]
+
+
+def _source(config: Config, role: str) -> tuple[Any, str, tuple[str, ...] | None, str]:
+    """Return the recipe's data source, with its folder, languages and split."""
+    data_source = getattr(config.data, role)
+    split = "validation" if role == "valid" else "train"  # the names of TensorFlow Datasets
+    if not data_source:
+        raise ValueError(
+            f"the recipe names no data.{role}; give a file for each side, FILE.tsv, "
+            "tfds:NAME or phrasebook:SPLIT"
+        )
+    folder = config.data.folder
+    for file in itertools.chain.from_iterable(source_files(data_source, folder)):
+        check_regular(file)
+    languages = tuple(config.data.languages) if config.data.languages else None
+    return data_source, folder, languages, split
+
+
+def train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = None) -> Tokenizers:
+    """Train the tokenizers; the target's alone if there is a `source_tokenizer`."""
+    settings = config.tokenizer
+
+    def trained(sentences: Iterator[str], normalization: str) -> Tokenizer:
+        return Tokenizer.train(
+            sentences,
+            settings.vocab_size,
+            settings.model_type,
+            normalization=normalization,
+            character_coverage=settings.character_coverage,
+            max_sentences=settings.max_sentences,
+            symbols=settings.symbols,
+            byte_fallback=settings.byte_fallback,
+            case_variants=settings.case_variants,
+        )
+
+    def side(number: int) -> Iterator[str]:
+        return (row[number] for row in _read(config, "train"))
+
+    if settings.shared:
+        sentences = itertools.chain.from_iterable(_read(config, "train"))
+        shared = trained(sentences, settings.normalization)
+        return Tokenizers(shared, shared)
+    target_normalization = settings.target_normalization or settings.normalization
+    return Tokenizers(
+        source_tokenizer or trained(side(0), settings.normalization),
+        trained(side(1), target_normalization),
+    )
+
+
+def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) -> Batches:
+    """Encode one text and group it into batches.
+
+    Args:
+        config: The recipe.
+        role: "train" or "valid".
+        tokenizers: The run's.
+        report: Takes the lines about the text.
+
+    Returns:
+        The batches.
+    """
+    side_tokenizers = MODEL_KINDS[config.model.architecture].sides(tokenizers)
+    is_training = role == "train"
+    text_of_epoch = None
+    if is_training and config.data.sampling_alpha is not None:
+        text_of_epoch = sampled_texts(
+            list(_read(config, role)),
+            side_tokenizers,
+            config.data.max_length,
+            config.data.sampling_alpha,
+            config.training.seed,
+        )
+    encode = _cached if is_training and config.data.cache else _encoded
+    text = encode(config, role, side_tokenizers)
+    shares = _shares(config, text) if is_training else None
+    batches = Batches(text, config.data.batch_tokens, config.training.seed, text_of_epoch, shares)
+    report(f"{role}: {text.report()}; {batches.report()}")
+    if shares is not None:
+        report(f"{role}: shares of an epoch {', '.join(f'{share:.1%}' for share in shares)}")
+    return batches
+
+
+def _encoded(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> EncodedText:
+    """Read and encode one text into memory."""
+    return encode_corpora(
+        _read_corpora(config, role),
+        tokenizers,
+        config.data.max_length,
+        functools.partial(_show_encoded, role),
+    )
+
+
+def _cached(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> EncodedText:
+    """Map one text from the recipe's cache, which takes it if it has it not."""
+    source = _source(config, role)
+    shares = dataclasses.asdict(config.data.augment)
+    altered = (shares, config.training.seed, config.tokenizer.placeholders)
+    copies = altered if any(shares.values()) else None
+    return cached_text(
+        Path(str(config.data.cache)),
+        lambda notes: {"text": text_fingerprint(*source, notes), "copies": copies},
+        lambda: _read_corpora(config, role),
+        tokenizers,
+        config.data.max_length,
+        functools.partial(_show_encoded, role),
+    )
+
+
+def _shares(config: Config, text: EncodedText) -> np.ndarray | None:
+    """Return the share of each corpus in an epoch; None where each row comes once."""
+    weights = [corpus.weight for corpus in corpora_of(config.data.train)]
+    if None not in weights:
+        given = np.array(weights, float)
+        return given / given.sum()
+    if config.data.temperature is not None:
+        return shares_by_temperature(text.corpora, config.data.temperature)
+    return None
+
+
+def _show_encoded(role: str, rows_done: int) -> None:
+    if sys.stdout.isatty():
+        print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
