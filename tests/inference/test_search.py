@@ -15,11 +15,8 @@ from tfformer.inference.search import (
     beam_search,
     greedy_search,
     is_used,
-    keep_top_k,
-    keep_top_p,
     length_penalty,
     sample,
-    top_k,
 )
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
@@ -209,24 +206,6 @@ def short_or_long(ids, step, state):
     """Logits of two beams: the end has 0.4 at step 0, and 0.6 after a token of 0.6."""
     table = tf.math.log([[1e-9, 1e-9, 1e-9, 0.4, 0.6], [1e-9, 1e-9, 1e-9, 0.6, 0.4]])
     return tf.tile(table[step][tf.newaxis], [2, 1]), state
-
-
-@pytest.mark.parametrize("vocab_size", [5, 64, 200, 640, 1000])
-@pytest.mark.parametrize("distinct", [3, 10**6])
-def test_the_largest_logits_by_blocks_are_those_of_a_sorted_row(vocab_size, distinct):
-    """With three distinct values most are equal, and of equals the first counts."""
-    logits = np.random.default_rng(vocab_size).integers(0, distinct, (50, vocab_size))
-    values, ids = top_k(tf.constant(logits, tf.float32), 5)
-    expected = np.argsort(-logits, axis=1, kind="stable")[:, :5]
-    np.testing.assert_array_equal(ids, expected)
-    np.testing.assert_array_equal(values, np.take_along_axis(logits, expected, axis=1))
-
-
-def test_of_equal_logits_in_two_blocks_the_first_comes_first():
-    """Although the block of the second has a larger logit too."""
-    logits = np.zeros((1, 640), np.float32)
-    logits[0, [600, 601, 3]] = [7, 5, 5]
-    np.testing.assert_array_equal(top_k(tf.constant(logits), 3)[1], [[600, 3, 601]])
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e4])
@@ -504,26 +483,6 @@ def test_top_p_samples_from_the_fewest_that_reach_p(p):
         total += probabilities[token]
     expected = distribution(np.where(np.isin(np.arange(6), kept), LOGITS, -np.inf))
     assert chi_square(draw(top_p=p).ids, expected) < 30
-
-
-def test_top_k_and_top_p_keep_exactly_the_expected_logits_of_every_row():
-    logits = np.random.default_rng(0).normal(scale=2, size=(50, 9)).astype(np.float32)
-    lowest = np.finfo(np.float32).min
-    for k in (0, 1, 4, 9, 20):
-        rank = (-logits).argsort(axis=1).argsort(axis=1)
-        np.testing.assert_array_equal(
-            keep_top_k(tf.constant(logits), k), np.where(rank < (k or 9), logits, lowest)
-        )
-    probabilities = np.exp(logits, dtype=np.float64) / np.exp(logits, dtype=np.float64).sum(
-        axis=1, keepdims=True
-    )
-    before = [
-        [row[row > q].sum() for q in row] for row in probabilities
-    ]  # what all likelier tokens have together
-    for p in (0.2, 0.5, 0.9, 1.0):
-        np.testing.assert_array_equal(
-            keep_top_p(tf.constant(logits), p), np.where(np.array(before) < p, logits, lowest)
-        )
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-10])

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
+from tfformer.inference.logits import keep_top_k, keep_top_p, log_sum_exp, top_k, without
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
-BLOCK = 64  # neighbouring logits of which `top_k` compares the largest first
 EMPTY = -1e9  # the score of a slot that holds no beam and no hypothesis
 
 
@@ -114,7 +114,7 @@ def greedy_search(
     """
 
     def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
-        return tf.argmax(_without(logits, suppressed), axis=-1, output_type=tf.int32)
+        return tf.argmax(without(logits, suppressed), axis=-1, output_type=tf.int32)
 
     return _decode_rows(step_fn, state, max_lengths, choose, capacity)
 
@@ -195,43 +195,6 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
         )
 
 
-def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
-    """Mask all but the k largest logits of each row.
-
-    Args:
-        logits: (R, V).
-        k: At least 0; 0 keeps all.
-
-    Returns:
-        (R, V), with the lowest float where masked.
-    """
-    if not k:
-        return logits
-    count = tf.minimum(k, tf.shape(logits)[-1])
-    smallest_kept = tf.math.top_k(logits, count).values[:, -1:]  # (R, 1)
-    return tf.where(logits >= smallest_kept, logits, logits.dtype.min)
-
-
-def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
-    """Mask all but the fewest logits of each row that together reach probability p.
-
-    Args:
-        logits: (R, V).
-        p: Above 0; 1 keeps all.
-
-    Returns:
-        (R, V), with the lowest float where masked.
-    """
-    if p >= 1.0:
-        return logits
-    ordered = tf.sort(logits, direction="DESCENDING")
-    probabilities = tf.nn.softmax(ordered)
-    cumulative = tf.cumsum(probabilities, axis=-1, exclusive=True)  # of all likelier tokens
-    kept = tf.where(cumulative < p, ordered, ordered.dtype.max)
-    smallest_kept = tf.reduce_min(kept, axis=-1, keepdims=True)  # (R, 1)
-    return tf.where(logits >= smallest_kept, logits, logits.dtype.min)
-
-
 class _Sequences(NamedTuple):
     """The state of greedy search and sampling: one sequence a row."""
 
@@ -276,7 +239,7 @@ def _decode_rows(
         logits, state = step_fn(last, step, state)
         logits = tf.cast(logits, tf.float32)  # (R, V)
         chosen = choose(logits, step)  # (R,)
-        log_prob = tf.gather(logits, chosen, batch_dims=1) - _log_sum_exp(logits)
+        log_prob = tf.gather(logits, chosen, batch_dims=1) - log_sum_exp(logits)
         chosen = tf.where(finished, PAD_ID, chosen)
         scores += tf.where(finished, 0.0, log_prob)
         lengths += tf.cast(tf.logical_not(finished), tf.int32)
@@ -295,7 +258,11 @@ def _decode_rows(
     )
     # The loop variables are a list of one NamedTuple.
     (final,) = tf.while_loop(is_unfinished, append_token, [start], maximum_iterations=longest)
-    return Hypotheses(*(each[:, tf.newaxis] for each in (final.ids, final.lengths, final.scores)))
+    return Hypotheses(
+        ids=final.ids[:, tf.newaxis],  # (R, 1, L)
+        lengths=final.lengths[:, tf.newaxis],  # (R, 1)
+        scores=final.scores[:, tf.newaxis],  # (R, 1)
+    )
 
 
 def gather_rows(state: Any, rows: tf.Tensor) -> Any:
@@ -459,8 +426,8 @@ def _top_continuations(
     sentences = tf.shape(scores)[0]  # B
     beam_size = scores.shape[1]  # N
     per_beam = min(count, logits.shape[-1])  # no beam has more than `count` of the likeliest
-    top_logits, tokens = top_k(_without(logits, suppressed), per_beam)  # (B * N, per_beam)
-    log_probs = top_logits - _log_sum_exp(logits)[:, tf.newaxis]
+    top_logits, tokens = top_k(without(logits, suppressed), per_beam)  # (B * N, per_beam)
+    log_probs = top_logits - log_sum_exp(logits)[:, tf.newaxis]
     log_probs = tf.reshape(log_probs, [sentences, beam_size, per_beam])
     candidates = log_probs + scores[:, :, tf.newaxis]  # (B, N, per_beam)
     candidates = tf.reshape(candidates, [sentences, beam_size * per_beam])
@@ -469,57 +436,6 @@ def _top_continuations(
     top_beams = indices // per_beam  # (B, K), the beam that each continues
     top_tokens = tf.gather(tokens, indices, batch_dims=1)  # (B, K)
     return top_scores, top_beams, top_tokens
-
-
-def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Find the k largest logits of each row, as `tf.math.top_k` does but faster.
-
-    The k largest stand in the k blocks of the largest maxima, and only those are searched. The
-    blocks stay in the order of the vocabulary, so that of equal logits the first comes first.
-
-    Args:
-        logits: (R, V); V is a plain number.
-        k: At most V.
-
-    Returns:
-        The values and their ids, each (R, k), largest first.
-
-    Example:
-        >>> values, ids = top_k(tf.constant([[0.0, 2.0, 1.0, 2.0]]), k=3)
-        >>> values.numpy().tolist(), ids.numpy().tolist()
-        ([[2.0, 2.0, 1.0]], [[1, 3, 2]])
-    """
-    count, rest = divmod(logits.shape[-1], BLOCK)
-    if count <= k:
-        return tf.math.top_k(logits, k)
-    blocks = tf.reshape(logits[:, : count * BLOCK], [-1, count, BLOCK])
-    _, best = tf.math.top_k(tf.reduce_max(blocks, axis=-1), k)  # (R, k)
-    best = -tf.math.top_k(-best, k).values  # ascending
-    values = tf.reshape(tf.gather(blocks, best, batch_dims=1), [-1, k * BLOCK])
-    ids = tf.reshape(best[:, :, tf.newaxis] * BLOCK + tf.range(BLOCK), [-1, k * BLOCK])
-    if rest:
-        last = tf.range(count * BLOCK, logits.shape[-1])
-        values = tf.concat([values, logits[:, count * BLOCK :]], axis=1)
-        ids = tf.concat([ids, tf.zeros_like(ids[:, :1]) + last], axis=1)
-    values, places = tf.math.top_k(values, k)  # (R, k)
-    return values, tf.gather(ids, places, batch_dims=1)
-
-
-def _without(logits: tf.Tensor, token: int | None) -> tf.Tensor:
-    """Give a token, if there is one, the lowest logit (R, V)."""
-    if token is None:
-        return logits
-    return tf.where(tf.range(tf.shape(logits)[-1]) == token, logits.dtype.min, logits)
-
-
-def _log_sum_exp(logits: tf.Tensor) -> tf.Tensor:
-    """Return log(sum(exp(logits))) (R,) of logits (R, V).
-
-    The largest of softmax(x) is 1 / sum(exp(x - max(x))). One operation computes the softmax, and
-    `tf.reduce_logsumexp` takes four passes.
-    """
-    largest = tf.reduce_max(tf.nn.softmax(logits), axis=-1)  # (R,)
-    return tf.reduce_max(logits, axis=-1) - tf.math.log(largest)
 
 
 def _write(ids: tf.Tensor, tokens: tf.Tensor, position: tf.Tensor) -> tf.Tensor:

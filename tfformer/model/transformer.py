@@ -1,6 +1,8 @@
 """The encoder, the decoder and the Transformer made of them.
 
-Source: Vaswani et al. 2017, figure 1.
+Source: Vaswani et al. 2017, figure 1. In training the `call` of each sees all positions at once; a
+search decodes one position after the other by `step`, with the keys and values of those before in a
+cache (`cache.py`).
 
 Shape letters: B batch, S source, T target, D d_model, H heads, V vocabulary, L cache capacity, R
 rows being decoded (B, or B times the beam size).
@@ -58,7 +60,7 @@ class ProjectedMemory(NamedTuple):
 class _Stack(MaskedLayer):
     """Positional encoding and identical layers; if pre-norm, a final normalisation."""
 
-    layer_class: type[EncoderLayer] | type[DecoderLayer]
+    _layer_class: type[EncoderLayer] | type[DecoderLayer]
 
     def __init__(
         self,
@@ -91,12 +93,14 @@ class _Stack(MaskedLayer):
         self.position_timescale = position_timescale
         self.position_offset = position_offset
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: d_model})
-        layer = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
         self.positions = PositionalEncoding(
             d_model, position_layout, position_timescale, position_offset, dtype=self.dtype_policy
         )
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy)
-        self.layers = [self.layer_class(**layer, name=f"layer_{n}") for n in range(num_layers)]
+        of_a_layer = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
+        self.layers = [
+            self._layer_class(**of_a_layer, name=f"layer_{n}") for n in range(num_layers)
+        ]
         self.normalization = None
         if norm == "pre":
             self.normalization = LayerNormalization(
@@ -104,12 +108,11 @@ class _Stack(MaskedLayer):
             )
 
     def _build_layers(self) -> None:
-        for layer in (self.positions, self.dropout_layer):
-            layer.build((None, None, self.d_model))
-        for layer in self.layers:
-            layer.build((None, None, self.d_model))
+        parts = [self.positions, self.dropout_layer, *self.layers]
         if self.normalization:
-            self.normalization.build((None, None, self.d_model))
+            parts.append(self.normalization)
+        for part in parts:
+            part.build((None, None, self.d_model))
 
     def add_positions(
         self,
@@ -223,9 +226,9 @@ class _Stack(MaskedLayer):
         """Send vectors through all layers, writing to their caches from `position` on."""
         new_cache = []
         for n, layer in enumerate(self.layers):
-            layer_memory = () if memory is None else (memory.keys_values[n], memory.mask)
-            x, layer_cache = layer.step(x, mask, cache[n], position, *layer_memory)
-            new_cache.append(layer_cache)
+            to_memory = () if memory is None else (memory.keys_values[n], memory.mask)
+            x, keys_values = layer.step(x, mask, cache[n], position, *to_memory)
+            new_cache.append(keys_values)
         return self.final_norm(x), tuple(new_cache)
 
     def get_config(self) -> dict:
@@ -267,7 +270,7 @@ class Encoder(_Stack):
         TensorShape([1, 4, 8])
     """
 
-    layer_class = EncoderLayer
+    _layer_class = EncoderLayer
 
     def build(self, embeddings_shape: Shape | None = None) -> None:
         """Create the weights; their shapes follow from the constructor's arguments."""
@@ -336,7 +339,7 @@ class Decoder(_Stack):
         TensorShape([1, 3, 8])
     """
 
-    layer_class = DecoderLayer
+    _layer_class = DecoderLayer
 
     def build(
         self, embeddings_shape: Shape | None = None, memory_shape: Shape | None = None
@@ -514,40 +517,38 @@ class Transformer(TokenModel):
         self.decoder_d_ff = d_ff if decoder_d_ff is None else decoder_d_ff
         self.zero_start = zero_start
         self._add_embeddings()
-        stack = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
-        self.encoder = Encoder(**stack, name="encoder")
-        decoder_overrides = {
+        of_encoder = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
+        of_decoder = of_encoder | {
             "num_layers": self.num_decoder_layers,
             "num_heads": self.num_decoder_heads,
             "d_ff": self.decoder_d_ff,
         }
-        self.decoder = Decoder(**stack | decoder_overrides, name="decoder")
+        self.encoder = Encoder(**of_encoder, name="encoder")
+        self.decoder = Decoder(**of_decoder, name="decoder")
         self.use_output_bias = output_bias
-        self.build({"source": (None, None), "target": (None, None)})
+        self.build({"source": (None, None), "target": (None, None)})  # no shape depends on a call
 
     def _add_embeddings(self) -> None:
-        is_shared = self.tie_embeddings == "all"
-        settings = {
-            "d_model": self.d_model,
-            "scale": self.scale_embedding,
-            "zero_id": START_ID if self.zero_start else None,  # no source has it
-            "dtype": self.dtype_policy,
-        }
-        self.source_embedding = TokenEmbedding(
-            self.source_vocab_size,
-            name="shared_embedding" if is_shared else "source_embedding",
-            **settings,
-        )
+        """Create the embeddings, one object where `tie_embeddings` says one matrix."""
+        ties = self.tie_embeddings
+        first = "shared_embedding" if ties == "all" else "source_embedding"
+        self.source_embedding = self._embedding(self.source_vocab_size, first)
         self.target_embedding = self.source_embedding
-        if self.tie_embeddings in ("none", "output"):
-            self.target_embedding = TokenEmbedding(
-                self.target_vocab_size, name="target_embedding", **settings
-            )
+        if ties not in ("all", "input"):
+            self.target_embedding = self._embedding(self.target_vocab_size, "target_embedding")
         self.output_embedding = self.target_embedding
-        if self.tie_embeddings in ("none", "input"):
-            self.output_embedding = TokenEmbedding(
-                self.target_vocab_size, name="output_embedding", **settings
-            )
+        if ties not in ("all", "output"):
+            self.output_embedding = self._embedding(self.target_vocab_size, "output_embedding")
+
+    def _embedding(self, vocab_size: int, name: str) -> TokenEmbedding:
+        return TokenEmbedding(
+            vocab_size,
+            self.d_model,
+            scale=self.scale_embedding,
+            zero_id=START_ID if self.zero_start else None,  # no source has it
+            name=name,
+            dtype=self.dtype_policy,
+        )
 
     def build(
         self, inputs_shape: dict[str, Shape] | None = None, target_shape: Shape | None = None
