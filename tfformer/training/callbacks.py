@@ -1,4 +1,4 @@
-"""What happens between the steps and the epochs of `model.fit`, beside the validation."""
+"""Callbacks of `model.fit`: steps, divergence, history, the end of a training."""
 
 import math
 import time
