@@ -55,7 +55,7 @@ def input_lines(path: str | None) -> Iterator[str]:
 
 
 def input_parts(path: str | None) -> Iterator[str]:
-    """The text of a file, or of standard input for None, in parts: its lines with their ends."""
+    """The text of a file, or of standard input for None, in lines with their ends."""
     if path:
         return read_lines_with_ends(path)
     return lines_with_ends(sys.stdin.buffer, "standard input")

@@ -180,7 +180,10 @@ def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ..
 
 
 def _stretch(piece: Piece, start: int, end: int) -> Piece:
-    """A part of a piece of text; the piece is never copied whole, so that cutting is linear."""
+    """A part of a piece of text.
+
+    The piece is never copied whole, so that cutting is linear.
+    """
     return Piece(piece.text[start:end], piece.text[start:end])
 
 
@@ -274,7 +277,7 @@ class _Places:
 
 
 def _places(copy: str, text: str) -> dict[Span, bool]:
-    """The places at which a copy stands in a text -> whether it stands there by itself.
+    """The places of a copy in a text -> whether it stands there by itself.
 
     Where one stands between spaces, those that only have Chinese or Japanese around them do not.
     """

@@ -105,7 +105,10 @@ def divided(sentence: str, count_tokens: CountTokens, max_tokens: int) -> list[s
 
 
 def _sentences(line: str, start: int, language: str) -> Iterator[str]:
-    """Divide a line from `start` on, in blocks: the last sentence of one begins the next."""
+    """Divide a line from `start` on, in blocks.
+
+    The last sentence of one begins the next.
+    """
     while start < len(line):
         found = list(sentencex.segment(language, line[start : start + BLOCK]))
         if start + BLOCK < len(line) and len(found) > 1:
