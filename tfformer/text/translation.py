@@ -155,7 +155,7 @@ class TextTranslator:
 
 
 def _portions(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """Yield parts together: up to `PORTION` of them, and about as many characters as a block."""
+    """Yield up to `PORTION` parts together, of about as many characters as a block."""
     portion: list[Part] = []
     size = 0
     for part in parts:
