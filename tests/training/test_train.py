@@ -6,6 +6,7 @@ The tests are about learning, keeping, resuming, stopping and refusing.
 import dataclasses
 import json
 import random
+import re
 from pathlib import Path
 
 import keras
@@ -584,7 +585,7 @@ def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
     text = TrainingData.read(config, None, silent)
     model = training._compiled_model(config, text.tokenizers, Workers())
     run = Run(Folder(tmp_path / "run"), config, {})
-    training._fit(model, run, config, text, [], silent, Workers())
+    training._fit(model, run, config, text, [], Workers())
     inputs, labels, weights = next(given["dataset"].as_numpy_iterator())
     rows, times = text.train.batch(0), 2 if r_drop else 1
     for found, alone in zip(
@@ -730,6 +731,14 @@ def test_equal_bleu_is_decided_by_chrf():
     history = [{"val_bleu": 0.0, "val_chrf": chrf} for chrf in (20.0, 31.5, 25.0)]
     assert best_epoch(history) is history[1]
     assert validations_since_best(history) == 1
+
+
+@pytest.mark.slow
+def test_the_figures_of_an_epoch_are_printed_once(corpus, tmp_path, capsys):
+    train(config_for(corpus, epochs=2, validate_every=2), tmp_path / "run")
+    lines = capsys.readouterr().out.splitlines()
+    (figures,) = (line for line in lines if "val_bleu" in line)
+    assert re.search(r" - loss: .* - val_loss: .* - val_bleu: .* - val_chrf: ", figures)
 
 
 @pytest.mark.slow

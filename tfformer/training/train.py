@@ -59,7 +59,7 @@ def train(
         resume: Continue the run in `run_dir`. Only `earlier_run.MAY_CHANGE_ON_RESUME` may change.
         init_from: A run that gives its vocabulary and its best weights. The weights of a language
             model initialise the encoder of a translator.
-        report: Called with each line about the text, the model and the validations.
+        report: Called with each line about the text and the model; Keras prints the epochs.
 
     Returns:
         The content of the run's result.json: epochs, steps, minutes, and the best validation's
@@ -155,7 +155,7 @@ def _train(
         run.write(data.tokenizers)
     report(f"{model.count_params():,} parameters{workers.report()}; writing to {run.folder}")
     if not is_over(config, history):
-        _fit(model, run, config, data, history, report, workers)
+        _fit(model, run, config, data, history, workers)
     result = result_of(history)
     if workers.is_chief:
         run.finish(result)
@@ -201,7 +201,6 @@ def _fit(
     config: Config,
     data: TrainingData,
     history: History,
-    report: Report,
     workers: Workers,
 ) -> None:
     """Run `model.fit`.
@@ -215,7 +214,6 @@ def _fit(
         config: The recipe.
         data: The batches and the tokenizers.
         history: The epochs that a resumed run has behind it; the new ones are added to it.
-        report: Called with a line of text at a time.
         workers: The processes that train; the first one validates.
     """
     first_step = history[-1]["step"] if history else 0
@@ -223,7 +221,7 @@ def _fit(
     callbacks = [counter, StopOnNaN(run, counter)]
     if workers.is_chief:
         callbacks += [
-            Validation(run, config, data.tokenizers, data.valid, data.valid_rows, report),
+            Validation(run, config, data.tokenizers, data.valid, data.valid_rows),
             keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
         ]
     callbacks.append(HistoryAndResume(run, config, history, counter, workers))

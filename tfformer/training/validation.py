@@ -1,6 +1,6 @@
 """Validation: the figures of a model, and the weights that are kept by them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import keras
 import tensorflow as tf
@@ -25,7 +25,6 @@ class Validation(keras.callbacks.Callback):
         tokenizers: Those of the run.
         valid: The validation text as batches, for the loss.
         rows: The same text, for the quality.
-        report: Takes a line with the figures.
     """
 
     def __init__(
@@ -35,7 +34,6 @@ class Validation(keras.callbacks.Callback):
         tokenizers: Tokenizers,
         valid: Batches,
         rows: Sequence[Row],
-        report: Callable[[str], None],
     ) -> None:
         super().__init__()
         self.run = run
@@ -43,7 +41,6 @@ class Validation(keras.callbacks.Callback):
         self.tokenizers = tokenizers
         self.valid = valid
         self.rows = rows
-        self.report = report
 
     def on_train_begin(self, logs: dict | None = None) -> None:
         """Build a second model for the weights to measure, as training goes on."""
@@ -58,7 +55,7 @@ class Validation(keras.callbacks.Callback):
         self.best = max(map(quality, self.run.history()), default=NOT_VALIDATED)
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
-        """Add the figures to `logs`, every few epochs and at the end."""
+        """Add the figures to `logs`, every few epochs and at the end; Keras prints them."""
         logs = {} if logs is None else logs
         settings = self.config.training
         is_last = self.model.stop_training or epoch + 1 == settings.epochs
@@ -82,6 +79,4 @@ class Validation(keras.callbacks.Callback):
         measured = self.evaluator.measure(self.rows)
         with self.writer.as_default():
             tf.summary.text("samples", measured.samples, step=epoch)
-        figures = {"val_loss": loss} | measured.figures
-        self.report("".join(f" - {name}: {value:.4g}" for name, value in figures.items()))
-        return figures
+        return {"val_loss": loss} | measured.figures
