@@ -18,6 +18,7 @@ from tfformer.special_ids import PLACEHOLDER
 
 T = TypeVar("T")
 Activation = Literal["relu", "gelu", "swish"]
+Architecture = Literal["encoder-decoder", "decoder"]
 ModelType = Literal["unigram", "bpe"]
 Norm = Literal["post", "pre"]
 Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity", "nmt_nfkc_plain"]
@@ -72,7 +73,7 @@ class ModelConfig:
         256
     """
 
-    architecture: Literal["encoder-decoder", "decoder"] = "encoder-decoder"  # or a language model
+    architecture: Architecture = "encoder-decoder"  # or a language model
     num_layers: int = limited(6, 1, 1000)  # of the encoder; of the decoder too unless said below
     num_decoder_layers: int | None = limited(None, 1, 1000)  # None: as many as num_layers
     d_model: int = limited(512, 2, 10**6)  # width of embeddings and layers; even

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from tfformer.config import Architecture
 from tfformer.export import saved_model_requests, saved_model_signatures
 from tfformer.export.parity import Scored
 from tfformer.inference.generator import Generator
@@ -131,7 +132,7 @@ def _translator_decoding(translator: Translator) -> dict[str, Any]:
     }
 
 
-TASKS: Mapping[str, Task] = {
+TASKS: Mapping[Architecture, Task] = {
     "encoder-decoder": Task(
         load=_load_translator,
         with_model=lambda own, model: Translator(

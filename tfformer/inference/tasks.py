@@ -4,10 +4,10 @@ A third kind is a row here, one in `run_directory.MODEL_KINDS` and one in the ex
 under the same key.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from tfformer.config import Config
+from tfformer.config import Architecture, Config
 from tfformer.data.sources import Row
 from tfformer.inference import evaluation
 from tfformer.inference.generator import Generator
@@ -85,7 +85,7 @@ class Task(NamedTuple):
     evaluator: Callable[[Model, Tokenizers, Config], Evaluator]
 
 
-TASKS = {
+TASKS: Mapping[Architecture, Task] = {
     "encoder-decoder": Task(Translator.of, TranslationEvaluator),
     "decoder": Task(Generator.of, LanguageModelEvaluator),
 }

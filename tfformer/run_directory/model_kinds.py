@@ -1,10 +1,10 @@
 """The kinds of model that a run may hold, and the vocabularies they are built for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tfformer.config import ModelConfig
+from tfformer.config import Architecture, ModelConfig
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, read_pairs, read_sentences
 from tfformer.model.language_model import LanguageModel
@@ -117,7 +117,7 @@ def _count_stack(config: ModelConfig, num_layers: int, d_ff: int, attentions: in
     return num_layers * layer + (config.norm == "pre") * normalization
 
 
-MODEL_KINDS = {
+MODEL_KINDS: Mapping[Architecture, ModelKind] = {
     "encoder-decoder": ModelKind(
         description="a translation model, for `tfformer translate`",
         read=read_pairs,

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import h5py
 import numpy as np
 
-from tfformer.config import RUN_CONFIG, Config, run_folder
+from tfformer.config import RUN_CONFIG, Architecture, Config, run_folder
 from tfformer.data.piece_tokenizer import load_tokenizer
 from tfformer.files import error_keeping, read_seal, seal, whole_file, write_text
 from tfformer.folders import Folder, folder_at
@@ -223,7 +223,7 @@ class Run:
             )
         return tokenizers
 
-    def check_architecture(self, wanted: str) -> None:
+    def check_architecture(self, wanted: Architecture) -> None:
         """Raise ValueError if the run's model is of another kind than `wanted`."""
         if self.config.model.architecture != wanted:
             raise ValueError(
