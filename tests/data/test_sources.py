@@ -13,6 +13,7 @@ from tfformer.data import sources as reading
 from tfformer.data.fingerprints import text_fingerprint
 
 PAIRS = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("dogs see cats", "Hunde sehen Katzen")]
+LONG = "^{}: has more than 16,777,216 bytes; give a text with line ends$"
 
 
 def refusal(message, error=ValueError):
@@ -79,6 +80,19 @@ def test_text_that_no_tokenizer_should_see_is_named_by_line():
         "standard input, line 3: holds a NUL byte, which no text has; save the file as UTF-8 text"
     ):
         list(reading.lines(io.BytesIO(b"fine\n\na\0b\n"), "standard input"))
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory():
+    """Of a device that never ends, the first bytes alone are read."""
+    with (
+        open("/dev/zero", "rb") as zeros,
+        pytest.raises(ValueError, match=LONG.format("zeros, line 1")),
+    ):
+        list(reading.lines(zeros, "zeros"))
+    text = b"a\n" + b"b" * (2**24 + 1)
+    assert len(list(reading.lines(io.BytesIO(text[:-1]), "a test"))) == 2
+    with pytest.raises(ValueError, match=LONG.format("a test, line 2")):
+        list(reading.lines(io.BytesIO(text), "a test"))
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple, TextIO
 
 from tfformer.corpora.engines import CountsTokens, Engine
 from tfformer.corpora.parts import Part
-from tfformer.data.sources import unpacked
+from tfformer.data.sources import Bytes, lines_of_bytes, unpacked
 from tfformer.files import whole_file, write_text
 
 CHUNK = 8192  # lines in memory, of which those of like length are translated together
@@ -190,11 +190,11 @@ def _numbered_lines(path: Path) -> Iterator[Iterator[Line]]:
     with ExitStack() as stack:
         raw = stack.enter_context(path.open("rb"))
         stream = stack.enter_context(unpacked(raw, path))
-        yield _lines(stream, raw)
+        yield _lines(stream, raw, str(path))
 
 
-def _lines(stream: BinaryIO | gzip.GzipFile, raw: BinaryIO) -> Iterator[Line]:
-    for number, line in enumerate(stream, start=1):
+def _lines(stream: Bytes, raw: BinaryIO, name: str) -> Iterator[Line]:
+    for number, line in enumerate(lines_of_bytes(stream, name), start=1):
         content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         content = content.removesuffix(b"\n").removesuffix(b"\r")
         text, reason = _decoded(content)
@@ -214,7 +214,7 @@ def _decoded(content: bytes) -> tuple[str, str]:
 def _opened_output(path: Path) -> Iterator[TextIO]:
     """Yield a stream whose file appears under its name when the block ends well."""
     with whole_file(path) as temporary, ExitStack() as stack:
-        stream: BinaryIO | gzip.GzipFile = stack.enter_context(temporary.open("wb"))
+        stream: Bytes = stack.enter_context(temporary.open("wb"))
         if path.suffix == ".gz":  # the same bytes whenever and wherever they are written
             stream = stack.enter_context(gzip.GzipFile("", "wb", fileobj=stream, mtime=0))
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n")  # type: ignore[type-var]

@@ -11,7 +11,7 @@ import itertools
 import logging
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -21,9 +21,11 @@ from tfformer.config import SELF_CONTAINED, TSV, corpora_of
 from tfformer.data.file_parts import matching_files
 
 SentencePair = tuple[str, str]
+MAX_LINE = 2**24  # bytes; one that never ends, such as that of /dev/zero, would fill the memory
 TRIES = 4  # of a download, each twice as long after the last
 Row = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
 R = TypeVar("R", bound=Row)
+Bytes = BinaryIO | gzip.GzipFile  # a file as it is, or unpacked
 
 
 def read_pairs(
@@ -207,7 +209,7 @@ def read_lines_with_ends(path: str | Path) -> Iterator[str]:
 
 
 @contextmanager
-def unpacked(raw: BinaryIO, path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
+def unpacked(raw: BinaryIO, path: Path) -> Iterator[Bytes]:
     """Yield the bytes of an open file, unpacked if its name ends in `.gz`.
 
     Args:
@@ -235,20 +237,21 @@ def unpacked(raw: BinaryIO, path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
         ) from error
 
 
-def lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
+def lines(stream: Bytes, name: str) -> Iterator[str]:
     r"""Read the lines of a UTF-8 stream.
 
     A newline alone ends a line, never U+2028 and the like.
 
     Args:
-        stream: A binary file, or its lines; a byte order mark at their beginning is no text.
+        stream: A binary file; a byte order mark at its beginning is no text.
         name: Names the stream in errors.
 
     Yields:
         Lines without "\r\n" or "\n".
 
     Raises:
-        ValueError: A line is not UTF-8 or holds NUL; the message names it.
+        ValueError: A line is not UTF-8, holds NUL or has more than `MAX_LINE` bytes; the message
+            names it.
 
     Example:
         >>> import io
@@ -259,12 +262,37 @@ def lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
         yield line.removesuffix("\n").removesuffix("\r")
 
 
-def lines_with_ends(stream: Iterable[bytes], name: str) -> Iterator[str]:
+def lines_with_ends(stream: Bytes, name: str) -> Iterator[str]:
     r"""Read the lines of a UTF-8 stream, each with its "\n"; otherwise as `lines`."""
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(lines_of_bytes(stream, name), start=1):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         yield _text(line, f"{name}, line {number}")
+
+
+def lines_of_bytes(stream: Bytes, name: str) -> Iterator[bytes]:
+    r"""Read the lines of a binary file, each with its "\n".
+
+    Args:
+        stream: The file.
+        name: Names it in errors.
+
+    Yields:
+        Lines of at most `MAX_LINE` bytes.
+
+    Raises:
+        ValueError: A line is longer; the message names it.
+    """
+    for number in itertools.count(1):
+        line = stream.readline(MAX_LINE + 1)
+        if not line:
+            return
+        if len(line) > MAX_LINE:
+            raise ValueError(
+                f"{name}, line {number}: has more than {MAX_LINE:,} bytes; give a text with line "
+                "ends"
+            )
+        yield line
 
 
 def _text(line: bytes, place: str) -> str:

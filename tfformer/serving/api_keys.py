@@ -4,6 +4,7 @@ import hmac
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from tfformer.plain_values import read_text
 from tfformer.serving.errors import RequestError
 
 SCHEMES = ("DeepL-Auth-Key ", "Bearer ")
@@ -53,11 +54,11 @@ def read_keys(path: str | Path | None) -> list[str]:
     """Return the keys of a file, one a line; none without a file.
 
     Raises:
-        ValueError: There is no key in the file.
+        ValueError: There is no key in the file, or it is no small text file.
     """
     if path is None:
         return []
-    keys = Path(path).read_text(encoding="utf-8").split()
+    keys = read_text(Path(path)).split()
     if not keys:
         raise ValueError(f"--api-keys {path} has no key; write one a line")
     return keys
