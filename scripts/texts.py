@@ -7,8 +7,9 @@ Prints the BLEU of 300 held-out sentences as they are, in lower case, with capit
 capitals, the references alike; joins them into lines of 1, 2, 3, 5 and 10 and prints the BLEU of
 each, as one sentence a line and as texts; puts addresses, numbers, placeholders and emoji into
 1,000 sentences and counts those that have all of them again; puts a tag around a word of 200
-sentences and counts the tags that are there and on the right word; glues 1,000 paragraphs of the
-lines of the file CAPTIONS and counts what is dropped. The last line is JSON.
+sentences and counts the tags that are there and on the right word; glues 1,000 paragraphs of three
+prose texts, and of the lines of the file CAPTIONS, and counts what is dropped. The last line is
+JSON.
 """
 
 import functools
@@ -17,6 +18,7 @@ import json
 import random
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +37,7 @@ SENTENCES = 300
 MARKED = 200
 MADE_UP = 1000
 PARAGRAPHS = 1000
+PROSE = Path(__file__).parents[1] / "tests" / "support" / "prose"
 GAPS = [" ", "  ", "\n", "\r\n", "\n\n    ", "\t", " \n\n\n"]
 
 
@@ -138,27 +141,46 @@ def tags(texts: TextTranslator) -> Iterator[tuple[str, int]]:
     yield "of these on the right word", right
 
 
-def paragraphs(captions: str) -> Iterator[tuple[str, int]]:
-    """Yield the counts of paragraphs, of exact ones and of sentences."""
+def paragraphs(name: str, sentences: list[str]) -> Iterator[tuple[str, int]]:
+    """Glue paragraphs of sentences, by all kinds of whitespace.
+
+    Args:
+        name: That of the sentences in the figures.
+        sentences: The sentences.
+
+    Yields:
+        The counts of paragraphs, of those that come back to the character, of the sentences in
+        them, and of these that were found as they are.
+    """
     draw = random.Random(1)
-    sentences = [line.strip() for line in read_lines(captions) if line.strip()[-1:] in (".", "!")]
-    heard = []
-    glued = 0
+    heard = Counter()
+    glued = Counter()
     exact = 0
+
+    def capitals(batch: list[str]) -> list[str]:
+        heard.update(batch)
+        return [sentence.upper() for sentence in batch]
+
     for _ in range(PARAGRAPHS):
         chosen = draw.sample(sentences, draw.randint(2, 8))
         text = "".join(sentence + draw.choice(GAPS) for sentence in chosen)
-
-        def capitals(batch: list[str]) -> list[str]:
-            heard.extend(batch)
-            return [sentence.upper() for sentence in batch]
-
         exact += TextTranslator(capitals).translate(text) == text.upper()
-        glued += len(chosen)
-    yield "paragraphs", PARAGRAPHS
-    yield "paragraphs exact", exact
-    yield "sentences glued", glued
-    yield "sentences found", len(heard)
+        glued.update(chosen)
+    yield f"{name}: paragraphs", PARAGRAPHS
+    yield f"{name}: paragraphs exact", exact
+    yield f"{name}: sentences glued", glued.total()
+    yield f"{name}: sentences found", (glued & heard).total()
+
+
+def prose() -> list[str]:
+    """Return the sentences of three texts, a line each."""
+    lines = (line for file in sorted(PROSE.glob("*.txt")) for line in read_lines(file))
+    return [line for line in lines if line]
+
+
+def captions_of(file: str) -> list[str]:
+    """Return the captions of a file that end as a sentence does."""
+    return [line.strip() for line in read_lines(file) if line.strip()[-1:] in (".", "!")]
 
 
 def main(run: str, captions: str | None = None) -> None:
@@ -176,7 +198,8 @@ def main(run: str, captions: str | None = None) -> None:
     texts = TextTranslator(translate, align, placeholders=placeholders)
     measured: dict[str, float] = {}
     for name, value in itertools.chain(
-        paragraphs(captions) if captions else (),
+        paragraphs("prose", prose()),
+        paragraphs("captions", captions_of(captions)) if captions else (),
         bleu_of_cases(texts),
         copies(texts),
         tags(texts),

@@ -12,9 +12,12 @@ from typing import BinaryIO
 STOP = (
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++"  # the time grows with the length alone
 )
-SENTENCE = re.compile(rf"[^\n]*?(?:{STOP})|[^\n]+", re.MULTILINE)
-ABBREVIATION = re.compile(r"\b(?:\w|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|ca|bzw|usw)\.$")
-LONGEST_ABBREVIATION = 6  # characters, with the stop and the one before it
+SENTENCE = re.compile(rf"[^\n\t]*?(?:{STOP})|[^\n\t]+", re.MULTILINE)
+TITLES = "Mr|Mrs|Ms|Messrs|Dr|Drs|Prof|Rev|Capt|Col|Gen|Lt|Sgt|St|Mt"
+OTHERS = "No|Nr|vs|etc|vol|fig|pp|lat|ca|bzw|usw"
+ABBREVIATION = re.compile(rf"\b(?:\w|{TITLES}|{OTHERS})\.$")
+SPEECH = re.compile(r"[?!][\"'”’»]$")  # which goes on where a small letter follows
+LAST_WORD = 8  # characters that the longest abbreviation needs, with the one before it
 CLAUSE_END = re.compile(r"[,;:)\]–—，；：、]\s*")
 SPACE = re.compile(r"\s+")
 BLOCK = 2**16  # characters of a text that are held at a time
@@ -39,8 +42,10 @@ def split(text: str) -> Iterator[tuple[str, bool]]:
             yield from _stretch(text[end : found.start()])
             begin = found.start()
         end = found.end()
-        last_word = found[0][-LONGEST_ABBREVIATION:]
-        if not (ABBREVIATION.search(last_word) and text[end : end + 1] == " "):
+        last_word = found[0][-LAST_WORD:]
+        is_abbreviated = ABBREVIATION.search(last_word) and text[end : end + 1] == " "
+        goes_on = SPEECH.search(last_word) and text[end + 1 : end + 2].islower()
+        if not (is_abbreviated or goes_on):
             yield from _stretch(text[begin:end])
             begin = end
     yield from _stretch(text[begin:])

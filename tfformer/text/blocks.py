@@ -22,7 +22,7 @@ def blocks(parts: Iterable[str]) -> Iterator[str]:
         Blocks of at most twice `BLOCK` characters that give the text when they are joined.
 
     Example:
-        >>> [len(block) for block in blocks(["One line.\\n"] * 10_000)]
+        >>> [len(block) for block in blocks(["One line.\n"] * 10_000)]
         [65540, 34460]
     """
     held = ""

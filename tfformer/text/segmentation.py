@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import sentencex
 
-END_OF_LINE = r"\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
-LINE = re.compile(f"[^{END_OF_LINE}]+|[{END_OF_LINE}]+")
+GAP = r"\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # ends of lines, and of columns
+LINE = re.compile(f"[^{GAP}]+|[{GAP}]+")
 MARKER = re.compile(r"(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\))\s+)+")  # of a list, a quotation
 LETTER = re.compile(r"[^\W\d_]")
 WORD = re.compile(r"\s*\S{1,40}|\s+")  # of a word without a space, 40 characters at a time
@@ -39,8 +39,8 @@ class Segment(NamedTuple):
 def segments(text: str, language: str = "en") -> Iterator[Segment]:
     """Divide a text into sentences and the rest.
 
-    A sentence ends at a full stop or the like, and in any case at the end of a line. Full stops of
-    abbreviations, numbers and addresses do not end one, as `sentencex` knows for about 300
+    A sentence ends at a full stop or the like, and in any case at the end of a line or a tab. Full
+    stops of abbreviations, numbers and addresses do not end one, as `sentencex` knows for about 300
     languages.
 
     Args:

@@ -1,13 +1,15 @@
 // Divides a text into sentences and the rest, by the browser's own segmenter.
 
 // Behind these the segmenter ends a sentence that goes on.
-const ABBREVIATION = /(?:^|[\s(])(?:\p{L}|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|ca|bzw|usw)\.\s+$/u;
+const TITLES = "Mr|Mrs|Ms|Messrs|Dr|Drs|Prof|Rev|Capt|Col|Gen|Lt|Sgt|St|Mt";
+const OTHERS = "No|Nr|vs|etc|vol|fig|pp|lat|ca|bzw|usw";
+const ABBREVIATION = new RegExp(`(?:^|[\\s(])(?:\\p{L}|${TITLES}|${OTHERS})\\.\\s+$`, "u");
 const LETTER = /\p{L}/u;
 
 /** The stretches of a text: {text, isSentence}. Joined they are the text; a sentence has no whitespace at its ends. */
 export function stretches(text, language) {
   const segmenter = new Intl.Segmenter(known(language), { granularity: "sentence" });
-  return text.split(/([\r\n]+)/).flatMap((line) => joined(segmenter, line).flatMap(withoutEdges));
+  return text.split(/([\t\r\n]+)/).flatMap((line) => joined(segmenter, line).flatMap(withoutEdges));
 }
 
 /** The language if it is one that the segmenter takes; otherwise the browser's. */

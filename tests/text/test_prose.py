@@ -1,0 +1,53 @@
+"""Long texts, written for these tests in the style of the nineteenth century.
+
+A line is a sentence, as a reader divides them: dialogue, abbreviations, prices, dates, initials.
+"""
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tfformer.text import TextTranslator, segments
+
+PROSE = sorted((Path(__file__).parents[1] / "support" / "prose").glob("*.txt"))
+TEXTS = [file.read_text(encoding="utf-8") for file in PROSE]
+SENTENCES = [line for text in TEXTS for line in text.splitlines() if line]
+GAPS = (" ", "  ", "\n", "\r\n", "\n\n    ", "\t", " \n\n\n", "\u00a0", "\u2028")
+
+
+def test_a_thousand_glued_paragraphs_come_back_to_the_character():
+    draw, glued, heard = random.Random(1), Counter(), Counter()
+
+    def capitals(batch: list[str]) -> list[str]:
+        heard.update(batch)
+        return [sentence.upper() for sentence in batch]
+
+    for _ in range(1_000):
+        chosen = draw.sample(SENTENCES, draw.randint(2, 8))
+        glued.update(chosen)
+        text = "".join(sentence + draw.choice(GAPS) for sentence in chosen)
+        assert TextTranslator(capitals).translate(text) == text.upper()
+    assert (glued & heard).total() > 0.95 * glued.total()
+
+
+@pytest.mark.parametrize("format", ["text", "html", "markdown"])
+@pytest.mark.parametrize("text", TEXTS, ids=[file.stem for file in PROSE])
+def test_a_whole_text_keeps_every_word(text, format):
+    found = TextTranslator(lambda batch: [sentence.upper() for sentence in batch])
+    assert found.translate(text, format).split() == text.upper().split()
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=[file.stem for file in PROSE])
+def test_most_sentences_of_running_prose_are_found(text):
+    """Of the 233 in all three, 225: "Sir Wm. Dacre" and "lat. 44° N." are among the others."""
+    lines = [paragraph.splitlines() for paragraph in text.split("\n\n")]
+    found = [
+        segment.text
+        for paragraph in lines
+        for segment in segments(" ".join(paragraph))
+        if segment.is_sentence
+    ]
+    sentences = Counter(line for paragraph in lines for line in paragraph)
+    assert (sentences & Counter(found)).total() > 0.9 * sentences.total()
