@@ -307,6 +307,20 @@ def test_training_dataset_takes_a_tokenizer_for_each_side(letters):
     assert labels.tolist() == [[*other.encode(["xz"])[0], END_ID]]
 
 
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([("a", "b"), "c"], r"^pair 2 is 'c', but must be \(source, target\)$"),
+        ([("a", "b", "c")], r"^pair 1 is \('a', 'b', 'c'\), but must be \(source, target\)$"),
+        ("train.tsv", r"^pair 1 is 't', but must be \(source, target\)$"),
+    ],
+)
+@pytest.mark.parametrize("sampling_alpha", [None, 0.3])
+def test_training_dataset_refuses_what_is_no_pair(letters, pairs, message, sampling_alpha):
+    with pytest.raises(ValueError, match=message):
+        data.training_dataset(pairs, letters, sampling_alpha=sampling_alpha)
+
+
 def test_training_dataset_says_what_it_drops(letters):
     with pytest.warns(
         UserWarning,

@@ -16,6 +16,7 @@ from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad, sampled
 from tfformer.data.mixture import rows_by_shares
 from tfformer.data.sources import SentencePair
 from tfformer.data.tokenizers import Tokenizer
+from tfformer.plain_values import shown
 from tfformer.special_ids import PAD_ID, START_ID
 
 if TYPE_CHECKING:
@@ -416,8 +417,8 @@ def training_dataset(
         `Batches.batch` gives them.
 
     Raises:
-        ValueError: No pair is left, a sentence is not Unicode text, or the longest pair does not
-            fit into a batch.
+        ValueError: No pair is left, one is no pair, a sentence is not Unicode text, or the longest
+            pair does not fit into a batch.
 
     Example:
         >>> from tfformer.data.tokenizers import Tokenizer
@@ -428,6 +429,7 @@ def training_dataset(
         ([10, 5], [10, 5])
     """
     tokenizers = (tokenizer, target_tokenizer or tokenizer)
+    pairs = _checked(pairs)
     text_of_epoch = None
     if sampling_alpha is not None:
         pairs = list(pairs)
@@ -436,3 +438,11 @@ def training_dataset(
     if encoded.dropped_empty or encoded.dropped_long:
         warnings.warn(encoded.report(), stacklevel=2)
     return Batches(encoded, batch_tokens, seed, text_of_epoch).dataset_of_epochs()
+
+
+def _checked(pairs: Iterable[SentencePair]) -> Iterator[SentencePair]:
+    """Yield the pairs, or raise ValueError for the first that is none."""
+    for number, pair in enumerate(pairs, start=1):
+        if isinstance(pair, str) or len(pair) != 2:
+            raise ValueError(f"pair {number} is {shown(pair)}, but must be (source, target)")
+        yield pair
