@@ -727,6 +727,13 @@ def test_a_second_training_of_the_same_folder_is_refused(corpus, tmp_path):
         train(config_for(corpus), tmp_path / "run", report=silent)
 
 
+@pytest.mark.parametrize("config", ["phrasebook", {"training": {"epochs": 1}}])
+def test_a_recipe_that_was_not_read_is_refused(config, tmp_path):
+    with pytest.raises(TypeError, match=r"^config is .*, but must be a Config; give Config\.from"):
+        train(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_equal_bleu_is_decided_by_chrf():
     history = [{"val_bleu": 0.0, "val_chrf": chrf} for chrf in (20.0, 31.5, 25.0)]
     assert best_epoch(history) is history[1]

@@ -15,6 +15,7 @@ from tfformer.config import Config, TrainingConfig
 from tfformer.data.batches import Batches
 from tfformer.data.case_variants import case_families
 from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
+from tfformer.plain_values import shown
 from tfformer.run_directory import (
     Model,
     Run,
@@ -66,6 +67,7 @@ def train(
         figures.
 
     Raises:
+        TypeError: `config` is no Config.
         ValueError: The recipe does not fit the text, the other run or the run to be resumed.
             Nothing has been written then.
         FileNotFoundError: There is no such run, or no such text.
@@ -82,6 +84,11 @@ def train(
             ...
         ValueError: the recipe names no data.valid; give a file for each side, ...
     """
+    if not isinstance(config, Config):
+        raise TypeError(
+            f"config is {shown(config)}, but must be a Config; give Config.from_dict({{...}}), or "
+            "tfformer.config.read_recipe(FILE)"
+        )
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
     if config.training.shards > 1:
