@@ -1,6 +1,8 @@
 """Models that are found and refused before they are loaded, and pinned for a job."""
 
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -83,3 +85,13 @@ def test_an_export_without_a_tokenizer_cannot_be_loaded(tmp_path):
 
 
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # SHA-256 of no bytes
+
+
+def test_workers_of_an_export_for_another_runtime_need_no_tensorflow():
+    """Each would take some seconds and 600 MB for it."""
+    code = (
+        "import sys, tfformer.corpora.processes, tfformer.corpora.ray_cluster\n"
+        "print([name for name in ('tensorflow', 'keras') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

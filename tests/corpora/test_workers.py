@@ -253,18 +253,33 @@ def test_the_progress_of_a_corpus_is_a_share_with_rates_and_the_time_left(
 
 
 @pytest.mark.slow
-def test_a_cluster_translates_as_the_processes_do(tiny_run, corpus, expected, tmp_path):
+def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_process(
+    tiny_run, expected, tmp_path
+):
+    """Part n begins with sentence n, and each worker still has some when the machine is lost."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "tfformer"),
-            *command(tiny_run, corpus, tmp_path / "out", "--ray", "local", "--workers", 2),
-        ],
-        capture_output=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
-    assert lines_of(tmp_path / "out") == expected
+    from ray.cluster_utils import Cluster
+
+    output, parts = tmp_path / "out", range(len(SENTENCES))
+    for first in parts:
+        lines = [*SENTENCES[first:], *SENTENCES[:first]]
+        (tmp_path / f"part-{first:02}.en").write_text("".join(f"{line}\n" for line in lines))
+    words = command(tiny_run, tmp_path / "part-*.en", output)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        _, lost = [cluster.add_node(num_cpus=1) for _ in range(2)]
+        words = [*words, "--ray", cluster.address, "--workers", "3"]
+        process = subprocess.Popen([sys.executable, "-m", "tfformer", *words])
+        end = time.monotonic() + 300
+        while len(list(output.glob("part-*.en"))) < 3 and time.monotonic() < end:
+            time.sleep(0.01)
+        cluster.remove_node(lost, allow_graceful=False)
+        assert not (output / f"part-{parts[-1]:02}.en").exists()
+        cluster.add_node(num_cpus=1)
+        assert process.wait(300) == 0
+    finally:
+        cluster.shutdown()
+    assert lines_of(output) == [line for n in parts for line in [*expected[n:], *expected[:n]]]
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,6 @@ def _translate(options: argparse.Namespace) -> None:
 def _translate_corpus(options: argparse.Namespace) -> None:
     """Translate the files of a corpus into a folder; files that are there are done."""
     check_corpus_options(options)
-    import_tensorflow()
     from tfformer.corpora.engines import find_model
     from tfformer.corpora.parts import find_parts, job_folder
 

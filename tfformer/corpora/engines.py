@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tfformer.config import RUN_CONFIG
+from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.export.manifest import (
     MANIFEST,
     check_files,
@@ -23,7 +24,6 @@ from tfformer.export.manifest import (
 )
 from tfformer.files import file_digest
 from tfformer.folders import folder_at
-from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID
 
 SIGNATURE = "serving_default"  # of a SavedModel over text, by greedy search
@@ -102,6 +102,8 @@ def find_model(path: str | Path, beam_size: int | None = None) -> Model:
 
 
 def _model_of_run(place: str, beam_size: int | None) -> Model:
+    from tfformer.run_directory import Run
+
     run = Run.open(place)
     run.check_architecture("encoder-decoder")
     run.check_weights()

@@ -1,8 +1,24 @@
 """A run as an artefact that other software runs.
 
-Artefacts are written, read back, compared and published.
+Artefacts are written, read back, compared and published. The functions are imported when first
+used, as whoever reads an artefact needs no TensorFlow.
 """
 
-from tfformer.export.formats import ctranslate2, hugging_face, marian, saved_model, tflite, web
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tfformer.export.formats import ctranslate2 as ctranslate2
+    from tfformer.export.formats import hugging_face as hugging_face
+    from tfformer.export.formats import marian as marian
+    from tfformer.export.formats import saved_model as saved_model
+    from tfformer.export.formats import tflite as tflite
+    from tfformer.export.formats import web as web
 
 __all__ = ["ctranslate2", "hugging_face", "marian", "saved_model", "tflite", "web"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'tfformer.export' has no attribute {name!r}")
+    return getattr(importlib.import_module("tfformer.export.formats"), name)

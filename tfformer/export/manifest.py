@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tfformer.data.piece_tokenizer import load_tokenizer
+from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.files import check_regular, file_digest, write_text
-from tfformer.run_directory import Tokenizers
 
 MANIFEST = "manifest.json"
 MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys; exports of 0.1 have none

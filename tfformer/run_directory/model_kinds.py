@@ -1,44 +1,14 @@
 """The kinds of model that a run may hold, and the vocabularies they are built for."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tfformer.config import Architecture, ModelConfig
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, read_pairs, read_sentences
+from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
-from tfformer.special_ids import PLACEHOLDER
-
-
-@dataclass(frozen=True)
-class Tokenizers:
-    """Source and target tokenizer: one object where the vocabulary is shared."""
-
-    source: AnyTokenizer
-    target: AnyTokenizer
-
-    @property
-    def shared(self) -> bool:
-        """Whether both languages have one vocabulary."""
-        return self.source is self.target
-
-    @property
-    def placeholders(self) -> tuple[str, ...]:
-        """The symbols of both vocabularies that stand for words, such as "⟦1⟧"."""
-        target = set(self.target.symbols)
-        return tuple(
-            symbol
-            for symbol in self.source.symbols
-            if symbol in target and PLACEHOLDER.fullmatch(symbol)
-        )
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """SHA-256 of each side's model."""
-        return {"source": self.source.digest, "target": self.target.digest}
-
 
 Model = Transformer | LanguageModel
 

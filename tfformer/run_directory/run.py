@@ -20,6 +20,7 @@ import numpy as np
 
 from tfformer.config import RUN_CONFIG, Architecture, Config, run_folder
 from tfformer.data.piece_tokenizer import load_tokenizer
+from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.files import error_keeping, read_seal, seal, whole_file, write_text
 from tfformer.folders import Folder, folder_at
 from tfformer.plain_values import parse_json, read_text
@@ -29,7 +30,7 @@ from tfformer.run_directory.digests import (
     digest_of_model,
     digest_of_settings,
 )
-from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, Tokenizers, new_model
+from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
 
 DAMAGED_ZIP = (  # errors of np.load; zipfile takes some damage for an unknown kind or a password
     OSError,

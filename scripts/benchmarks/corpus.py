@@ -1,0 +1,232 @@
+"""A corpus by one worker, by two, on Ray, with a machine lost on the way, and by other loops.
+
+Every way translates the same files, and must give the same text. "Two commands" are two that know
+nothing of each other, each with half of the files: what the machine can do at most. The start is
+the time that one line takes.
+"""
+
+import argparse
+import hashlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks._machine import spread, spread_text
+
+ENGINES = Path(__file__).parent / "engines"
+HALVES = ("a", "b")  # in the names of files
+TRANSLATE = [sys.executable, "-m", "tfformer", "translate"]
+
+Commands = list[list[str]]  # that run at once
+Way = Callable[[str, Path], Commands]  # a pattern of files and the folder of the translations
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this measurement."""
+    parser.add_argument("--model", required=True, help="a run or an export")
+    parser.add_argument("--text", required=True, help="sentences, one a line, which are drawn")
+    parser.add_argument("--lines", type=int, default=200_000)
+    parser.add_argument("--files", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--ctranslate2", help="the version of an export, for CTranslate2's own loop"
+    )
+    parser.add_argument(
+        "--transformers",
+        nargs=2,
+        metavar=("PYTHON", "EXPORT"),
+        help="an environment with transformers and torch, and an export by --format hugging_face",
+    )
+    parser.add_argument(
+        "--lose", action="store_true", help="only: on three machines, of which one is lost"
+    )
+
+
+def measure(options: argparse.Namespace) -> dict:
+    """Return the seconds of every way.
+
+    Returns:
+        `start` and the rounds of `seconds` of each way, their `spread`, `lines_per_second` without
+        the start, `ratios` round by round, and whether all texts are `identical`; with `--lose`
+        the text alone.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_corpus(folder, options)
+        if options.lose:
+            return {"lines": options.lines, "lost": _with_a_loss(options, folder)}
+        return {"lines": options.lines} | _ways(options, folder)
+
+
+def write_corpus(folder: Path, options: argparse.Namespace, seed: int = 1) -> None:
+    """Write `part-*`, drawn sentences, and `line-*`, a sentence for each of two workers."""
+    sentences = Path(options.text).read_text(encoding="utf-8").splitlines(keepends=True)
+    draw = random.Random(seed)
+    for number in range(options.files):
+        drawn = draw.choices(sentences, k=options.lines // options.files)
+        (folder / f"part-{HALVES[number % 2]}{number:03}").write_text("".join(drawn), "utf-8")
+    for half in HALVES:
+        (folder / f"line-{half}").write_text(sentences[0], "utf-8")
+
+
+def _ways(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    seconds: dict[str, list[float]] = {}
+    start: dict[str, float] = {}
+    digests = set()
+    with _cluster([2]) as (address, _):
+        ways = dict(_named_ways(options, address))
+        for name, way in ways.items():
+            start[name], _ = _timed(way, "line-*", folder)
+            seconds[name] = []
+        for _ in range(options.rounds):
+            for name, way in ways.items():
+                taken, digest = _timed(way, "part-*", folder)
+                seconds[name].append(taken)
+                if not name.endswith("loop"):
+                    digests.add(digest)
+                print(f"{name:24} {taken:7.1f} s", flush=True)
+    rates = {
+        name: [round(options.lines / (one - start[name]), 1) for one in rounds]
+        for name, rounds in seconds.items()
+    }
+    for name, rounds in rates.items():
+        print(f"{name:24} {spread_text(rounds, 'lines/s')}, start {start[name]:.1f} s")
+    return {
+        "start": start,
+        "seconds": seconds,
+        "lines_per_second": {name: spread(rounds) for name, rounds in rates.items()},
+        "ratios": _ratios(seconds),
+        "identical": len(digests) == 1,
+    }
+
+
+def _named_ways(options: argparse.Namespace, address: str) -> Iterator[tuple[str, Way]]:
+    def ours(*more: str) -> Way:
+        return lambda pattern, output: [_command(options, pattern, output, *more)]
+
+    yield "one worker", ours("--workers", "1")
+    yield "two workers", ours("--workers", "2")
+    yield (
+        "two commands",
+        lambda pattern, output: [
+            _command(options, pattern.replace("*", f"{half}*"), output / half, "--workers", "1")
+            for half in HALVES
+        ],
+    )
+    yield "Ray, two workers", ours("--workers", "2", "--ray", address)
+    if options.ctranslate2:
+        program = [sys.executable, str(ENGINES / "ctranslate2_loop.py"), options.ctranslate2]
+        yield "CTranslate2's loop", _loop(program)
+    if options.transformers:
+        python, export = options.transformers
+        yield "Transformers' loop", _loop([python, str(ENGINES / "transformers_loop.py"), export])
+
+
+def _command(options: argparse.Namespace, pattern: str, output: Path, *more: str) -> list[str]:
+    words = ["--input", pattern, "--output", str(output), "--beam-size", "1"]
+    return [*TRANSLATE, options.model, *words, *more]
+
+
+def _loop(program: list[str]) -> Way:
+    def commands(pattern: str, output: Path) -> Commands:
+        files = sorted(Path(pattern).parent.glob(Path(pattern).name))
+        return [[*program, str(output), *map(str, files)]]
+
+    return commands
+
+
+def _timed(way: Way, pattern: str, folder: Path) -> tuple[float, str]:
+    """Return the seconds of a way, and the digest of its text."""
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        begin = time.monotonic()
+        commands = way(str(folder / pattern), Path(name))
+        processes = [subprocess.Popen(one, stdout=subprocess.DEVNULL) for one in commands]
+        codes = [process.wait() for process in processes]
+        seconds = round(time.monotonic() - begin, 2)
+        if any(codes):
+            raise OSError(f"{commands} ended with {codes}")
+        return seconds, _digest(Path(name))
+
+
+def _digest(folder: Path) -> str:
+    """Return the SHA-256 of the translations, in the order of their names."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("part-*"), key=lambda file: file.name):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _ratios(seconds: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    """Return the spread of the rounds' ratios."""
+
+    def ratio(first: str, second: str) -> dict[str, float]:
+        pairs = zip(seconds[first], seconds[second], strict=True)
+        return spread([round(one / other, 3) for one, other in pairs])
+
+    return {
+        "two workers are so many times as fast as one": ratio("one worker", "two workers"),
+        "two commands": ratio("one worker", "two commands"),
+        "two workers, of two commands": ratio("two commands", "two workers"),
+        "Ray's seconds, of the processes'": ratio("Ray, two workers", "two workers"),
+    }
+
+
+def _with_a_loss(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Translate on three machines, of which one is lost and replaced, and with one worker."""
+    with tempfile.TemporaryDirectory(dir=folder) as name, _cluster([1, 1, 1]) as (address, cluster):
+        output, begin = Path(name), time.monotonic()
+        more = ("--workers", "3", "--ray", address)
+        process = subprocess.Popen(_command(options, str(folder / "part-*"), output, *more))
+        events = {}
+        for share, event, act in _events(cluster):
+            while len(list(output.glob("part-*"))) < share * options.files:
+                if process.poll() is not None:
+                    raise OSError(f"the translation ended with {process.returncode}")
+                time.sleep(0.1)
+            act()
+            events[event] = round(time.monotonic() - begin, 1)
+            print(event, events[event], "s", flush=True)
+        if process.wait() != 0:
+            raise OSError(f"the translation ended with {process.returncode}")
+        seconds, found = round(time.monotonic() - begin, 1), _digest(output)
+        lines = sum(file.read_bytes().count(b"\n") for file in output.glob("part-*"))
+    alone, expected = _timed(
+        lambda pattern, output: [_command(options, pattern, output, "--workers", "1")],
+        "part-*",
+        folder,
+    )
+    return {
+        "events": events,
+        "seconds": seconds,
+        "seconds_of_one_worker": alone,
+        "lines_written": lines,
+        "identical": found == expected,
+    }
+
+
+def _events(cluster: Any) -> Iterator[tuple[float, str, Callable[[], object]]]:
+    """Yield the share of the files after which something happens to the cluster."""
+    victim = cluster.worker_nodes.copy().pop()
+    yield 0.3, "lost", lambda: cluster.remove_node(victim, allow_graceful=False)
+    yield 0.5, "added", lambda: cluster.add_node(num_cpus=1)
+
+
+@contextmanager
+def _cluster(processors: Sequence[int]) -> Iterator[tuple[str, Any]]:
+    """Yield the address of a Ray cluster with machines of so many processors, and the cluster."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": processors[0]})
+    try:
+        for count in islice(processors, 1, None):
+            cluster.add_node(num_cpus=count)
+        yield cluster.address, cluster
+    finally:
+        cluster.shutdown()
