@@ -6,12 +6,14 @@ Usage: scripts/texts.py RUN [CAPTIONS]
 Prints the BLEU of 300 held-out sentences as they are, in lower case, with capital initials and in
 capitals, the references alike; joins them into lines of 1, 2, 3, 5 and 10 and prints the BLEU of
 each, as one sentence a line and as texts; puts addresses, numbers, placeholders and emoji into
-1,000 sentences and counts those that have all of them again; puts a tag around a word of 200
+1,000 sentences, and in the place of nouns of 1,000, and counts those that have all of them again,
+and the sentences whose placeholders the model itself has kept; puts a tag around a word of 200
 sentences and counts the tags that are there and on the right word; glues 1,000 paragraphs of three
 prose texts, and of the lines of the file CAPTIONS, and counts what is dropped. The last line is
 JSON.
 """
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -84,23 +86,80 @@ def made_up(draw: random.Random) -> str:
     )
 
 
-def copies(texts: TextTranslator) -> Iterator[tuple[str, int]]:
-    """Yield the number of lines with made-up words, and of those that have each of them once."""
-    draw = random.Random(1)
-    lines = []
+Line = tuple[str, list[str]]  # a text, and its words that no translation changes
+
+
+def with_words_between(draw: random.Random) -> Iterator[Line]:
+    """Yield held-out sentences with one to three made-up words, each between any two words."""
     for pair in draw.sample(phrasebook.pairs("test"), MADE_UP):
         words = pair.source.split()
         new = [made_up(draw) for _ in range(draw.randint(1, 3))]
         for word in new:
             words.insert(draw.randrange(len(words)), word)
-        lines.append((" ".join(words), new))
-    found = texts.translate("\n".join(line for line, _ in lines)).split("\n")
-    yield "lines with made-up words", MADE_UP
-    right = [
-        all(translation.count(word) == line.count(word) for word in new)
-        for translation, (line, new) in zip(found, lines, strict=True)
+        yield " ".join(words), new
+
+
+def with_words_for_nouns(draw: random.Random) -> Iterator[Line]:
+    """Yield held-out sentences with made-up words in the place of one or more nouns."""
+    pairs = [(pair, nouns) for pair in phrasebook.pairs("test") if (nouns := nouns_of(pair))]
+    for pair, nouns in draw.sample(pairs, MADE_UP):
+        words = pair.source.split()
+        new = []
+        for number in draw.sample(nouns, draw.randint(1, len(nouns))):
+            before, _, after = re.fullmatch(r"(\W*)(.*?)(\W*)", words[number]).groups()
+            new.append(made_up(draw))
+            words[number] = before + new[-1] + after
+        yield " ".join(words), new
+
+
+def nouns_of(pair: phrasebook.Pair) -> list[int]:
+    """Return the nouns and names of the source: within the German they have a capital initial."""
+    words, german = pair.source.split(), pair.target.split()
+    return [
+        source
+        for source, target in pair.alignment
+        if target and german[target][0].isupper() and words[source].lower() not in ("you", "your")
     ]
-    yield "of these with each as often", sum(right)
+
+
+def copies(texts: TextTranslator) -> Iterator[tuple[str, int]]:
+    """Yield how often made-up words come out as they went in, and how often by the model itself."""
+    places = {"between words": with_words_between, "for nouns": with_words_for_nouns}
+    for name, lines_with in places.items():
+        lines = list(lines_with(random.Random(1)))
+        heard: dict[str, str] = {}
+
+        def translate(sentences: list[str], heard: dict[str, str] = heard) -> list[str]:
+            translations = texts.translate_sentences(sentences)
+            heard.update(zip(sentences, translations, strict=True))
+            return translations
+
+        listening = dataclasses.replace(texts, translate_sentences=translate)
+        found = listening.translate("\n".join(line for line, _ in lines)).split("\n")
+        yield f"lines with made-up words {name}", len(lines)
+        yield (
+            "of these with each as often",
+            sum(
+                all(translation.count(word) == line.count(word) for word in new)
+                for translation, (line, new) in zip(found, lines, strict=True)
+            ),
+        )
+        with_symbols = {
+            source: translation
+            for source, translation in heard.items()
+            if any(symbol in source for symbol in texts.placeholders)
+        }
+        yield f"sentences with placeholders {name}", len(with_symbols)
+        yield (
+            "of these with each kept by the model",
+            sum(
+                all(
+                    source.count(symbol) == translation.count(symbol)
+                    for symbol in texts.placeholders
+                )
+                for source, translation in with_symbols.items()
+            ),
+        )
 
 
 def bleu_of_lines(texts: TextTranslator) -> Iterator[tuple[str, float]]:

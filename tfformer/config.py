@@ -143,7 +143,7 @@ class AugmentConfig:
     title: float = limited(0.0, 0, 1)  # both sides With Capital Initials
     lower: float = limited(0.0, 0, 1)  # both sides in lower case
     typos: float = limited(0.0, 0, 1)  # a slip of the keyboard in the source alone
-    placeholders: float = limited(0.0, 0, 1)  # ⟦1⟧ for words that both sides have alike
+    placeholders: float = limited(0.0, 0, 1)  # ⟦1⟧ for, or before, words of both sides
 
 
 @dataclass(frozen=True)

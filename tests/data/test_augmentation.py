@@ -1,5 +1,6 @@
 """Altered copies of training text, against their definitions."""
 
+import itertools
 import random
 import re
 import subprocess
@@ -155,6 +156,43 @@ def test_every_placeholder_is_drawn_and_more_words_than_those_stay():
     text = list(augmented(rows, AugmentConfig(placeholders=1), 1, PLACEHOLDERS))[1::2]
     assert {source.split()[1] for source, _ in text} == set(PLACEHOLDERS)
     assert {source.split()[4] for source, _ in text} == {"D"}
+
+
+WORDS = [("dog", "Hund"), ("cow", "Kuh"), ("bear", "Bär"), ("house", "Haus"), ("red", "rot")]
+SENTENCES = [
+    (f"The {one[0]}, {other[0]}: {n}x!", f"Das {n}y {other[1]} ({one[1]})")
+    for n, (one, other) in enumerate(list(itertools.permutations(WORDS, 2)) * 10)
+]
+
+
+def readings(row, symbols):
+    """Yield the rows that a copy with placeholders may be made of, and how each symbol is used."""
+    if not symbols:
+        yield row, ()
+        return
+    symbol, *others = symbols
+    for one, other in WORDS:
+        for blank, use in ((symbol, "in place of"), (f"{symbol} {one}", "before")):
+            end = blank.removeprefix(symbol).replace(one, other)
+            if blank in row[0] and symbol + end in row[1]:
+                back = row[0].replace(blank, one), row[1].replace(symbol + end, other)
+                for whole, uses in readings(back, others):
+                    yield whole, (use, *uses)
+
+
+def test_placeholders_stand_for_words_that_are_translations_or_before_them():
+    rows = [*SENTENCES, *[(f"The {n}!", f"Das {n}") for n in range(2000)]]
+    text = list(augmented(rows, AugmentConfig(placeholders=1), 1, PLACEHOLDERS))
+    copies = [pair for pair in itertools.pairwise(text[: 2 * len(SENTENCES)]) if "⟦" in pair[1][0]]
+    assert len(copies) == len(SENTENCES)
+    seen = set()
+    for row, copy in copies:
+        symbols = re.findall("⟦.⟧", copy[0])
+        assert sorted(symbols) == sorted(set(re.findall("⟦.⟧", copy[1])))
+        uses = {use for whole, use in readings(copy, symbols) if whole == row}
+        assert uses
+        seen |= uses
+    assert {("before",), ("in place of",), ("before", "in place of")} <= seen
 
 
 def test_shares_are_those_of_the_rows():

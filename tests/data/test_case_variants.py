@@ -4,7 +4,14 @@ import random
 
 import pytest
 
-from tfformer.data.case_variants import CAPITAL, CAPITALS, INITIAL, LOWER, case_families
+from tfformer.data.case_variants import (
+    CAPITAL,
+    CAPITALS,
+    FORMS,
+    INITIAL,
+    LOWER,
+    case_families,
+)
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import UNKNOWN_ID
 
@@ -60,10 +67,12 @@ def test_the_size_counts_pieces_in_lower_case(tokenizer):
 
 def test_a_family_has_each_case_once_and_nothing_but_case_differs(tokenizer):
     pieces = tokenizer.pieces(range(tokenizer.vocab_size))
-    families = case_families(pieces)
+    families = case_families(pieces, [0] * len(pieces))
     members = list(zip(families.family.tolist(), families.case.tolist(), strict=True))
     assert len(set(members)) == len(members)
     assert {number for number, _ in members} == set(range(families.families))
+    usual = [number for number, case in members if case < FORMS]
+    assert sorted(usual) == list(range(families.families))
     for piece, number in zip(pieces, families.family, strict=True):
         other = pieces[families.family.tolist().index(number)]
         assert piece.casefold() == other.casefold()
@@ -71,8 +80,8 @@ def test_a_family_has_each_case_once_and_nothing_but_case_differs(tokenizer):
 
 def test_the_cases_and_families_of_pieces():
     pieces = ["▁maße", "▁masse", "▁Maße", "▁MASSE", "▁mAsse", "▁A", "▁a", "x", "X", ".", "▁", "12"]
-    families = case_families([*SPECIAL, *pieces])
-    assert families.case[4:].tolist() == [
+    families = case_families([*SPECIAL, *pieces], [0] * (len(SPECIAL) + len(pieces)))
+    assert (families.case[4:] % FORMS).tolist() == [
         *(LOWER, LOWER, INITIAL, CAPITALS, LOWER),
         *(CAPITAL, LOWER, LOWER, CAPITAL, LOWER, LOWER, LOWER),
     ]
@@ -84,9 +93,18 @@ def test_the_cases_and_families_of_pieces():
     assert len(set(alone)) == len(alone)
 
 
+def test_the_usual_form_is_the_most_frequent_one_and_the_first_of_equals():
+    pieces = ["▁hund", "▁Hund", "▁HUND", "▁rot", "▁Rot", "▁ROT", "▁i", "▁I", "x", "X", "."]
+    counts = [3, 9, 1, 9, 3, 1, 0, 2, 4, 4, 0]
+    case = case_families([*SPECIAL, *pieces], [0] * len(SPECIAL) + counts).case
+    usual = [piece for piece, number in zip(pieces, case[4:], strict=True) if number < FORMS]
+    assert usual == ["▁Hund", "▁rot", "▁I", "x", "."]
+    assert (case[:4] == LOWER).all()
+
+
 def test_special_pieces_have_no_family():
-    assert case_families([*SPECIAL, "</S>", "<S>"]).family.tolist()[:4] == [0, 1, 2, 3]
-    assert case_families([*SPECIAL, "</S>"]).families == 5
+    assert case_families([*SPECIAL, "</S>", "<S>"], [0] * 6).family.tolist()[:4] == [0, 1, 2, 3]
+    assert case_families([*SPECIAL, "</S>"], [0] * 5).families == 5
 
 
 def test_merges_have_no_variants():

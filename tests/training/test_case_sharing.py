@@ -3,26 +3,18 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tfformer.config import Config
-from tfformer.data.case_variants import case_families
+from tfformer.data.case_variants import CASES, case_families
 from tfformer.training.optimizer import new_optimizer
 
 PIECES = [
-    "<pad>",
-    "<unk>",
-    "<s>",
-    "</s>",
-    "▁a",
-    "▁dog",
-    "▁Dog",
-    "▁DOG",
-    "s",
-    "S",
-    "▁A",
-    "▁ES",
-    "▁es",
+    *("<pad>", "<unk>", "<s>", "</s>"),
+    *("▁a", "▁dog", "▁Dog", "▁DOG", "s", "S", "▁A", "▁ES", "▁es"),
+    *("▁cat", "▁Cat", "▁CAT", "▁cow", "▁Cow", "▁COW"),
 ]
+COUNTS = [0, 0, 0, 0, 9, 3, 5, 1, 2, 0, 4, 0, 0, 1, 0, 2, 0, 1, 0]
 WIDTH = 5
 OPTIMIZERS = {
     "adam": {"schedule": "inverse_sqrt", "learning_rate": 0.1, "warmup_steps": 1},
@@ -32,9 +24,9 @@ OPTIMIZERS = {
 
 
 def sum_of_vectors():
-    """The matrix (V, families + 4) that makes rows of vectors of letters and of cases."""
-    families = case_families(PIECES)
-    made_of = np.zeros((len(PIECES), families.families + 4), np.float32)
+    """The matrix (V, families + CASES) that makes rows of vectors of letters and of cases."""
+    families = case_families(PIECES, COUNTS)
+    made_of = np.zeros((len(PIECES), families.families + CASES), np.float32)
     rows = np.arange(len(PIECES))
     made_of[rows, families.family] = 1
     made_of[rows, families.families + families.case] = 1
@@ -46,7 +38,7 @@ def test_an_update_is_that_of_the_vectors(settings):
     draw = np.random.default_rng(1)
     made_of = sum_of_vectors()
     config = Config.from_dict({"training": settings})
-    families = case_families(PIECES)
+    families = case_families(PIECES, COUNTS)
     first = [list(families.family).index(number) for number in range(families.families)]
     start = draw.normal(size=(len(PIECES), WIDTH)).astype(np.float32)
     matrix = keras.Variable(start, name="embeddings")
@@ -54,7 +46,7 @@ def test_an_update_is_that_of_the_vectors(settings):
     shared.build([matrix])
     shared.share_rows(matrix, families)
     vectors = keras.Variable(
-        np.concatenate([start[first], np.zeros((4, WIDTH), np.float32)]), name="embeddings"
+        np.concatenate([start[first], np.zeros((CASES, WIDTH), np.float32)]), name="embeddings"
     )
     plain = new_optimizer(config)
     plain.build([vectors])
@@ -76,11 +68,43 @@ def test_other_variables_are_updated_as_ever():
         optimizer = new_optimizer(Config())
         optimizer.build(variables)
         if is_shared:
-            optimizer.share_rows(variables[0], case_families(PIECES))
+            optimizer.share_rows(variables[0], case_families(PIECES, COUNTS))
         gradient = keras.ops.convert_to_tensor(values[2])
         optimizer.apply_gradients([(gradient, variable) for variable in variables])
         results.append(np.array(variables[1]))
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("usual_is_known", [True, False])
+def test_a_softmax_may_be_in_doubt_between_words_of_different_case(usual_is_known):
+    """Between "Hund" and "rot" as they are, and between both in one case.
+
+    The least loss is that of half and half. Sums whose case says nothing of the word would give
+    "hund" and "Rot" as much.
+    """
+    pieces = ["▁hund", "▁Hund", "▁HUND", "▁rot", "▁Rot", "▁ROT"]
+    pieces += [form(f"▁wort{n}") for n in range(5) for form in (str, str.title, str.upper)]
+    counts = [0, 9, 0, 9, 0, 0] if usual_is_known else [0] * 6
+    families = case_families([*PIECES[:4], *pieces], [0] * 4 + counts + [0] * 15)
+    rows = 4 + np.array([[0, 3], [1, 4], [2, 5], [1, 3]])  # lower, Title, CAPITALS, as it is
+    wanted = np.zeros((4, len(families.family)), np.float32)
+    np.put_along_axis(wanted, rows, 0.5, axis=1)
+    draw = np.random.default_rng(4)
+    states = keras.Variable(draw.normal(size=(4, 16)), name="states")
+    matrix = keras.Variable(draw.normal(size=(len(families.family), 16)), name="embeddings")
+    optimizer = new_optimizer(Config.from_dict({"training": OPTIMIZERS["adam"]}))
+    optimizer.build([states, matrix])
+    optimizer.share_rows(matrix, families)
+    for _ in range(300):
+        with tf.GradientTape() as tape:
+            logits = states.value @ tf.transpose(matrix.value)
+            loss = tf.nn.softmax_cross_entropy_with_logits(wanted, logits)
+            mean = tf.reduce_mean(loss)
+        variables = [states, matrix]
+        gradients = tape.gradient(mean, [variable.value for variable in variables])
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+    is_at_best = np.array(loss) < np.log(2) + 0.02
+    assert is_at_best.tolist() == [True, True, True, usual_is_known]
 
 
 def test_a_vocabulary_without_cases_shares_nothing():
@@ -89,5 +113,5 @@ def test_a_vocabulary_without_cases_shares_nothing():
     matrix = keras.Variable(start, name="embeddings")
     optimizer = new_optimizer(Config())
     optimizer.build([matrix])
-    optimizer.share_rows(matrix, case_families(pieces))
+    optimizer.share_rows(matrix, case_families(pieces, [0] * len(pieces)))
     np.testing.assert_array_equal(matrix, start)

@@ -5,12 +5,18 @@ Where a change here gives other copies, `text_cache.FORMAT` rises.
 
 from __future__ import annotations
 
-import functools
+import itertools
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tfformer.config import AugmentConfig
+from tfformer.data.lexicon import (
+    PUNCTUATION,
+    Lexicon,
+    learned_lexicon,
+    translated_words,
+)
 from tfformer.data.sources import Row
 
 Alteration = Callable[[Row, random.Random], Row]
@@ -18,7 +24,8 @@ Alteration = Callable[[Row, random.Random], Row]
 INITIAL = re.compile(r"(?<!\S)\w")  # the first letter of a word
 LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # long enough to be known with a letter wrong
 WORD = re.compile(r"\S+")  # with the punctuation around it
-PUNCTUATION = ".,;:!?\"'()»«„“”‘’…"  # around a word
+LEXICON_ROWS = 20_000  # the first of a text, of which it is learned
+BEFORE = 0.5  # the share of words that a placeholder stands before, as in "⟦1⟧ dogs"
 
 
 def augmented(
@@ -27,7 +34,8 @@ def augmented(
     """Put altered copies of some rows behind them.
 
     The copies of a row depend only on the row, its number, the shares and the seed, so the text is
-    the same in each process and each pass. A copy that does not differ from its row is left out.
+    the same in each process and each pass; placeholders also on the words of the first rows. A copy
+    that does not differ from its row is left out.
 
     Args:
         rows: (source, target) or (sentence,).
@@ -42,10 +50,14 @@ def augmented(
         >>> list(augmented([("A dog.", "Ein Hund.")], AugmentConfig(upper=1), seed=1))
         [('A dog.', 'Ein Hund.'), ('A DOG.', 'EIN HUND.')]
     """
-    replaced = functools.partial(with_placeholders, placeholders)
-    alterations: dict[str, Alteration] = {**ALTERATIONS, "placeholders": replaced}
+    rows = iter(rows)
+    alterations = dict(ALTERATIONS)
+    first: list[Row] = []
+    if shares.placeholders:
+        first = list(itertools.islice(rows, LEXICON_ROWS))
+        alterations["placeholders"] = Placeholders(placeholders, learned_lexicon(first))
     chosen = {kind: share for kind in alterations if (share := getattr(shares, kind))}
-    for number, row in enumerate(rows):
+    for number, row in enumerate(itertools.chain(first, rows)):
         yield row
         for kind, share in chosen.items():
             draw = random.Random(f"{seed} {number} {kind}")
@@ -84,18 +96,54 @@ def mistyped(row: Row, draw: random.Random) -> Row:
     return (source[:place] + slip + source[place + 2 :], *targets)
 
 
-def with_placeholders(placeholders: Sequence[str], row: Row, draw: random.Random) -> Row:
-    """Put random placeholders in the place of the words that both sides have alike."""
-    source, target = row
-    words = _words_alike(source, target)
-    drawn = draw.sample(placeholders, min(len(words), len(placeholders)))
-    symbols = dict(zip(words, drawn, strict=False))
+class Placeholders:
+    """Puts random placeholders into both sides of a pair.
+
+    They stand in the place of the words that both sides have alike and of some words that are
+    translations of each other, or before the latter.
+
+    Args:
+        symbols: The placeholders.
+        lexicon: Words that are translations of each other.
+
+    Example:
+        >>> lexicon = {("dog", "Hund"): 1.0}
+        >>> replace = Placeholders(["⟦1⟧", "⟦2⟧"], lexicon)
+        >>> replace(("My dog loves Anna.", "Mein Hund liebt Anna."), random.Random(2))
+        ('My ⟦2⟧ loves ⟦1⟧.', 'Mein ⟦2⟧ liebt ⟦1⟧.')
+    """
+
+    def __init__(self, symbols: Sequence[str], lexicon: Lexicon) -> None:
+        self.symbols = symbols
+        self.lexicon = lexicon
+
+    def __call__(self, row: Row, draw: random.Random) -> Row:
+        """Return the pair with placeholders; itself if no word may have one."""
+        source, target = row
+        alike = [(word, word) for word in _words_alike(source, target)]
+        others = [
+            pair for pair in translated_words(source, target, self.lexicon) if pair[0] != pair[1]
+        ]
+        most = min(len(others), max(0, len(self.symbols) - len(alike)))
+        some = draw.sample(others, draw.randint(min(1, most), most))
+        words = [*alike, *some]
+        symbols = draw.sample(self.symbols, min(len(words), len(self.symbols)))
+        new_source, new_target = {}, {}
+        for symbol, (word, other) in zip(symbols, words, strict=False):
+            is_before = (word, other) in some and draw.random() < BEFORE
+            new_source[word] = f"{symbol} {word}" if is_before else symbol
+            new_target[other] = f"{symbol} {other}" if is_before else symbol
+        return _with_words(source, new_source), _with_words(target, new_target)
+
+
+def _with_words(text: str, new: dict[str, str]) -> str:
+    """Replace words; the punctuation around them stays."""
 
     def replaced(found: re.Match[str]) -> str:
         word = found[0].strip(PUNCTUATION)
-        return found[0].replace(word, symbols.get(word, word), 1)
+        return found[0].replace(word, new.get(word, word), 1)
 
-    return WORD.sub(replaced, source), WORD.sub(replaced, target)
+    return WORD.sub(replaced, text)
 
 
 def _words_alike(source: str, target: str) -> list[str]:

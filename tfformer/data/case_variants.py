@@ -15,8 +15,9 @@ from sentencepiece import sentencepiece_model_pb2
 from tfformer.special_ids import END_ID
 
 BLANK = "\u2581"  # stands for the space before a word
-LOWER, INITIAL, CAPITALS, CAPITAL = range(4)  # cases: dog, Dog, DOG, D; LOWER also without letters
-CASES = 4
+LOWER, INITIAL, CAPITALS, CAPITAL = range(4)  # forms: dog, Dog, DOG, D; LOWER also without letters
+FORMS = 4
+CASES = 2 * FORMS  # a form that is the usual one of its family, and behind those one that is not
 
 
 class CaseFamilies(NamedTuple):
@@ -24,7 +25,7 @@ class CaseFamilies(NamedTuple):
 
     Attributes:
         family: (V,) the number of each piece's family.
-        case: (V,) the case of each piece.
+        case: (V,) the case of each piece: its form; plus FORMS where another form is more usual.
         families: The number of families.
     """
 
@@ -53,35 +54,51 @@ def with_case_variants(model: bytes) -> bytes:
     return proto.SerializeToString()
 
 
-def case_families(pieces: Sequence[str]) -> CaseFamilies:
+def case_families(pieces: Sequence[str], counts: Sequence[int] | np.ndarray) -> CaseFamilies:
     """Find the pieces that differ in case alone.
+
+    In German "Hund" is usual and "hund" is not, "rot" is and "Rot" is not. Were both of one case,
+    no softmax of sums could be in doubt between "Hund" and "rot" without giving as much to "hund"
+    and "Rot" together: the case would be independent of the word.
 
     Args:
         pieces: The vocabulary, special pieces first.
+        counts: (V,) how often a text has each piece, but not at the beginning of a sentence, where
+            the case says nothing of the word.
 
     Returns:
         The family and the case of each piece. Pieces of one family have different cases: of two
-        that differ in more than case, such as "Maße" and "Masse", the second is its own family.
+        that differ in more than case, such as "Maße" and "Masse", the second is its own family. The
+        usual form of a family has the highest count, the first of equal ones.
 
     Example:
         >>> special = ["<pad>", "<unk>", "<s>", "</s>"]
-        >>> case_families([*special, "▁dog", "▁Dog", "▁DOG", "."]).family.tolist()
+        >>> counts = [0, 0, 0, 0, 1, 9, 0, 7]
+        >>> found = case_families([*special, "▁hund", "▁Hund", "▁HUND", "."], counts)
+        >>> found.family.tolist()
         [0, 1, 2, 3, 4, 4, 4, 5]
+        >>> [LOWER + FORMS, INITIAL, CAPITALS + FORMS, LOWER] == found.case[4:].tolist()
+        True
     """
-    cases = [LOWER if number <= END_ID else _case(piece) for number, piece in enumerate(pieces)]
+    forms = [LOWER if number <= END_ID else _form(piece) for number, piece in enumerate(pieces)]
     numbers: dict[object, int] = {}
     members = set()
     family = []
-    for number, (piece, case) in enumerate(zip(pieces, cases, strict=True)):
-        letters: object = piece.casefold() if number > END_ID and case is not None else number
-        if (letters, case) in members:
+    for number, (piece, form) in enumerate(zip(pieces, forms, strict=True)):
+        letters: object = piece.casefold() if number > END_ID and form is not None else number
+        if (letters, form) in members:
             letters = number
-        members.add((letters, case))
+        members.add((letters, form))
         family.append(numbers.setdefault(letters, len(numbers)))
-    known_cases = [LOWER if case is None else case for case in cases]
-    return CaseFamilies(
-        np.array(family, np.int32), np.array(known_cases, np.int32), families=len(numbers)
-    )
+    usual: dict[int, int] = {}  # the piece of each family
+    for number, of in enumerate(family):
+        if counts[number] > counts[usual.setdefault(of, number)]:
+            usual[of] = number
+    case = [
+        (form or LOWER) + (0 if usual[of] == number else FORMS)
+        for number, (form, of) in enumerate(zip(forms, family, strict=True))
+    ]
+    return CaseFamilies(np.array(family, np.int32), np.array(case, np.int32), families=len(numbers))
 
 
 def _forms(piece: str) -> list[str]:
@@ -92,8 +109,8 @@ def _forms(piece: str) -> list[str]:
     return [BLANK + word[:1].upper() + word[1:], BLANK + word.upper()]
 
 
-def _case(piece: str) -> int | None:
-    """The case of a piece; None of a mixed one."""
+def _form(piece: str) -> int | None:
+    """The form of a piece; None of a mixed one."""
     word = piece.removeprefix(BLANK)
     if word == word.lower():
         return LOWER

@@ -102,6 +102,22 @@ class IdRows:
         _release(self.ids)
         return batch
 
+    def counts_after_first(self, size: int) -> np.ndarray:
+        """Count each of `size` ids, but not the first of a row: (size,) int64.
+
+        Example:
+            >>> IdRows.of([[4, 5, 3], [4, 3]]).counts_after_first(6).tolist()
+            [0, 0, 0, 2, 0, 1]
+        """
+        counts = np.zeros(size, np.int64)
+        for start in range(0, len(self.ids), BLOCK):
+            counts += np.bincount(self.ids[start : start + BLOCK], minlength=size)
+        for start in range(0, len(self), BLOCK):
+            firsts = self.offsets[start : min(start + BLOCK, len(self))]
+            counts -= np.bincount(self.ids[firsts], minlength=size)
+        _release(self.ids)
+        return counts
+
     def update(self, digest: hashlib._Hash) -> None:
         """Add the ids as int32 and the offsets as int64 to a digest, a block at a time."""
         for array, dtype in ((self.ids, np.int32), (self.offsets, np.int64)):

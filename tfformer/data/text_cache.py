@@ -30,7 +30,7 @@ from tfformer.files import publish_as, temporary_folder, write_text
 from tfformer.plain_values import parse_json, read_text
 
 # Rises where the same text gives other rows or ids: here, in augmentation, encoding, sources.
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "manifest.json"
 NOTES = "notes"
 SIDES = {1: ("text",), 2: ("source", "target")}  # the names of so many sides

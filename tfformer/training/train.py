@@ -19,7 +19,6 @@ from tfformer.plain_values import shown
 from tfformer.run_directory import (
     Model,
     Run,
-    Tokenizers,
     locked_for_new_run,
     locked_for_resume,
     new_model,
@@ -144,7 +143,7 @@ def _train(
     config = with_vocabulary_settings_of(before or initial, config)
     keras.utils.set_random_seed(config.training.seed)
     data = TrainingData.read(config, before or initial, report)
-    model = _compiled_model(config, data.tokenizers, workers)
+    model = _compiled_model(config, data, workers)
     run = Run.new(run_dir, config, data.tokenizers, data.train.text.digest)
     history: History = []
     if before:
@@ -170,9 +169,9 @@ def _train(
     return workers.first(result)
 
 
-def _compiled_model(config: Config, tokenizers: Tokenizers, workers: Workers) -> Model:
+def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Model:
     settings = config.training
-    model = new_model(config.model, tokenizers, settings.dtype)
+    model = new_model(config.model, data.tokenizers, settings.dtype)
     model.compile(
         optimizer=new_optimizer(config),
         loss=_loss(settings),
@@ -183,7 +182,7 @@ def _compiled_model(config: Config, tokenizers: Tokenizers, workers: Workers) ->
     model.workers = workers if workers.count > 1 else None
     model.optimizer.build(model.trainable_variables)
     if config.tokenizer.case_variants:
-        _share_rows(model, tokenizers)
+        _share_rows(model, data)
     return model
 
 
@@ -193,12 +192,24 @@ def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
     return SmoothedCrossEntropy(settings.label_smoothing)
 
 
-def _share_rows(model: Model, tokenizers: Tokenizers) -> None:
-    """Make embeddings share what does not depend on case."""
-    for name in ("source_embedding", "target_embedding", "embedding", "output_embedding"):
+def _share_rows(model: Model, data: TrainingData) -> None:
+    """Make embeddings share what does not depend on case.
+
+    A matrix of both sides, which comes twice, has the cases of the target.
+    """
+    tokenizers, text = data.tokenizers, data.train.text
+    source = (tokenizers.source, text.source)
+    target = (tokenizers.target, text.target)
+    sides = {
+        "source_embedding": source,
+        "target_embedding": target,
+        "embedding": target,
+        "output_embedding": target,
+    }
+    for name, (tokenizer, rows) in sides.items():
         if hasattr(model, name):
-            tokenizer = tokenizers.source if name == "source_embedding" else tokenizers.target
-            families = case_families(tokenizer.pieces(range(tokenizer.vocab_size)))
+            pieces = tokenizer.pieces(range(tokenizer.vocab_size))
+            families = case_families(pieces, rows.counts_after_first(tokenizer.vocab_size))
             model.optimizer.share_rows(getattr(model, name).embeddings, families)
 
 
