@@ -13,6 +13,7 @@ STOP = (
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++"  # the time grows with the length alone
 )
 SENTENCE = re.compile(rf"[^\n\t]*?(?:{STOP})|[^\n\t]+", re.MULTILINE)
+MARKER = re.compile(r" *(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\)) +)+")  # of a list, a quotation
 TITLES = "Mr|Mrs|Ms|Messrs|Dr|Drs|Prof|Rev|Capt|Col|Gen|Lt|Sgt|St|Mt"
 OTHERS = "No|Nr|vs|etc|vol|fig|pp|lat|ca|bzw|usw"
 ABBREVIATION = re.compile(rf"\b(?:\w|{TITLES}|{OTHERS})\.$")
@@ -38,10 +39,13 @@ def split(text: str) -> Iterator[tuple[str, bool]]:
     """
     begin = end = 0  # of the sentence
     for found in SENTENCE.finditer(text):
+        start = max(found.start(), end)
         if begin == end:
-            yield from _stretch(text[end : found.start()])
-            begin = found.start()
-        end = found.end()
+            yield from _stretch(text[end:start])
+            begin = _behind_marker(text, start)
+            if begin > start:
+                yield text[start:begin], False
+        end = max(found.end(), begin)
         last_word = found[0][-LAST_WORD:]
         is_abbreviated = ABBREVIATION.search(last_word) and text[end : end + 1] == " "
         goes_on = SPEECH.search(last_word) and text[end + 1 : end + 2].islower()
@@ -49,6 +53,12 @@ def split(text: str) -> Iterator[tuple[str, bool]]:
             yield from _stretch(text[begin:end])
             begin = end
     yield from _stretch(text[begin:])
+
+
+def _behind_marker(text: str, start: int) -> int:
+    """The place where a line's own text begins, if it has a marker and `start` is its beginning."""
+    marker = MARKER.match(text, start) if text[start - 1 : start] in ("", "\n", "\t") else None
+    return marker.end() if marker else start
 
 
 def clauses(sentence: str, fits: Fits) -> Iterator[tuple[str, bool]]:

@@ -64,6 +64,9 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     first, second, third = (translation["text"] for translation in translations[:3])
     assert found["typed"] == found["offline"] == first
     assert found["text"] == f"\t{first}  {second}\n\n {third}\n- 1.5\n"
+    assert found["marked"] == [[SENTENCES[1], second]] * 2  # whichever side is pointed at
+    assert len(translator.tokenizers.target.encode([found["divided"]])[0]) > translator.max_length
+    assert found["stateOfDivided"] == ""
     assert found["origins"] == ["own"]
     assert found["fitsAPhone"]
     assert found["shown"]["model"].startswith("float16, ")

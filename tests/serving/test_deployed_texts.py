@@ -75,6 +75,22 @@ def test_a_byte_that_is_no_utf_8_is_named_by_its_place():
             list(sentences.blocks(content))
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("- One.\n  * Two? Three!", ["One.", "Two?", "Three!"]),
+        ("> # Head\n(a) first\n12) twelfth\n1. number", ["Head", "first", "twelfth", "number"]),
+        ("\t- a-b - c.\tNext", ["a-b - c.", "Next"]),
+        ("a) - b", ["b"]),
+        ("-5 is cold. - so", ["-5 is cold.", "- so"]),
+    ],
+)
+def test_the_marker_of_a_line_is_no_part_of_its_sentence(text, found):
+    stretches = list(sentences.split(text))
+    assert [stretch for stretch, is_sentence in stretches if is_sentence] == found
+    assert "".join(stretch for stretch, _ in stretches) == text
+
+
 # Words that stay
 
 

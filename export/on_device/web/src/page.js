@@ -1,9 +1,11 @@
 // The page: sends the sentences of a text to the worker and shows what comes back. Knows no model.
-import { stretches } from "./sentences.js";
+import { halves, stretches } from "./sentences.js";
+import { fill, fit, markBothSides } from "./sides.js";
 
 const DEBOUNCE_MS = 120;
 const byId = (id) => document.getElementById(id);
-const [source, translation, state, loading, copy] = ["source", "translation", "state", "loading", "copy"].map(byId);
+const [source, mirror, translation] = ["source", "mirror", "translation"].map(byId);
+const [state, loading, copy] = ["state", "loading", "copy"].map(byId);
 
 const known = new Map(); // sentence -> its translation
 const waiting = new Map(); // number of a request -> what to do with its answer
@@ -23,9 +25,13 @@ async function start() {
   worker.onmessage = ({ data }) => (data.request === undefined ? onState(data) : waiting.get(data.request)?.(data));
   worker.onerror = (event) => say(event.message || "the page's program cannot be loaded; reload the page", true);
   source.addEventListener("input", () => {
+    fill(mirror, [{ text: source.value }]); // no sentence is marked until it is known
+    fit(source);
     clearTimeout(timer);
     timer = setTimeout(show, DEBOUNCE_MS);
   });
+  markBothSides(source, mirror, translation);
+  window.addEventListener("resize", () => fit(source));
   copy.addEventListener("click", async () => {
     const copied = navigator.clipboard?.writeText(translation.textContent) ?? Promise.reject();
     await copied.then(
@@ -101,7 +107,7 @@ async function show() {
   translation.setAttribute("aria-busy", "true");
   for (const sentence of new Set(sentences)) {
     if (known.has(sentence)) continue;
-    const found = await translate(sentence, request);
+    const found = await translateWhole(sentence, request);
     if (found.error) {
       translation.setAttribute("aria-busy", "false");
       return say(found.error, true);
@@ -109,18 +115,42 @@ async function show() {
     known.set(sentence, found);
     if (request !== requests) return; // something newer has been typed
     tell(found);
-    translation.textContent = put(parts);
+    put(parts);
   }
-  translation.textContent = put(parts);
+  put(parts);
   const cut = sentences.filter((sentence) => known.get(sentence).cut).length;
   say(cut ? `${cut} of ${sentences.length} sentences were too long and were cut.` : "");
   translation.setAttribute("aria-busy", "false");
   copy.disabled = !translation.textContent;
 }
 
-/** The text again, with the translations that there are. */
+/** Both sides again, with the translations that there are. */
 function put(parts) {
-  return parts.map(({ text, isSentence }) => (isSentence ? (known.get(text)?.text ?? "") : text)).join("");
+  fill(mirror, parts);
+  fill(
+    translation,
+    parts.map(({ text, isSentence }) => ({ text: isSentence ? (known.get(text)?.text ?? "") : text, isSentence })),
+  );
+  fit(source);
+}
+
+/** One that is longer than the model takes is divided, as often as needed. */
+async function translateWhole(sentence, request) {
+  const found = await translate(sentence, request);
+  if (!found.cut || sentence.length < 2 || request !== requests) return found;
+  const [first, second] = halves(sentence);
+  const space = /\s*$/.exec(first)[0];
+  const before = await translateWhole(first.trimEnd(), request);
+  const behind = await translateWhole(second, request);
+  const { error = before.error, memory } = behind;
+  return {
+    error,
+    memory,
+    text: before.text + space + behind.text,
+    tokens: before.tokens + behind.tokens,
+    seconds: before.seconds + behind.seconds,
+    cut: before.cut || behind.cut,
+  };
 }
 
 function translate(line, request) {

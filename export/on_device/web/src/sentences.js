@@ -4,13 +4,31 @@
 const TITLES = "Mr|Mrs|Ms|Messrs|Dr|Drs|Prof|Rev|Capt|Col|Gen|Lt|Sgt|St|Mt";
 const OTHERS = "No|Nr|vs|etc|vol|fig|pp|lat|ca|bzw|usw";
 const ABBREVIATION = new RegExp(`(?:^|[\\s(])(?:\\p{L}|${TITLES}|${OTHERS})\\.\\s+$`, "u");
+const MARKER = /^\s*(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\))\s+)+/; // of a list, a quotation
 const LETTER = /\p{L}/u;
 
 /** The stretches of a text: {text, isSentence}. Joined they are the text; a sentence has no whitespace at its ends. */
 export function stretches(text, language) {
   const segmenter = new Intl.Segmenter(known(language), { granularity: "sentence" });
-  return text.split(/([\t\r\n]+)/).flatMap((line) => joined(segmenter, line).flatMap(withoutEdges));
+  return text.split(/([\t\r\n]+)/).flatMap((line) => {
+    const marker = MARKER.exec(line)?.[0] ?? "";
+    const sentences = joined(segmenter, line.slice(marker.length));
+    return [...(marker ? [{ text: marker, isSentence: false }] : []), ...sentences.flatMap(withoutEdges)];
+  });
 }
+
+/** A sentence that is too long in two, cut at a comma or the like near its middle, else at a space. */
+export function halves(sentence) {
+  const half = Math.floor(sentence.length / 2);
+  for (const end of [/[,;:)\]–—，；：、]\s*/g, /\s+/g]) {
+    const places = [...sentence.matchAll(end)].map((found) => found.index + found[0].length);
+    const near = places.filter((place) => Math.abs(place - half) <= half / 2);
+    if (near.length) return cutAt(sentence, near.reduce((a, b) => (Math.abs(b - half) < Math.abs(a - half) ? b : a)));
+  }
+  return cutAt(sentence, half);
+}
+
+const cutAt = (text, place) => [text.slice(0, place), text.slice(place)];
 
 /** The language if it is one that the segmenter takes; otherwise the browser's. */
 function known(language) {

@@ -1,7 +1,8 @@
 // Drives an exported page in headless Chromium:
 //   node test/browser.mjs FOLDER CHROMIUM [SCREENSHOT.png] < sentences.json > found.json
 // Serves FOLDER, translates the sentences by the page's own worker, types the first into the page, then gives it a text
-// of the first three, stops the server, loads the page again and types once more. What it saw is the JSON.
+// of the first three, points at its second sentence, gives it a long sentence, stops the server, loads the page again and
+// types once more. What it saw is the JSON.
 import { createServer } from "node:http";
 import { readFile, stat } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
@@ -10,6 +11,7 @@ import puppeteer from "puppeteer-core";
 
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".svg": "image/svg+xml", ".json": "application/json" };
 const TIMEOUT_MS = 120_000;
+const LONG = Array(20).fill("The dog sees the cat").join(", ") + "."; // longer than the model takes
 const [folder, chromium, screenshot] = process.argv.slice(2);
 const sentences = JSON.parse(await text(process.stdin));
 
@@ -47,6 +49,9 @@ async function look() {
   const shown = await page.evaluate(() => Object.fromEntries(["tokens", "speed", "memory", "model"].map((id) => [id, document.getElementById(id).textContent])));
   if (screenshot) await picture(page);
   const text = await give(page, `\t${sentences[0]}  ${sentences[1]}\n\n ${sentences[2]}\n- 1.5\n`);
+  const marked = [await pointAt(page, "mirror"), await pointAt(page, "translation")];
+  const divided = await give(page, LONG);
+  const stateOfDivided = await page.$eval("#state", (element) => element.textContent);
   await page.setViewport({ width: 360, height: 640 });
   const fitsAPhone = await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
   server.closeAllConnections();
@@ -54,7 +59,7 @@ async function look() {
   await page.reload();
   const offlineState = await ready(page);
   const offline = offlineState === "Ready." ? await type(page, sentences[0]) : offlineState;
-  return { state, translations, typed, text, shown, fitsAPhone, offline, origins: [...requested].map((origin) => origin === new URL(address).origin ? "own" : origin) };
+  return { state, translations, typed, text, marked, divided, stateOfDivided, shown, fitsAPhone, offline, origins: [...requested].map((origin) => origin === new URL(address).origin ? "own" : origin) };
 }
 
 /** What the page says once it has loaded, or cannot. */
@@ -84,6 +89,16 @@ async function give(page, text) {
     text,
   );
   return translated(page, text);
+}
+
+/** The sentences that are marked while the mouse points at the second one of a side. */
+async function pointAt(page, side) {
+  const [x, y] = await page.evaluate((id) => {
+    const box = document.querySelectorAll(`#${id} .sentence`)[1].getClientRects()[0];
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  }, side);
+  await page.mouse.move(x, y);
+  return page.$$eval(".chosen", (chosen) => chosen.map((one) => one.textContent));
 }
 
 /** The translation of what stands in the text field, once it is whole. */
