@@ -25,7 +25,7 @@ from support.faulty_process import spread
 
 from tfformer.config import Config
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.files import ErrorKeepingFile, read_seal
+from tfformer.files import ErrorKeepingFile, read_seal, seal
 from tfformer.run_directory import (
     MODEL_KINDS,
     Run,
@@ -249,6 +249,19 @@ def test_weights_that_do_not_fit_are_refused_before_a_model_is_built(copy, chang
     with pytest.raises(ValueError, match=r"numbers, where the model has"):
         Run.open(copy).load_model()
     assert time.process_time() - start < 2
+
+
+def test_weights_that_claim_numbers_which_are_not_in_the_file_are_refused(copy):
+    """HDF5 reads zeros where nothing was written, of any size."""
+    run = Run.open(copy)
+    name = "layers/token_embedding/vars/0"
+    with h5py.File(run.weights, "r+") as file:
+        shape = file[name].shape
+        del file[name]
+        file.create_dataset(name, shape=shape, dtype="float32", chunks=shape)
+    seal(run.weights, run.model_digest)
+    with pytest.raises(ValueError, match=r"not all of its numbers are in it"):
+        run.load_model()
 
 
 def test_an_empty_array_too_many_is_refused(copy):
