@@ -8,8 +8,9 @@ The file has the versions to load and their labels.
 
 TensorFlow Serving reads the file again every minute. It checks the labels before it loads versions:
 a label that moves to a version that is not loaded is refused, with all else in the file, at every
-reading. So a rollout takes two steps, with a wait between them, and this program writes no file
-that would be refused.
+reading. So a rollout takes two steps, with a wait between them. This program refuses a step that
+needs a version which the file of before does not name; whether the server has loaded those that it
+names, the server alone knows.
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """A damaged run is refused in one line, or reads as if it were whole."""
 
+import json
 import random
 import time
 from collections import Counter
@@ -11,11 +12,14 @@ import numpy as np
 import pytest
 from support.damage import counted, damaged
 from support.faults import check_without, record, size
+from support.marian_checkpoints import checkpoint
 
 from tfformer.config import Config, builtin_recipes, read_recipe
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.export.manifest import check_files, read_manifest, write_manifest
 from tfformer.files import file_digest
+from tfformer.importing.importer import import_model
+from tfformer.importing.record import read_record
 from tfformer.run_directory import Run, Tokenizers, new_model
 from tfformer.version import __version__
 
@@ -138,6 +142,23 @@ def test_no_damage_changes_the_state_that_a_training_resumes_from(run):
     record("damaged states to resume from", counted(outcomes))
     assert outcomes["wrong"] == 0
     assert outcomes["refused"] > outcomes["harmless"]
+
+
+def test_no_damage_changes_the_record_of_an_import(tmp_path):
+    """The way back takes its order of ids."""
+    draw, outcomes = random.Random(29), Counter()
+    run = Run.open(import_model(checkpoint("A", tmp_path), tmp_path / "run"))
+    whole, expected = run.origin.read_bytes(), read_record(run)
+    for _ in range(size("mutations", 150)):
+        run.origin.write_bytes(damaged(whole, draw))
+        outcomes[outcome_of(lambda: read_record(run), expected, (ValueError,))] += 1
+    record("damaged records of imports", counted(outcomes))
+    assert outcomes["wrong"] == 0
+    rows = expected["source"]["rows"]
+    rows[5], rows[6] = rows[6], rows[5]
+    run.origin.write_text(json.dumps(json.loads(whole) | expected))
+    with pytest.raises(ValueError, match=r"imported\.json is damaged \(it has another digest"):
+        read_record(run)
 
 
 def test_no_damage_changes_the_meaning_of_an_export(tmp_path):

@@ -1,7 +1,26 @@
 """The record of an import: where a run is from, and what the way back needs."""
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tfformer.files import write_text
 from tfformer.importing.json_files import read_object
-from tfformer.run_directory import Run
+from tfformer.run_directory import Run, digest_of_values
+
+DIGEST = "digest"  # SHA-256 of all other keys
+
+
+def write_record(run: Run, values: Mapping[str, Any]) -> None:
+    """Write the record of a run's import, which knows its own digest.
+
+    Args:
+        run: The imported run.
+        values: What JSON can hold.
+    """
+    record = json.loads(json.dumps(values))
+    complete = record | {DIGEST: digest_of_values(record)}
+    write_text(run.origin, json.dumps(complete, indent=1) + "\n")
 
 
 def read_record(run: Run) -> dict:
@@ -16,7 +35,15 @@ def read_record(run: Run) -> dict:
     Raises:
         ValueError: The record is damaged.
     """
-    return read_object(run.origin) if run.origin.is_file() else {}
+    if not run.origin.is_file():
+        return {}
+    record = read_object(run.origin)
+    if record.pop(DIGEST, None) != digest_of_values(record):
+        raise ValueError(
+            f"{run.origin} is damaged (it has another digest than when it was written); restore "
+            "it, or import the model again"
+        )
+    return record
 
 
 def imported_from(run: Run) -> dict[str, dict[str, str]]:

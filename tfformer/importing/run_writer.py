@@ -6,16 +6,16 @@ start is so low that they are never generated. So search, masks and exports know
 """
 
 import functools
-import json
 from pathlib import Path
 
 import numpy as np
 
 from tfformer.config import Config, DataConfig, TokenizerConfig
 from tfformer.data.piece_tokenizer import PieceTokenizer
-from tfformer.files import temporary_folder, write_text
+from tfformer.files import temporary_folder
 from tfformer.importing.checkpoint import Checkpoint, Vocabulary, check_finite
 from tfformer.importing.normalization import Rewrites
+from tfformer.importing.record import write_record
 from tfformer.importing.stored_arrays import release
 from tfformer.importing.vocabulary import RowOrder
 from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table
@@ -62,10 +62,10 @@ def _write(run_path: Path, checkpoint: Checkpoint) -> None:
         decoding=checkpoint.decoding,
     ).checked()
     run = Run.create(run_path, config, tokenizers)
-    record = json.dumps(_record(checkpoint), indent=1)
+    record = _record(checkpoint)
     numbers = functools.partial(_in_our_order, checkpoint)
     run.save_weights(StreamedWeights(config.model, tokenizers, numbers))
-    write_text(run.origin, f"{record}\n")
+    write_record(run, record)
     run.finish({"imported": checkpoint.family})
 
 

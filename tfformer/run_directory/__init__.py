@@ -3,7 +3,8 @@
 config.json         the recipe in full; digests of the recipe, the tokenizers and the training text
 tokenizer.model     the vocabulary (or source.model and target.model)
 *.pieces.json       beside a vocabulary that was imported: its ids
-imported.json       of a run that was imported: its origin, its licence, and its own order of ids
+imported.json       of a run that was imported: its origin, its licence, and its own order of ids;
+                    it knows its own digest
 best.weights.h5     the weights with the best validation; its last line holds the digests of its
                     bytes and of the model's settings
 resume.npz          every variable and the epochs so far: where --resume goes on
@@ -14,6 +15,7 @@ tensorboard/        the same figures and sample texts for TensorBoard
 """
 
 from tfformer.data.tokenizer_pair import Tokenizers
+from tfformer.run_directory.digests import digest_of_values
 from tfformer.run_directory.locks import check_free, locked_for_new_run, locked_for_resume
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
 from tfformer.run_directory.run import Run, SavesWeights, first_line
@@ -26,6 +28,7 @@ __all__ = [
     "SavesWeights",
     "Tokenizers",
     "check_free",
+    "digest_of_values",
     "first_line",
     "locked_for_new_run",
     "locked_for_resume",

@@ -26,7 +26,7 @@ def digest_of_settings(values: Mapping[str, Any]) -> str:
     `values` are those of config.json.
     """
     data = {key: value for key, value in (values.get("data") or {}).items() if key not in MOVABLE}
-    return _digest_of_values({**values, "data": data})
+    return digest_of_values({**values, "data": data})
 
 
 def digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> str:
@@ -35,8 +35,9 @@ def digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> st
     `values` are those of config.json, `digests` its table.
     """
     sides = {side: digests.get(side) for side in ("source", "target")}
-    return _digest_of_values({"model": values.get("model"), **sides})
+    return digest_of_values({"model": values.get("model"), **sides})
 
 
-def _digest_of_values(values: Mapping[str, Any]) -> str:
+def digest_of_values(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of plain JSON values, whatever the order of their keys."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
