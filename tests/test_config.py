@@ -206,6 +206,10 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             r"leave it out",
         ),
         (
+            {"data": {"languages": ["en", "de", "fr"]}},
+            r"data.languages=.*'fr'\] must name two, source and target, such as \[en, de\]",
+        ),
+        (
             {
                 "model": {"architecture": "decoder", "tie_embeddings": "output"},
                 "tokenizer": {"shared": False},

@@ -37,6 +37,8 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
         ("[" + "a," * 11_000 + "]", "has more than 10,000 values; shorten it"),
         ('{folder: "a\\0b"}', r"'a\\x00b' holds a character that no text has; leave it out"),
         ('["\\ud800", b]', r"'\\ud800' holds a character that no text has; leave it out"),
+        ("model: {a: 1}\ndata: {}\nmodel: {b: 2}", "'model' twice; keep one of them"),
+        ("a: [{b: {c: 1}, d: 2, b: 3}]", "'b' twice; keep one of them"),
         ("a" * 70_000, "has more than 65,536 characters; give the right value"),
     ],
 )
@@ -53,6 +55,16 @@ def test_anchors_and_merges_of_a_usual_size_are_read():
     value = parse_yaml(text, "r.yaml")
     assert value["b"] == {"x": 3, "y": [1, 2]}
     assert value["c"] == [value["a"]] * 2
+
+
+def test_a_key_may_stand_in_another_mapping_and_be_a_value():
+    text = "a: {a: a, b: [a, a, {a: b}]}\nb: {a: {b: a}}\nc: &c {a: b}\nd: {<<: *c, a: c}"
+    assert parse_yaml(text, "r.yaml") == {
+        "a": {"a": "a", "b": ["a", "a", {"a": "b"}]},
+        "b": {"a": {"b": "a"}},
+        "c": {"a": "b"},
+        "d": {"a": "c"},
+    }
 
 
 def test_json_nested_too_deeply_is_refused():

@@ -442,6 +442,11 @@ class Config:
             "tokenizer.model_type",
             "has no merges for the capitals of tokenizer.case_variants; set it to unigram",
         )
+        yield (
+            not has_encoder or data.languages is None or len(data.languages) == 2,
+            "data.languages",
+            "must name two, source and target, such as [en, de]",
+        )
         for setting in ("typos", "placeholders"):
             yield (
                 has_encoder or getattr(data.augment, setting) == 0,

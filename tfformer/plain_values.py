@@ -3,12 +3,19 @@
 Nothing but ValueError and OSError ever comes out, in less than a second, whatever goes in.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import reprlib
 import stat
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import yaml
 
 MAX_BYTES = 65_536  # thirty times the package's largest recipe; PyYAML reads it in a second
 MAX_DEPTH = 20  # collections within collections; a recipe has three
@@ -137,24 +144,47 @@ def _check_bounds(events: Iterable, place: str) -> None:
 
     nodes = 0
     sizes: dict[str, int] = {}  # of each anchor that is complete
-    open_collections: list[tuple[str | None, int]] = []  # each with its anchor, and nodes before it
+    opened: list[_Collection] = []
     for event in events:
+        if isinstance(event, yaml.NodeEvent) and opened:
+            opened[-1].add(event, place)
         if isinstance(event, yaml.AliasEvent):
             nodes += sizes.get(event.anchor, MAX_NODES)  # of one within itself there is no end
         elif isinstance(event, yaml.CollectionStartEvent):
-            open_collections.append((event.anchor, nodes))
+            is_mapping = isinstance(event, yaml.MappingStartEvent)
+            opened.append(_Collection(event.anchor, nodes, is_mapping))
             nodes += 1
         elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = open_collections.pop()
-            sizes[anchor or ""] = nodes - before
+            done = opened.pop()
+            sizes[done.anchor or ""] = nodes - done.before
         elif isinstance(event, yaml.ScalarEvent):
             _check_unicode(event.value, place)
             sizes[event.anchor or ""] = 1
             nodes += 1
-        if len(open_collections) > MAX_DEPTH:
+        if len(opened) > MAX_DEPTH:
             raise _RefusedError(f"{place} is nested more than {MAX_DEPTH} deep; flatten it")
         if nodes > MAX_NODES:
             raise _RefusedError(f"{place} has more than {MAX_NODES:,} values; shorten it")
+
+
+@dataclass
+class _Collection:
+    """A list or a mapping whose end has not been read yet."""
+
+    anchor: str | None
+    before: int  # nodes before it
+    is_mapping: bool
+    children: int = 0
+    keys: set[str] = field(default_factory=set)
+
+    def add(self, event: yaml.NodeEvent, place: str) -> None:
+        """Count a child; refuse a key that was there before, as YAML would keep the last one."""
+        value = getattr(event, "value", None)  # of a scalar
+        if self.is_mapping and self.children % 2 == 0 and value is not None:
+            if value in self.keys:
+                raise _RefusedError(f"{place} has {shown(value)} twice; keep one of them")
+            self.keys.add(value)
+        self.children += 1
 
 
 def _check_unicode(value: str, place: str) -> None:

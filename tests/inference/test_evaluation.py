@@ -1,10 +1,12 @@
 """BLEU by the tokenizer of the target's language."""
 
+from urllib.error import URLError
+
 import pytest
 import sacrebleu
 
 from tfformer.config import Config
-from tfformer.inference.evaluation import bleu_tokenizer, scores
+from tfformer.inference.evaluation import bleu_tokenizer, check_bleu, scores
 
 CHINESE = ["我喜欢喝绿茶。", "他昨天去了北京。", "猫睡在桌子下面。"]
 THAI = ["ฉันชอบดื่มชา", "เขาไปกรุงเทพเมื่อวาน"]
@@ -24,7 +26,7 @@ def recipe(languages: list[str] | None, **training: str) -> Config:
         (["en", "zh_cn"], "zh"),
         (["eng", "ZHO-Hant"], "zh"),
         (["en", "th"], "char"),
-        (["km"], "char"),
+        (["en", "km"], "char"),
     ],
 )
 def test_the_target_language_chooses_the_tokenizer(languages, expected):
@@ -68,6 +70,15 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
         ValueError, match=r"ja-mecab needs a library; pip install 'sacrebleu\[ja\]'"
     ):
         scores(["a"], ["a"], "ja-mecab")
+
+
+def test_a_model_that_cannot_be_fetched_is_named_before_any_work(monkeypatch):
+    def without_network(**_):
+        raise URLError("no network")
+
+    monkeypatch.setattr(sacrebleu, "BLEU", without_network)
+    with pytest.raises(ValueError, match="flores200 needs a model, which sacreBLEU"):
+        check_bleu(recipe(["en", "de"], bleu_tokenizer="flores200"))
 
 
 def test_as_many_references_as_translations_are_needed():

@@ -12,6 +12,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import sacrebleu
 from support.numpy_layers import smoothed_cross_entropy
 
 from tfformer.config import AugmentConfig, Config
@@ -746,6 +747,18 @@ def test_the_figures_of_an_epoch_are_printed_once(corpus, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     (figures,) = (line for line in lines if "val_bleu" in line)
     assert re.search(r" - loss: .* - val_loss: .* - val_bleu: .* - val_chrf: ", figures)
+
+
+def test_a_tokenizer_of_bleu_that_is_missing_is_said_before_the_training(
+    corpus, tmp_path, monkeypatch
+):
+    def missing(**_):
+        raise RuntimeError("no such library")
+
+    monkeypatch.setattr(sacrebleu, "BLEU", missing)
+    with pytest.raises(ValueError, match="BLEU's tokenizer ja-mecab needs a library"):
+        train(config_for(corpus, bleu_tokenizer="ja-mecab"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

@@ -357,9 +357,10 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 def _evaluate_translation(options: argparse.Namespace, run: Run) -> tuple[str, dict]:
     from tfformer.data.sources import read_aligned
-    from tfformer.inference.evaluation import bleu_tokenizer, scores
+    from tfformer.inference.evaluation import bleu_tokenizer, check_bleu, scores
     from tfformer.inference.translator import Translator
 
+    check_bleu(run.config)
     pairs = list(read_aligned(options.source, options.reference))
     sources = [source for source, _ in pairs]
     references = [reference for _, reference in pairs]

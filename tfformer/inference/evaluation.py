@@ -3,8 +3,12 @@
 import importlib.util
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tfformer.config import Config
+
+if TYPE_CHECKING:
+    import sacrebleu
 
 # Languages that are written without spaces, or whose words sacreBLEU splits better: its tokenizers,
 # best first, each with the module that it needs.
@@ -33,7 +37,8 @@ def scores(
         and the "signature" of how BLEU was measured.
 
     Raises:
-        ValueError: There are not as many translations as references, or a library is missing.
+        ValueError: There are not as many translations as references, or a library or a model of the
+            tokenizer is missing.
 
     Example:
         >>> found = scores(["我喜欢茶。"], ["我喜欢茶。"], tokenize="zh")
@@ -46,20 +51,21 @@ def scores(
         raise ValueError(
             f"{len(hypotheses)} translations cannot be scored against {len(references)} references"
         )
-    try:
-        bleu = sacrebleu.BLEU(tokenize=tokenize)
-        score = bleu.corpus_score(hypotheses, [references]).score
-    except (ImportError, RuntimeError) as error:
-        extra = tokenize.partition("-")[0]
-        raise ValueError(
-            f"BLEU's tokenizer {tokenize} needs a library; pip install 'sacrebleu[{extra}]', or "
-            "set training.bleu_tokenizer=char"
-        ) from error
+    bleu = _metric(tokenize)
     return {
-        "bleu": score,
+        "bleu": bleu.corpus_score(hypotheses, [references]).score,
         "chrf": sacrebleu.CHRF().corpus_score(hypotheses, [references]).score,
         "signature": str(bleu.get_signature()),
     }
+
+
+def check_bleu(config: Config) -> None:
+    """Raise ValueError if BLEU cannot be measured as a recipe says, before any work is done.
+
+    Args:
+        config: The recipe of a translation model; see `bleu_tokenizer`.
+    """
+    _metric(bleu_tokenizer(config))
 
 
 def bleu_tokenizer(config: Config) -> str:
@@ -86,6 +92,24 @@ def bleu_tokenizer(config: Config) -> str:
         if code in codes:
             return next(name for name, module in tokenizers if _is_installed(module))
     return "13a"
+
+
+def _metric(tokenize: str) -> "sacrebleu.BLEU":
+    import sacrebleu
+
+    try:
+        return sacrebleu.BLEU(tokenize=tokenize)
+    except (ImportError, RuntimeError) as error:
+        extra = tokenize.partition("-")[0]
+        raise ValueError(
+            f"BLEU's tokenizer {tokenize} needs a library; pip install 'sacrebleu[{extra}]', or "
+            "set training.bleu_tokenizer=char"
+        ) from error
+    except OSError as error:
+        raise ValueError(
+            f"BLEU's tokenizer {tokenize} needs a model, which sacreBLEU could not fetch "
+            f"({error}); give it a network once, or set training.bleu_tokenizer=char"
+        ) from error
 
 
 def _is_installed(module: str | None) -> bool:

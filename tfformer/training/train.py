@@ -14,6 +14,7 @@ import tensorflow as tf
 from tfformer.config import Config, TrainingConfig
 from tfformer.data.batches import Batches
 from tfformer.data.case_variants import case_families
+from tfformer.inference.evaluation import check_bleu
 from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
 from tfformer.plain_values import shown
 from tfformer.run_directory import (
@@ -141,6 +142,8 @@ def _train(
         The content of result.json.
     """
     config = with_vocabulary_settings_of(before or initial, config)
+    if config.model.has_encoder:
+        check_bleu(config)
     keras.utils.set_random_seed(config.training.seed)
     data = TrainingData.read(config, before or initial, report)
     model = _compiled_model(config, data, workers)
