@@ -584,7 +584,7 @@ def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
     )
     config = config_for(corpus, label_smoothing=0.2, r_drop=r_drop)
     text = TrainingData.read(config, None, silent)
-    model = training._compiled_model(config, text.tokenizers, Workers())
+    model = training._compiled_model(config, text, Workers())
     run = Run(Folder(tmp_path / "run"), config, {})
     training._fit(model, run, config, text, [], Workers())
     inputs, labels, weights = next(given["dataset"].as_numpy_iterator())
