@@ -8,7 +8,7 @@
 # Arguments go to pytest: -k soak is one part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source scripts/environment.sh "[plot,ctranslate2,litert,serve,test]"
+source scripts/environment.sh "[plot,ctranslate2,litert,serve,ray,test]"
 export FAULTS_KILLS="${FAULTS_KILLS:-1000000}"             # of each verb, states; all, if fewer
 export FAULTS_FAILURES="${FAULTS_FAILURES:-40}"            # of each verb and kind; all, if fewer
 export FAULTS_MUTATIONS="${FAULTS_MUTATIONS:-2000}"        # of runs, exports and recipes each
@@ -19,6 +19,7 @@ export FAULTS_REQUESTS="${FAULTS_REQUESTS:-100000}"        # of which every fift
 export FAULTS_SOAK_SECONDS="${FAULTS_SOAK_SECONDS:-3600}"
 export FAULTS_TEXTS="${FAULTS_TEXTS:-10000}"               # for each engine
 export FAULTS_WORKER_KILLS="${FAULTS_WORKER_KILLS:-10}"    # of a training in two processes
+export FAULTS_CLUSTER_LOSSES="${FAULTS_CLUSTER_LOSSES:-10}" # of a worker, the head, all on Ray
 export TF_CPP_MIN_LOG_LEVEL=3
 export TF_NUM_INTRAOP_THREADS=1
 FAULTS_TABLE="$(mktemp)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import socket
+import time
 from typing import Any
 
 from tfformer.version import __version__
@@ -12,6 +13,7 @@ from tfformer.waiting import within
 
 SECONDS_TO_CONNECT = 20
 SECONDS_TO_JOIN = 120  # a cluster
+SECONDS_WITHOUT_HEAD = 30  # after 60, Ray ends the process with a line of its own
 CLIENT = "ray://"  # before the address of a cluster's server for clients outside of it
 REMEDY = "begin one with `ray start --head`, and give its address"
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
@@ -55,6 +57,40 @@ def connected(address: str, log_to_driver: bool) -> Any:
         cause = reason(error.__cause__ or error)  # such as a missing token
         raise ConnectionError(f"{address} is no Ray cluster ({cause}); {REMEDY}") from None
     return ray
+
+
+class Head:
+    """The head of the cluster to which this process is connected.
+
+    Args:
+        ray: As `connected` has returned it.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        is_client = ray.util.client.ray.is_connected()  # which notices it by itself
+        self._address = None if is_client else ray.get_runtime_context().gcs_address
+        self._answered = time.monotonic()
+
+    def check(self) -> None:
+        """Raise ConnectionError if nobody has listened at its address for some time."""
+        now = time.monotonic()
+        if self._address is None or _listens(self._address):
+            self._answered = now
+        elif now - self._answered > SECONDS_WITHOUT_HEAD:
+            raise ConnectionError(
+                f"the head of the Ray cluster ({self._address}) has not answered for "
+                f"{SECONDS_WITHOUT_HEAD} seconds; what is written stays: begin a cluster, and give "
+                "the same command again, a training with --resume"
+            )
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def check_version(version: str) -> None:

@@ -74,6 +74,7 @@ def cluster(monkeypatch):
         shutdown=lambda: None,
     )
     monkeypatch.setattr(ray_cluster, "connected", lambda address, log_to_driver: ray)
+    monkeypatch.setattr(ray_cluster, "Head", lambda ray: SimpleNamespace(check=lambda: None))
     engine = Engine(lambda texts: [text[::-1] for text in texts], Letters(), 9)
     monkeypatch.setattr(ray_cluster, "_engine", lambda model: engine)
 

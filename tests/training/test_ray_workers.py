@@ -51,6 +51,7 @@ def cluster(monkeypatch):
         shutdown=lambda: None,
     )
     monkeypatch.setattr(ray_workers, "connected", lambda address, log_to_driver: stub)
+    monkeypatch.setattr(ray_workers, "Head", lambda ray: SimpleNamespace(check=lambda: None))
     return stub
 
 

@@ -16,7 +16,7 @@ from tfformer.corpora.engines import Model, load_engine
 from tfformer.corpora.parts import Part
 from tfformer.corpora.translation import Counts, translate_part
 from tfformer.corpora.workers import MAX_DEATHS, Report, Worker, WorkersError
-from tfformer.ray_connection import check_version, connected, reason
+from tfformer.ray_connection import Head, check_version, connected, reason
 from tfformer.version import __version__
 
 
@@ -68,7 +68,7 @@ def translate_parts(
 
     Raises:
         ValueError: Ray is not installed, or a machine has another version of this package.
-        ConnectionError: There is no cluster at `address`.
+        ConnectionError: There is no cluster at `address`, or its head is lost.
     """
     if not parts:
         return Counts()
@@ -79,7 +79,13 @@ def translate_parts(
         actors = [_Actor(actor, ray.exceptions, model) for _ in range(count)]
         # No link is followed: the name of a file says whether it is packed.
         absolute = [Part(*(path.absolute() for path in part)) for part in parts]
-        return workers.translate_parts(actors, absolute, report)
+        head = Head(ray)
+
+        def report_and_look(counts: Counts) -> None:
+            report(counts)
+            head.check()
+
+        return workers.translate_parts(actors, absolute, report_and_look)
     finally:
         ray.shutdown()
 

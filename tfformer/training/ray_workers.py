@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfformer.config import Config
-from tfformer.ray_connection import check_version, connected, reason
+from tfformer.ray_connection import Head, check_version, connected, reason
 from tfformer.run_directory import Run, check_free
 from tfformer.training.cluster import VARIABLE, Cluster, WorkerLostError
 from tfformer.version import __version__
@@ -25,6 +25,7 @@ Report = Callable[[str], None]
 MAX_DEATHS = 3  # in a row, without an epoch that came to its end
 SECONDS_TO_DIE = 300  # for a lost worker that still holds the run directory
 RETRY_SECONDS = 5
+SECONDS_A_LOOK = 2  # at the head of the cluster
 
 
 class TrainingWorker:
@@ -104,7 +105,7 @@ def train_on_ray(
         ValueError: The recipe has another strategy, the cluster has fewer processors than workers,
             or as in `train`.
         FileExistsError: Something else lies at `run_dir`.
-        ConnectionError: There is no cluster, or workers are lost again and again.
+        ConnectionError: There is no cluster, its head is lost, or workers again and again.
         TimeoutError: The cluster does not start all workers.
     """
     if config.training.strategy != "multi_worker":
@@ -187,6 +188,7 @@ def _trained(
         Exception: What a worker raised.
     """
     minutes = config.training.wait_minutes
+    head = Head(ray)
     actors = [actor.remote() for _ in range(workers)]
     try:
         prepared = [one.prepare.remote(os.getcwd(), __version__) for one in actors]
@@ -197,9 +199,12 @@ def _trained(
             )
             for number, one in enumerate(actors)
         ]
+        result: dict[str, Any] = {}  # the same of all
         while work:
-            [done], work = ray.wait(work)
-            result = ray.get(done)
+            ended, work = ray.wait(work, timeout=SECONDS_A_LOOK)
+            for one in ended:
+                result = ray.get(one)
+            head.check()
         return result
     except ray.exceptions.GetTimeoutError:
         raise TimeoutError(

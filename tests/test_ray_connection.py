@@ -1,0 +1,34 @@
+"""The connection to a Ray cluster, without one: its head answers, or does not."""
+
+import socket
+from types import SimpleNamespace
+
+import pytest
+
+from tfformer import ray_connection
+from tfformer.ray_connection import Head
+
+
+def connection_to(address: str, is_client: bool = False) -> SimpleNamespace:
+    client = SimpleNamespace(ray=SimpleNamespace(is_connected=lambda: is_client))
+    return SimpleNamespace(
+        util=SimpleNamespace(client=client),
+        get_runtime_context=lambda: SimpleNamespace(gcs_address=address),
+    )
+
+
+def test_a_head_that_is_gone_is_an_error_after_some_time(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        head = Head(connection_to(address))
+        monkeypatch.setattr(ray_connection, "SECONDS_WITHOUT_HEAD", -1)
+        head.check()
+    with pytest.raises(ConnectionError, match=rf"head of the Ray cluster \({address}\) has not"):
+        head.check()
+    monkeypatch.setattr(ray_connection, "SECONDS_WITHOUT_HEAD", 60)
+    head.check()
+
+
+def test_a_client_outside_of_the_cluster_does_not_look(monkeypatch):
+    monkeypatch.setattr(ray_connection, "SECONDS_WITHOUT_HEAD", -1)
+    Head(connection_to("192.0.2.1:1", is_client=True)).check()
