@@ -295,6 +295,20 @@ def test_beam_size_1_is_greedy(alpha, suppressed):
     np.testing.assert_allclose(found.scores, greedy.scores / penalty(lengths, alpha), rtol=1e-5)
 
 
+def test_a_score_counts_a_suppressed_token_that_is_as_good_as_certain():
+    """The softmax of all others is 0 in float32, and their log-probability -200."""
+    certain = 4
+
+    def step_fn(ids, step, state):
+        return tf.repeat([[0.0, 0.0, 0.0, 1.0, 201.0]], len(ids), axis=0), state
+
+    limit = tf.constant([1])
+    greedy = greedy_search(step_fn, tf.zeros(1), limit, suppressed=certain)
+    beams = beam_search(step_fn, tf.zeros(2), limit, 2, alpha=0.0, suppressed=certain)
+    np.testing.assert_allclose(greedy.scores, [[-200]])
+    np.testing.assert_allclose(beams.scores, [[-200, -201]])
+
+
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
 def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_ones(beam_size):
     tree = Tree(sentences=6, vocab_size=5, depth=5, seed=4)

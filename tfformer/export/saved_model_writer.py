@@ -10,6 +10,7 @@ from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from tfformer.export import warmup_requests
 from tfformer.export.tasks import Subject, Task
+from tfformer.model.fast_layers import with_last_axis
 from tfformer.run_directory import first_line
 from tfformer.special_ids import END_ID
 
@@ -37,7 +38,10 @@ def write(folder: Path, subject: Subject, task: Task, with_text: bool) -> None:
     holder.output_kernel = tf.Variable(tf.transpose(embeddings), trainable=False)
 
     def to_logits(hidden: tf.Tensor) -> tf.Tensor:
-        return model.add_output_bias(tf.tensordot(hidden, holder.output_kernel, axes=1))
+        rows = tf.reshape(hidden, (-1, model.d_model))
+        # Directly behind the product, so that TensorFlow adds the bias within it.
+        logits = model.add_output_bias(tf.matmul(rows, holder.output_kernel))  # (rows, V)
+        return tf.reshape(logits, with_last_axis(hidden, logits.shape[-1]))
 
     functions = task.signatures(subject, to_logits)
     chosen = functions.over_ids | (functions.over_text if with_text else {})

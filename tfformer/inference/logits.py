@@ -86,11 +86,24 @@ def without(logits: tf.Tensor, token: int | None) -> tf.Tensor:
     return tf.where(tf.range(tf.shape(logits)[-1]) == token, logits.dtype.min, logits)
 
 
-def log_sum_exp(logits: tf.Tensor) -> tf.Tensor:
-    """Return log(sum(exp(logits))) (R,) of logits (R, V).
+def log_sum_exp(logits: tf.Tensor, likeliest: tf.Tensor) -> tf.Tensor:
+    """Return log(sum(exp(logits))) of each row.
 
-    The largest of softmax(x) is 1 / sum(exp(x - max(x))). One operation computes the softmax, and
-    `tf.reduce_logsumexp` takes four passes.
+    It is x - log(softmax(x)) of any logit x, and exact for the largest, whose softmax is at least
+    1 / V. One operation computes the softmax; `tf.reduce_logsumexp` takes four passes.
+
+    Args:
+        logits: (R, V).
+        likeliest: (R,) int32, the id of each row's largest.
+
+    Returns:
+        (R,).
+
+    Example:
+        >>> logits = tf.math.log([[1.0, 4.0, 3.0]])
+        >>> float(tf.exp(log_sum_exp(logits, likeliest=tf.constant([1])))[0])
+        8.0
     """
-    largest = tf.reduce_max(tf.nn.softmax(logits), axis=-1)  # (R,)
-    return tf.reduce_max(logits, axis=-1) - tf.math.log(largest)
+    largest = tf.gather(logits, likeliest, batch_dims=1)  # (R,)
+    probability = tf.gather(tf.nn.softmax(logits), likeliest, batch_dims=1)  # (R,)
+    return largest - tf.math.log(probability)

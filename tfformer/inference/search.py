@@ -239,7 +239,8 @@ def _decode_rows(
         logits, state = step_fn(last, step, state)
         logits = tf.cast(logits, tf.float32)  # (R, V)
         chosen = choose(logits, step)  # (R,)
-        log_prob = tf.gather(logits, chosen, batch_dims=1) - log_sum_exp(logits)
+        likeliest = tf.argmax(logits, axis=-1, output_type=tf.int32)  # (R,)
+        log_prob = tf.gather(logits, chosen, batch_dims=1) - log_sum_exp(logits, likeliest)
         chosen = tf.where(finished, PAD_ID, chosen)
         scores += tf.where(finished, 0.0, log_prob)
         lengths += tf.cast(tf.logical_not(finished), tf.int32)
@@ -427,7 +428,10 @@ def _top_continuations(
     beam_size = scores.shape[1]  # N
     per_beam = min(count, logits.shape[-1])  # no beam has more than `count` of the likeliest
     top_logits, tokens = top_k(without(logits, suppressed), per_beam)  # (B * N, per_beam)
-    log_probs = top_logits - log_sum_exp(logits)[:, tf.newaxis]
+    likeliest = tokens[:, 0]
+    if suppressed is not None:  # it may be the likeliest itself
+        likeliest = tf.argmax(logits, axis=-1, output_type=tf.int32)
+    log_probs = top_logits - log_sum_exp(logits, likeliest)[:, tf.newaxis]
     log_probs = tf.reshape(log_probs, [sentences, beam_size, per_beam])
     candidates = log_probs + scores[:, :, tf.newaxis]  # (B, N, per_beam)
     candidates = tf.reshape(candidates, [sentences, beam_size * per_beam])
