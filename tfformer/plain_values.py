@@ -178,7 +178,9 @@ class _Collection:
     keys: set[str] = field(default_factory=set)
 
     def add(self, event: yaml.NodeEvent, place: str) -> None:
-        """Count a child; refuse a key that was there before, as YAML would keep the last one."""
+        """Count a child; refuse a key that was there before.
+
+        YAML would keep the last one."""
         value = getattr(event, "value", None)  # of a scalar
         if self.is_mapping and self.children % 2 == 0 and value is not None:
             if value in self.keys:

@@ -60,7 +60,9 @@ def scores(
 
 
 def check_bleu(config: Config) -> None:
-    """Raise ValueError if BLEU cannot be measured as a recipe says, before any work is done.
+    """Raise ValueError if BLEU cannot be measured as a recipe says.
+
+    It is called before any work is done.
 
     Args:
         config: The recipe of a translation model; see `bleu_tokenizer`.
