@@ -180,7 +180,8 @@ class _Collection:
     def add(self, event: yaml.NodeEvent, place: str) -> None:
         """Count a child; refuse a key that was there before.
 
-        YAML would keep the last one."""
+        YAML would keep the last one.
+        """
         value = getattr(event, "value", None)  # of a scalar
         if self.is_mapping and self.children % 2 == 0 and value is not None:
             if value in self.keys:
