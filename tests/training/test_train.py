@@ -557,14 +557,14 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
 
     The figure is the rate after the eighth step.
     """
-    vocabularies = train_tokenizers(config_for(corpus))
+    text = TrainingData.read(config_for(corpus), None, silent)
     model = training._compiled_model(
-        config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), vocabularies, Workers()
+        config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), text, Workers()
     )
     assert model.loss.label_smoothing == 0.2
     assert model.dtype_policy.name == "mixed_bfloat16"
     model = training._compiled_model(
-        config_for(corpus, shards=2, strategy="mirrored"), vocabularies, Workers(["GPU:0", "GPU:1"])
+        config_for(corpus, shards=2, strategy="mirrored"), text, Workers(["GPU:0", "GPU:1"])
     )
     assert (model.shards, model.devices, model.workers) == (4, ("GPU:0", "GPU:1"), None)
     paper = {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0}
