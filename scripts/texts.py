@@ -136,9 +136,9 @@ def copies(texts: TextTranslator) -> Iterator[tuple[str, int]]:
 
         listening = dataclasses.replace(texts, translate_sentences=translate)
         found = listening.translate("\n".join(line for line, _ in lines)).split("\n")
-        yield f"lines with made-up words {name}", len(lines)
+        yield f"{name}: lines with made-up words", len(lines)
         yield (
-            "of these with each as often",
+            f"{name}: lines with each as often",
             sum(
                 all(translation.count(word) == line.count(word) for word in new)
                 for translation, (line, new) in zip(found, lines, strict=True)
@@ -149,9 +149,9 @@ def copies(texts: TextTranslator) -> Iterator[tuple[str, int]]:
             for source, translation in heard.items()
             if any(symbol in source for symbol in texts.placeholders)
         }
-        yield f"sentences with placeholders {name}", len(with_symbols)
+        yield f"{name}: sentences with placeholders", len(with_symbols)
         yield (
-            "of these with each kept by the model",
+            f"{name}: sentences with each kept by the model",
             sum(
                 all(
                     source.count(symbol) == translation.count(symbol)
