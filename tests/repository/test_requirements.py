@@ -64,22 +64,3 @@ def test_a_package_has_the_same_versions_in_all_lists():
         for package, versions in pinned(name).items():
             found.setdefault(package, set()).add(frozenset(versions))
     assert {name for name, versions in found.items() if len(versions) > 1} == set()
-
-
-@pytest.mark.parametrize("dockerfile", ["Dockerfile", "export/on_device/Dockerfile"])
-def test_a_dockerfile_copies_files_that_docker_may_see(dockerfile):
-    folder = (ROOT / dockerfile).parent
-    lines = (ROOT / dockerfile).read_text("utf-8").splitlines()
-    copies = [
-        line.split()[1:-1] for line in lines if line.startswith("COPY") and "--from" not in line
-    ]
-    ignored = folder / ".dockerignore"
-    admitted = None
-    if ignored.is_file():
-        rules = ignored.read_text("utf-8").split()
-        assert rules[0] == "*"
-        admitted = {rule[1:] for rule in rules if rule.startswith("!")}
-    assert copies
-    for name in (name for names in copies for name in names):
-        assert (folder / name).exists(), name
-        assert admitted is None or name.removeprefix("./") in admitted, name

@@ -1,0 +1,85 @@
+"""The Dockerfiles, without an engine that builds them.
+
+A linter reads them, their files are there, and the steps of the small one are taken by hand.
+"""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tfformer import Translator
+from tfformer.cli.verbs import main
+
+ROOT = Path(__file__).parents[2]
+SMALL = ROOT / "export" / "on_device" / "Dockerfile"
+DOCKERFILES = [ROOT / "Dockerfile", SMALL]
+TEXT = "Good morning."
+
+
+def instructions(dockerfile: Path, name: str) -> list[str]:
+    """What stands behind each instruction of the name, its lines joined."""
+    text = dockerfile.read_text("utf-8").replace("\\\n", "")
+    return re.findall(rf"^{name} (.*)$", text, flags=re.MULTILINE)
+
+
+def copied(dockerfile: Path) -> list[str]:
+    """The names of the files and folders that come from beside the Dockerfile."""
+    copies = instructions(dockerfile, "COPY")
+    return [name for copy in copies if "--from" not in copy for name in copy.split()[:-1]]
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES)
+def test_a_linter_finds_nothing(dockerfile):
+    linter = Path(sys.executable).with_name("hadolint")
+    done = subprocess.run([linter, dockerfile], capture_output=True, text=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES)
+def test_it_copies_files_that_docker_may_see(dockerfile):
+    folder, names = dockerfile.parent, copied(dockerfile)
+    ignored = folder / ".dockerignore"
+    if ignored.is_file():
+        rules = ignored.read_text("utf-8").split()
+        assert rules[0] == "*"
+        assert {name.removeprefix("./") for name in names} <= {rule[1:] for rule in rules[1:]}
+    assert names
+    assert [name for name in names if not (folder / name).exists()] == []
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_small_one_make_a_server(tiny_run, tmp_path):
+    """Its packages in an empty environment, its files in a folder, its command: it translates."""
+    model, app = tmp_path / "model", tmp_path / "app"
+    assert main(["export", str(tiny_run), "--format", "litert", "--output", str(model)]) == 0
+    venv.create(tmp_path / "venv", with_pip=True)
+    programs = tmp_path / "venv" / "bin"
+    [run] = instructions(SMALL, "RUN")
+    install = shlex.split(run.split("&&")[0])
+    subprocess.run([programs / install[0], *install[1:], "--quiet"], check=True)
+    app.mkdir()
+    for name in copied(SMALL):
+        shutil.copy(SMALL.parent / name, app)
+
+    [entry] = map(json.loads, instructions(SMALL, "ENTRYPOINT"))
+    command = [programs / entry[0], "-u", *entry[1:], "--port", "0", model]
+    with subprocess.Popen(command, cwd=app, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = re.search(r"http://\S+:(\d+)", server.stdout.readline())
+            place = f"http://127.0.0.1:{address[1]}"
+            assert urlopen(f"{place}/healthz").status == 200
+            body = json.dumps({"q": TEXT, "source": "en", "target": "de"}).encode()
+            asked = Request(f"{place}/translate", body, {"Content-Type": "application/json"})
+            answer = json.load(urlopen(asked))
+        finally:
+            server.terminate()
+    assert [answer["translatedText"]] == Translator.load(tiny_run).translate([TEXT], beam_size=1)
+    assert server.returncode == 0
