@@ -11,7 +11,7 @@ import tfformer
 PACKAGE = Path(tfformer.__file__).parent
 EVERYWHERE = {
     *("config", "files", "folders", "html_page", "keras_import", "plain_values", "ray_connection"),
-    *("special_ids", "version", "waiting"),
+    *("special_ids", "tracing", "version", "waiting"),
 }
 MAY_IMPORT = {
     "model": set(),

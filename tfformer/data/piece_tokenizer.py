@@ -226,6 +226,8 @@ class PieceTokenizer:
         import tensorflow as tf
         import tensorflow_text
 
+        from tfformer.tracing import traced
+
         hashes, order = self._sorted_hashes()
         pieces = self._pieces
         has_codes = bool(self.codes)
@@ -246,7 +248,7 @@ class PieceTokenizer:
             begin = tf.fill((tf.size(is_text), 1), self.prefix_id)
             return tf.concat([tf.ragged.boolean_mask(begin, is_text[:, tf.newaxis]), ids], axis=1)
 
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        @traced(input_signature=[tf.TensorSpec([None], tf.string)])
         def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
             cutter = tensorflow_text.SentencepieceTokenizer(self.model, out_type=tf.string)
             for pattern, replacement in self.rewrites:
@@ -262,7 +264,7 @@ class PieceTokenizer:
             found = tf.concat([codes, body], axis=1)
             return with_prefix(found.with_flat_values(look_up(found.flat_values)))
 
-        @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+        @traced(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:
             cutter = tensorflow_text.SentencepieceTokenizer(self.model)
             is_before_end = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) == 0

@@ -384,11 +384,13 @@ class Tokenizer:
         import tensorflow as tf
         import tensorflow_text
 
+        from tfformer.tracing import traced
+
         operation = tensorflow_text.SentencepieceTokenizer
         if self.is_cut_by_fast_operation:
             operation = tensorflow_text.FastSentencepieceTokenizer
 
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        @traced(input_signature=[tf.TensorSpec([None], tf.string)])
         def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
             return operation(self.model).tokenize(text).with_row_splits_dtype(tf.int64)
 
@@ -399,7 +401,9 @@ class Tokenizer:
         import tensorflow as tf
         import tensorflow_text
 
-        @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+        from tfformer.tracing import traced
+
+        @traced(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:
             is_text = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) == 0  # (B, T)
             text_ids = tf.ragged.boolean_mask(ids, is_text)

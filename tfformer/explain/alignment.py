@@ -18,6 +18,7 @@ from tfformer.explain.attention import (
     each_attention,
 )
 from tfformer.inference.translator import Translator
+from tfformer.tracing import traced
 
 Alignment = tuple[tuple[int, int], ...]  # (source word, target word), in order
 
@@ -97,7 +98,7 @@ def compiled_aligner(
     """
     ids = tf.TensorSpec((None, None), tf.int32)
     compute = functools.partial(attention_weights, translator.model)
-    weights = tf.function(compute, input_signature=[ids, ids])
+    weights = traced(compute, input_signature=[ids, ids])
 
     def align(sources: Sequence[str], targets: Sequence[str]) -> list[Alignment]:
         return _linked(translator, sources, targets, nearest, weights)

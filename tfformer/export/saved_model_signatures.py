@@ -23,6 +23,7 @@ from tfformer.inference.search import Hypotheses, greedy_search
 from tfformer.inference.translator import Translator
 from tfformer.model.token_model import ToLogits
 from tfformer.special_ids import PAD_ID, START_ID
+from tfformer.tracing import traced
 
 CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
 
@@ -49,11 +50,11 @@ def translating(translator: Translator, to_logits: ToLogits) -> Signatures:
     calls = _Translating(translator, to_logits)
     text, source, target = map(_strings, ("text", "source", "target"))
     over_text = {
-        "serving_default": tf.function(calls.translate, input_signature=[text]),
-        "translate_beam": tf.function(calls.translate_beam, input_signature=[text]),
-        "score": tf.function(calls.score, input_signature=[source, target]),
+        "serving_default": traced(calls.translate, input_signature=[text]),
+        "translate_beam": traced(calls.translate_beam, input_signature=[text]),
+        "score": traced(calls.score, input_signature=[source, target]),
     }
-    over_ids = {"translate_ids": tf.function(calls.translate_ids, input_signature=_ids())}
+    over_ids = {"translate_ids": traced(calls.translate_ids, input_signature=_ids())}
     return Signatures(over_ids, over_text)
 
 
@@ -67,10 +68,10 @@ def continuing(generator: Generator, to_logits: ToLogits) -> Signatures:
     calls = _Continuing(generator, to_logits)
     text = _strings("text")
     over_text = {
-        "serving_default": tf.function(calls.complete, input_signature=[text]),
-        "score": tf.function(calls.score, input_signature=[text]),
+        "serving_default": traced(calls.complete, input_signature=[text]),
+        "score": traced(calls.score, input_signature=[text]),
     }
-    over_ids = {"continue_ids": tf.function(calls.continue_ids, input_signature=_ids())}
+    over_ids = {"continue_ids": traced(calls.continue_ids, input_signature=_ids())}
     return Signatures(over_ids, over_text)
 
 

@@ -26,6 +26,7 @@ from tfformer.inference.search import Hypotheses, check_sampling, greedy_search,
 from tfformer.model.language_model import LanguageModel
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID, START_ID
+from tfformer.tracing import traced
 
 
 class Sampling(NamedTuple):
@@ -88,7 +89,7 @@ class Generator:
         self.max_length = max_length
         self._graphs: dict[Sampling | None, tf.types.experimental.PolymorphicFunction] = {}
         ids = tf.TensorSpec((None, None), tf.int32)
-        self._log_prob = tf.function(lambda rows: model.log_prob(rows), input_signature=[ids])
+        self._log_prob = traced(lambda rows: model.log_prob(rows), input_signature=[ids])
 
     @classmethod
     def load(cls, run: str | Path) -> "Generator":
@@ -266,5 +267,5 @@ class Generator:
         if sampling not in self._graphs:
             shapes = ((None, None), (None,), (), ())
             signature = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
-            self._graphs[sampling] = tf.function(continued, input_signature=signature)
+            self._graphs[sampling] = traced(continued, input_signature=signature)
         return self._graphs[sampling]

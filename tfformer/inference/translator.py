@@ -26,6 +26,7 @@ from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID
 from tfformer.text import Align, TextTranslator
+from tfformer.tracing import traced
 
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
 
@@ -399,7 +400,7 @@ class Translator:
         def score(source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
             return token_log_probs(model, source, target)
 
-        return tf.function(score, input_signature=[ids, ids])
+        return traced(score, input_signature=[ids, ids])
 
     def _graph(
         self, search_fn: Callable[..., Hypotheses], *inputs: tf.TensorSpec, **settings: Any
@@ -416,7 +417,7 @@ class Translator:
                 return search(self.model, source, self.max_length, *values)
 
             ids = tf.TensorSpec((None, None), tf.int32)
-            self._graphs[key] = tf.function(searched, input_signature=[ids, *inputs])
+            self._graphs[key] = traced(searched, input_signature=[ids, *inputs])
         return self._graphs[key]
 
 

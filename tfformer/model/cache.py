@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeVar
 
 import tensorflow as tf
 
+from tfformer.tracing import traced
+
 # Marks a function that LiteRT's converter replaces by its own operator.
 UPDATE_SLICE = 'name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value { b: true } }'
 
@@ -45,7 +47,7 @@ class KeysValues(NamedTuple):
         """
         begin = tf.stack([0, 0, position, 0])
         # Made anew in each call: a function kept for all would collect a trace for each shape.
-        update = tf.function(_update_slice, autograph=False, experimental_implements=UPDATE_SLICE)
+        update = traced(_update_slice, experimental_implements=UPDATE_SLICE)
         keys = update(self.keys, new.keys, begin)
         values = update(self.values, new.values, begin)
         return KeysValues(keys, values)

@@ -21,6 +21,7 @@ from tfformer.inference.graphs import source_ids, translate_ids
 from tfformer.inference.search import Hypotheses
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID, UNKNOWN_ID
+from tfformer.tracing import traced
 from tfformer.version import __version__
 
 QUANTIZATIONS = ("none", "int8", "float16")
@@ -194,7 +195,7 @@ def _over_ids(translator: Translator, width: int | None, beam_size: int) -> Call
             return {"ids": found_ids, "lengths": found.lengths, "scores": found.scores}
         return {"ids": found_ids[:, 0], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
 
-    return tf.function(translate, input_signature=specs)
+    return traced(translate, input_signature=specs)
 
 
 def _over_text(translator: Translator) -> Callable:
@@ -225,7 +226,7 @@ def _over_text(translator: Translator) -> Callable:
             "score": found.scores[:, 0],
         }
 
-    return tf.function(translate, input_signature=[tf.TensorSpec((1,), tf.string, "text")])
+    return traced(translate, input_signature=[tf.TensorSpec((1,), tf.string, "text")])
 
 
 def _leading(holds: tf.Tensor) -> tf.Tensor:
