@@ -79,6 +79,12 @@ def test_no_room_is_missing_from_the_table():
     assert set(MAY_IMPORT) >= ROOMS - TOP - EVERYWHERE
 
 
+def test_every_function_that_tensorflow_traces_is_traced_as_it_is_written():
+    """By `tracing.traced`: AutoGraph, which nothing needs, takes most of a first translation."""
+    users = [file.name for file in PACKAGE.rglob("*.py") if "tf.function(" in file.read_text()]
+    assert users == []
+
+
 LONGEST = 70  # lines of code of a function; most have five
 
 

@@ -16,6 +16,7 @@ from tfformer.data.lexicon import (
     Lexicon,
     learned_lexicon,
     translated_words,
+    words_of,
 )
 from tfformer.data.sources import Row
 
@@ -151,11 +152,11 @@ def _words_alike(source: str, target: str) -> list[str]:
 
     They have a digit or a sign, or they begin with a capital within the source.
     """
-    targets = {word.strip(PUNCTUATION) for word in target.split()}
-    first, *others = [word.strip(PUNCTUATION) for word in source.split()] or [""]
+    targets = set(words_of(target))
+    first, *others = words_of(source) or [""]
     names = [word for word in others if word[:1].isupper() or not word.isalpha()]
     candidates = names if first.isalpha() else [first, *names]
-    return [word for word in dict.fromkeys(candidates) if word and word in targets]
+    return [word for word in dict.fromkeys(candidates) if word in targets]
 
 
 ALTERATIONS: dict[str, Alteration] = {  # by the keys of `data.augment`
