@@ -3,7 +3,7 @@
 # 3 GB each. Arguments go to pytest: -m "not slow" is the fast suite, -n 0 takes one process, as --pdb needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source scripts/environment.sh "[tfds,plot,ctranslate2,litert,serve,docs,test]"
+source scripts/environment.sh "[tfds,plot,ctranslate2,litert,serve,ray,docs,test]"
 export TF_CPP_MIN_LOG_LEVEL=3
 export TF_NUM_INTRAOP_THREADS=1 # two trainings side by side on two cores are a quarter faster so
 ruff check .

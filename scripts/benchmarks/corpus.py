@@ -1,12 +1,12 @@
 """A corpus by one worker, by two, on Ray, with a machine lost on the way, and by other loops.
 
-Every way translates the same files, and must give the same text. "Two commands" are two that know
-nothing of each other, each with half of the files: what the machine can do at most. The start is
-the time that one line takes.
+Every way translates the same files with one thread a worker, and its lines are compared with those
+of one worker. "Two commands" are two that know nothing of each other, each with half of the files:
+what the machine can do at most. The start is the time that one line takes.
 """
 
 import argparse
-import hashlib
+import operator
 import random
 import subprocess
 import sys
@@ -31,6 +31,13 @@ Way = Callable[[str, Path], Commands]  # a pattern of files and the folder of th
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
     parser.add_argument("--model", required=True, help="a run or an export")
+    parser.add_argument(
+        "--beside",
+        nargs="*",
+        default=[],
+        metavar="MODEL",
+        help="the run and its exports for other runtimes, each by one worker",
+    )
     parser.add_argument("--text", required=True, help="sentences, one a line, which are drawn")
     parser.add_argument("--lines", type=int, default=200_000)
     parser.add_argument("--files", type=int, default=20)
@@ -53,9 +60,9 @@ def measure(options: argparse.Namespace) -> dict:
     """Return the seconds of every way.
 
     Returns:
-        `start` and the rounds of `seconds` of each way, their `spread`, `lines_per_second` without
-        the start, `ratios` round by round, and whether all texts are `identical`; with `--lose`
-        the text alone.
+        `start` and the rounds of `seconds` of each way, the spread of `lines_per_second` without
+        the start, `ratios` round by round, and `equal_lines`: of each way, how many are those of
+        one worker; with `--lose` what became of the text alone.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -79,7 +86,8 @@ def write_corpus(folder: Path, options: argparse.Namespace, seed: int = 1) -> No
 def _ways(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {}
     start: dict[str, float] = {}
-    digests = set()
+    equal: dict[str, int] = {}
+    expected: list[str] = []  # the lines of the first way
     with _cluster([2]) as (address, _):
         ways = dict(_named_ways(options, address))
         for name, way in ways.items():
@@ -87,40 +95,44 @@ def _ways(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             seconds[name] = []
         for _ in range(options.rounds):
             for name, way in ways.items():
-                taken, digest = _timed(way, "part-*", folder)
+                taken, lines = _timed(way, "part-*", folder)
+                expected = expected or lines
                 seconds[name].append(taken)
-                if not name.endswith("loop"):
-                    digests.add(digest)
+                equal[name] = min(_equal(lines, expected), equal.get(name, len(expected)))
                 print(f"{name:24} {taken:7.1f} s", flush=True)
     rates = {
         name: [round(options.lines / (one - start[name]), 1) for one in rounds]
         for name, rounds in seconds.items()
     }
     for name, rounds in rates.items():
-        print(f"{name:24} {spread_text(rounds, 'lines/s')}, start {start[name]:.1f} s")
+        of_way = f"start {start[name]:.1f} s, {equal[name]:,} equal lines"
+        print(f"{name:24} {spread_text(rounds, 'lines/s')}, {of_way}")
     return {
         "start": start,
         "seconds": seconds,
         "lines_per_second": {name: spread(rounds) for name, rounds in rates.items()},
         "ratios": _ratios(seconds),
-        "identical": len(digests) == 1,
+        "equal_lines": equal,
     }
 
 
 def _named_ways(options: argparse.Namespace, address: str) -> Iterator[tuple[str, Way]]:
-    def ours(*more: str) -> Way:
-        return lambda pattern, output: [_command(options, pattern, output, *more)]
+    def ours(model: str, *more: str) -> Way:
+        return lambda pattern, output: [_command(model, pattern, output, *more)]
 
-    yield "one worker", ours("--workers", "1")
-    yield "two workers", ours("--workers", "2")
-    yield (
-        "two commands",
-        lambda pattern, output: [
-            _command(options, pattern.replace("*", f"{half}*"), output / half, "--workers", "1")
-            for half in HALVES
-        ],
-    )
-    yield "Ray, two workers", ours("--workers", "2", "--ray", address)
+    def halves(pattern: str, output: Path) -> Commands:
+        patterns = {half: pattern.replace("*", f"{half}*") for half in HALVES}
+        return [
+            _command(options.model, of_half, output / half, "--workers", "1")
+            for half, of_half in patterns.items()
+        ]
+
+    yield "one worker", ours(options.model, "--workers", "1")
+    for model in options.beside:
+        yield f"one worker, {model}", ours(model, "--workers", "1")
+    yield "two workers", ours(options.model, "--workers", "2")
+    yield "two commands", halves
+    yield "Ray, two workers", ours(options.model, "--workers", "2", "--ray", address)
     if options.ctranslate2:
         program = [sys.executable, str(ENGINES / "ctranslate2_loop.py"), options.ctranslate2]
         yield "CTranslate2's loop", _loop(program)
@@ -129,9 +141,9 @@ def _named_ways(options: argparse.Namespace, address: str) -> Iterator[tuple[str
         yield "Transformers' loop", _loop([python, str(ENGINES / "transformers_loop.py"), export])
 
 
-def _command(options: argparse.Namespace, pattern: str, output: Path, *more: str) -> list[str]:
+def _command(model: str, pattern: str, output: Path, *more: str) -> list[str]:
     words = ["--input", pattern, "--output", str(output), "--beam-size", "1"]
-    return [*TRANSLATE, options.model, *words, *more]
+    return [*TRANSLATE, model, *words, *more]
 
 
 def _loop(program: list[str]) -> Way:
@@ -142,8 +154,8 @@ def _loop(program: list[str]) -> Way:
     return commands
 
 
-def _timed(way: Way, pattern: str, folder: Path) -> tuple[float, str]:
-    """Return the seconds of a way, and the digest of its text."""
+def _timed(way: Way, pattern: str, folder: Path) -> tuple[float, list[str]]:
+    """Return the seconds of a way, and the lines of its translations."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         begin = time.monotonic()
         commands = way(str(folder / pattern), Path(name))
@@ -152,15 +164,20 @@ def _timed(way: Way, pattern: str, folder: Path) -> tuple[float, str]:
         seconds = round(time.monotonic() - begin, 2)
         if any(codes):
             raise OSError(f"{commands} ended with {codes}")
-        return seconds, _digest(Path(name))
+        return seconds, _lines(Path(name))
 
 
-def _digest(folder: Path) -> str:
-    """Return the SHA-256 of the translations, in the order of their names."""
-    digest = hashlib.sha256()
-    for file in sorted(folder.rglob("part-*"), key=lambda file: file.name):
-        digest.update(file.name.encode() + file.read_bytes())
-    return digest.hexdigest()
+def _lines(folder: Path) -> list[str]:
+    """Return the lines of all translations, in the order of their names."""
+    files = sorted(folder.rglob("part-*"), key=lambda file: file.name)
+    return [line for file in files for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def _equal(lines: list[str], expected: list[str]) -> int:
+    """Return how many lines are equal; ValueError if one is missing."""
+    if len(lines) != len(expected):
+        raise ValueError(f"{len(lines)} lines were written in place of {len(expected)}")
+    return sum(map(operator.eq, lines, expected))
 
 
 def _ratios(seconds: dict[str, list[float]]) -> dict[str, dict[str, float]]:
@@ -183,7 +200,7 @@ def _with_a_loss(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=folder) as name, _cluster([1, 1, 1]) as (address, cluster):
         output, begin = Path(name), time.monotonic()
         more = ("--workers", "3", "--ray", address)
-        process = subprocess.Popen(_command(options, str(folder / "part-*"), output, *more))
+        process = subprocess.Popen(_command(options.model, str(folder / "part-*"), output, *more))
         events = {}
         for share, event, act in _events(cluster):
             while len(list(output.glob("part-*"))) < share * options.files:
@@ -195,10 +212,9 @@ def _with_a_loss(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             print(event, events[event], "s", flush=True)
         if process.wait() != 0:
             raise OSError(f"the translation ended with {process.returncode}")
-        seconds, found = round(time.monotonic() - begin, 1), _digest(output)
-        lines = sum(file.read_bytes().count(b"\n") for file in output.glob("part-*"))
+        seconds, lines = round(time.monotonic() - begin, 1), _lines(output)
     alone, expected = _timed(
-        lambda pattern, output: [_command(options, pattern, output, "--workers", "1")],
+        lambda pattern, output: [_command(options.model, pattern, output, "--workers", "1")],
         "part-*",
         folder,
     )
@@ -206,8 +222,8 @@ def _with_a_loss(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "events": events,
         "seconds": seconds,
         "seconds_of_one_worker": alone,
-        "lines_written": lines,
-        "identical": found == expected,
+        "lines_written": len(lines),
+        "equal_lines": _equal(lines, expected),
     }
 
 
