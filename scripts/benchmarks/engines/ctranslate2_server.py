@@ -40,6 +40,10 @@ class Translator:
         """Return a sentence as ids of pieces."""
         return self._source.encode(sentence)
 
+    def code_of(self, text: str) -> str:
+        """Return nothing: the model has one target language."""
+        return ""
+
     def translate(self, rows: list[list[int]]) -> list[str]:
         """Return the translations of rows of pieces."""
         found = self._model.translate_batch(
