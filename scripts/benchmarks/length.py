@@ -1,6 +1,7 @@
 """Is a token of a long translation as cheap as one of a short translation?
 
-Greedy decoding of 128 and of 256 forced tokens, one after the other in each round.
+Greedy decoding of 128 and of 256 forced tokens, one after the other in each round, by the cache of
+the exports, which begins short and grows.
 """
 
 import argparse
@@ -28,6 +29,7 @@ def measure(options: argparse.Namespace) -> dict:
 
     from tfformer import Transformer
     from tfformer.config import PRESETS
+    from tfformer.inference.graphs import FIRST_CAPACITY
     from tfformer.inference.search import greedy_search
     from tfformer.special_ids import END_ID
 
@@ -43,7 +45,8 @@ def measure(options: argparse.Namespace) -> dict:
             logits, cache = model.step(ids[:, tf.newaxis], step, cache, memory)
             return logits[:, 0] + never_end, cache
 
-        cache = model.decoder.empty_cache(options.batch, tokens)
+        capacity = tf.minimum(tokens, FIRST_CAPACITY)  # a tensor: a static one could not grow
+        cache = model.decoder.empty_cache(options.batch, capacity)
         return greedy_search(step_fn, cache, tf.fill([options.batch], tokens)).lengths
 
     short = tf.constant(128)

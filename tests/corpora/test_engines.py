@@ -8,6 +8,7 @@ import pytest
 
 from tfformer.corpora import engines
 from tfformer.corpora.engines import ModelError, find_model, load_engine
+from tfformer.corpora.run_exports import checked_engine
 from tfformer.export.manifest import write_manifest
 
 
@@ -33,6 +34,13 @@ def export(folder, **values):
 def test_an_export_that_cannot_do_it_is_refused(tmp_path, values, beam_size, message):
     with pytest.raises(ValueError, match=message):
         find_model(export(tmp_path / "1", **values), beam_size)
+
+
+def test_an_export_has_its_own_engine_alone(tmp_path):
+    model = find_model(export(tmp_path / "1", format="tflite"))
+    assert [checked_engine(model, name) for name in (None, "litert")] == ["tflite", "tflite"]
+    with pytest.raises(ValueError, match="of format tflite, which --engine keras cannot run"):
+        checked_engine(model, "keras")
 
 
 def test_the_beam_size_is_the_models_own_unless_another_is_wanted(tmp_path, tiny_run):

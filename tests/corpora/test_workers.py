@@ -71,6 +71,22 @@ def test_a_static_export_takes_sentences_one_by_one(tiny_run, expected, tmp_path
 
 
 @pytest.mark.slow
+def test_a_run_is_exported_once_for_an_engine(tiny_run, corpus, expected, tmp_path, capsys):
+    output = tmp_path / "out"
+    assert main(command(tiny_run, corpus, output, "--engine", "ctranslate2")) == 0
+    assert lines_of(output) == expected
+    exports = {path: path.stat().st_mtime_ns for path in output.rglob("model.bin")}
+    assert [path.parts[-3].partition("-")[0] for path in exports] == ["ctranslate2"]
+    (output / "part-1.en").unlink()
+    assert main(command(tiny_run, corpus, output, "--engine", "ctranslate2")) == 0
+    assert lines_of(output) == expected
+    assert {path: path.stat().st_mtime_ns for path in output.rglob("model.bin")} == exports
+    capsys.readouterr()
+    assert main(command(tiny_run, corpus, output, "--engine", "keras")) == 2
+    assert "by another model or with other settings" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_two_processes_translate_as_one_and_go_on_after_kills(
     tiny_run, corpus, expected, tmp_path, capsys
 ):
@@ -286,8 +302,8 @@ def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_proce
     ("options", "message"),
     [
         (["--workers", 4], "--workers 4 is more than the 3 files"),
-        (["--workers", 2, "--scores"], "--scores is not for --workers and --ray"),
-        (["--workers", 2, "--format", "html"], "--format is not for --workers and --ray"),
+        (["--workers", 2, "--scores"], "--scores is not for --workers, --ray and --engine"),
+        (["--workers", 2, "--format", "html"], "--format is not for --workers, --ray and --engine"),
         (["--ray", "nowhere"], "--ray nowhere must be HOST:PORT, ray://HOST:PORT or local"),
         (["--ray", "127.0.0.1:1"], "there is no Ray cluster at 127.0.0.1:1"),
     ],

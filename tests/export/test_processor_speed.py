@@ -1,7 +1,5 @@
 """The measured speed of a type of number, by a clock that the test sets."""
 
-import warnings
-
 import pytest
 
 from tfformer.export import processor_speed
@@ -25,13 +23,11 @@ def test_the_speed_is_that_of_a_product_of_this_type(monkeypatch):
     assert processor_speed.beside_float32("bfloat16") == 0.4
 
 
-def test_a_slower_type_has_a_warning():
-    message = "multiplies in bfloat16 0.40 times as fast as in float32; .* --dtype float32"
-    with pytest.warns(UserWarning, match=message):
-        processor_speed.warn_if_slower("bfloat16", 0.4)
+def test_a_slower_type_is_refused():
+    message = "multiplies in bfloat16 0.40 times as fast as in float32, .* --for-other-processors"
+    with pytest.raises(ValueError, match=message):
+        processor_speed.check_not_slower("bfloat16", 0.4)
 
 
-def test_a_faster_type_has_none():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        processor_speed.warn_if_slower("bfloat16", 1.25)
+def test_a_faster_type_is_not():
+    processor_speed.check_not_slower("bfloat16", 1.0)

@@ -438,16 +438,25 @@ def test_without_text_there_is_no_text(tiny_run, tmp_path):
 
 
 def test_bfloat16_is_measured_and_half_the_size(tiny_run, version, tmp_path, monkeypatch):
-    monkeypatch.setattr(processor_speed, "beside_float32", lambda dtype: 1.25)
-    half = export.saved_model(tiny_run, tmp_path, dtype="bfloat16", samples=SENTENCES)
+    monkeypatch.setattr(processor_speed, "beside_float32", lambda dtype: 0.75)
+    half = export.saved_model(
+        tiny_run, tmp_path, dtype="bfloat16", for_other_processors=True, samples=SENTENCES
+    )
     manifest = json.loads((half / "manifest.json").read_text())
-    assert (manifest["dtype"], manifest["speed_beside_float32"]) == ("bfloat16", 1.25)
+    assert (manifest["dtype"], manifest["speed_beside_float32"]) == ("bfloat16", 0.75)
     assert {measured["sentences"] for measured in manifest["parity"].values()} == {len(SENTENCES)}
     assert all(
         measured["identical"] > len(SENTENCES) / 4 for measured in manifest["parity"].values()
     )
     weights = "variables/variables.data-00000-of-00001"
     assert (half / weights).stat().st_size < 0.6 * (version / weights).stat().st_size
+
+
+def test_a_slower_bfloat16_is_refused_before_anything_is_written(tiny_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(processor_speed, "beside_float32", lambda dtype: 0.5)
+    with pytest.raises(ValueError, match=r"0\.50 times as fast as in float32"):
+        export.saved_model(tiny_run, tmp_path / "new", dtype="bfloat16")
+    assert not (tmp_path / "new").exists()
 
 
 def contents(folder):

@@ -238,17 +238,19 @@ def _add_corpus(add_verb: AddVerb) -> None:
 def _add_translate(add_verb: AddVerb) -> None:
     translate = add_verb("translate", "translate one sentence a line, or a whole text")
     add = translate.add_argument
-    add("run", metavar="RUN", help="a run directory; with --workers or --ray also an export")
+    add(
+        "run", metavar="RUN", help="a run directory; with --workers, --ray, --engine also an export"
+    )
     add(
         "--input",
         metavar="F",
-        help="a text file; standard input, or a prompt, if left out; with --workers or --ray a "
-        "pattern of files, such as 'part-*.en.gz'",
+        help="a text file; standard input, or a prompt, if left out; with --workers, --ray or "
+        "--engine a pattern of files, such as 'part-*.en.gz'",
     )
     _add_output(
         translate,
         "F",
-        "the file to write, standard output if left out; with --workers or --ray a folder",
+        "the file to write, standard output if left out; with --workers, --ray, --engine a folder",
     )
     add(
         "--workers",
@@ -263,6 +265,12 @@ def _add_translate(add_verb: AddVerb) -> None:
         metavar="HOST:PORT",
         help="let a Ray cluster do so, that of this machine or of RAY_ADDRESS if no address "
         "follows; local begins one on this machine",
+    )
+    add(
+        "--engine",
+        choices=["keras", "saved_model", "litert", "ctranslate2"],
+        help="translate the files of a corpus by this engine, for which a run is exported once, to "
+        "the folder of the translations; Keras for a run if left out",
     )
     add(
         "--format",
@@ -405,11 +413,7 @@ def _add_export(add_verb: AddVerb) -> None:
         help="tokens of the longest sentence; the run's own if left out",
     )
     _add_search(export)
-    add(
-        "--dtype",
-        choices=["float32", "bfloat16"],
-        help="the type of the weights; float32 if left out",
-    )
+    _add_weights(export)
     add(
         "--no-text",
         dest="with_text",
@@ -423,11 +427,6 @@ def _add_export(add_verb: AddVerb) -> None:
         action="store_const",
         const=True,
         help="litert: a signature over text too",
-    )
-    add(
-        "--quantize",
-        choices=["none", "int8", "float16"],
-        help="litert, web: the weights; if left out none, and float16 for web",
     )
     shapes = export.add_mutually_exclusive_group()
     shapes.add_argument(
@@ -445,6 +444,27 @@ def _add_export(add_verb: AddVerb) -> None:
     )
     add(
         "--samples", metavar="F", help="sentences to check with; made of the vocabulary if left out"
+    )
+
+
+def _add_weights(export: argparse.ArgumentParser) -> None:
+    """Add the options of the type of an export's weights."""
+    add = export.add_argument
+    add(
+        "--dtype",
+        choices=["float32", "bfloat16"],
+        help="the type of the weights; float32 if left out",
+    )
+    add(
+        "--for-other-processors",
+        action="store_const",
+        const=True,
+        help="write bfloat16 even if this processor multiplies it more slowly than float32",
+    )
+    add(
+        "--quantize",
+        choices=["none", "int8", "float16"],
+        help="litert, web: the weights; if left out none, and float16 for web",
     )
 
 

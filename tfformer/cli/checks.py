@@ -24,7 +24,15 @@ LITERT_OPTIONS = (
 )
 # The options of `tfformer export` that each format takes, as its function in export/formats.py.
 EXPORT_OPTIONS = {
-    "saved_model": ("max_length", "beam_size", "length_penalty", "dtype", "with_text", "samples"),
+    "saved_model": (
+        "max_length",
+        "beam_size",
+        "length_penalty",
+        "dtype",
+        "for_other_processors",
+        "with_text",
+        "samples",
+    ),
     "ctranslate2": ("max_length", "beam_size", "samples"),
     "litert": LITERT_OPTIONS,
     "tflite": LITERT_OPTIONS,  # the format's older name
@@ -159,7 +167,9 @@ def checked_format(options: argparse.Namespace, is_typed: bool) -> str:
 def check_corpus_options(options: argparse.Namespace) -> None:
     """Raise ValueError unless the options of `translate` are those of a corpus."""
     if options.input is None or options.output is None:
-        raise ValueError("--workers and --ray translate files: give --input PATTERN --output DIR")
+        raise ValueError(
+            "--workers, --ray and --engine translate files: give --input PATTERN --output DIR"
+        )
     others = {
         "--n-best": options.n_best > 1,
         "--scores": options.scores,
@@ -171,7 +181,7 @@ def check_corpus_options(options: argparse.Namespace) -> None:
     }
     for name, is_given in others.items():
         if is_given:
-            raise ValueError(f"{name} is not for --workers and --ray; leave it out")
+            raise ValueError(f"{name} is not for --workers, --ray and --engine; leave it out")
 
 
 def _is_unicode(word: str) -> bool:

@@ -178,7 +178,7 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _translate(options: argparse.Namespace) -> None:
-    if options.workers or options.ray:
+    if options.workers or options.ray or options.engine:
         _translate_corpus(options)
         return
     check_run(options.run)
@@ -197,8 +197,10 @@ def _translate_corpus(options: argparse.Namespace) -> None:
     check_corpus_options(options)
     from tfformer.corpora.engines import find_model
     from tfformer.corpora.parts import find_parts, job_folder
+    from tfformer.corpora.run_exports import checked_engine, for_engine
 
     model = find_model(options.run, options.beam_size)
+    engine = checked_engine(model, options.engine)
     parts = find_parts(options.input, options.output)
     workers = options.workers or 1
     if workers > len(parts):
@@ -206,7 +208,9 @@ def _translate_corpus(options: argparse.Namespace) -> None:
             f"--workers {workers} is more than the {len(parts)} files of {options.input}; give "
             "fewer, or split the files"
         )
-    with job_folder(options.output, {"model": model.digest, "beam_size": model.beam_size}):
+    settings = {"model": model.digest, "beam_size": model.beam_size, "engine": engine}
+    with job_folder(options.output, settings):
+        model = for_engine(model, engine, options.output, progress=sys.stderr)
         print(json.dumps(_translate_parts(options, model, parts, workers)._asdict()))
 
 
@@ -488,6 +492,7 @@ def _export(options: argparse.Namespace) -> None:
         "beam_size",
         "length_penalty",
         "dtype",
+        "for_other_processors",
         "with_text",
         "quantize",
         "static",

@@ -68,6 +68,7 @@ def saved_model(
     beam_size: int | None = None,
     length_penalty: float | None = None,
     dtype: str = "float32",
+    for_other_processors: bool = False,
     with_text: bool = True,
     samples: Sequence[str] | None = None,
     progress: TextIO | None = None,
@@ -75,8 +76,7 @@ def saved_model(
     """Write a run as a TensorFlow SavedModel.
 
     In float32 every sample's text must be the run's own, read back by another process. In bfloat16
-    the comparison is measured and reported, and so is the speed of this processor's products; a
-    warning says if they are slower than in float32.
+    the comparison is measured and reported, and so is the speed of this processor's products.
 
     Args:
         run: The run directory of a finished training.
@@ -85,6 +85,8 @@ def saved_model(
         beam_size: Beams of `translate_beam`; the run's own if None. A language model has none.
         length_penalty: The alpha of Wu et al. 2016; by default the run's. Not of a language model.
         dtype: `float32` or `bfloat16`, of weights and arithmetic.
+        for_other_processors: Whether to write bfloat16 even if this processor multiplies it more
+            slowly than float32.
         with_text: Whether to write signatures over text, which need TensorFlow Text.
         samples: Sentences to compare; by default random ones from the vocabulary.
         progress: A stream for a line about each step, such as `sys.stderr`.
@@ -93,7 +95,8 @@ def saved_model(
         The new version's folder, `output`/<next free number>.
 
     Raises:
-        ValueError: An argument is wrong, the run is not finished, or a text differs.
+        ValueError: An argument is wrong, the run is not finished, a text differs, or this processor
+            is slower in `dtype` than in float32.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
 
     Example:
@@ -107,6 +110,9 @@ def saved_model(
         raise ValueError(f"dtype={dtype!r} is not known; choose one of {', '.join(DTYPES)}")
     opened = Run.open(run)
     step = Steps(progress)
+    speed = _speed_beside_float32(step, dtype)
+    if not for_other_processors:
+        processor_speed.check_not_slower(dtype, speed)
     with step(f"loading {run}"):
         task, subject = load(opened, SearchOptions(max_length, beam_size, length_penalty))
     samples = samples or _sample_sentences(subject)
@@ -127,9 +133,6 @@ def saved_model(
         if dtype == "float32":
             parity.check(measured)
         else:
-            with step(f"measuring the speed of {dtype}"):
-                speed = processor_speed.beside_float32(dtype)
-            processor_speed.warn_if_slower(dtype, speed)
             described["speed_beside_float32"] = speed
         _complete(folder, opened, task, subject, described)
         return publish(folder, Path(output))
@@ -282,6 +285,14 @@ def web(
         _write_litert(model, opened, task, subject, litert_options, samples, step)
         web_page.set_version(folder)
         return publish(folder, Path(output))
+
+
+def _speed_beside_float32(step: Steps, dtype: str) -> float:
+    """Return the speed of this processor in `dtype`; that in float32 is 1."""
+    if dtype == "float32":
+        return 1.0
+    with step(f"measuring the speed of {dtype}"):
+        return processor_speed.beside_float32(dtype)
 
 
 # --- LiteRT ---------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ as those for float32.
 """
 
 import time
-import warnings
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -27,18 +26,18 @@ def beside_float32(dtype: str) -> float:
     return round(multiplications_per_second(dtype) / multiplications_per_second("float32"), 2)
 
 
-def warn_if_slower(dtype: str, speed: float) -> None:
-    """Warn of a type in which products are slower than in float32.
+def check_not_slower(dtype: str, speed: float) -> None:
+    """Raise ValueError for a type in which products are slower than in float32.
 
     Args:
         dtype: The type.
         speed: Its speed beside float32's, see `beside_float32`.
     """
     if speed < 1:
-        warnings.warn(
-            f"this processor multiplies in {dtype} {speed:.2f} times as fast as in float32; on one "
-            "like it only single sentences gain, so export with --dtype float32 for batches",
-            stacklevel=2,
+        raise ValueError(
+            f"this processor multiplies in {dtype} {speed:.2f} times as fast as in float32, so "
+            "--dtype float32 is the faster one here; for a processor of another kind give "
+            "--for-other-processors too"
         )
 
 

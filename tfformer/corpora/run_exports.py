@@ -1,0 +1,62 @@
+"""The export of a run, for a corpus that another engine than Keras translates.
+
+It lies beside the translations, where every worker finds it, and is made once for a job.
+"""
+
+from pathlib import Path
+from typing import TextIO
+
+from tfformer.corpora.engines import Model, find_model
+from tfformer.corpora.parts import EXPORTS
+from tfformer.export.manifest import MANIFEST
+
+
+def checked_engine(model: Model, name: str | None) -> str:
+    """Return the engine that is to translate.
+
+    Args:
+        model: A run or an export.
+        name: An engine's name, `litert` as the other name of tflite; the model's own if None.
+
+    Returns:
+        Its name in `engines.ENGINES`.
+
+    Raises:
+        ValueError: The model is an export for another engine.
+    """
+    engine = "tflite" if name == "litert" else name or model.engine
+    if model.engine not in ("keras", engine):
+        raise ValueError(
+            f"{model.place} is an export of format {model.engine}, which --engine {name} cannot "
+            "run; leave out --engine, or give the run that was exported"
+        )
+    return engine
+
+
+def for_engine(
+    model: Model, engine: str, folder: str | Path, progress: TextIO | None = None
+) -> Model:
+    """Return a model that an engine can run; a run is exported the first time.
+
+    Args:
+        model: A run or an export.
+        engine: As `checked_engine` returned it.
+        folder: The folder of the translations.
+        progress: A stream for a line about each step of the export.
+
+    Returns:
+        The model itself, or the export of the run.
+
+    Raises:
+        ValueError: The package of the format is not installed, or the export differs from the run.
+        OSError: A file cannot be read or written.
+    """
+    if engine == model.engine:
+        return model
+    place = Path(folder) / EXPORTS / f"{engine}-{model.beam_size}-{model.digest}"
+    if not any(place.glob(f"*/{MANIFEST}")):
+        from tfformer.export import formats
+
+        write = getattr(formats, engine)
+        write(model.place, place, beam_size=model.beam_size, progress=progress)
+    return find_model(place, model.beam_size)
