@@ -13,7 +13,8 @@ STOP = (
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++"  # the time grows with the length alone
 )
 SENTENCE = re.compile(rf"[^\n\t]*?(?:{STOP})|[^\n\t]+", re.MULTILINE)
-MARKER = re.compile(r" *(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\)) +)+")  # of a list, a quotation
+# Of a list, a list of tasks, a quotation.
+MARKER = re.compile(r" *(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\]) +)+")
 TITLES = "Mr|Mrs|Ms|Messrs|Dr|Drs|Prof|Rev|Capt|Col|Gen|Lt|Sgt|St|Mt"
 OTHERS = "No|Nr|vs|etc|vol|fig|pp|lat|ca|bzw|usw"
 ABBREVIATION = re.compile(rf"\b(?:\w|{TITLES}|{OTHERS})\.$")

@@ -82,6 +82,7 @@ def test_a_byte_that_is_no_utf_8_is_named_by_its_place():
         ("> # Head\n(a) first\n12) twelfth\n1. number", ["Head", "first", "twelfth", "number"]),
         ("\t- a-b - c.\tNext", ["a-b - c.", "Next"]),
         ("a) - b", ["b"]),
+        ("- [ ] Do it.\n* [x] Done.", ["Do it.", "Done."]),
         ("-5 is cold. - so", ["-5 is cold.", "- so"]),
     ],
 )

@@ -19,7 +19,10 @@ KEPT = [
     "20 %",
     "12:30",
     "5 km",
+    "30 km/h",
+    "12 m²",
     "€4",
+    "[^1]",
     "😀👍🏽",
     "Foo Bar Inc",
 ]
@@ -140,6 +143,12 @@ def test_without_placeholders_the_model_gets_the_words():
     heard = []
     translate_text("At 12:30 sharp.", lambda sentences: heard.extend(sentences) or sentences)
     assert heard == ["At 12:30 sharp."]
+
+
+def test_a_unit_is_whole_or_no_part_of_what_stays():
+    assert kept_pattern().findall("3 km/h, 3 km/day, 5 m/s, 2 kWh, 9 Whales, 7 ‰") == (
+        ["3 km/h", "3", "5 m/s", "2 kWh", "9", "7 ‰"]
+    )
 
 
 def test_a_placeholder_behind_a_number_is_no_per_cent():

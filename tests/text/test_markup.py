@@ -145,6 +145,31 @@ def test_tags_go_where_the_alignment_says():
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ('Go <x id="1">to bed</x> now.', ["Go to bed now."]),
+        ('Go <x id="1"/>now.', ["Go now."]),
+        ("<g>Go</g> <g>now</g>.", ["Go now."]),
+        ("<r>Go.</r><r>Stay now.</r>", ["Go.", "Stay now."]),
+        ("<r>Go</r>\n <r>Stay</r>", ["Go", "Stay"]),
+        ("<my-list><p>Go</my-list>", ["Go"]),
+    ],
+)
+def test_tags_that_html_does_not_know_stand_within_a_sentence(text, sentences):
+    """As browsers and DeepL have it; an element behind another one is a row of XML."""
+    assert heard(text, "html") == sentences
+    assert translate_text(text, same, "html") == text
+
+
+@pytest.mark.parametrize("empty", ["<i class=icon></i>", "<x></x>", "<img>"])
+def test_an_empty_element_has_its_spaces(empty):
+    """A model writes single spaces: none is left beside the element unless one is added."""
+    translator = TextTranslator(lambda batch: [" ".join(one.split()) for one in batch])
+    for text in (f"Press {empty} now.", f"{empty} Press now.", f"Press now {empty}"):
+        assert translator.translate(text, "html") == text
+
+
 def test_punctuation_stays_outside_of_a_tag_as_it_was():
     assert translate_text("See <b>this</b>, (<i>that</i>).", same, "html") == (
         "See <b>this</b>, (<i>that</i>)."

@@ -50,8 +50,8 @@ def test_segments_and_clauses_give_the_text_back(seed):
 
 
 def test_a_line_ends_a_sentence_and_markers_stay():
-    text = "A title\r\n\r\n  - Yes. No.\n> 2. Perhaps\n***\n"
-    assert sentences(text) == ["A title", "Yes.", "No.", "Perhaps"]
+    text = "A title\r\n\r\n  - Yes. No.\n> 2. Perhaps\n***\n- [ ] Do it.\n- [x] Done.\n"
+    assert sentences(text) == ["A title", "Yes.", "No.", "Perhaps", "Do it.", "Done."]
 
 
 def test_what_has_no_letter_is_no_sentence():

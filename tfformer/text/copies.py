@@ -12,10 +12,12 @@ from tfformer.text.passages import Passage, Piece, Role, cut, raw_text
 
 URL = r"(?:https?|ftp)://[^\s<>\"']*[\w/=&#-]|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"']*[\w/=&#-])?"
 E_MAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
+NOTE = r"\[\^[\w-]{1,60}\]"  # the mark of a footnote in Markdown
 PLACEHOLDER = r"\{\{?[^{}\s]{1,60}\}?\}|%\([\w.]{1,60}\)[sdif]|%[sdif]\b|\$\{[^{}\s]{1,60}\}"
 FILE = r"(?:~|\.{1,2})?(?:/[\w.-]+){2,}|(?<![\w-])[\w-]{2,255}\.(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
-MEASURE = r"[kcmµ]?m|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kM]?W|[kM]?V|EUR|USD"
-UNIT = rf"(?:%(?!\(|[sdif]\b)|°[CF]?|[€$£¥]|(?:{MEASURE})\b)"
+MEASURE = r"[kcmµ]?m[²³]?|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kMG]?Wh?|[kM]?V|EUR|USD|GBP|CHF"
+SHARE = r"/(?:h|s|min|k?m[²³]?|k?g|l)"  # of a compound unit, as km/h
+UNIT = rf"(?:[%‰](?!\(|[sdif]\b)|°[CF]?|[€$£¥]|(?:{MEASURE})(?:{SHARE})?(?![\w/]))"
 NUMBER = rf"[€$£¥]\s?\d+(?:[.,:]\d+)*|\d+(?:[.,:/-]\d+)*(?:\s?{UNIT})?(?!\w)"
 EMOJI = (
     "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff]"
@@ -38,7 +40,7 @@ def kept_pattern(keep: Sequence[str] = ()) -> re.Pattern[str]:
     own = [rf"(?<!\w){re.escape(phrase)}(?!\w)" for phrase in phrases if phrase]
     numbers = rf"(?<![\w.,])(?:{NUMBER})"
     own.append(SYMBOL.pattern)
-    return re.compile("|".join([*own, URL, E_MAIL, PLACEHOLDER, FILE, numbers, EMOJI]))
+    return re.compile("|".join([*own, URL, E_MAIL, PLACEHOLDER, NOTE, FILE, numbers, EMOJI]))
 
 
 def with_copies(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,13 +12,25 @@ from tinyhtml5.tokenizer import HTMLTokenizer
 from tfformer.text.blocks import BLOCK, block_end
 from tfformer.text.passages import Part, Piece, Role, cut, sentences
 
+LINE_END = re.compile(r"[\r\n]")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-# Tags within a line of text; any other tag ends the paragraph.
-INLINE_TAGS = (
-    "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q s small span "
-    "strike strong sub sup time tt u"
+# Tags that end a paragraph. Any other stands within a line of text, as browsers have it: <b>, and
+# those that HTML does not know, such as the <x> of a DeepL client.
+ENDING_TAGS = (
+    "address applet area article aside audio base blockquote body br button canvas caption center "
+    "col colgroup datalist dd details dialog dir div dl dt embed fieldset figcaption figure footer "
+    "form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe input legend li link "
+    "listing main map marquee menu meta meter nav noembed noframes noscript object ol optgroup "
+    "option output p param picture plaintext pre progress rb rp rt rtc ruby script search section "
+    "select slot source style summary svg table tbody td template textarea tfoot th thead title "
+    "tr track ul video xmp"
 )
-INLINE = frozenset(INLINE_TAGS.split())
+ENDING = frozenset(ENDING_TAGS.split())
+KNOWN_TAGS = (
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math "
+    "nobr q s samp small span strike strong sub sup time tt u var wbr"
+)
+KNOWN = ENDING | frozenset(KNOWN_TAGS.split())
 POINTS = frozenset({"img", "wbr"})
 CODE = frozenset({"code", "kbd", "samp", "var"})  # words of a line of text that stay
 OTHER_CODE = frozenset({"pre", "script", "style", "textarea", "svg", "math", "template", "object"})
@@ -79,12 +92,18 @@ def read_html(text: Iterable[str], language: str) -> Iterator[Part]:
     paragraph: list[Piece] = []
     size = 0  # of its text
     tokens = raw_tokens(text)
+    before: RawToken | None = None  # the last token but for ends of lines
     for token in tokens:
         if token.kind == Token.START_TAG and _stays(token):
             raw, words = _element(token, tokens)
             piece = Piece(raw, words, Role.COPY if words.strip() else Role.POINT)
         else:
             piece = _piece(token)
+        if before is not None and _are_in_a_row(before, token):
+            yield from sentences(paragraph, language, ESCAPES)
+            paragraph, size = [], 0
+        if not (token.kind == Token.SPACE_CHARACTERS and LINE_END.search(token.raw)):
+            before = token
         if _is_of_a_line(token):
             paragraph.append(piece)
             size += len(piece.text)
@@ -177,16 +196,27 @@ def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[str, str]:
 
 def _is_of_a_line(token: RawToken) -> bool:
     """Whether a token stands within a line of text."""
-    is_tag = token.kind in (Token.START_TAG, Token.END_TAG)
-    inline = token.name in INLINE or token.name in POINTS or token.name in CODE
-    return (is_tag and inline) or token.kind in TEXT or token.kind == Token.COMMENT
+    if token.kind in (Token.START_TAG, Token.END_TAG):
+        return token.name not in ENDING
+    return token.kind in TEXT or token.kind == Token.COMMENT
+
+
+def _are_in_a_row(before: RawToken, token: RawToken) -> bool:
+    """Whether an element that HTML does not know begins where another one has ended.
+
+    Such are rows of XML, and no words of a sentence: <row>One</row><row>two</row>.
+    """
+    ends = before.kind == Token.END_TAG and token.kind == Token.START_TAG
+    return ends and not {before.name, token.name} & KNOWN
 
 
 def _piece(token: RawToken) -> Piece:
     if token.kind in TEXT:
         return Piece(token.raw, token.data)
-    if token.kind == Token.START_TAG and token.name in INLINE:
+    if token.name in POINTS or token.name in CODE:
+        return Piece(token.raw, "", Role.POINT)
+    if token.kind == Token.START_TAG:
         return Piece(token.raw, "", Role.OPEN, token.name)
-    if token.kind == Token.END_TAG and token.name in INLINE:
+    if token.kind == Token.END_TAG:
         return Piece(token.raw, "", Role.CLOSE, token.name)
     return Piece(token.raw, "", Role.POINT)

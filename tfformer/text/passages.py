@@ -371,13 +371,12 @@ class _Writer:
         return "".join([*parts, _spelled(self.translation[done:end], self.spelling)])
 
     def _mark(self, mark: _Mark, start: int, end: int) -> str:
+        raw = mark.piece.raw
         if mark.piece.role is Role.OPEN:
-            return mark.piece.raw + self._inside(mark.inside, start, end) + mark.closing
-        source = self.places.source
-        is_apart = mark.piece.role is Role.POINT and source[mark.start : mark.start + 1] == " "
-        return mark.piece.raw + " " * (
-            is_apart and self.translation[end : end + 1] not in ("", " ")
-        )
+            raw += self._inside(mark.inside, start, end) + mark.closing
+        is_empty = mark.start == mark.end and mark.piece.role in (Role.OPEN, Role.POINT)
+        is_apart = is_empty and self.places.source[mark.start : mark.start + 1] == " "
+        return raw + " " * (is_apart and self.translation[end : end + 1] not in ("", " "))
 
 
 def _tree(pieces: Sequence[Piece]) -> list[_Mark]:

@@ -13,7 +13,8 @@ import sentencex
 
 GAP = r"\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # ends of lines, and of columns
 LINE = re.compile(f"[^{GAP}]+|[{GAP}]+")
-MARKER = re.compile(r"(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\))\s+)+")  # of a list, a quotation
+# Of a list, a list of tasks, a quotation.
+MARKER = re.compile(r"(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+)+")
 LETTER = re.compile(r"[^\W\d_]")
 WORD = re.compile(r"\s*\S{1,40}|\s+")  # of a word without a space, 40 characters at a time
 STRONG_STOP = re.compile(r"[.!?;:…。！？；：।؟][\"'”’»)\]]*$|\s[-–—]+$|—$")

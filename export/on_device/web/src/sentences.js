@@ -4,7 +4,7 @@
 const TITLES = "Mr|Mrs|Ms|Messrs|Dr|Drs|Prof|Rev|Capt|Col|Gen|Lt|Sgt|St|Mt";
 const OTHERS = "No|Nr|vs|etc|vol|fig|pp|lat|ca|bzw|usw";
 const ABBREVIATION = new RegExp(`(?:^|[\\s(])(?:\\p{L}|${TITLES}|${OTHERS})\\.\\s+$`, "u");
-const MARKER = /^\s*(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\))\s+)+/; // of a list, a quotation
+const MARKER = /^\s*(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+)+/; // of a list, a quotation
 const LETTER = /\p{L}/u;
 
 /** The stretches of a text: {text, isSentence}. Joined they are the text; a sentence has no whitespace at its ends. */
