@@ -54,9 +54,12 @@ def post(server, path: str, body: dict) -> dict:
 def test_a_served_run_gives_the_translators_own_through_both_clients(tiny_run):
     translator = Translator.load(tiny_run)
     text = "".join(sentence + "\n" for sentence in SENTENCES)
+    tokens = 0
     with served(tiny_run, "--name", "echo") as server:
         for beam, arguments in ((1, []), (translator.decoding.beam_size, ["--beam"])):
             expected = [best for best, *_ in translator.n_best(SENTENCES, beam)]
+            ids = translator.tokenizers.target.encode([best.text for best in expected])
+            tokens += len(CLIENTS) * sum(map(len, ids))
             for name in CLIENTS:
                 done = run_client(
                     name,
@@ -74,6 +77,8 @@ def test_a_served_run_gives_the_translators_own_through_both_clients(tiny_run):
                 assert [text for _, text in lines] == [best.text for best in expected]
                 scores = [float(score) for score, _ in lines]
                 assert scores == pytest.approx([best.score for best in expected], abs=1e-3)
+        figures = urllib.request.urlopen(f"{server.rest}/metrics").read().decode()
+        assert f'tfformer_tokens_total{{model="echo"}} {tokens}.0' in figures
         pair = {"q": SENTENCES[0], "translation": expected[0].text, "model": "echo"}
         links = nearest_targets(translator, [pair["q"]], [pair["translation"]])[0]
         assert post(server, "/align", pair) == {"links": [list(link) for link in links]}
@@ -374,7 +379,7 @@ def test_a_full_queue_refuses_and_recovers(monkeypatch):
         dtype=tf.string.as_datatype_enum, tensor_shape={"dim": [{"size": -1}]}
     )
     signature = meta_graph_pb2.SignatureDef(inputs={"text": text})
-    version = SimpleNamespace(run=run, signature=lambda name: signature)
+    version = SimpleNamespace(run=run, signature=lambda name: signature, tokens_of=lambda _: 0)
     model = SimpleNamespace(name="slow", versions={1: version}, number=lambda *_: 1, newest=UNNAMED)
 
     async def scenario():

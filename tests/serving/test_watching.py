@@ -27,11 +27,15 @@ UNNAMED = SimpleNamespace(manifest={})  # a version that names no languages
 STRINGS = {"dim": [{"size": -1}]}
 
 
+def letters_of(outputs) -> int:
+    return sum(map(len, outputs["translation"]))
+
+
 def scripted(name: str, run) -> SimpleNamespace:
     """A served model whose one signature takes texts."""
     text = meta_graph_pb2.TensorInfo(dtype=tf.string.as_datatype_enum, tensor_shape=STRINGS)
     signature = meta_graph_pb2.SignatureDef(inputs={"text": text})
-    version = SimpleNamespace(run=run, signature=lambda _: signature)
+    version = SimpleNamespace(run=run, signature=lambda _: signature, tokens_of=letters_of)
     return SimpleNamespace(name=name, versions={1: version}, number=lambda *_: 1, newest=UNNAMED)
 
 
@@ -73,6 +77,7 @@ def test_the_figures_are_those_of_the_requests():
     assert found["tfformer_request_duration_seconds_bucket", "+Inf", route] == 4
     assert found["tfformer_sentences_total", "a"] == 5
     assert found["tfformer_sentences_total", "b"] == 7
+    assert found["tfformer_tokens_total", "a"] == 5 * len("xx")
     assert found["tfformer_queue_sentences",] == 0
     assert found["process_resident_memory_bytes",] > 1e6
 

@@ -76,7 +76,15 @@ def test_code_that_is_a_word_of_the_sentence_too_keeps_its_place(text):
     ("word", "is_kept"),
     [
         *(("a-", False), ("a@", False), ("+a", False), ("{", False), ("a", False)),
-        *(("1-", True), ("/a", True), ("www.", True), ("😀\u200d", True), ("a.b", True)),
+        *(
+            ("1-", True),
+            ("/a", True),
+            ("/.", True),
+            ("/a.", False),
+            ("www.", True),
+            ("😀\u200d", True),
+            ("a.b", True),
+        ),
     ],
 )
 def test_the_time_grows_in_proportion_to_the_text(word, is_kept):
@@ -143,6 +151,12 @@ def test_without_placeholders_the_model_gets_the_words():
     heard = []
     translate_text("At 12:30 sharp.", lambda sentences: heard.extend(sentences) or sentences)
     assert heard == ["At 12:30 sharp."]
+
+
+def test_a_path_ends_before_the_full_stop_of_its_sentence():
+    assert kept_pattern().findall(
+        "See ~/.cargo/config.toml. Or /usr/share/doc... or ../../a.b/c."
+    ) == (["~/.cargo/config.toml", "/usr/share/doc", "../../a.b/c"])
 
 
 def test_a_unit_is_whole_or_no_part_of_what_stays():

@@ -162,6 +162,52 @@ def test_tags_that_html_does_not_know_stand_within_a_sentence(text, sentences):
     assert translate_text(text, same, "html") == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use <a>get_size</a>(width=(80, 24)) now.",
+        "Use get_size(<i>width</i>=(80, 24)) now.",
+        "Use <a>get_size(80</a>, 24) now.",
+        "See (<u>a.b</u>).c and <b>E</b>-Mail.",
+        "Of <a>std</a>::<i>io</i>, <u>a</u>:<br>of <u>class <b>A</b></u>(<i>x.py</i>), <b>b.c</b>.",
+        "The \"%(dir)s\" of ['/etc/mime.types', builtins.type(builtins.object)] now.",
+    ],
+)
+def test_a_part_of_a_word_is_marked_and_nothing_is_lost_or_doubled(text):
+    """Where copies and tags are glued to a word that comes back in capitals."""
+    found = TextTranslator(lambda batch: [one.upper() for one in batch]).translate(text, "html")
+    assert found.upper() == text.upper()
+    assert re.findall(r"</?\w>", found) == re.findall(r"</?\w>", text)
+
+
+GLUED = ["word", "get_size", "(80", ", ", "{x}", "a.py", "=", "'", "-", " ", " ", "%s", ")", ".x"]
+GLUED += ["<b>", "</b>", "<i>", "</i>", "<code>f(x)</code>", "<img>", "<x/>"]
+
+
+@pytest.mark.parametrize(("translate", "align"), [(same, None), (backwards, backwards_links)])
+def test_tags_and_copies_glued_to_words_neither_lose_nor_double_any(translate, align):
+    """Letters drawn at random; a text that the model got as one sentence."""
+    compared = 0
+    for seed in range(500):
+        draw, said = random.Random(seed), []
+        text = "".join(draw.choice(GLUED) for _ in range(draw.randrange(2, 14)))
+
+        def listen(batch: list[str], said: list[str] = said) -> list[str]:
+            said.extend(translate(batch))
+            return said[-len(batch) :]
+
+        found = TextTranslator(listen, align).translate(text, "html")
+        if len(said) == 1:
+            compared += 1
+            assert "".join(said[0].split()) in "".join(re.sub("<[^>]*>", "", found).split()), text
+    assert compared > 200
+
+
+@pytest.mark.parametrize("text", ["one::<wbr>two three", "one <img>two", "one<!-- a --> two"])
+def test_a_point_stays_at_its_place_within_or_between_words(text):
+    assert translate_text(text, same, "html") == text
+
+
 @pytest.mark.parametrize("empty", ["<i class=icon></i>", "<x></x>", "<img>"])
 def test_an_empty_element_has_its_spaces(empty):
     """A model writes single spaces: none is left beside the element unless one is added."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 
 from aiohttp import web
@@ -36,7 +36,7 @@ from tfformer.serving.error_answers import Handler, answer_errors
 from tfformer.serving.languages import Directions
 from tfformer.serving.lifecycle import Lifecycle
 from tfformer.serving.metrics import Metrics
-from tfformer.serving.model import ServedModels
+from tfformer.serving.model import Arrays, ServedModels
 from tfformer.serving.request_queue import RequestQueue, Runs
 from tfformer.serving.translations import Translations
 from tfformer.serving.usage import Usage
@@ -82,8 +82,9 @@ def application(
 def _queue(models: ServedModels, metrics: Metrics) -> RequestQueue:
     """A queue whose work is among the figures."""
 
-    def observe(version: Runs, sentences: int, seconds: float) -> None:
-        metrics.batch_done(models.name_of(version), sentences, seconds)
+    def observe(version: Runs, sentences: int, answers: Sequence[Arrays], seconds: float) -> None:
+        tokens = sum(map(version.tokens_of, answers))
+        metrics.batch_done(models.name_of(version), sentences, tokens, seconds)
 
     return RequestQueue(observe)
 

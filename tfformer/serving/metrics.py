@@ -22,8 +22,8 @@ class Metrics:
 
     Example:
         >>> metrics = Metrics()
-        >>> metrics.batch_done("en-de", sentences=3, seconds=0.2)
-        >>> 'tfformer_sentences_total{model="en-de"} 3.0' in metrics.text().decode()
+        >>> metrics.batch_done("en-de", sentences=3, tokens=24, seconds=0.2)
+        >>> 'tfformer_tokens_total{model="en-de"} 24.0' in metrics.text().decode()
         True
     """
 
@@ -46,6 +46,12 @@ class Metrics:
         self._sentences = Counter(
             "tfformer_sentences",
             "Sentences that a model has worked on.",
+            ["model"],
+            registry=self._registry,
+        )
+        self._tokens = Counter(
+            "tfformer_tokens",
+            "Tokens of a model's translations, or of the texts that it scored.",
             ["model"],
             registry=self._registry,
         )
@@ -93,15 +99,17 @@ class Metrics:
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def batch_done(self, model: str, sentences: int, seconds: float) -> None:
+    def batch_done(self, model: str, sentences: int, tokens: int, seconds: float) -> None:
         """Count sentences that ran together.
 
         Args:
             model: The model's name.
             sentences: Their number.
+            tokens: The tokens of their translations.
             seconds: The time that they took together.
         """
         self._sentences.labels(model).inc(sentences)
+        self._tokens.labels(model).inc(tokens)
         self._batches.labels(model).observe(sentences)
         self._batch_seconds.labels(model).observe(seconds)
 

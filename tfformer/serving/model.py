@@ -29,6 +29,7 @@ SAVED_MODEL = "saved_model.pb"
 FINGERPRINT = "fingerprint.pb"
 DEFAULT_SIGNATURE = "serving_default"
 NEWEST = 2  # versions that are served: the one in use and its successor
+TEXTS = ("translation", "translations", "generated_text")  # outputs that are texts
 NO_MAXIMUM = 2**31  # tokens, of a model that does not say how many it takes
 MAX_SENTENCES = 64  # in one request, and in requests that run together
 
@@ -49,6 +50,7 @@ class Version:
         self._model = _load(folder)
         tokenizers = exported_tokenizers(folder, self.manifest)
         self.count_tokens = _token_counter(tokenizers.source.encode) if tokenizers else None
+        self._count_written = _token_counter(tokenizers.target.encode) if tokenizers else None
         self.placeholders = tokenizers.placeholders if tokenizers else ()
         self.max_tokens = _max_tokens(self.manifest)
 
@@ -78,6 +80,21 @@ class Version:
         except tf.errors.OpError as error:
             raise RequestError("INTERNAL", _reason(error)) from None
         return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+    def tokens_of(self, outputs: Arrays) -> int:
+        """Return the number of tokens of all rows of an answer.
+
+        They are those of the best translation, or of the text that was scored. Of texts it is 0
+        where the export has no vocabularies.
+        """
+        for name in ("lengths", "num_tokens"):
+            if name in outputs:
+                return int(outputs[name].sum())
+        rows = [outputs[name] for name in TEXTS if name in outputs]
+        if not rows or self._count_written is None:
+            return 0
+        best = rows[0].reshape(len(rows[0]), -1)[:, 0]
+        return sum(self._count_written([text.decode("utf-8", "replace") for text in best]))
 
 
 class ServedModel:

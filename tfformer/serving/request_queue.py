@@ -26,6 +26,9 @@ class Runs(Protocol):
     def run(self, signature: str, inputs: Arrays) -> Arrays:
         """Return the outputs of a signature."""
 
+    def tokens_of(self, outputs: Arrays) -> int:
+        """Return the number of tokens of all rows of the outputs."""
+
 
 @dataclass(eq=False)
 class _Request:
@@ -45,7 +48,8 @@ class _Request:
         return self.version, self.signature, shapes
 
 
-Observe = Callable[[Runs, int, float], None]  # a version, its sentences together, their seconds
+# A version, the number of its sentences that ran together, their answers, their seconds.
+Observe = Callable[[Runs, int, Sequence[Arrays], float], None]
 
 
 class RequestQueue:
@@ -118,7 +122,9 @@ class RequestQueue:
         seconds = time.perf_counter() - start
         for request, answer in zip(batch, answers, strict=True):
             _give(request.answer, answer)
-        self._observe(batch[0].version, sum(request.size for request in batch), seconds)
+        sentences = sum(request.size for request in batch)
+        good = [answer for answer in answers if not isinstance(answer, Exception)]
+        self._observe(batch[0].version, sentences, good, seconds)
 
     def _take(self) -> list[_Request]:
         """Remove the first request and as many of its group as fit in with it."""

@@ -14,7 +14,9 @@ URL = r"(?:https?|ftp)://[^\s<>\"']*[\w/=&#-]|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/[^\s
 E_MAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
 NOTE = r"\[\^[\w-]{1,60}\]"  # the mark of a footnote in Markdown
 PLACEHOLDER = r"\{\{?[^{}\s]{1,60}\}?\}|%\([\w.]{1,60}\)[sdif]|%[sdif]\b|\$\{[^{}\s]{1,60}\}"
-FILE = r"(?:~|\.{1,2})?(?:/[\w.-]+){2,}|(?<![\w-])[\w-]{2,255}\.(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
+FOLDER = r"/(?:\.{1,2}(?=/)|\.?[\w-]+(?:\.[\w-]+)*)"  # without a full stop behind it
+ENDING = r"(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
+FILE = rf"(?:~|\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![\w-])[\w-]{{2,255}}\.{ENDING}"
 MEASURE = r"[kcmµ]?m[²³]?|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kMG]?Wh?|[kM]?V|EUR|USD|GBP|CHF"
 SHARE = r"/(?:h|s|min|k?m[²³]?|k?g|l)"  # of a compound unit, as km/h
 UNIT = rf"(?:[%‰](?!\(|[sdif]\b)|°[CF]?|[€$£¥]|(?:{MEASURE})(?:{SHARE})?(?![\w/]))"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tfformer.text.segmentation import segments
 
 WORD = re.compile(r"\S+")
+PART = re.compile(r"\w+")  # of a word: "size(x=80)" has three
 OUTER = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)  # the punctuation around a word
 SPACE = re.compile(r"[ \t\r\n\f]")
 BLANKS = re.compile(r"\s*")
@@ -216,18 +217,82 @@ class _Places:
         """The stretch of the translation that belongs to source characters start to end."""
         if not self.source[:start].strip() and not self.source[end:].strip():
             return 0, len(self.target)
-        sources = range(bisect_right(self._ends, start), bisect_left(self._starts, end))
+        sources = self._words(start, end)
         if not sources or not self.target_words:
             place = self.of_point(start)
             return place, place
-        first, last = self._target_words(sources)
-        source = self.source_words[sources[0]][0], self.source_words[sources[-1]][1]
-        target = self.target_words[first][0], self.target_words[last][1]
+        if len(sources) > 1:
+            return self._of_words(sources, (start, end))
+        source, target = self._outer(sources)
+        part = (start, end)
+        return self._same_part(part, source, target) or self._inner(part, source, target)
+
+    def _of_words(self, sources: range, part: Span) -> Span:
+        """The stretch of several source words, of which the first and the last may be cut."""
+        source, target = self._outer(sources)
+        left, right = self._inner(part, source, target)
+        first, last = self.source_words[sources[0]], self.source_words[sources[-1]]
+        if part[0] > first[0] and self._outer(sources[:1])[1][0] == target[0]:
+            left = max(left, self.of_stretch(part[0], first[1])[0])
+        if part[1] < last[1] and self._outer(sources[-1:])[1][1] == target[1]:
+            right = min(right, self.of_stretch(last[0], part[1])[1])
+        return left, max(left, right)
+
+    def _inner(self, part: Span, source: Span, target: Span) -> Span:
+        """The target words, without punctuation that the source words have outside of the part."""
+        start, end = part
         inner_source = _without_punctuation(self.source, *source)
         inner_target = _without_punctuation(self.target, *target)
         left = inner_target[0] if start >= inner_source[0] > source[0] else target[0]
         right = inner_target[1] if end <= inner_source[1] else target[1]
+        before, after = self.source[source[0] : start], self.source[end : source[1]]
+        if start < inner_source[0] and self.target.startswith(before, target[0]):
+            left = target[0] + len(before)  # the bracket of "(/usr/bin", not its slash
+        if end > inner_source[1] and self.target.endswith(after, *target):
+            right = target[1] - len(after)
         return left, max(left, right)
+
+    def _outer(self, sources: range) -> tuple[Span, Span]:
+        """The stretch of source words, and that of the target words that belong to them."""
+        first, last = self._target_words(sources)
+        source = self.source_words[sources[0]][0], self.source_words[sources[-1]][1]
+        return source, (self.target_words[first][0], self.target_words[last][1])
+
+    def _same_part(self, part: Span, source: Span, target: Span) -> Span | None:
+        """The part of the target word that stands where a part of the source word does.
+
+        Such as "size" of "size(x=80)", if the target word has as many parts; None otherwise.
+        """
+        theirs = _parts(self.source, source)
+        ours = _parts(self.target, target)
+        inside = [
+            n for n, (left, right) in enumerate(theirs) if part[0] <= left and right <= part[1]
+        ]
+        is_cut = any(left < place < right for place in part for left, right in theirs)
+        if is_cut or len(ours) != len(theirs) or len(inside) in (0, len(theirs)):
+            return None
+        first, last = inside[0], inside[-1]
+        before = ours[first - 1][1] if first else target[0]
+        after = ours[last + 1][0] if last + 1 < len(ours) else target[1]
+        left = max(before, ours[first][0] - max(0, theirs[first][0] - part[0]))
+        right = min(after, ours[last][1] + max(0, part[1] - theirs[last][1]))
+        return left, right
+
+    def _share(self, start: int, end: int) -> Span | None:
+        """The same share of the target words as a part of a source word has of it.
+
+        So "{x}" of "v2{x}" leaves the rest alone. None if the stretch is no part of a word.
+        """
+        sources = self._words(start, end)
+        if not sources:
+            return None
+        source, target = self._outer(sources)
+        inner = _without_punctuation(self.source, *source)
+        if start <= inner[0] and inner[1] <= end:
+            return None
+        scale = (target[1] - target[0]) / (source[1] - source[0])
+        left, right = (round(scale * (place - source[0])) for place in (start, end))
+        return target[0] + left, target[0] + right
 
     def of_copy(self, start: int, end: int) -> tuple[int, int]:
         """The stretch of the translation that says what stays as it is.
@@ -243,14 +308,20 @@ class _Places:
         if not _is_whole(copy, self.source, start):  # such as "{x}" of "v2{x}"
             fitting = [place for place, is_whole in free.items() if not is_whole] or fitting
         if not fitting:
-            return expected
+            return self._share(start, end) or expected
         place = min(fitting, key=lambda span: abs(span[0] - expected[0]))
         del free[place]
         return place
 
+    def _words(self, start: int, end: int) -> range:
+        """The numbers of the source words that a stretch is part of."""
+        return range(bisect_right(self._ends, start), bisect_left(self._starts, end))
+
     def of_point(self, position: int) -> int:
-        """The place in the translation before the word that follows a source position."""
+        """The place in the translation of a source position: within a word, or before the next."""
         following = bisect_left(self._starts, position)
+        if self._words(position - 1, position + 1) == range(following - 1, following):
+            return self.of_stretch(self._starts[following - 1], position)[1]
         if following == len(self._starts) or not self.target_words:
             return len(self.target)
         if following == 0:
@@ -294,6 +365,12 @@ def _is_whole(copy: str, text: str, start: int) -> bool:
 
 def _whole(form: str, copy: str) -> str:
     return form.replace("{copy}", re.escape(copy))
+
+
+def _parts(text: str, word: Span) -> list[Span]:
+    """The parts of a word between punctuation; none of several words."""
+    is_one = WORD.fullmatch(text, *word) is not None
+    return [match.span() for match in PART.finditer(text, *word)] if is_one else []
 
 
 def _without_punctuation(text: str, start: int, end: int) -> tuple[int, int]:
@@ -355,7 +432,7 @@ class _Writer:
 
     def _inside(self, marks: Sequence[_Mark], start: int, end: int) -> str:
         """Write a stretch of the translation, with marks that do not overlap."""
-        placed = [(mark.place(self.places), mark) for mark in marks]
+        placed = _apart([(mark.place(self.places), mark) for mark in marks])
         placed.sort(key=lambda pair: pair[0])
         parts = []
         done = start
@@ -377,6 +454,19 @@ class _Writer:
         is_empty = mark.start == mark.end and mark.piece.role in (Role.OPEN, Role.POINT)
         is_apart = is_empty and self.places.source[mark.start : mark.start + 1] == " "
         return raw + " " * (is_apart and self.translation[end : end + 1] not in ("", " "))
+
+
+def _apart(placed: Sequence[tuple[Span, _Mark]]) -> list[tuple[Span, _Mark]]:
+    """Take out of each stretch the copies beside it: their words must not be written twice."""
+    copies = sorted(place for place, mark in placed if mark.piece.role is Role.COPY)
+    starts = [start for start, _ in copies]
+    found = []
+    for (left, right), mark in placed:
+        if mark.piece.role is Role.OPEN:
+            for start, end in copies[bisect_left(starts, left) : bisect_left(starts, right)]:
+                left, right = (end, right) if start == left else (left, min(right, start))
+        found.append(((left, right), mark))
+    return found
 
 
 def _tree(pieces: Sequence[Piece]) -> list[_Mark]:

@@ -1,0 +1,53 @@
+"""Fifty pages of documentation, as Python makes them, are translated and read by Chromium."""
+
+import json
+import pydoc
+import re
+
+import pytest
+
+from tfformer.text import translate_text
+from tfformer.text.copies import kept_pattern
+
+MODULES = (
+    "abc argparse base64 bisect calendar cmd code colorsys configparser contextlib copy csv "
+    "dataclasses difflib dis enum fileinput fnmatch fractions functools gettext glob graphlib gzip "
+    "heapq hmac html http.client inspect ipaddress itertools json keyword linecache locale "
+    "mimetypes netrc numbers operator optparse pprint queue random sched secrets shelve shlex "
+    "shutil statistics string"
+)
+# The elements of a page with their attributes, its words, and the words of its code.
+READ = """(text => {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const code = "code,kbd,samp,var,pre,script,style,textarea,svg,math,template,object";
+  const nodes = page.createTreeWalker(page, NodeFilter.SHOW_TEXT), words = [], kept = [];
+  while (nodes.nextNode()) {
+    const node = nodes.currentNode;
+    (node.parentElement.closest(code) ? kept : words).push(node.data);
+  }
+  const elements = [...page.querySelectorAll("*")].map(
+    (one) => [one.tagName, ...[...one.attributes].map((each) => `${each.name}=${each.value}`)]);
+  return {elements, words, kept};
+})"""
+
+
+def read_by(browser, page: str) -> dict:
+    """Return the elements and texts that the browser finds in a page."""
+    return browser.evaluate(f"{READ}({json.dumps(page)})")
+
+
+def shout(sentences: list[str]) -> list[str]:
+    return [sentence.upper() for sentence in sentences]
+
+
+@pytest.mark.parametrize("module", MODULES.split())
+def test_a_page_of_documentation_has_its_elements_and_every_word_translated(browser, module):
+    page = pydoc.html.page(module, pydoc.html.document(pydoc.locate(module), module))
+    before, after = (read_by(browser, one) for one in (page, translate_text(page, shout, "html")))
+    assert len(before["elements"]) > 20
+    assert after["elements"] == before["elements"]
+    assert after["kept"] == before["kept"]
+    assert "".join(after["words"]).upper().split() == "".join(before["words"]).upper().split()
+    for text in after["words"]:
+        words = re.sub(r"^\s*[a-z]\)", "", kept_pattern().sub("", text))  # the marker of a list
+        assert not any(map(str.islower, words)), text
