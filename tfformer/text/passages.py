@@ -239,7 +239,7 @@ class _Places:
         return left, max(left, right)
 
     def _inner(self, part: Span, source: Span, target: Span) -> Span:
-        """The target words, without punctuation that the source words have outside of the part."""
+        """The target words, without punctuation that the source has outside of the part."""
         start, end = part
         inner_source = _without_punctuation(self.source, *source)
         inner_target = _without_punctuation(self.target, *target)
@@ -318,7 +318,7 @@ class _Places:
         return range(bisect_right(self._ends, start), bisect_left(self._starts, end))
 
     def of_point(self, position: int) -> int:
-        """The place in the translation of a source position: within a word, or before the next."""
+        """The place in the translation of one in the source: in a word, or before one."""
         following = bisect_left(self._starts, position)
         if self._words(position - 1, position + 1) == range(following - 1, following):
             return self.of_stretch(self._starts[following - 1], position)[1]
@@ -457,7 +457,7 @@ class _Writer:
 
 
 def _apart(placed: Sequence[tuple[Span, _Mark]]) -> list[tuple[Span, _Mark]]:
-    """Take out of each stretch the copies beside it: their words must not be written twice."""
+    """Take out of each stretch the copies beside it, lest they be written twice."""
     copies = sorted(place for place, mark in placed if mark.piece.role is Role.COPY)
     starts = [start for start, _ in copies]
     found = []
