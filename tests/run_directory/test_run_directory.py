@@ -354,6 +354,24 @@ def test_a_full_disk_is_one_line_and_the_old_weights_stay(copy, limit):
     }
 
 
+@pytest.mark.parametrize("size", [0, 200])
+def test_where_a_new_run_finds_the_disk_full_there_is_nothing_to_resume(tmp_path, vocabulary, size):
+    path, tokenizers = tmp_path / "run", Tokenizers(vocabulary, vocabulary)
+    message = r"cannot be written .*; if the disk is full make room, then give the same command "
+    with limited_files(size), pytest.raises(OSError, match=rf"{message}again$"):
+        Run.create(path, Config.from_dict(RECIPE), tokenizers)
+    (path / "resume.npz").touch()
+    with limited_files(size), pytest.raises(OSError, match=rf"{message}again$"):
+        Run.create(path, Config.from_dict(RECIPE), tokenizers)
+
+
+def test_where_a_run_finds_the_disk_full_it_goes_on_with_resume(copy):
+    (copy / "resume.npz").touch()
+    message = r"result.json cannot be written .*too large.*make room, then go on with --resume$"
+    with limited_files(1), pytest.raises(OSError, match=message):
+        Run.open(copy).finish({"epochs": 1})
+
+
 def test_a_write_of_the_weights_that_fails_once_is_never_forgotten(copy, monkeypatch):
     """HDF5 forgets an error of some of them, which leaves a hole in the file."""
     run, counts = Run.open(copy), Counter()

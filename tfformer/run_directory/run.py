@@ -158,10 +158,11 @@ class Run:
         sides = (tokenizers.source, tokenizers.target)
         paths = _tokenizer_paths(self.path, tokenizers.shared)
         for file, tokenizer in zip(paths, sides, strict=False):
-            tokenizer.save(file)
+            with _explained(file):
+                tokenizer.save(file)
         self.folder.push()
         values = self.config.to_dict() | {"digests": self.digests}
-        write_text(self.path / RUN_CONFIG, json.dumps(values, indent=2) + "\n")
+        self._write_text(self.path / RUN_CONFIG, json.dumps(values, indent=2) + "\n")
         self.folder.push()
 
     @property
@@ -405,7 +406,7 @@ class Run:
             temporary.open("wb") as file,
         ):
             np.savez(file, allow_pickle=False, history=np.array(lines, dtype=str), **arrays)
-        write_text(self.metrics, "".join(line + "\n" for line in lines))
+        self._write_text(self.metrics, "".join(line + "\n" for line in lines))
         self.folder.push()
 
     def load_resume_state(self, model: Model) -> list[dict[str, Any]]:
@@ -438,8 +439,12 @@ class Run:
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write result.json: the training is over."""
-        write_text(self.result, json.dumps(result, indent=2) + "\n")
+        self._write_text(self.result, json.dumps(result, indent=2) + "\n")
         self.folder.push()
+
+    def _write_text(self, file: Path, content: str) -> None:
+        with _explained(file):
+            write_text(file, content)
 
     def _check_nothing_was_kept(self) -> None:
         if self.weights.exists() or (self.metrics.exists() and self.metrics.stat().st_size):
@@ -478,9 +483,12 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, ValueError, OSError) as error:
+        has_state = (path.parent / RESUME_STATE).is_file()
+        can_resume = has_state and (path.parent / RUN_CONFIG).is_file()  # else nothing is kept
+        remedy = "go on with --resume" if can_resume else "give the same command again"
         raise OSError(
             f"{path} cannot be written ({first_line(error)}); if the disk is full make room, then "
-            "go on with --resume"
+            f"{remedy}"
         ) from None
 
 
