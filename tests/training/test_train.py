@@ -7,6 +7,7 @@ import dataclasses
 import json
 import random
 import re
+import shutil
 from pathlib import Path
 
 import keras
@@ -193,12 +194,15 @@ def test_altered_copies_are_in_the_cache_with_their_shares(corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_may_go_on_with_a_cache_elsewhere_or_with_none(corpus, tmp_path):
+def test_a_run_may_go_on_with_its_text_or_cache_elsewhere_or_with_no_cache(corpus, tmp_path):
     values = config_for(corpus, epochs=1).to_dict()
     values["data"] |= {"cache": str(tmp_path / "cache")}
     train(Config.from_dict(values), tmp_path / "run", report=silent)
-    for epochs, cache in ((2, None), (3, str(tmp_path / "other"))):
-        values["training"]["epochs"], values["data"]["cache"] = epochs, cache
+    moved = str(shutil.copytree(corpus, tmp_path / "moved"))
+    changes = {"cache": None}, {"cache": str(tmp_path / "other"), "folder": moved}
+    for epochs, change in enumerate(changes, start=2):
+        values["training"]["epochs"] = epochs
+        values["data"] |= change
         train(Config.from_dict(values), tmp_path / "run", resume=True, report=silent)
     assert len(losses(tmp_path / "run")) == 3
 
@@ -549,6 +553,22 @@ def test_separate_vocabularies_and_mixed_precision_train_too(corpus, tmp_path):
         "target.model",
     }
     assert len(Translator.load(tmp_path / "run").translate(["one two"])) == 1
+
+
+@pytest.mark.slow
+def test_float16_learns_and_resumes_as_float32(corpus, tmp_path):
+    """Keras scales its loss, by an optimizer around that of the recipe."""
+
+    def config(epochs: int, dtype: str) -> Config:
+        settings = {"optimizer": "muon", "clip_norm": 1.0, "ema_momentum": 0.9, "epochs": epochs}
+        values = config_for(corpus, dtype=dtype, validate_every=2, **settings).to_dict()
+        values["tokenizer"] |= {"vocab_size": 45, "case_variants": True}
+        return Config.from_dict(values)
+
+    train(config(2, "float32"), tmp_path / "float32", report=silent)
+    for epochs in (1, 2):
+        train(config(epochs, "mixed_float16"), tmp_path / "run", resume=epochs > 1, report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "float32"), rtol=0.02)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ MAY_CHANGE_ON_RESUME = (
     "training.max_minutes",
     "training.patience",
     "training.wait_minutes",
+    "data.folder",  # on another machine; the text's digest is compared
     "data.cache",  # whose ids are compared
 )
 OUTSIDE_THE_ENCODER = (

@@ -25,6 +25,7 @@ from tfformer.run_directory import (
     new_model,
 )
 from tfformer.training.callbacks import HistoryAndResume, StepCounter, StopOnNaN
+from tfformer.training.case_sharing import CaseSharing
 from tfformer.training.earlier_run import (
     check_same_run,
     gives_encoder,
@@ -175,8 +176,9 @@ def _train(
 def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Model:
     settings = config.training
     model = new_model(config.model, data.tokenizers, settings.dtype)
+    optimizer = new_optimizer(config)
     model.compile(
-        optimizer=new_optimizer(config),
+        optimizer=optimizer,
         loss=_loss(settings),
         jit_compile=settings.jit_compile,
     )
@@ -185,7 +187,7 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
     model.workers = workers if workers.count > 1 else None
     model.optimizer.build(model.trainable_variables)
     if config.tokenizer.case_variants:
-        _share_rows(model, data)
+        _share_rows(model, optimizer, data)
     return model
 
 
@@ -195,10 +197,11 @@ def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
     return SmoothedCrossEntropy(settings.label_smoothing)
 
 
-def _share_rows(model: Model, data: TrainingData) -> None:
+def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> None:
     """Make embeddings share what does not depend on case.
 
-    A matrix of both sides, which comes twice, has the cases of the target.
+    A matrix of both sides, which comes twice, has the cases of the target. With float16 Keras has
+    put the optimizer into another, which scales the loss.
     """
     tokenizers, text = data.tokenizers, data.train.text
     source = (tokenizers.source, text.source)
@@ -213,7 +216,7 @@ def _share_rows(model: Model, data: TrainingData) -> None:
         if hasattr(model, name):
             pieces = tokenizer.pieces(range(tokenizer.vocab_size))
             families = case_families(pieces, rows.counts_after_first(tokenizer.vocab_size))
-            model.optimizer.share_rows(getattr(model, name).embeddings, families)
+            optimizer.share_rows(getattr(model, name).embeddings, families)
 
 
 def _fit(
