@@ -1,6 +1,8 @@
 """The connection to a Ray cluster, without one: its head answers, or does not."""
 
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +17,22 @@ def connection_to(address: str, is_client: bool = False) -> SimpleNamespace:
         util=SimpleNamespace(client=client),
         get_runtime_context=lambda: SimpleNamespace(gcs_address=address),
     )
+
+
+def test_an_address_that_is_of_no_cluster_is_left_after_the_limit(monkeypatch):
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    monkeypatch.setattr(ray_connection, "SECONDS_TO_JOIN", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as threads:
+        answer = threading.Event()
+        monkeypatch.setattr(ray, "init", lambda *_, **__: answer.wait(60))
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        joining = threads.submit(ray_connection.connected, address, log_to_driver=False)
+        with pytest.raises(
+            ConnectionError,
+            match=rf"^{address} is no Ray cluster \(it has not answered for 0.1 seconds\); begin",
+        ):
+            joining.result(30)
+        answer.set()
 
 
 def test_a_head_that_is_gone_is_an_error_after_some_time(monkeypatch):

@@ -353,6 +353,8 @@ def test_one_side_of_a_source_for_a_language_model(tmp_path):
         ("",),
         ("A tree.",),
     ]
+    texts = [{"text": "text.en.gz"}, {"text": "text.en.gz"}]
+    assert len(list(reading.read_sentences(texts, tmp_path))) == 6
     both = list(reading.read_pairs("phrasebook:valid"))
     for side, language in enumerate(("en", "de")):
         sentences = list(reading.read_sentences("phrasebook:valid", languages=[language]))
@@ -364,7 +366,7 @@ def test_one_side_of_a_source_for_a_language_model(tmp_path):
     for source in (["a.en", "a.de"], "a.tsv"):
         with refusal(
             r"data source .* has two sides, but a language model reads one text; give FILE, "
-            r"tfds:NAME@SPLIT or .*"
+            r"\[{text: FILE}, {text: FILE}\], tfds:NAME@SPLIT or .*"
         ):
             reading.read_sentences(source, tmp_path)
     (tmp_path / "empty.txt").write_bytes(b"")

@@ -74,6 +74,35 @@ def state(run: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.slow
+def test_workers_with_another_text_are_refused_before_the_first_step(recipe, tmp_path):
+    """Of the same files' names and vocabulary, and with as many words."""
+    values, addresses, processes = json.loads(recipe.read_text()), free_addresses(2), []
+    values["data"] |= {"train": "train.tsv", "valid": "train.tsv"}
+    values["tokenizer"]["vocab_size"] = 10
+    (tmp_path / "recipe.yaml").write_text(json.dumps(values))
+    for number, line in enumerate(("a b\tc d\n", "b a\tc d\n")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "train.tsv").write_text("a b\tc d\n" * 40 + line)
+        words = ["train", tmp_path / "recipe.yaml", "--run-dir", tmp_path / "run"]
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "tfformer", *words, "--set", f"data.folder={folder}"],
+                env=os.environ | {"TF_CONFIG": tf_config(addresses, number)},
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    for process in processes:
+        _, messages = process.communicate(timeout=PATIENCE_SECONDS)
+        assert process.returncode == 2
+        last = messages.splitlines()[-1]
+        assert last.startswith(f"tfformer: worker 1 ({addresses[1]}) has the text's digest ")
+        assert last.endswith("start every worker with the same recipe, text and versions")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
 def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, tmp_path):
     draw, same = random.Random(os.urandom(8)), 0
     kills = size("worker_kills", 1)
@@ -88,7 +117,7 @@ def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, tmp_path):
         assert time.monotonic() - begin < 120
         last = Path(f"{run}.{1 - victim}").read_text().splitlines()[-1]
         assert last.startswith(f"tfformer: worker {victim} (localhost:")
-        assert last.endswith("; restart every worker with --resume")
+        assert last.endswith("; restart every worker, with --resume if the run has begun")
         assert codes(started(recipe, run, "--resume")) == [0, 0]
         for name, array in state(run).items():
             np.testing.assert_array_equal(array, undisturbed[name])

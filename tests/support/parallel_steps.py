@@ -18,7 +18,7 @@ from tfformer.training.optimizer import new_optimizer
 from tfformer.training.workers import Workers, workers_of
 
 STEPS = 50
-RUNS_ON_DEVICES = [("adam", 1), ("adam", 2), ("muon", 1), ("muon", 4)]
+RUNS_ON_DEVICES = [(optimizer, count) for optimizer in ("adam", "muon") for count in (1, 2, 4)]
 SHAPE = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
 
 

@@ -98,6 +98,18 @@ def test_a_worker_that_does_not_come_is_named_within_the_limit(number, message):
     assert time.monotonic() - start < 10
 
 
+def test_a_worker_of_another_cluster_is_refused_at_once():
+    addresses = free_addresses(3)
+    with ThreadPoolExecutor() as threads:
+        chief = threads.submit(Cluster(addresses[:2], 0).gathered, {}, 1)
+        with pytest.raises(
+            ValueError,
+            match=rf"names 3 workers for worker 1 \({addresses[1]}\), but 2 for worker 0 ",
+        ):
+            Cluster(addresses, 1).gathered({}, 1)
+        assert chief.result() == [{}, {}]
+
+
 def test_a_strangers_words_do_not_disturb_a_meeting():
     addresses = free_addresses(2)
     port = int(addresses[0].rpartition(":")[2])

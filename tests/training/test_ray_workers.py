@@ -122,9 +122,16 @@ def losing(run, calls, epochs):
 def test_losses_without_an_epoch_between_them_end_the_training(cluster, monkeypatch, tmp_path):
     calls = []
     monkeypatch.setattr(ray_workers, "_trained", losing(tmp_path, calls, [0] * 9))
-    with pytest.raises(WorkerLostError, match="3 times in a row a worker was lost before an epoch"):
+    message = r"3 times in a row a worker was lost before an epoch .*give the same command again$"
+    with pytest.raises(WorkerLostError, match=message):
         ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path), init_from="runs/first")
     assert calls == [(False, "runs/first")] * 3
+
+
+def test_losses_of_a_run_that_has_begun_are_followed_by_a_resume(cluster, monkeypatch, tmp_path):
+    monkeypatch.setattr(ray_workers, "_trained", losing(tmp_path, [], [1, 0, 0]))
+    with pytest.raises(WorkerLostError, match=r"3 times in a row .*command with --resume$"):
+        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path))
 
 
 def test_a_training_that_comes_forward_may_lose_many_workers(cluster, monkeypatch, tmp_path):

@@ -143,7 +143,7 @@ def read_sentences(
     if not isinstance(source, str | Path) or name.endswith(TSV):
         raise ValueError(
             f"data source {source!r} has two sides, but a language model reads one text; give "
-            "FILE, tfds:NAME@SPLIT or phrasebook:SPLIT"
+            "FILE, [{text: FILE}, {text: FILE}], tfds:NAME@SPLIT or phrasebook:SPLIT"
         )
     if name.startswith("tfds:"):
         texts = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=1)

@@ -103,6 +103,7 @@ class Cluster:
         Raises:
             WorkerLostError: Not all came in time.
             OSError: The first worker cannot listen at its address.
+            ValueError: The first worker knows of more workers, or fewer.
         """
         deadline = time.monotonic() + 60 * minutes
         if self.number == 0:
@@ -159,10 +160,20 @@ class Cluster:
                     answer = _read(line, left, MESSAGE_BYTES * len(self.addresses))
             except OSError:
                 answer = None
-            if isinstance(answer, list) and len(answer) == len(self.addresses):
-                return answer
+            if isinstance(answer, list):
+                return self._checked(answer)
             time.sleep(RETRY_SECONDS)
         raise _absent(self.named(0), f"did not answer {limit}")
+
+    def _checked(self, everyone: list[Facts]) -> list[Facts]:
+        """Return the facts, or raise ValueError if they are of more or fewer workers."""
+        count = len(self.addresses)
+        if len(everyone) != count:
+            raise _refused(
+                f"names {count} workers for {self.named(self.number)}, but {len(everyone)} for "
+                f"{self.named(0)}; give all the same cluster"
+            )
+        return everyone
 
     def check_alike(self, everyone: Sequence[Facts]) -> None:
         """Raise ValueError unless all workers have the same facts as the first."""

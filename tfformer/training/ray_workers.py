@@ -149,9 +149,10 @@ def _despite_deaths(
             before, epochs = epochs, _epochs(run_dir)
             deaths = deaths + 1 if epochs == before else 1
             if deaths == MAX_DEATHS:
+                again = "again" if epochs is None else "with --resume"
                 raise WorkerLostError(
                     f"{deaths} times in a row a worker was lost before an epoch had ended "
-                    f"({error}); see to the machines, then give the same command with --resume"
+                    f"({error}); see to the machines, then give the same command {again}"
                 ) from None
             report(f"all workers begin again, as one was lost: {error}")
         resume = epochs is not None

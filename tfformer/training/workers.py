@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 GRADIENTS, MESSAGES = 1, 2  # groups of devices: those that train, and the processors
 START_SECONDS = 60  # for TensorFlow's servers, once all workers have met
+RESTART = "restart every worker, with --resume if the run has begun"
 OF_THE_MACHINE = ("folder", "cache")  # settings of `data` that may differ
 
 LATE = Path(__file__).parent / "programs" / "end_late_process.py"
@@ -154,7 +155,7 @@ class ClusterWorkers(Workers):
         except tf.errors.DeadlineExceededError:
             raise WorkerLostError(
                 f"{self.cluster.named(self.number)} has waited {self.minutes:g} minutes for another"
-                " worker (training.wait_minutes); restart every worker with --resume"
+                f" worker (training.wait_minutes); {RESTART}"
             ) from None
         except tf.errors.OpError as error:
             if isinstance(error, tf.errors.ResourceExhaustedError):
@@ -163,7 +164,7 @@ class ClusterWorkers(Workers):
             reason = str(error).partition("aborted by: ")[2] or str(error)
             raise WorkerLostError(
                 f"{gone or 'another worker'} cannot be reached any more "
-                f"({reason.strip().splitlines()[0][:200]}); restart every worker with --resume"
+                f"({reason.strip().splitlines()[0][:200]}); {RESTART}"
             ) from None
 
 
