@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from sentencepiece import sentencepiece_model_pb2
 from support.marian_checkpoints import checkpoint, edit_json, languages, write_shards
+from support.pytorch_writer import write_pytorch
 
 from tfformer.cli.verbs import main
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.importing import hugging_face, m2m100, safetensors_files
+from tfformer.importing import hugging_face, m2m100, pytorch_files, safetensors_files
 from tfformer.importing.checkpoint import Choices
 from tfformer.importing.importer import import_model
 from tfformer.run_directory import Run
@@ -300,6 +301,21 @@ def test_shards_and_a_torch_file_give_the_same_run(folder, tmp_path):
     again = Run.open(import_model(folder, tmp_path / "shards")).load_model().get_weights()
     for one, other in zip(whole, again, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_shards_of_torch_give_the_same_tensors(folder):
+    tensors = safetensors_files.read(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    shards = {"one.bin": names[::2], "two.bin": names[1::2]}
+    for shard, kept in shards.items():
+        write_pytorch(folder / shard, {name: tensors[name] for name in kept})
+    weight_map = {name: shard for shard, kept in shards.items() for name in kept}
+    (folder / pytorch_files.INDEX).write_text(json.dumps({"weight_map": weight_map}))
+    found = hugging_face.read_tensors(folder)
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(found[name], tensor)
 
 
 def test_a_run_is_never_overwritten(folder, tmp_path):

@@ -1,12 +1,14 @@
 """A run goes back into the file it came from, bit by bit."""
 
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
 from support.marian_checkpoints import FIXTURES, MARIAN, checkpoint, put
 
+from tfformer.cli.verbs import main
 from tfformer.export import hugging_face, marian
 from tfformer.importing import marian_files, safetensors_files
 from tfformer.importing.giving_back import in_halves
@@ -40,6 +42,13 @@ def test_a_hugging_face_checkpoint_comes_back_bit_equal(imported, tmp_path, name
     assert found.keys() == first.keys()
     for tensor, stored in first.items():
         np.testing.assert_array_equal(found[tensor], stored)
+
+
+def test_the_command_line_says_that_tensors_were_compared(imported, tmp_path, capsys):
+    words = ["export", str(imported("A")), "--format", "hugging_face", "--output", str(tmp_path)]
+    assert main(words) == 0
+    first, _ = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"tensors: (\d+) of \1 were read back bit-equal", first)
 
 
 @pytest.mark.parametrize("name", "ACHI")

@@ -216,7 +216,7 @@ def optional_object(path: Path) -> dict:
 def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     """Return the tensors of a folder by their names.
 
-    They are in a safetensors file, in shards or in PyTorch's file.
+    They are in a file of safetensors or of PyTorch, or in several files with an index.
     """
     if (folder / SAFETENSORS).is_file():
         return safetensors_files.read(folder / SAFETENSORS)
@@ -224,6 +224,8 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
         return safetensors_files.read_sharded(folder / safetensors_files.INDEX)
     if (folder / PYTORCH).is_file():
         return pytorch_files.read(folder / PYTORCH)
+    if (folder / pytorch_files.INDEX).is_file():
+        return safetensors_files.read_sharded(folder / pytorch_files.INDEX, pytorch_files.read)
     raise ValueError(f"{folder} has neither {SAFETENSORS} nor {PYTORCH}; copy the whole folder")
 
 

@@ -28,6 +28,7 @@ STORAGES = {
 DICTIONARY = "collections OrderedDict"
 TENSOR = "torch._utils _rebuild_tensor_v2"
 PARAMETER = "torch._utils _rebuild_parameter"
+INDEX = "pytorch_model.bin.index.json"  # of a checkpoint in several files
 KNOWN = {*STORAGES, DICTIONARY, TENSOR, PARAMETER}
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 MARK = object()

@@ -9,7 +9,7 @@ the rest of the file, and the tensors fill that rest without gaps.
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeGuard
 
@@ -54,11 +54,14 @@ def read(path: Path) -> dict[str, np.ndarray]:
     }
 
 
-def read_sharded(index: Path) -> dict[str, np.ndarray]:
+def read_sharded(
+    index: Path, read_shard: Callable[[Path], dict[str, np.ndarray]] = read
+) -> dict[str, np.ndarray]:
     """Return the tensors of a checkpoint in several files.
 
     Args:
         index: `model.safetensors.index.json`, which says in which file each tensor is.
+        read_shard: Reads one of the files, which may be PyTorch's too.
 
     Returns:
         As `read`.
@@ -73,7 +76,7 @@ def read_sharded(index: Path) -> dict[str, np.ndarray]:
     for shard in sorted({str(name) for name in weight_map.values()}):
         if Path(shard).name != shard or not (index.parent / shard).is_file():
             raise ValueError(f"{index} names {shard!r}, which is not beside it; copy all files")
-        tensors = read(index.parent / shard)
+        tensors = read_shard(index.parent / shard)
         for name in tensors:
             if weight_map.get(name) != shard:
                 raise ValueError(f"{shard} holds {name}, but {index} does not say so")
