@@ -114,7 +114,7 @@ def test_rows_and_columns_are_answered_in_kind(server):
 
 
 def test_every_signature_is_answered(server):
-    beam = {"translations": ["DER HUND", "der hund"], "scores": [-1.5, -2.5]}
+    beam = {"translations": ["DER HUND", "so der hund"], "scores": [-1.5, -2.5]}
     request = {"signature_name": "translate_beam", "instances": ["Der Hund"]}
     assert ask(server, "echo:predict", request) == (200, {"predictions": [beam]})
     instances = [{"ids": [1, 2], "lengths": 2}, {"ids": [3, 4], "lengths": 1}]
@@ -507,9 +507,9 @@ def test_the_page_translates_what_is_typed(server, browser):
     browser.hover("#mirror [data-number='0']")  # behind the text area, where its text is
     browser.until(CHOSEN, "Good <b>morning</b>.|GOOD <B>MORNING</B>.")
     browser.click("#translation [data-number='2']")
-    browser.until("document.querySelector('#wordings').textContent", "yes.")
+    browser.until("document.querySelector('#wordings').textContent", "so yes.")
     browser.click("#wordings button")
-    browser.until(TRANSLATION, "GOOD <B>MORNING</B>.|yes.|THE DOG.")
+    browser.until(TRANSLATION, "GOOD <B>MORNING</B>.|so yes.|THE DOG.")
 
     browser.evaluate("document.querySelector('#source').select()")
     browser.type("Again.")
@@ -548,3 +548,15 @@ def test_the_description_of_the_api_is_a_page_too(server, browser):
     browser.until("document.querySelectorAll('section').length", 5)
     example = "document.querySelector('details pre').textContent"
     assert browser.evaluate(example).startswith(f"curl {server.rest}/translate ")
+
+
+def test_the_description_of_the_api_fits_a_narrow_window(server, browser):
+    """No field is wider than the window, and no name of one is broken into letters."""
+    window = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", **window)
+    browser.open(server.rest + "/docs?")
+    browser.until("document.querySelectorAll('section').length", 5)
+    browser.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    rows = "[...document.querySelectorAll('td code')].map((one) => one.getClientRects().length)"
+    assert set(browser.evaluate(rows)) == {1}

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
@@ -208,6 +209,20 @@ def test_a_request_of_too_many_texts_is_refused():
 
     found = with_client(scenario, backwards("en-de", []))
     assert found == (400, "q must be up to 1000 texts; it is 1001")
+
+
+def test_wordings_that_differ_in_capitals_alone_are_left_out():
+    model = backwards("en-de", [])
+    found = np.array([[b"Ein Hund.", b"EIN Hund.", b"Der Hund.", b"ein hund."]], object)
+    model.newest.run = lambda *_: {"translations": found, "scores": np.zeros(found.shape)}
+
+    async def scenario(client):
+        body = {"q": "A dog.", "source": "en", "target": "de", "alternatives": 3}
+        async with client.post("/translate", json=body) as response:
+            return await response.json()
+
+    answer = with_client(scenario, model)
+    assert answer == {"translatedText": "Ein Hund.", "alternatives": ["Der Hund."]}
 
 
 def test_null_is_a_field_that_is_left_out():

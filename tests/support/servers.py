@@ -77,7 +77,8 @@ def save_scripted_model(folder: Path, name: str) -> None:
 
     def beam(text):
         scores = tf.fill((tf.size(text), 1), -1.5)
-        texts = tf.stack([tf.strings.upper(text), tf.strings.lower(text)], axis=1)
+        second = tf.strings.join(["so ", tf.strings.lower(text)])
+        texts = tf.stack([tf.strings.upper(text), second], axis=1)
         return {"translations": texts, "scores": tf.concat([scores, scores - 1], axis=1)}
 
     def ids(ids, lengths):

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
@@ -260,15 +260,23 @@ def _translating(direction: Direction) -> Version:
 def _lists(outputs: Arrays) -> list[list[str]]:
     """The translations of each row.
 
-    Places in the beam that were not filled are left out.
+    Places in the beam that were not filled are left out, and so is a translation that differs from
+    a better one in capitals alone.
     """
     if "translation" in outputs:
         return [[_text(one)] for one in outputs["translation"]]
     rows = zip(outputs["translations"], outputs["scores"], strict=True)
     return [
-        [_text(one) for one, score in zip(texts, scores, strict=True) if score > NO_TRANSLATION]
-        for texts, scores in rows
+        _distinct(_text(one) for one, score in zip(*row, strict=True) if score > NO_TRANSLATION)
+        for row in rows
     ]
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        found.setdefault(text.casefold(), text)
+    return list(found.values())
 
 
 def _text(value: bytes) -> str:
