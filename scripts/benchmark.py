@@ -14,6 +14,7 @@ scripts/benchmark.py step       where the time of a training step goes, and how 
 scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory,
                                 cold start
 scripts/benchmark.py bring      time and memory to import a model of OPUS-MT's shape; its int8 file
+scripts/benchmark.py bring-speed  tokens per second of that model, beside CTranslate2 and Marian
 scripts/benchmark.py cache      a corpus of millions of pairs: encoding, files, memory, resume
 scripts/benchmark.py corpus     a corpus by one worker, by two, on Ray, by other loops
 scripts/benchmark.py serve      sentences per second that several clients get from `tfformer serve`

@@ -19,7 +19,7 @@ from tfformer.model.transformer import Transformer
 
 @pytest.mark.parametrize("write", [hugging_face, marian])
 def test_there_is_no_way_back_to_a_multilingual_model(imported, tmp_path, write):
-    with pytest.raises(ValueError, match=r"from a multilingual model|norm=pre|position_offset"):
+    with pytest.raises(ValueError, match="from a multilingual model, and there is no way back"):
         write(imported("M2M"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -77,6 +77,7 @@ def _write(
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
     opened.check_finished()
+    giving_back.check_family(opened)
     step = Steps(progress)
     with step(f"loading {run}"):
         model = opened.load_model()

@@ -46,6 +46,19 @@ class Foreign:
     record: dict
 
 
+def check_family(run: Run) -> None:
+    """Raise ValueError if a run is from a model of several languages.
+
+    Args:
+        run: A run, imported or trained here.
+    """
+    if read_record(run).get("family") == "m2m100":
+        raise ValueError(
+            f"{run.path} was imported from a multilingual model, and there is no way back to one; "
+            "keep the checkpoint that it was imported from"
+        )
+
+
 def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     """Return a run in the order that it was imported with.
 
@@ -62,11 +75,6 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
         ValueError: The record of the import is damaged.
     """
     record = read_record(run)
-    if record.get("family") == "m2m100":
-        raise ValueError(
-            f"{run.path} was imported from a multilingual model, and there is no way back to one; "
-            "keep the checkpoint that it was imported from"
-        )
     sizes = [len(record.get(name, {}).get("pieces", ())) for name in ("source", "target")]
     places = with_pad, min(sizes)  # transformers has one id for both sides' padding
     sides = [_side(run, record, name, *places) for name in ("source", "target")]
