@@ -118,6 +118,19 @@ def test_a_model_with_placeholders_gets_them_in_place_of_what_stays():
     )
 
 
+def test_code_is_a_placeholder_to_the_model_too():
+    heard = []
+    translator = TextTranslator(lambda batch: heard.extend(batch) or batch, placeholders=SYMBOLS)
+    text = 'Run <code>f(x)</code> at <b translate="no">Foo</b> 12 now, <code>f(x)</code>.'
+    assert translator.translate(text, "html") == text
+    assert heard == ["Run ⟦1⟧ at ⟦2⟧ 12 now, f(x)."]
+
+
+@pytest.mark.parametrize("text", ["<code>f(x)</code>", "<p>https://x.org <kbd>a</kbd>", "b@x.org"])
+def test_what_stays_as_a_whole_is_not_for_the_model(text):
+    assert translate_text(text, lambda sentences: 1 / 0, "html") == text
+
+
 def test_more_words_than_placeholders_stay_as_without():
     heard, said = heard_and_said("From 1 to 2 or 3 now.", "⟦1⟧ ⟦2⟧ 3")
     assert heard == ["From ⟦1⟧ to ⟦2⟧ or 3 now."]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from tfformer.special_ids import PLACEHOLDER as SYMBOL
 from tfformer.text.passages import Passage, Piece, Role, cut, raw_text
+from tfformer.text.segmentation import LETTER
 
 URL = r"(?:https?|ftp)://[^\s<>\"']*[\w/=&#-]|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"']*[\w/=&#-])?"
 E_MAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
@@ -53,25 +54,37 @@ def with_copies(
     Args:
         passage: A sentence.
         pattern: What stays.
-        placeholders: Symbols that the model copies. They stand for the first words that stay; one
-            that the sentence itself has is left out.
+        placeholders: Symbols that the model copies. They stand for code first, then for words that
+            stay; one that the sentence itself has is left out.
 
     Returns:
         The same sentence; itself if nothing in it stays.
     """
+    text = "".join(piece.text for piece in passage.pieces)
+    free = iter([symbol for symbol in placeholders if symbol not in text])
+    passage = passage._replace(pieces=tuple(_with_symbol(one, free) for one in passage.pieces))
     text = "".join(piece.text for piece in passage.pieces)
     ends = [end for match in pattern.finditer(text) for end in match.span()]
     if not ends:
         return passage
     bounds = [0, *ends, len(text)]
     groups = cut(passage.pieces, [end - start for start, end in itertools.pairwise(bounds)])
-    free = iter([symbol for symbol in placeholders if symbol not in text])
     pieces = [
         piece
         for number, group in enumerate(groups)
         for piece in (_with_copy(group, free) if number % 2 else group)
     ]
     return passage._replace(pieces=tuple(pieces))
+
+
+def has_words(passage: Passage) -> bool:
+    """Return whether there is a letter in a sentence beside what stays as it is."""
+    return any(piece.role is Role.TEXT and LETTER.search(piece.text) for piece in passage.pieces)
+
+
+def _with_symbol(piece: Piece, free: Iterator[str]) -> Piece:
+    """Let a placeholder stand for code and the like, if there is one."""
+    return piece._replace(text=next(free, piece.text)) if piece.role is Role.COPY else piece
 
 
 def without_strays(translation: str, source: str, placeholders: Sequence[str]) -> str:

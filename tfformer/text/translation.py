@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tfformer.text import hypertext, markdown, plain, subtitles
 from tfformer.text.blocks import BLOCK
-from tfformer.text.copies import kept_pattern, with_copies, without_strays
+from tfformer.text.copies import has_words, kept_pattern, with_copies, without_strays
 from tfformer.text.passages import Links, Part, Passage, Reader, cut, raw_text
 from tfformer.text.segmentation import CountTokens, divided
 
@@ -128,10 +128,14 @@ class TextTranslator:
         ]
 
     def _kept(self, part: Part) -> Part:
-        """Mark the words of a passage that stay; a line of a corpus is all the model's."""
+        """Mark the words of a passage that stay; a line of a corpus is all the model's.
+
+        A passage of nothing else comes back as it is.
+        """
         if isinstance(part, str) or part.is_line:
             return part
-        return with_copies(part, kept_pattern(tuple(self.keep)), self.placeholders)
+        passage = with_copies(part, kept_pattern(tuple(self.keep)), self.placeholders)
+        return passage if has_words(passage) else raw_text(part.pieces)
 
     def _clauses(self, part: Part) -> Iterable[Part]:
         """Divide a passage that is too long for the model."""
