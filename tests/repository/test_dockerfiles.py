@@ -3,6 +3,7 @@
 A linter reads them, their files are there, and the steps of the small one are taken by hand.
 """
 
+import ast
 import json
 import re
 import shlex
@@ -55,9 +56,27 @@ def test_it_copies_files_that_docker_may_see(dockerfile):
     assert [name for name in names if not (folder / name).exists()] == []
 
 
+def imported(module: Path) -> set[str]:
+    """The names of the modules that a file imports, anywhere in it."""
+    nodes = list(ast.walk(ast.parse(module.read_text("utf-8"))))
+    named = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    plain = (alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names)
+    return {str(name) for name in named.union(plain)}
+
+
+def test_the_small_one_copies_each_module_that_its_programs_import():
+    names = copied(SMALL)
+    wanted = set().union(*(imported(SMALL.parent / name) for name in names))
+    beside = {path.stem for path in SMALL.parent.glob("*.py")}
+    assert wanted & beside <= {Path(name).stem for name in names}
+
+
 @pytest.mark.slow
 def test_the_steps_of_the_small_one_make_a_server(tiny_run, tmp_path):
-    """Its packages in an empty environment, its files in a folder, its command: it translates."""
+    """Its packages in an empty environment, its files in a folder, its command: it translates.
+
+    So does the other program in its image, a whole text too.
+    """
     model, app = tmp_path / "model", tmp_path / "app"
     assert main(["export", str(tiny_run), "--format", "litert", "--output", str(model)]) == 0
     venv.create(tmp_path / "venv", with_pip=True)
@@ -81,5 +100,10 @@ def test_the_steps_of_the_small_one_make_a_server(tiny_run, tmp_path):
             answer = json.load(urlopen(asked))
         finally:
             server.terminate()
-    assert [answer["translatedText"]] == Translator.load(tiny_run).translate([TEXT], beam_size=1)
+    [expected] = Translator.load(tiny_run).translate([TEXT], beam_size=1)
+    assert answer["translatedText"] == expected
     assert server.returncode == 0
+
+    command = [programs / "python", "translate.py", model, "--format", "text"]
+    done = subprocess.run(command, cwd=app, input=f"\n{TEXT}\n", capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"\n{expected}\n")
