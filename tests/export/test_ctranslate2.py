@@ -5,9 +5,12 @@ It finds the same translations and probabilities.
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -25,6 +28,7 @@ pytestmark = pytest.mark.slow  # an export is read back in another process
 
 pytest.importorskip("ctranslate2")
 
+SERVER = Path(__file__).parents[2] / "scripts" / "benchmarks" / "engines" / "ctranslate2_server.py"
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:test"), 200)]
 BASE = {"num_layers": 1, "d_model": 32, "num_heads": 2, "d_ff": 48}
 SHAPES = {
@@ -41,11 +45,11 @@ TRANSLATE = """
 import json, sys
 import ctranslate2, sentencepiece
 
-folder, beam_size = sys.argv[1], int(sys.argv[2])
+folder, beam_size, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 tokenizer = sentencepiece.SentencePieceProcessor(model_file=folder + "/tokenizer.model")
 sentences = json.load(sys.stdin)
 pieces = [[tokenizer.id_to_piece(i) for i in tokenizer.encode(sentence)] for sentence in sentences]
-results = ctranslate2.Translator(folder, compute_type="float32").translate_batch(
+results = ctranslate2.Translator(folder, compute_type=kind).translate_batch(
     pieces, beam_size=beam_size, length_penalty=0, max_decoding_length=40, min_decoding_length=0
 )
 print(json.dumps([tokenizer.decode(result.hypotheses[0]) for result in results]))
@@ -80,10 +84,25 @@ def version(tiny_run, tmp_path_factory):
 def test_translations_are_those_of_the_run(version, tiny_run, beam_size):
     translator = Translator.load(tiny_run)
     own = translator.translate(translator.encode(SENTENCES), beam_size, length_penalty=0.0)
-    found = ask(TRANSLATE, version, beam_size, about=SENTENCES)
+    found = ask(TRANSLATE, version, beam_size, "float32", about=SENTENCES)
     same = sum(a == b for a, b in zip(own, found, strict=True))
     assert same >= 0.99 * len(SENTENCES)
     assert len(set(own)) > len(SENTENCES) / 2  # the run has learned to tell them apart
+
+
+def test_the_server_of_the_benchmark_answers_a_page(version):
+    """Each line as CTranslate2 itself translates it in int8, the lines in their order."""
+    page = SENTENCES[:30]
+    body = json.dumps({"q": page}).encode()
+    command = [sys.executable, "-u", str(SERVER), str(version), "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = re.search(r"http://\S+:\d+", server.stdout.readline())
+            asked = Request(f"{address[0]}/translate", body, {"Content-Type": "application/json"})
+            answer = json.load(urlopen(asked))
+        finally:
+            server.terminate()
+    assert answer["translatedText"] == ask(TRANSLATE, version, 1, "int8", about=page)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
