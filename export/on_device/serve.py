@@ -13,8 +13,10 @@ SIGTERM and Ctrl-C let the requests under way come to their end.
 import argparse
 import asyncio
 import ipaddress
+import itertools
 import json
 import logging
+import math
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Collection
@@ -34,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sentences import stretches
 from translate import Translator, manifest_text, newest_version
 
-BATCH = 8  # sentences that run together: LiteRT gains nothing from more, and padding grows
+BATCH = 32  # sentences that run together at most
 MAX_WAITING = 4_096  # sentences
 MAX_BYTES = 2 * 2**20  # of a request
 DRAIN_SECONDS = 20  # for the requests under way when the server is told to end
@@ -55,6 +57,13 @@ class TranslatesRows(Protocol):
 
     def translate(self, rows: list[list[int]]) -> list[str]:
         """Return the translations of rows of pieces."""
+
+
+class Stretch(NamedTuple):
+    """A part of a text: a sentence with its pieces, or what stands between two."""
+
+    text: str
+    row: list[int] | None
 
 
 class Waiting(NamedTuple):
@@ -81,45 +90,39 @@ class Workers:
         self._threads = ThreadPoolExecutor(len(translators))
         self._waiting: list[Waiting] = []
 
-    def stretches(self, text: str, code: str) -> list[tuple[str, bool]]:
+    def divided(self, text: str) -> list[Stretch]:
         """Return the stretches of a text, of which each sentence is short enough for the model.
 
-        Args:
-            text: A text.
-            code: That of the language to translate into, such as `>>fra<<`; it begins each row.
+        A code such as `>>fra<<` at its beginning names the language of all its sentences.
         """
+        code = self._model.code_of(text)
 
         def fits(sentence: str) -> bool:
             return len(self._model.pieces(code + sentence)) < self._model.max_length
 
-        return list(stretches(text, fits))
+        found = stretches(text[len(code) :], fits)
+        return [
+            Stretch(stretch, self._row(code + stretch) if is_sentence else None)
+            for stretch, is_sentence in found
+        ]
 
-    def code_of(self, text: str) -> str:
-        """Return the code of a language that a text begins with, or nothing."""
-        return self._model.code_of(text)
-
-    async def translate(self, sentences: list[str], code: str = "") -> list[str]:
-        """Return the translations of sentences.
-
-        Args:
-            sentences: The sentences.
-            code: As in `stretches`.
+    async def translate(self, rows: list[list[int]]) -> list[str]:
+        """Return the translations of sentences given as pieces.
 
         Raises:
             web.HTTPServiceUnavailable: Too many sentences wait.
         """
         loop = asyncio.get_running_loop()
-        rows = await loop.run_in_executor(None, self._rows, sentences, code)
         if len(self._waiting) + len(rows) > MAX_WAITING:
             raise web.HTTPServiceUnavailable(text="too many sentences are waiting; try again later")
         waiting = [Waiting(row, loop.create_future()) for row in rows]
         self._waiting += waiting
         self._begin()
-        return [await one.answer for one in waiting]
+        return await asyncio.gather(*(one.answer for one in waiting))
 
-    def _rows(self, sentences: list[str], code: str) -> list[list[int]]:
-        """Sentences as pieces; of a word that is longer than the model takes, its beginning."""
-        return [self._model.pieces(code + one)[: self._model.max_length - 1] for one in sentences]
+    def _row(self, sentence: str) -> list[int]:
+        """A sentence as pieces; of a word that is longer than the model takes, its beginning."""
+        return self._model.pieces(sentence)[: self._model.max_length - 1]
 
     def _begin(self) -> None:
         """Give every free translator something to do."""
@@ -138,10 +141,14 @@ class Workers:
         return bool(self._waiting)
 
     def _take(self) -> list[Waiting]:
-        """Remove the oldest sentence, and those nearest to its length."""
+        """Remove the oldest sentence, and those nearest to its length.
+
+        The other free translators keep their share of the sentences.
+        """
         length = len(self._waiting[0].row)
         order = sorted(self._waiting, key=lambda one: abs(len(one.row) - length))
-        batch = order[: self._batch]
+        share = math.ceil(len(order) / (len(self._free) + 1))
+        batch = order[: min(share, self._batch)]
         taken = set(map(id, batch))
         self._waiting = [one for one in self._waiting if id(one) not in taken]
         return batch
@@ -161,17 +168,23 @@ class Workers:
         self._begin()
 
 
-async def translate_text(text: str, workers: Workers) -> str:
-    """Return the translation of a text; all that is no sentence stays as it is.
+async def translate_texts(texts: list[str], workers: Workers) -> list[str]:
+    """Return the translations of texts; all that is no sentence stays as it is.
 
-    A code such as `>>fra<<` at its beginning names the language of all its sentences.
+    The sentences of all texts begin to wait at once, so that those of like length run together.
     """
-    code = workers.code_of(text)
-    loop = asyncio.get_running_loop()
-    found = await loop.run_in_executor(None, workers.stretches, text[len(code) :], code)
-    sentences = [stretch for stretch, is_sentence in found if is_sentence]
-    translations = iter(await workers.translate(sentences, code))
-    return "".join(next(translations) if is_one else stretch for stretch, is_one in found)
+
+    def divide() -> list[list[Stretch]]:
+        return [workers.divided(text) for text in texts]
+
+    divided = await asyncio.get_running_loop().run_in_executor(None, divide)
+    rows = [one.row for one in itertools.chain.from_iterable(divided) if one.row is not None]
+    translations = iter(await workers.translate(rows))
+
+    def joined(found: list[Stretch]) -> str:
+        return "".join(one.text if one.row is None else next(translations) for one in found)
+
+    return list(map(joined, divided))
 
 
 # --- The server -----------------------------------------------------------------------------------
@@ -219,8 +232,7 @@ class Server:
         query = fields.get("q")
         is_list = isinstance(query, list)
         texts = [checked(text) for text in (query if is_list else [query])]
-        work = [translate_text(text, self._workers) for text in texts]
-        translations = await asyncio.gather(*work)
+        translations = await translate_texts(texts, self._workers)
         return web.json_response({"translatedText": translations if is_list else translations[0]})
 
     def _check_languages(self, fields: dict[str, Any]) -> None:

@@ -115,6 +115,18 @@ def test_many_clients_get_their_own_texts_in_order(serve):
     assert max(sizes) == serve.BATCH
 
 
+def test_the_sentences_of_a_page_are_shared_by_the_threads(serve):
+    translators = [Backwards(), Backwards()]
+
+    async def scenario(client):
+        page = [f"s{'x' * n}" for n in range(15)]
+        async with client.post("/translate", json={"q": page}) as response:
+            assert (await response.json())["translatedText"] == [line[::-1] for line in page]
+
+    with_client(serve, translators, scenario)
+    assert sorted(len(batch) for one in translators for batch in one.batches) == [7, 8]
+
+
 def test_a_long_sentence_is_divided_and_none_of_it_is_lost(serve):
     words = [f"w{n}" for n in range(50)]
 
