@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfformer.inference.search import (
     EMPTY,
+    Growth,
     beam_search,
     greedy_search,
     is_used,
@@ -375,6 +376,33 @@ def test_places_that_no_sequence_fills_are_marked_empty():
         np.testing.assert_array_equal(found.scores[sentence, places:], np.float32(EMPTY))
         np.testing.assert_array_equal(found.lengths[sentence, places:], 0)
         np.testing.assert_array_equal(found.ids[sentence, places:], PAD_ID)
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_a_state_grows_whenever_the_next_step_would_not_fit(beam_size):
+    """Here it is a list of places; each step takes one, and 2 become 4 and 8."""
+    tree, limit, seen = Tree(sentences=2, vocab_size=6, depth=6, seed=3), tf.constant([6, 5]), []
+    growth = Growth(
+        room=lambda state: tf.shape(state["places"])[1],
+        enlarged=lambda state: state | {"places": tf.tile(state["places"], [1, 2])},
+    )
+
+    def step_fn(ids, step, state):
+        seen.append((int(step), state["places"].shape[1]))
+        logits, found = tree(ids, step, {name: state[name] for name in ("sentence", "node")})
+        return logits, found | {"places": state["places"]}
+
+    state = tree.state([0, 1], beam_size) | {"places": tf.zeros((2 * beam_size, 1))}
+    if beam_size == 1:
+        found = greedy_search(step_fn, state, limit, growth=growth)
+        expected = greedy_search(tree, tree.state([0, 1]), limit)
+    else:
+        found = beam_search(step_fn, state, limit, beam_size, growth=growth)
+        expected = tree.search([0, 1], limit, beam_size)
+    for sentence in range(2):
+        assert n_best(found, sentence) == n_best(expected, sentence)
+    assert seen == [(step, next(n for n in (2, 4, 8) if n > step)) for step in range(len(seen))]
+    assert len(seen) > 2
 
 
 def test_search_is_the_same_in_a_graph_of_unknown_batch():

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfformer.model.cache import BeamCache, KeysValues, empty_cache, with_capacity
+from tfformer.model.cache import (
+    BeamCache,
+    KeysValues,
+    capacity_of,
+    doubled,
+    empty_cache,
+    with_capacity,
+)
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
 
@@ -62,6 +69,15 @@ def test_a_cache_at_least_doubles_until_all_positions_fit(capacity, length, expe
         np.testing.assert_array_equal(after[:, :, capacity:], 0)
 
 
+def test_a_doubled_cache_has_empty_positions_behind_its_own():
+    cache = (key_value(4),)
+    assert int(capacity_of(cache)) == 4
+    after = doubled(cache)
+    assert int(capacity_of(after)) == 8
+    for old, new in zip(cache[0], after[0], strict=True):
+        np.testing.assert_array_equal(new, np.concatenate([old, np.zeros((2, 3, 4, 4))], axis=2))
+
+
 def test_in_a_graph_a_cache_of_static_shape_stays_and_a_dynamic_one_grows():
     @tf.function
     def grown(key, length):
@@ -84,9 +100,9 @@ def decoded(model, capacity, chunks):
     memory = model.encode_and_project(SOURCE)
     cache, position, logits = model.decoder.empty_cache(3, capacity), 0, []
     for count in chunks:
-        embeddings = model.target_embedding(TARGET[:, position : position + count])
-        x, cache = model.decoder.step(embeddings, position, cache, memory)
-        logits.append(model.logits(x))
+        ids = tf.constant(TARGET[:, position : position + count])
+        found, cache = model.step(ids, position, cache, memory)
+        logits.append(found)
         position += count
     return tf.concat(logits, axis=1), tf.shape(cache[0].keys)[2]
 
@@ -110,7 +126,7 @@ def test_a_cache_that_is_too_short_loses_nothing(capacity, chunks, expected, in_
     np.testing.assert_allclose(logits, whole, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("capacity", [1, 3, 10])
+@pytest.mark.parametrize("capacity", [1, 5, 10])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_beams_that_change_places_keep_their_own_past(capacity, norm):
     """Each beam continues a random one, as the whole prefix that it stands for says."""
@@ -122,6 +138,8 @@ def test_beams_that_change_places_keep_their_own_past(capacity, norm):
     for step in range(steps):
         ids = RNG.integers(1, 13, size=(len(SOURCE), beams)).astype(np.int32)
         prefixes = np.concatenate([prefixes, ids.reshape(-1, 1)], axis=1)
+        if capacity_of(cache) == step * beams:
+            cache = doubled(cache)
         hidden, cache = model.hidden_beam_step(ids, step, cache, memory)
         whole = model({"source": sources, "target": prefixes})[:, -1]
         logits = tf.reshape(model.logits(hidden), (-1, 13))

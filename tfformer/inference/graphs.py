@@ -12,13 +12,14 @@ import tensorflow as tf
 from tfformer.config import DecodingConfig
 from tfformer.inference.search import (
     EMPTY,
+    Growth,
     Hypotheses,
     StepFn,
     beam_search,
     greedy_search,
     sample,
 )
-from tfformer.model.cache import BeamCache
+from tfformer.model.cache import BeamCache, capacity_of, doubled
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.token_model import ToLogits
 from tfformer.model.transformer import Transformer
@@ -27,7 +28,7 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 # Tokens that a translation may have more than its source (Vaswani et al. 2017, section 6.1).
 EXTRA_LENGTH = 50
 IMPOSSIBLE = -1e9  # the logit of a token that cannot follow
-FIRST_CAPACITY = 16  # positions in a cache that may grow, at the beginning
+FIRST_CAPACITY = 8  # positions in a cache that is doubled before the first step
 
 
 class Decoding(NamedTuple):
@@ -38,12 +39,14 @@ class Decoding(NamedTuple):
         cache: Empty; with several beams a `BeamCache`.
         max_lengths: (B,) int32, tokens that a translation may have; 0 for a blank source.
         capacity: Positions for the longest of them; a plain number where the sources' width is one.
+        growth: How the cache grows; None where its shape is static.
     """
 
     step_fn: StepFn
     cache: Any
     max_lengths: tf.Tensor
     capacity: int | tf.Tensor
+    growth: Growth | None
 
 
 def translate_ids(
@@ -72,10 +75,10 @@ def translate_ids(
     """
     beam_size = decoding.beam_size
     start = start_decoding(model, source, max_length, beam_size, to_logits, first_token)
-    step_fn, cache, max_lengths, capacity = start
+    step_fn, cache, max_lengths, capacity, growth = start
     suppressed = None if decoding.allow_unknown else UNKNOWN_ID
     if beam_size == 1:
-        return greedy_search(step_fn, cache, max_lengths, capacity, suppressed)
+        return greedy_search(step_fn, cache, max_lengths, capacity, suppressed, growth)
     hypotheses = beam_search(
         step_fn,
         cache,
@@ -87,6 +90,7 @@ def translate_ids(
         decoding.narrowing,
         suppressed,
         reorder=BeamCache.reordered,
+        growth=growth,
     )
     return _empty_where(max_lengths < 1, hypotheses)
 
@@ -118,9 +122,9 @@ def sample_ids(
     Returns:
         One hypothesis for each of the B sources, scored in nats by the unchanged distribution.
     """
-    decoding = start_decoding(model, source, max_length, first_token=first_token)
-    step_fn, cache, max_lengths, _ = decoding
-    return sample(step_fn, cache, max_lengths, seed, temperature, top_k, top_p, batch)
+    start = start_decoding(model, source, max_length, first_token=first_token)
+    step_fn, cache, max_lengths, _, growth = start
+    return sample(step_fn, cache, max_lengths, seed, temperature, top_k, top_p, batch, growth)
 
 
 def start_decoding(
@@ -155,11 +159,12 @@ def start_decoding(
     max_lengths = tf.where(lengths > 0, max_lengths, 0)
     width = source.shape[1]
     if width:
-        capacity = min(width + EXTRA_LENGTH, max_length)
-        first_capacity = capacity
+        first_capacity = capacity = min(width + EXTRA_LENGTH, max_length)
+        growth = None
     else:
         capacity = tf.maximum(tf.reduce_max(max_lengths), 1)  # a cache is never empty
         first_capacity = tf.minimum(capacity, FIRST_CAPACITY)
+        growth = Growth(lambda cache: capacity_of(cache) // beam_size, doubled)
     sentences = tf.size(lengths)
     hidden_step: Callable[..., tuple[tf.Tensor, Any]]
     cache: Any
@@ -181,7 +186,7 @@ def start_decoding(
             logits = tf.where(step == 0, tf.cast(certain, logits.dtype), logits)
         return logits, cache
 
-    return Decoding(step_fn, cache, max_lengths, capacity)
+    return Decoding(step_fn, cache, max_lengths, capacity, growth)
 
 
 def _empty_where(is_blank: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
@@ -268,8 +273,8 @@ def continue_prefixes(
         prefixes: Ids (R, P) int32, each row beginning with the start token.
         lengths: How many of each row count, (R,) int32, at least 1.
         max_length: Tokens that a sequence may have, without the start token.
-        search_fn: `search_fn(step_fn, state, max_lengths)` finds one sequence a row, such as
-            `greedy_search`.
+        search_fn: `search_fn(step_fn, state, max_lengths, growth=growth)` finds one sequence a
+            row, such as `greedy_search`.
         to_logits: As in `translate_ids`.
 
     Returns:
@@ -295,6 +300,7 @@ def continue_prefixes(
         in_prefix = (next_position < lengths)[:, tf.newaxis]
         return tf.where(in_prefix, certain, logits), cache
 
-    continued = search_fn(step_fn, cache, tf.fill([rows], max_length - shared))
+    growth = Growth(lambda cache: capacity_of(cache) - shared, doubled)
+    continued = search_fn(step_fn, cache, tf.fill([rows], max_length - shared), growth=growth)
     ids = tf.concat([prefixes[:, tf.newaxis, 1 : shared + 1], continued.ids], axis=2)
     return Hypotheses(ids, continued.lengths + shared, continued.scores)

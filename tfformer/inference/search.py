@@ -36,6 +36,20 @@ class StepFn(Protocol):
         """
 
 
+class Growth(NamedTuple):
+    """A state that grows now and then, and between keeps its shapes for many steps.
+
+    A runtime such as LiteRT plans the steps anew wherever a shape may change.
+
+    Attributes:
+        room: `room(state)` is the number of steps that fit into a state, () int32.
+        enlarged: `enlarged(state)` is the same state with room for more.
+    """
+
+    room: Callable[[Any], tf.Tensor]
+    enlarged: Callable[[Any], Any]
+
+
 class Hypotheses(NamedTuple):
     """The sequences that a search found for each sentence, best first.
 
@@ -88,6 +102,7 @@ def greedy_search(
     max_lengths: tf.Tensor,
     capacity: int | tf.Tensor | None = None,
     suppressed: int | None = None,
+    growth: Growth | None = None,
 ) -> Hypotheses:
     """Take the likeliest token at each step.
 
@@ -99,6 +114,7 @@ def greedy_search(
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
             makes every shape static.
         suppressed: The id of a token that is never taken; the others keep their probabilities.
+        growth: How the state grows; by default it has room for all steps.
 
     Returns:
         One hypothesis for each sentence. Its score is the log-probability, without a length
@@ -116,7 +132,7 @@ def greedy_search(
     def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
         return tf.argmax(without(logits, suppressed), axis=-1, output_type=tf.int32)
 
-    return _decode_rows(step_fn, state, max_lengths, choose, capacity)
+    return _decode_rows(step_fn, state, max_lengths, choose, capacity, growth)
 
 
 def sample(
@@ -128,6 +144,7 @@ def sample(
     top_k: int = 0,
     top_p: float = 1.0,
     batch: int | tf.Tensor = 0,
+    growth: Growth | None = None,
 ) -> Hypotheses:
     """Draw a token at each step from softmax(logits / temperature).
 
@@ -145,6 +162,7 @@ def sample(
             2020).
         batch: Number of this batch. Batches of different numbers, or of different seeds, draw
             independently of each other.
+        growth: As in `greedy_search`.
 
     Returns:
         One hypothesis for each sentence. Its score is the log-probability in the unchanged
@@ -170,7 +188,7 @@ def sample(
         gumbel = -tf.math.log(-tf.math.log(uniform))
         return tf.argmax(logits + gumbel, axis=-1, output_type=tf.int32)
 
-    return _decode_rows(step_fn, state, max_lengths, choose)
+    return _decode_rows(step_fn, state, max_lengths, choose, growth=growth)
 
 
 def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
@@ -213,6 +231,7 @@ def _decode_rows(
     max_lengths: tf.Tensor,
     choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     capacity: int | tf.Tensor | None = None,
+    growth: Growth | None = None,
 ) -> Hypotheses:
     """Append one token at a time to every row, until all are finished.
 
@@ -224,6 +243,7 @@ def _decode_rows(
         max_lengths: (R,) int32, the maximum number of tokens of each row.
         choose: Returns the next tokens (R,) int32 for logits (R, V) and the step () int32.
         capacity: The length L of the ids; by default the largest of `max_lengths`.
+        growth: As in `greedy_search`.
 
     Returns:
         One hypothesis for each row, with the sum of its tokens' log-probabilities in nats.
@@ -257,13 +277,43 @@ def _decode_rows(
         scores=tf.zeros([rows], tf.float32),
         state=state,
     )
-    # The loop variables are a list of one NamedTuple.
-    (final,) = tf.while_loop(is_unfinished, append_token, [start], maximum_iterations=longest)
+    final = _repeat(is_unfinished, append_token, start, growth)
     return Hypotheses(
         ids=final.ids[:, tf.newaxis],  # (R, 1, L)
         lengths=final.lengths[:, tf.newaxis],  # (R, 1)
         scores=final.scores[:, tf.newaxis],  # (R, 1)
     )
+
+
+def _repeat(
+    is_unfinished: Callable[[Any], tf.Tensor],
+    append_token: Callable[[Any], list],
+    start: Any,
+    growth: Growth | None,
+) -> Any:
+    """Append tokens until all sequences are finished.
+
+    Where the state grows, an outer loop enlarges it and an inner one appends while there is room.
+
+    Args:
+        is_unfinished: Whether another token is needed.
+        append_token: Returns a list of one, the sequences with another token.
+        start: The sequences at the beginning, `_Sequences` or `_Beams`.
+        growth: How their state grows, if it does.
+    """
+    if growth is None:  # the loop variables are a list of one NamedTuple
+        return tf.while_loop(is_unfinished, append_token, [start])[0]
+
+    def append_tokens(sequences: Any) -> list:
+        state = growth.enlarged(sequences.state)
+        room = growth.room(state)
+
+        def may_go_on(sequences: Any) -> tf.Tensor:
+            return is_unfinished(sequences) & (sequences.step < room)
+
+        return tf.while_loop(may_go_on, append_token, [sequences._replace(state=state)])
+
+    return tf.while_loop(is_unfinished, append_tokens, [start])[0]
 
 
 def gather_rows(state: Any, rows: tf.Tensor) -> Any:
@@ -293,6 +343,7 @@ def beam_search(
     narrowing: bool = False,
     suppressed: int | None = None,
     reorder: Callable[[Any, tf.Tensor], Any] = gather_rows,
+    growth: Growth | None = None,
 ) -> Hypotheses:
     """Find the best hypotheses of each sentence with `beam_size` beams.
 
@@ -326,6 +377,7 @@ def beam_search(
         suppressed: The id of a token that is never taken; the others keep their probabilities.
         reorder: `reorder(state, rows)` returns the state of beams that continue the beams `rows`
             (B * N,); by default it gathers these rows of each tensor.
+        growth: As in `greedy_search`.
 
     Returns:
         N hypotheses for each sentence. A score is the log-probability over `length_penalty(length,
@@ -399,8 +451,7 @@ def beam_search(
         finished=Hypotheses(no_ids, no_lengths, no_scores),
         state=state,
     )
-    (final,) = tf.while_loop(is_unfinished, append_token, [start], maximum_iterations=longest)
-    return final.finished
+    return _repeat(is_unfinished, append_token, start, growth).finished
 
 
 def _longest(max_lengths: tf.Tensor, capacity: int | tf.Tensor | None) -> int | tf.Tensor:

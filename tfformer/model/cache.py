@@ -6,7 +6,7 @@ Shape letters: B sentences, N beams, R rows being decoded (B, or B * N), H heads
 capacity, T new positions, D d_model.
 """
 
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import tensorflow as tf
 
@@ -79,10 +79,9 @@ def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
     Returns:
         The cache itself, or a copy with zeros behind its positions.
     """
-    first = tf.nest.flatten(cache)[0]
-    if first.shape[2] is not None and not tf.executing_eagerly():
+    if tf.nest.flatten(cache)[0].shape[2] is not None and not tf.executing_eagerly():
         return cache
-    capacity = tf.shape(first)[2]
+    capacity = capacity_of(cache)
 
     def grown() -> AnyCache:
         more = tf.maximum(capacity, length - capacity)
@@ -90,6 +89,16 @@ def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
         return tf.nest.map_structure(lambda tensor: tf.pad(tensor, padding), cache)
 
     return tf.cond(length <= capacity, lambda: cache, grown)
+
+
+def doubled(cache: AnyCache) -> AnyCache:
+    """Return a copy of a cache with as many empty positions behind its own."""
+    return tf.nest.map_structure(lambda x: tf.concat([x, tf.zeros_like(x)], axis=2), cache)
+
+
+def capacity_of(cache: Any) -> tf.Tensor:
+    """Return L, the positions or slots that a cache has room for: () int32."""
+    return tf.shape(tf.nest.flatten(cache)[0])[2]
 
 
 class BeamCache(NamedTuple):
@@ -116,11 +125,10 @@ class BeamCache(NamedTuple):
 
     def opened(self, position: tf.Tensor | int, beams: int) -> "BeamCache":
         """Return this cache with a slot for each beam at `position`, visible to it."""
-        keys_values, visible = with_capacity(self, (position + 1) * beams)
-        rows, _, slots, _ = tf.unstack(tf.shape(visible))
+        rows, _, slots, _ = tf.unstack(tf.shape(self.visible))
         own = position * beams + tf.range(rows) % beams  # (B * N,)
         is_own = tf.range(slots)[:, tf.newaxis] == own[:, tf.newaxis, tf.newaxis, tf.newaxis]
-        return BeamCache(keys_values, visible | is_own)
+        return self._replace(visible=self.visible | is_own)
 
     def reordered(self, rows: tf.Tensor) -> "BeamCache":
         """Return the cache of the beams that continue the beams `rows` (B * N,)."""

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfformer.model.cache import Cache
+from tfformer.model.cache import Cache, with_capacity
 from tfformer.model.layers import TokenEmbedding
 from tfformer.model.masks import look_ahead_mask
 from tfformer.model.registry import Shape, arguments_of, register, require
@@ -149,18 +149,20 @@ class LanguageModel(TokenModel):
         Args:
             ids: Tokens (R, T) at position, position + 1, ...
             position: The first position.
-            cache: Keys and values of the positions before, see `stack.empty_cache`.
+            cache: Keys and values of the positions before, see `stack.empty_cache`. If it is too
+                short it grows, unless it has a static shape inside a graph.
 
         Returns:
             Logits (R, T, V), and the cache with these positions.
         """
+        cache = with_capacity(cache, position + tf.shape(ids)[1])
         hidden, cache = self.hidden_step(ids, position, cache)
         return self.logits(hidden), cache
 
     def hidden_step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache
     ) -> tuple[tf.Tensor, Cache]:
-        """Read as `step` does, but return hidden states (R, T, D)."""
+        """Read as `step` does, in a cache that has room; return hidden states (R, T, D)."""
         return self.stack.step(self.embedding(ids), position, cache)
 
     def token_log_probs(self, ids: tf.Tensor, to_logits: ToLogits | None = None) -> tf.Tensor:

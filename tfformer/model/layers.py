@@ -366,17 +366,15 @@ class MultiHeadAttention(MaskedLayer):
         """(B, T, D) -> (B, H, T, D // H)."""
         if x.shape[1] == 1:  # nothing to transpose
             return tf.reshape(x, (-1, self.num_heads, 1, self.d_k))
-        shape = tf.shape(x)
-        heads = tf.reshape(x, (shape[0], shape[1], self.num_heads, self.d_k))  # (B, T, H, D // H)
-        return tf.transpose(heads, (0, 2, 1, 3))
+        shape = tf.concat([tf.shape(x)[:2], [self.num_heads, self.d_k]], axis=0)
+        return tf.transpose(tf.reshape(x, shape), (0, 2, 1, 3))
 
     def _merge_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, H, T, D // H) -> (B, T, D)."""
         if x.shape[2] == 1:
             return tf.reshape(x, (-1, 1, self.d_model))
-        shape = tf.shape(x)
         heads = tf.transpose(x, (0, 2, 1, 3))  # (B, T, H, D // H)
-        return tf.reshape(heads, (shape[0], shape[2], self.d_model))
+        return tf.reshape(heads, tf.concat([tf.shape(heads)[:2], [self.d_model]], axis=0))
 
     def compute_output_shape(self, query_shape: Shape, memory_shape: Shape | None = None) -> Shape:
         """Return (B, T, D), the shape of the query."""
@@ -824,8 +822,9 @@ class DecoderLayer(_TransformerLayer):
         x = self.self_attention_residual.after(x, attended, training=training)
 
         h = self.cross_attention_residual.before(x)  # (R, T, D)
-        batch_size = tf.shape(memory_keys_values.keys)[0]  # B
-        queries = tf.reshape(h, (batch_size, -1, self.d_model))  # (B, R // B * T, D)
+        sentences = tf.shape(memory_keys_values.keys)[:1]  # (1,), B
+        shape = tf.concat([sentences, [-1, self.d_model]], axis=0)
+        queries = tf.reshape(h, shape)  # (B, R // B * T, D)
         attended, _ = self.cross_attention.attend(queries, memory_keys_values, memory_mask)
         attended = tf.reshape(attended, tf.shape(x))  # (R, T, D)
         x = self.cross_attention_residual.after(x, attended, training=training)

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from tfformer.model.cache import BeamCache, Cache, KeysValues, empty_cache, with_capacity
+from tfformer.model.cache import (
+    BeamCache,
+    Cache,
+    KeysValues,
+    capacity_of,
+    empty_cache,
+    with_capacity,
+)
 from tfformer.model.fast_layers import Dropout, LayerNormalization
 from tfformer.model.layers import (
     LAYER_ARGUMENTS,
@@ -142,8 +149,7 @@ class _Stack(MaskedLayer):
     def empty_cache(self, rows: tf.Tensor | int, capacity: tf.Tensor | int) -> Cache:
         """Return a cache of zeros with room for `capacity` positions of R rows.
 
-        It holds the keys and values of each layer, each (R, H, L, D // H). `step` enlarges a cache
-        that is full, unless it has a static shape inside a graph.
+        It holds the keys and values of each layer, each (R, H, L, D // H).
         """
         shape = (rows, self.num_heads, capacity, self.d_model // self.num_heads)
         return empty_cache(len(self.layers), shape, self.compute_dtype)
@@ -163,17 +169,14 @@ class _Stack(MaskedLayer):
         Args:
             embeddings: Vectors (R, T, D) at position, position + 1, ...
             position: The first of these positions.
-            cache: Keys and values of each layer, each (R, H, L, D // H).
+            cache: Keys and values of each layer, each (R, H, L, D // H), with room for them.
             memory: The projected memory, for a decoder.
 
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
         x = self.add_positions(embeddings, position)  # (R, T, D)
-        length = tf.shape(x)[1]  # T
-        cache = with_capacity(cache, position + length)
-        capacity = tf.shape(cache[0].keys)[2]  # L
-        mask = look_ahead_mask(length, capacity, position)  # (1, 1, T, L)
+        mask = look_ahead_mask(tf.shape(x)[1], capacity_of(cache), position)  # (1, 1, T, L)
         return self._step_layers(x, mask, cache, position, memory)
 
     def empty_beam_cache(
@@ -198,7 +201,7 @@ class _Stack(MaskedLayer):
         Args:
             embeddings: Vectors (B, N, D), all of one position; N is a plain number.
             position: That position.
-            cache: See `empty_beam_cache`.
+            cache: See `empty_beam_cache`; it has room for this position.
             memory: The projected memory, for a decoder.
 
         Returns:
@@ -208,8 +211,8 @@ class _Stack(MaskedLayer):
         rows = tf.reshape(embeddings, (-1, 1, self.d_model))  # (B * N, 1, D)
         x = tf.reshape(self.add_positions(rows, position), (-1, beams, self.d_model))
         cache = cache.opened(position, beams)
-        slots = tf.shape(cache.visible)[2]  # L
-        mask = tf.reshape(cache.visible, (-1, 1, beams, slots))  # (B, 1, N, L)
+        slots = tf.shape(cache.visible)[2:3]  # (1,), L
+        mask = tf.reshape(cache.visible, tf.concat([[-1, 1, beams], slots], axis=0))
         x, keys_values = self._step_layers(
             x, mask, cache.keys_values, position * beams, memory
         )  # (B, N, D)
@@ -660,12 +663,14 @@ class Transformer(TokenModel):
         Args:
             ids: Target ids (R, T) int32 at position, position + 1, ...
             position: The first of these positions, from 0 on.
-            cache: Keys and values of the positions before, see `decoder.empty_cache`.
+            cache: Keys and values of the positions before, see `decoder.empty_cache`. If it is too
+                short it grows, unless it has a static shape inside a graph.
             memory: The projected memory of B rows, see `encode_and_project`; B divides R.
 
         Returns:
             Logits (R, T, V), and the cache with these positions.
         """
+        cache = with_capacity(cache, position + tf.shape(ids)[1])
         hidden, cache = self.hidden_step(ids, position, cache, memory)
         return self.logits(hidden), cache
 
@@ -677,7 +682,7 @@ class Transformer(TokenModel):
         Args:
             ids: As in `step`.
             position: As in `step`.
-            cache: As in `step`.
+            cache: As in `step`, with room for these positions.
             memory: As in `step`.
 
         Returns:
