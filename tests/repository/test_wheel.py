@@ -63,8 +63,9 @@ def python(wheel, tmp_path_factory) -> Iterator[Path]:
     python = folder / "bin" / "python"
     pip = [python, "-m", "pip"]
     needs = ROOT / "requirements" / "base.txt"
-    run(*pip, "install", "--quiet", "--require-hashes", "--requirement", needs, folder=folder)
-    run(*pip, "install", "--quiet", "--no-deps", wheel, folder=folder)
+    install = [*pip, "install", "--quiet", "--no-compile"]  # most of TensorFlow is never imported
+    run(*install, "--require-hashes", "--requirement", needs, folder=folder)
+    run(*install, "--no-deps", wheel, folder=folder)
     run(*pip, "check", folder=folder)  # the wheel itself names all that it needs
     yield python
     shutil.rmtree(folder)
