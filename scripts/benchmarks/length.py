@@ -30,7 +30,8 @@ def measure(options: argparse.Namespace) -> dict:
     from tfformer import Transformer
     from tfformer.config import PRESETS
     from tfformer.inference.graphs import FIRST_CAPACITY
-    from tfformer.inference.search import greedy_search
+    from tfformer.inference.search import Growth, greedy_search
+    from tfformer.model.cache import capacity_of, doubled
     from tfformer.special_ids import END_ID
 
     model = Transformer(options.vocab_size, options.vocab_size, **PRESETS[options.preset])
@@ -42,12 +43,14 @@ def measure(options: argparse.Namespace) -> dict:
         memory = model.encode_and_project(source)
 
         def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
-            logits, cache = model.step(ids[:, tf.newaxis], step, cache, memory)
-            return logits[:, 0] + never_end, cache
+            hidden, cache = model.hidden_step(ids[:, tf.newaxis], step, cache, memory)
+            return model.logits(hidden)[:, 0] + never_end, cache
 
-        capacity = tf.minimum(tokens, FIRST_CAPACITY)  # a tensor: a static one could not grow
-        cache = model.decoder.empty_cache(options.batch, capacity)
-        return greedy_search(step_fn, cache, tf.fill([options.batch], tokens)).lengths
+        first_capacity = tf.minimum(tokens, FIRST_CAPACITY)  # a tensor, as its shape will change
+        cache = model.decoder.empty_cache(options.batch, first_capacity)
+        growth = Growth(capacity_of, doubled)
+        limits = tf.fill([options.batch], tokens)
+        return greedy_search(step_fn, cache, limits, growth=growth).lengths
 
     short = tf.constant(128)
     long = tf.constant(256)
