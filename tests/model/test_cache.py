@@ -126,9 +126,21 @@ def test_a_cache_that_is_too_short_loses_nothing(capacity, chunks, expected, in_
     np.testing.assert_allclose(logits, whole, rtol=1e-4, atol=1e-5)
 
 
+def test_a_decoder_by_itself_enlarges_a_cache_that_is_too_short():
+    model = Transformer(13, 13, **SIZES)
+    memory = model.encode_and_project(SOURCE)
+    cache, found = model.decoder.empty_cache(3, 2), []
+    for step in range(TARGET.shape[1]):
+        hidden, cache = model.hidden_step(TARGET[:, step : step + 1], step, cache, memory)
+        found.append(hidden)
+    whole = model.hidden({"source": SOURCE, "target": TARGET})
+    np.testing.assert_allclose(tf.concat(found, axis=1), whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_doubled_before", [False, True])
 @pytest.mark.parametrize("capacity", [1, 5, 10])
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_beams_that_change_places_keep_their_own_past(capacity, norm):
+def test_beams_that_change_places_keep_their_own_past(capacity, norm, is_doubled_before):
     """Each beam continues a random one, as the whole prefix that it stands for says."""
     model, beams, steps = Transformer(13, 13, norm=norm, **SIZES), 3, 10
     memory = model.encode_and_project(SOURCE)
@@ -138,7 +150,7 @@ def test_beams_that_change_places_keep_their_own_past(capacity, norm):
     for step in range(steps):
         ids = RNG.integers(1, 13, size=(len(SOURCE), beams)).astype(np.int32)
         prefixes = np.concatenate([prefixes, ids.reshape(-1, 1)], axis=1)
-        if capacity_of(cache) == step * beams:
+        if is_doubled_before and capacity_of(cache) == step * beams:
             cache = doubled(cache)
         hidden, cache = model.hidden_beam_step(ids, step, cache, memory)
         whole = model({"source": sources, "target": prefixes})[:, -1]

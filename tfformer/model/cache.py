@@ -91,6 +91,15 @@ def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
     return tf.cond(length <= capacity, lambda: cache, grown)
 
 
+def with_room(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
+    """Return a cache with room for `length` positions, outside a graph.
+
+    Inside one it is returned as it is: a search enlarges it between two loops, as a branch in each
+    step is slow.
+    """
+    return with_capacity(cache, length) if tf.executing_eagerly() else cache
+
+
 def doubled(cache: AnyCache) -> AnyCache:
     """Return a copy of a cache with as many empty positions behind its own."""
     return tf.nest.map_structure(lambda x: tf.concat([x, tf.zeros_like(x)], axis=2), cache)
@@ -125,10 +134,11 @@ class BeamCache(NamedTuple):
 
     def opened(self, position: tf.Tensor | int, beams: int) -> "BeamCache":
         """Return this cache with a slot for each beam at `position`, visible to it."""
-        rows, _, slots, _ = tf.unstack(tf.shape(self.visible))
+        keys_values, visible = with_room(self, (position + 1) * beams)
+        rows, _, slots, _ = tf.unstack(tf.shape(visible))
         own = position * beams + tf.range(rows) % beams  # (B * N,)
         is_own = tf.range(slots)[:, tf.newaxis] == own[:, tf.newaxis, tf.newaxis, tf.newaxis]
-        return self._replace(visible=self.visible | is_own)
+        return BeamCache(keys_values, visible | is_own)
 
     def reordered(self, rows: tf.Tensor) -> "BeamCache":
         """Return the cache of the beams that continue the beams `rows` (B * N,)."""

@@ -162,7 +162,10 @@ class LanguageModel(TokenModel):
     def hidden_step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache
     ) -> tuple[tf.Tensor, Cache]:
-        """Read as `step` does, in a cache that has room; return hidden states (R, T, D)."""
+        """Read as `step` does, but return hidden states (R, T, D).
+
+        Inside a graph the cache has room for these positions.
+        """
         return self.stack.step(self.embedding(ids), position, cache)
 
     def token_log_probs(self, ids: tf.Tensor, to_logits: ToLogits | None = None) -> tf.Tensor:

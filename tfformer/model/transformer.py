@@ -20,6 +20,7 @@ from tfformer.model.cache import (
     capacity_of,
     empty_cache,
     with_capacity,
+    with_room,
 )
 from tfformer.model.fast_layers import Dropout, LayerNormalization
 from tfformer.model.layers import (
@@ -169,13 +170,15 @@ class _Stack(MaskedLayer):
         Args:
             embeddings: Vectors (R, T, D) at position, position + 1, ...
             position: The first of these positions.
-            cache: Keys and values of each layer, each (R, H, L, D // H), with room for them.
+            cache: Keys and values of each layer, each (R, H, L, D // H). Inside a graph it has room
+                for these positions, elsewhere it grows.
             memory: The projected memory, for a decoder.
 
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
         x = self.add_positions(embeddings, position)  # (R, T, D)
+        cache = with_room(cache, position + tf.shape(x)[1])
         mask = look_ahead_mask(tf.shape(x)[1], capacity_of(cache), position)  # (1, 1, T, L)
         return self._step_layers(x, mask, cache, position, memory)
 
@@ -201,7 +204,8 @@ class _Stack(MaskedLayer):
         Args:
             embeddings: Vectors (B, N, D), all of one position; N is a plain number.
             position: That position.
-            cache: See `empty_beam_cache`; it has room for this position.
+            cache: See `empty_beam_cache`. Inside a graph it has room for this position, elsewhere
+                it grows.
             memory: The projected memory, for a decoder.
 
         Returns:
@@ -682,7 +686,7 @@ class Transformer(TokenModel):
         Args:
             ids: As in `step`.
             position: As in `step`.
-            cache: As in `step`, with room for these positions.
+            cache: As in `step`; inside a graph it has room for these positions.
             memory: As in `step`.
 
         Returns:
