@@ -16,17 +16,19 @@ from support.faults import record, size
 from support.ports import free_addresses, tf_config
 from support.process_tree import descendants
 
+from tfformer.folders import folder_at
+
 EPOCHS = 60
 PATIENCE_SECONDS = 600
 
 
-def started(recipe: Path, run: Path, *more: str) -> list[subprocess.Popen]:
-    """Two workers that train, with their messages in files beside the run."""
+def started(recipe: Path, run: Path | str, *more: str) -> list[subprocess.Popen]:
+    """Two workers that train, with their messages in files beside the recipe."""
     addresses, processes = free_addresses(2), []
     for number in range(2):
         command = [sys.executable, "-m", "tfformer", "train", str(recipe), "--run-dir", str(run)]
         environment = os.environ | {"TF_CONFIG": tf_config(addresses, number)}
-        with open(f"{run}.{number}", "w") as messages:
+        with open(f"{recipe}.{number}", "w") as messages:
             processes.append(
                 subprocess.Popen(
                     [*command, *more], env=environment, stdout=messages, stderr=subprocess.STDOUT
@@ -39,12 +41,19 @@ def codes(processes: list[subprocess.Popen]) -> list[int]:
     return [process.wait(PATIENCE_SECONDS) for process in processes]
 
 
-def epochs(run: Path) -> int:
-    metrics = run / "metrics.jsonl"
+def files(run: Path | str) -> Path:
+    """The run's files; of an object store those in the copy, as new as the store."""
+    folder = folder_at(run)
+    folder.pull()
+    return folder.path
+
+
+def epochs(run: Path | str) -> int:
+    metrics = files(run) / "metrics.jsonl"
     return len(metrics.read_text().splitlines()) if metrics.exists() else 0
 
 
-def wait_for_epochs(run: Path, count: int) -> None:
+def wait_for_epochs(run: Path | str, count: int) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while epochs(run) < count:
         assert time.monotonic() < deadline
@@ -68,8 +77,8 @@ def undisturbed(recipe, tmp_path_factory) -> dict[str, np.ndarray]:
     return state(run)
 
 
-def state(run: Path) -> dict[str, np.ndarray]:
-    with np.load(run / "resume.npz") as arrays:
+def state(run: Path | str) -> dict[str, np.ndarray]:
+    with np.load(files(run) / "resume.npz") as arrays:
         return {name: arrays[name] for name in arrays.files if name != "history"}
 
 
@@ -102,12 +111,20 @@ def test_workers_with_another_text_are_refused_before_the_first_step(recipe, tmp
     assert not (tmp_path / "run").exists()
 
 
+@pytest.fixture(params=["a folder", "an object store"])
+def place(request, tmp_path) -> str:
+    """The place of the runs."""
+    if request.param == "a folder":
+        return str(tmp_path)
+    return request.getfixturevalue("object_store").bucket("lost-workers")
+
+
 @pytest.mark.slow
-def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, tmp_path):
+def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, place):
     draw, same = random.Random(os.urandom(8)), 0
     kills = size("worker_kills", 1)
     for kill in range(kills):
-        run, victim = tmp_path / str(kill), draw.randrange(2)
+        run, victim = f"{place}/{kill}", draw.randrange(2)
         processes = started(recipe, run)
         wait_for_epochs(run, draw.randint(1, EPOCHS // 2))
         time.sleep(draw.random() / 10)
@@ -115,14 +132,16 @@ def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, tmp_path):
         begin = time.monotonic()
         assert codes(processes)[1 - victim] == 2
         assert time.monotonic() - begin < 120
-        last = Path(f"{run}.{1 - victim}").read_text().splitlines()[-1]
+        last = Path(f"{recipe}.{1 - victim}").read_text().splitlines()[-1]
         assert last.startswith(f"tfformer: worker {victim} (localhost:")
         assert last.endswith("; restart every worker, with --resume if the run has begun")
         assert codes(started(recipe, run, "--resume")) == [0, 0]
         for name, array in state(run).items():
             np.testing.assert_array_equal(array, undisturbed[name])
         same += 1
-    record("workers killed", f"{kills} kills, {same} with the bits of an undisturbed training")
+    where = "a store" if "://" in place else "a folder"
+    found = f"{kills} kills, {same} with the bits of an undisturbed training"
+    record(f"workers killed, run in {where}", found)
 
 
 def started_on_a_cluster(recipe: Path, run: Path, *more: str) -> subprocess.Popen:
