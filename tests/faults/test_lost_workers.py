@@ -122,7 +122,10 @@ def place(request, tmp_path) -> str:
 @pytest.mark.slow
 def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, place):
     draw, same = random.Random(os.urandom(8)), 0
-    kills = size("worker_kills", 1)
+    where = "a store" if "://" in place else "a folder"
+    kills = size("worker_kills", 1 if where == "a store" else 0)
+    if not kills:
+        pytest.skip("only scripts/faults.sh tries this; a store is tried in its place")
     for kill in range(kills):
         run, victim = f"{place}/{kill}", draw.randrange(2)
         processes = started(recipe, run)
@@ -139,7 +142,6 @@ def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, place):
         for name, array in state(run).items():
             np.testing.assert_array_equal(array, undisturbed[name])
         same += 1
-    where = "a store" if "://" in place else "a folder"
     found = f"{kills} kills, {same} with the bits of an undisturbed training"
     record(f"workers killed, run in {where}", found)
 
