@@ -27,7 +27,7 @@ PEERS = ("ctranslate2 float32", "ctranslate2 int8", "pymarian float32")
 LENGTH = ("--max-length", str(TOKENS))
 EXPORTS = {
     "float32": ("--format", "saved_model"),
-    "bfloat16": ("--format", "saved_model", "--dtype", "bfloat16"),
+    "bfloat16": ("--format", "saved_model", "--dtype", "bfloat16", "--for-other-processors"),
     "litert": ("--format", "litert", "--quantize", "int8"),
     "ctranslate2": ("--format", "ctranslate2"),
     "marian": ("--format", "marian"),

@@ -7,8 +7,10 @@ import sys
 import pytest
 
 from tfformer.corpora import engines
-from tfformer.corpora.engines import ModelError, find_model, load_engine
-from tfformer.corpora.run_exports import checked_engine
+from tfformer.corpora.engines import Model, ModelError, find_model, load_engine
+from tfformer.corpora.parts import EXPORTS
+from tfformer.corpora.run_exports import checked_engine, for_engine
+from tfformer.export import formats
 from tfformer.export.manifest import write_manifest
 
 
@@ -41,6 +43,17 @@ def test_an_export_has_its_own_engine_alone(tmp_path):
     assert [checked_engine(model, name) for name in (None, "litert")] == ["tflite", "tflite"]
     with pytest.raises(ValueError, match="of format tflite, which --engine keras cannot run"):
         checked_engine(model, "keras")
+
+
+def test_an_export_that_was_killed_before_its_end_is_made_anew(tmp_path, monkeypatch):
+    def write(run, place, **_):
+        return export(place / "1", format="ctranslate2")
+
+    monkeypatch.setattr(formats, "ctranslate2", write)
+    model = Model("keras", str(tmp_path / "run"), 4, "digest")
+    place = tmp_path / EXPORTS / "ctranslate2-4-digest"
+    export(place / ".tfformer-0123abcd-1-0123456789abcdef-folder")
+    assert for_engine(model, "ctranslate2", tmp_path).place == str(place / "1")
 
 
 def test_the_beam_size_is_the_models_own_unless_another_is_wanted(tmp_path, tiny_run):

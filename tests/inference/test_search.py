@@ -405,6 +405,22 @@ def test_a_state_grows_whenever_the_next_step_would_not_fit(beam_size):
     assert len(seen) > 2
 
 
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_the_length_of_the_ids_is_a_limit_too(beam_size):
+    """Of sentences that never end, one may have more tokens than fit."""
+
+    def endless(ids, step, state):
+        return tf.repeat([[0.0, 0.0, 0.0, -9.0, 2.0, 1.0]], len(ids), axis=0), state
+
+    limits, state = tf.constant([6, 2]), tf.zeros(2 * beam_size)
+    if beam_size == 1:
+        found = greedy_search(endless, state, limits, capacity=3)
+    else:
+        found = beam_search(endless, state, limits, beam_size, capacity=3)
+    assert found.ids[:, 0].numpy().tolist() == [[4, 4, 4], [4, 4, 0]]
+    assert found.lengths[:, 0].numpy().tolist() == [3, 2]
+
+
 def test_search_is_the_same_in_a_graph_of_unknown_batch():
     tree = Tree(sentences=4, vocab_size=5, depth=4, seed=7)
     specs = [tf.TensorSpec([None], tf.int32)] * 3

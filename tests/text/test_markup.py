@@ -153,6 +153,8 @@ def test_tags_go_where_the_alignment_says():
         ("<g>Go</g> <g>now</g>.", ["Go now."]),
         ("<r>Go.</r><r>Stay now.</r>", ["Go.", "Stay now."]),
         ("<r>Go</r>\n <r>Stay</r>", ["Go", "Stay"]),
+        ("<r>Go</r><!----><r>Stay</r>", ["Go", "Stay"]),
+        ("<r>Go</r>\n<!-- now -->\n<r>Stay</r>", ["Go", "Stay"]),
         ("<my-list><p>Go</my-list>", ["Go"]),
     ],
 )

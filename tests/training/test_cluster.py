@@ -98,16 +98,19 @@ def test_a_worker_that_does_not_come_is_named_within_the_limit(number, message):
     assert time.monotonic() - start < 10
 
 
-def test_a_worker_of_another_cluster_is_refused_at_once():
-    addresses = free_addresses(3)
+@pytest.mark.parametrize(("number", "others"), [(1, 3), (2, 3), (1, 2)])
+def test_a_worker_of_another_cluster_is_refused_at_once(number, others):
+    """Its TF_CONFIG names more workers than the first one's, or fewer; those of one go on."""
+    addresses, count = free_addresses(3), 5 - others
     with ThreadPoolExecutor() as threads:
-        chief = threads.submit(Cluster(addresses[:2], 0).gathered, {}, 1)
-        with pytest.raises(
-            ValueError,
-            match=rf"names 3 workers for worker 1 \({addresses[1]}\), but 2 for worker 0 ",
-        ):
-            Cluster(addresses, 1).gathered({}, 1)
-        assert chief.result() == [{}, {}]
+        first = [threads.submit(Cluster(addresses[:count], 0).gathered, {}, 1)]
+        message = rf"names {others} workers for worker {number} \(.*, but {count} for worker 0 "
+        with pytest.raises(ValueError, match=message):
+            Cluster(addresses[:others], number).gathered({}, 1)
+        own = [
+            threads.submit(Cluster(addresses[:count], n).gathered, {}, 1) for n in range(1, count)
+        ]
+        assert [one.result() for one in first + own] == [[{}] * count] * count
 
 
 def test_a_strangers_words_do_not_disturb_a_meeting():

@@ -54,7 +54,8 @@ def for_engine(
     if engine == model.engine:
         return model
     place = Path(folder) / EXPORTS / f"{engine}-{model.beam_size}-{model.digest}"
-    if not any(place.glob(f"*/{MANIFEST}")):
+    names = [file.parent.name for file in place.glob(f"*/{MANIFEST}")]
+    if not any(map(str.isdecimal, names)):  # a killed export leaves a folder of another name
         from tfformer.export import formats
 
         write = getattr(formats, engine)

@@ -250,6 +250,7 @@ def _decode_rows(
     """
     rows = tf.shape(max_lengths)[0]
     longest = _longest(max_lengths, capacity)
+    max_lengths = tf.minimum(max_lengths, longest)  # no token stands behind the ids' end
 
     def is_unfinished(sequences: _Sequences) -> tf.Tensor:
         return tf.logical_not(tf.reduce_all(sequences.finished))
@@ -399,6 +400,7 @@ def beam_search(
     """
     sentences = tf.shape(max_lengths)[0]  # B
     longest = _longest(max_lengths, capacity)  # L
+    max_lengths = tf.minimum(max_lengths, longest)  # no token stands behind the ids' end
     first_rows = tf.range(sentences)[:, tf.newaxis] * beam_size  # (B, 1): each sentence's first row
 
     def is_unfinished(beams: _Beams) -> tf.Tensor:

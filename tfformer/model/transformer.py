@@ -703,7 +703,8 @@ class Transformer(TokenModel):
         Args:
             ids: Target ids (B, N) int32, all at `position`; N is a plain number.
             position: From 0 on.
-            cache: The beams' cache, see `decoder.empty_beam_cache`.
+            cache: The beams' cache, see `decoder.empty_beam_cache`; inside a graph it has room for
+                this position.
             memory: The projected memory of B rows, see `encode_and_project`.
 
         Returns:

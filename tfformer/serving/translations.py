@@ -275,7 +275,7 @@ def _lists(outputs: Arrays) -> list[list[str]]:
 def _distinct(texts: Iterable[str]) -> list[str]:
     found: dict[str, str] = {}
     for text in texts:
-        found.setdefault(text.casefold(), text)
+        found.setdefault(text.lower(), text)  # casefold would take Maßen for Massen
     return list(found.values())
 
 

@@ -92,7 +92,7 @@ def read_html(text: Iterable[str], language: str) -> Iterator[Part]:
     paragraph: list[Piece] = []
     size = 0  # of its text
     tokens = raw_tokens(text)
-    before: RawToken | None = None  # the last token but for ends of lines
+    before: RawToken | None = None  # the last token but for comments and ends of lines
     for token in tokens:
         if token.kind == Token.START_TAG and _stays(token):
             raw, words = _element(token, tokens)
@@ -102,7 +102,7 @@ def read_html(text: Iterable[str], language: str) -> Iterator[Part]:
         if before is not None and _are_in_a_row(before, token):
             yield from sentences(paragraph, language, ESCAPES)
             paragraph, size = [], 0
-        if not (token.kind == Token.SPACE_CHARACTERS and LINE_END.search(token.raw)):
+        if not _is_between_rows(token):
             before = token
         if _is_of_a_line(token):
             paragraph.append(piece)
@@ -208,6 +208,12 @@ def _are_in_a_row(before: RawToken, token: RawToken) -> bool:
     """
     ends = before.kind == Token.END_TAG and token.kind == Token.START_TAG
     return ends and not {before.name, token.name} & KNOWN
+
+
+def _is_between_rows(token: RawToken) -> bool:
+    """Whether a token may stand between two rows of XML: the end of a line, or a comment."""
+    ends_line = token.kind == Token.SPACE_CHARACTERS and LINE_END.search(token.raw) is not None
+    return ends_line or token.kind == Token.COMMENT
 
 
 def _piece(token: RawToken) -> Piece:

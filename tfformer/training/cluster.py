@@ -6,7 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,8 +125,10 @@ class Cluster:
                     raise _absent(names, f"did not come {limit}") from None
                 opened.enter_context(line)
                 match _read(line, ANSWER_SECONDS):
-                    case {"worker": int(number), "facts": dict(others)}:
-                        if 0 < number < len(self.addresses):
+                    case {"worker": int(number), "facts": dict(others), **rest}:
+                        if rest.get("workers", len(self.addresses)) != len(self.addresses):
+                            self._refuse(line)
+                        elif 0 < number < len(self.addresses):
                             found[number], lines[number] = others, line
             everyone = [found[number] for number in range(len(self.addresses))]
             for number, line in lines.items():
@@ -137,6 +139,11 @@ class Cluster:
                         f"{self.named(number)} went away as training began; restart every worker"
                     ) from None
         return everyone
+
+    def _refuse(self, line: socket.socket) -> None:
+        """Tell a worker of a larger or smaller cluster how many workers there are."""
+        with suppress(OSError):
+            _write(line, [{}] * len(self.addresses))
 
     def _listening(self) -> socket.socket:
         _, port = _host_and_port(self.addresses[0])
@@ -152,12 +159,13 @@ class Cluster:
 
     def _send(self, facts: Facts, deadline: float, limit: str) -> list[Facts]:
         """Call the first worker until it answers with all workers' facts."""
+        count = len(self.addresses)
         while (left := deadline - time.monotonic()) > 0:
             try:
                 address = _host_and_port(self.addresses[0])
                 with socket.create_connection(address, timeout=min(left, ANSWER_SECONDS)) as line:
-                    _write(line, {"worker": self.number, "facts": facts})
-                    answer = _read(line, left, MESSAGE_BYTES * len(self.addresses))
+                    _write(line, {"worker": self.number, "workers": count, "facts": facts})
+                    answer = _read(line, left, MESSAGE_BYTES * count)
             except OSError:
                 answer = None
             if isinstance(answer, list):
