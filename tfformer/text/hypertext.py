@@ -211,7 +211,7 @@ def _are_in_a_row(before: RawToken, token: RawToken) -> bool:
 
 
 def _is_between_rows(token: RawToken) -> bool:
-    """Whether a token may stand between two rows of XML: the end of a line, or a comment."""
+    """Whether a token may stand between two rows: the end of a line, or a comment."""
     ends_line = token.kind == Token.SPACE_CHARACTERS and LINE_END.search(token.raw) is not None
     return ends_line or token.kind == Token.COMMENT
 
