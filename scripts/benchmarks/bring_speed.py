@@ -8,7 +8,6 @@ sentence may end before the last token, and each engine's tokens are counted.
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks._engine_process import EngineProcess
 from benchmarks._machine import spread, spread_text
 from benchmarks.bring import PROGRAM, write_checkpoint
 from benchmarks.engines.turns import BATCH, SOURCE_TOKENS, TOKENS
@@ -81,7 +81,7 @@ def measure(options: argparse.Namespace) -> dict:
         folder = Path(options.folder or temporary)
         write_exports(folder, [PROGRAMS[name].export for name in names])
         for threads in options.threads:
-            engines = {name: Engine(name, folder, threads, options.pymarian) for name in names}
+            engines = {name: _engine(name, folder, threads, options.pymarian) for name in names}
             for batch in options.batches:
                 setting = f"threads {threads}, sentences {batch:2}"
                 speeds[setting] = _rounds(setting, engines, batch, options.rounds)
@@ -117,22 +117,21 @@ def _write_sentences(folder: Path) -> None:
     rows = [dice.choices(pieces[2:-1], k=SOURCE_TOKENS - 1) for _ in range(BATCH)]
     text = "".join(f"{' '.join(row)}\n" for row in rows)
     (folder / "sentences").write_text(text, encoding="utf-8")
-    (folder / "sample").write_text(
-        "Good morning.\n", encoding="utf-8"
-    )  # an export is tried with it
+    # An export is compared with the run by this one.
+    (folder / "sample").write_text("Good morning.\n", encoding="utf-8")
 
 
 def _tfformer(*words: str) -> None:
     subprocess.run([sys.executable, "-c", PROGRAM, *words], check=True)
 
 
-def _rounds(setting: str, engines: dict[str, "Engine"], batch: int, rounds: int) -> Rounds:
+def _rounds(setting: str, engines: dict[str, EngineProcess], batch: int, rounds: int) -> Rounds:
     """Measure every engine in every round, after a first one that does not count."""
     speeds: Rounds = {name: [] for name in engines}
     for number in range(rounds + 1):
         for name, engine in engines.items():
             time.sleep(PAUSE)
-            speed = engine.tokens_per_second(batch)
+            speed = _tokens_per_second(name, engine, batch)
             if number:
                 speeds[name].append(round(speed, 1))
     for name, measured in speeds.items():
@@ -154,46 +153,22 @@ def _ratios(rounds: Rounds) -> dict[str, dict[str, float]]:
     return ratios
 
 
-class Engine:
-    """A process that holds one engine and translates when told to, by engines/turns.py."""
+def _engine(name: str, folder: Path, threads: int, pymarian: str | None) -> EngineProcess:
+    """Begin the process of an engine, which translates as engines/turns.py says."""
+    program = PROGRAMS[name]
+    python = pymarian if program.export == "marian" else sys.executable
+    place, sentences = folder / program.export / "1", folder / "sentences"
+    command = [python, ENGINES / program.script, place, sentences, threads, *program.arguments]
+    return EngineProcess(name, command, {})
 
-    def __init__(self, name: str, folder: Path, threads: int, pymarian: str | None) -> None:
-        self._name = name
-        program = PROGRAMS[name]
-        python = pymarian if program.export == "marian" else sys.executable
-        place, sentences = folder / program.export / "1", folder / "sentences"
-        command = [python, ENGINES / program.script, place, sentences, threads, *program.arguments]
-        self._process = subprocess.Popen(
-            [str(word) for word in command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-        )
-        self._about = self._answer()
 
-    def tokens_per_second(self, batch: int) -> float:
-        """Translate one batch.
+def _tokens_per_second(name: str, engine: EngineProcess, batch: int) -> float:
+    """Translate one batch.
 
-        Raises:
-            ValueError: A translation has not the tokens that every engine must give.
-        """
-        self._process.stdin.write(f"{batch}\n")
-        self._process.stdin.flush()
-        answer = self._answer()
-        if answer["counts"] != [TOKENS] * batch:
-            raise ValueError(f"{self._name} gave {answer['counts']} tokens, not {TOKENS} each")
-        return sum(answer["counts"]) / answer["seconds"]
-
-    def stop(self) -> dict:
-        """End the process and return its seconds to load and its peak memory."""
-        self._process.stdin.close()
-        about = self._about | self._answer()
-        self._process.wait()
-        return about
-
-    def _answer(self) -> dict:
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self._name} has ended; the reason stands above")
-        return json.loads(line)
+    Raises:
+        ValueError: A translation has not the tokens that every engine must give.
+    """
+    answer = engine.work(str(batch))
+    if answer["counts"] != [TOKENS] * batch:
+        raise ValueError(f"{name} gave {answer['counts']} tokens, not {TOKENS} each")
+    return sum(answer["counts"]) / answer["seconds"]

@@ -10,14 +10,13 @@ places of dropout of its own framework, which its line names.
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks._engine_process import EngineProcess
 from benchmarks._machine import spread, spread_text
 from benchmarks.trainers.process import THREADS
 
@@ -104,11 +103,11 @@ def measure(options: argparse.Namespace) -> dict:
         folder = Path(name)
         tokens = write_work(folder, options)
         names = [*OURS, *options.peers]
-        engines = {name: Engine(name, folder, options.environments) for name in names}
+        engines = {name: _engine(name, folder, options.environments) for name in names}
         speeds = {name: [] for name in engines}
         for _ in range(options.rounds):
             for name, engine in engines.items():
-                speeds[name].append(round(tokens / engine.turn()["seconds"], 1))
+                speeds[name].append(round(tokens / engine.work("train")["seconds"], 1))
         about = {name: engine.stop() for name, engine in engines.items()}
     for name, rounds in speeds.items():
         memory = about[name]["peak_memory_megabytes"]
@@ -174,43 +173,16 @@ def write_work(folder: Path, options: argparse.Namespace) -> int:
     return int(sum(weights.sum() for *_, weights in batches))
 
 
-class Engine:
-    """A process that trains one engine's model when told to, by trainers/process.py."""
-
-    def __init__(self, name: str, folder: Path, environments: str) -> None:
-        script, arguments, dropout, loss = (OURS | PEERS)[name]
-        own = Path(environments, script.removesuffix("_trainer.py"), "bin", "python")
-        python = sys.executable if script == "keras_trainer.py" else own
-        if not Path(python).exists():
-            program = TRAINERS / "environments.sh"
-            raise SystemExit(
-                f"{name} needs {own}; run {program} FOLDER and give --environments FOLDER"
-            )
-        self._process = subprocess.Popen(
-            [python, TRAINERS / script, folder, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"OMP_NUM_THREADS": str(THREADS), "TF_CPP_MIN_LOG_LEVEL": "3"},
-        )
-        self._about = {"dropout": dropout, "loss": loss} | self._answer()
-        print(f"{name:29} {self._about}", flush=True)
-
-    def turn(self) -> dict:
-        """Train every batch once."""
-        self._process.stdin.write("train\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def stop(self) -> dict:
-        """End the process and return its figures: parameters, first loss, peak memory."""
-        self._process.stdin.close()
-        about = self._about | self._answer()
-        self._process.wait()
-        return about
-
-    def _answer(self) -> dict:
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit("the engine's process has ended; the reason stands above")
-        return json.loads(line)
+def _engine(name: str, folder: Path, environments: str) -> EngineProcess:
+    """Begin the process of an engine, which trains as trainers/process.py says."""
+    script, arguments, dropout, loss = (OURS | PEERS)[name]
+    own = Path(environments, script.removesuffix("_trainer.py"), "bin", "python")
+    python = sys.executable if script == "keras_trainer.py" else own
+    if not Path(python).exists():
+        program = TRAINERS / "environments.sh"
+        raise SystemExit(f"{name} needs {own}; run {program} FOLDER and give --environments FOLDER")
+    command = [python, TRAINERS / script, folder, *arguments]
+    engine = EngineProcess(name, command, {"OMP_NUM_THREADS": str(THREADS)})
+    engine.about = {"dropout": dropout, "loss": loss} | engine.about
+    print(f"{name:29} {engine.about}", flush=True)
+    return engine

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfformer.cli.arguments import parser
 from tfformer.cli.checks import (
+    EXPORT_OPTIONS,
     check_corpus_options,
     check_export_folder,
     check_export_options,
@@ -492,17 +493,7 @@ def _inspect(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    names = (
-        "max_length",
-        "beam_size",
-        "length_penalty",
-        "dtype",
-        "for_other_processors",
-        "with_text",
-        "quantize",
-        "static",
-        "samples",
-    )
+    names = itertools.chain(*EXPORT_OPTIONS.values())
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     check_export_options(options.format, given)
     check_run(options.run)
