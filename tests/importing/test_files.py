@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.marian_checkpoints import checkpoint
 
-from tfformer.importing import marian_files, pytorch_files, safetensors_files
+from tfformer.importing import marian_files, pytorch_files, safetensors_files, sharded_files
 from tfformer.importing.json_files import read_object
 
 TENSORS = {
@@ -85,7 +85,7 @@ def test_shards_are_read_as_one_file(tmp_path):
         safetensors_files.write(tmp_path / f"{name}.safetensors", {name: tensor})
     index = tmp_path / safetensors_files.INDEX
     index.write_text(json.dumps({"weight_map": {name: f"{name}.safetensors" for name in TENSORS}}))
-    found = safetensors_files.read_sharded(index)
+    found = sharded_files.read(index, safetensors_files.read)
     np.testing.assert_array_equal(found["b"], TENSORS["b"])
     np.testing.assert_array_equal(found["a"], TENSORS["a"])
 
@@ -105,7 +105,7 @@ def test_an_index_that_contradicts_its_shards_is_refused(tmp_path, weight_map, m
     index = tmp_path / safetensors_files.INDEX
     index.write_text(json.dumps({"weight_map": weight_map}))
     with pytest.raises(ValueError, match=message):
-        safetensors_files.read_sharded(index)
+        sharded_files.read(index, safetensors_files.read)
 
 
 @pytest.mark.parametrize(

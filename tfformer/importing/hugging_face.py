@@ -13,7 +13,7 @@ import numpy as np
 
 from tfformer.config import Config, DecodingConfig, ModelConfig
 from tfformer.data.piece_tokenizer import parse_sentencepiece
-from tfformer.importing import pytorch_files, safetensors_files
+from tfformer.importing import pytorch_files, safetensors_files, sharded_files
 from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
 from tfformer.importing.json_files import read_object
 from tfformer.importing.vocabulary import (
@@ -221,11 +221,11 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     if (folder / SAFETENSORS).is_file():
         return safetensors_files.read(folder / SAFETENSORS)
     if (folder / safetensors_files.INDEX).is_file():
-        return safetensors_files.read_sharded(folder / safetensors_files.INDEX)
+        return sharded_files.read(folder / safetensors_files.INDEX, safetensors_files.read)
     if (folder / PYTORCH).is_file():
         return pytorch_files.read(folder / PYTORCH)
     if (folder / pytorch_files.INDEX).is_file():
-        return safetensors_files.read_sharded(folder / pytorch_files.INDEX, pytorch_files.read)
+        return sharded_files.read(folder / pytorch_files.INDEX, pytorch_files.read)
     raise ValueError(f"{folder} has neither {SAFETENSORS} nor {PYTORCH}; copy the whole folder")
 
 

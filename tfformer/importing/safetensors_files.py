@@ -9,14 +9,14 @@ the rest of the file, and the tensors fill that rest without gaps.
 import json
 import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeGuard
 
 import numpy as np
 
 from tfformer.files import whole_file
-from tfformer.importing.json_files import parse_object, read_object
+from tfformer.importing.json_files import parse_object
 from tfformer.importing.stored_arrays import mapped
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
@@ -52,38 +52,6 @@ def read(path: Path) -> dict[str, np.ndarray]:
         name: _array(path, dtype, 8 + length + begin, shape)
         for name, (dtype, shape, begin, _) in places.items()
     }
-
-
-def read_sharded(
-    index: Path, read_shard: Callable[[Path], dict[str, np.ndarray]] = read
-) -> dict[str, np.ndarray]:
-    """Return the tensors of a checkpoint in several files.
-
-    Args:
-        index: `model.safetensors.index.json`, which says in which file each tensor is.
-        read_shard: Reads one of the files, which may be PyTorch's too.
-
-    Returns:
-        As `read`.
-
-    Raises:
-        ValueError: As `read`, or the index and the files do not agree.
-    """
-    weight_map = read_object(index).get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise ValueError(f"{index} has no weight_map; copy it again")
-    found: dict[str, np.ndarray] = {}
-    for shard in sorted({str(name) for name in weight_map.values()}):
-        if Path(shard).name != shard or not (index.parent / shard).is_file():
-            raise ValueError(f"{index} names {shard!r}, which is not beside it; copy all files")
-        tensors = read_shard(index.parent / shard)
-        for name in tensors:
-            if weight_map.get(name) != shard:
-                raise ValueError(f"{shard} holds {name}, but {index} does not say so")
-        found |= tensors
-    if missing := sorted(weight_map.keys() - found.keys()):
-        raise ValueError(f"{index} names {missing[0]}, which its file lacks; copy all files again")
-    return found
 
 
 def write(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
