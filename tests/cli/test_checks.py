@@ -66,7 +66,7 @@ MISTAKES = [
     ("export run --format tar --output new", "--format: invalid choice: 'tar'"),
     ("import nowhere --run-dir new", "nowhere is neither a folder nor a zip"),
     ("import text --run-dir run", "run exists and is not an empty folder; choose another"),
-    ("serve nowhere", "nowhere is neither a run directory nor a SavedModel export"),
+    ("serve nowhere", "nowhere is neither a run directory nor a SavedModel or LiteRT export"),
     ("serve run --port 65536", "--port: 65536 must be a number from 0 to 65535"),
     ("train phrasebook --run-dir nowhere --resume", RUN),
     ("train phrasebook --run-dir new --init-from nowhere", RUN),

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import json
 import logging
 import sys
 import threading
@@ -13,8 +12,6 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
-
-from tfformer.cli.verbs import main
 
 PROGRAM = Path(__file__).parents[2] / "export" / "on_device" / "serve.py"
 
@@ -264,13 +261,6 @@ def test_a_manifest_that_may_never_end_is_not_read(serve, tmp_path):
     (tmp_path / "manifest.json").symlink_to("/dev/zero")
     with pytest.raises(OSError, match="not a regular file"):
         serve.languages_of(tmp_path)
-
-
-def test_tfformer_serve_says_how_to_serve_a_litert_export(tmp_path, capsys):
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1" / "manifest.json").write_text(json.dumps({"format": "tflite"}))
-    assert main(["serve", str(tmp_path), "--port", "0"]) == 2
-    assert f"python export/on_device/serve.py {tmp_path}" in capsys.readouterr().err
 
 
 def test_broken_http_leaves_no_traceback_in_the_log(serve, caplog):

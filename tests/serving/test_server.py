@@ -27,7 +27,6 @@ from tfformer.cli.verbs import main
 from tfformer.data.sources import read_pairs
 from tfformer.explain.alignment import nearest_targets
 from tfformer.inference.translator import Translator
-from tfformer.serving import model as served_model
 from tfformer.serving import request_queue as batching
 from tfformer.serving import rest_format
 from tfformer.serving import server as serving
@@ -35,6 +34,7 @@ from tfformer.serving.application import application
 from tfformer.serving.application_keys import QUEUE
 from tfformer.serving.errors import RequestError
 from tfformer.serving.model import ServedModels
+from tfformer.serving.saved_model_version import SavedModelVersion
 
 UNNAMED = SimpleNamespace(manifest={})  # a version that names no languages
 
@@ -334,7 +334,7 @@ def test_an_error_in_the_graph_is_answered_with_its_reason(error, code):
     def fail(**_):
         raise error(None, None, "Graph execution error:\n\n\tat node 7\nout of luck")
 
-    version = object.__new__(served_model.Version)
+    version = object.__new__(SavedModelVersion)
     version._model = SimpleNamespace(signatures={"a": fail})
     with pytest.raises(RequestError, match="out of luck") as caught:
         version.run("a", {})
@@ -434,7 +434,7 @@ def refused(capsys, *arguments) -> str:
 
 
 def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
-    assert "neither a run directory nor a SavedModel export" in refused(
+    assert "neither a run directory nor a SavedModel or LiteRT export" in refused(
         capsys, tmp_path, "--port", 0
     )
     assert "must have 1 to 255 characters, and hold neither a slash" in refused(

@@ -479,7 +479,8 @@ def _add_serve(add_verb: AddVerb) -> None:
         "models",
         nargs="+",
         metavar="[NAME=]RUN_OR_EXPORT",
-        help="a run directory, or the output of export; name each of several, as en-de=runs/a",
+        help="a run directory, or a SavedModel or LiteRT file of export; name each of several, as "
+        "en-de=runs/a de-en=models/b",
     )
     add(
         "--host",

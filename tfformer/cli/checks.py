@@ -68,7 +68,7 @@ def check_run_or_export(place: str) -> None:
     path = Path(place) if Path(place).exists() else Path(place.partition("=")[2] or place)
     if not path.is_dir():
         raise FileNotFoundError(
-            f"{path} is neither a run directory nor a SavedModel export; give one of the two"
+            f"{path} is neither a run directory nor a SavedModel or LiteRT export; give one of them"
         )
 
 

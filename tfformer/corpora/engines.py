@@ -1,7 +1,4 @@
-"""Engines that translate: a run by Keras, an export by its own runtime.
-
-Shape letters: B sentences, S source tokens.
-"""
+"""Engines that translate: a run by Keras, an export by its own runtime."""
 
 from __future__ import annotations
 
@@ -12,19 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
 from tfformer.config import RUN_CONFIG
-from tfformer.data.tokenizer_pair import Tokenizers
-from tfformer.export.manifest import (
-    MANIFEST,
-    check_files,
-    exported_tokenizers,
-    read_manifest,
-)
+from tfformer.export.litert.search import BEAM, GREEDY, LitertSearch
+from tfformer.export.manifest import MANIFEST, open_export, read_manifest
 from tfformer.files import file_digest
 from tfformer.folders import folder_at
-from tfformer.special_ids import END_ID
 
 SIGNATURE = "serving_default"  # of a SavedModel over text, by greedy search
 
@@ -185,7 +174,7 @@ def _saved_model(place: str, beam_size: int) -> Engine:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  the operations of the signatures over text
 
-    manifest, tokenizers = _checked(Path(place))
+    manifest, tokenizers = open_export(Path(place))
     signature, output = SIGNATURE, "translation"
     if beam_size > 1:
         signature, output = "translate_beam", "translations"
@@ -201,41 +190,21 @@ def _saved_model(place: str, beam_size: int) -> Engine:
 
 
 def _litert(place: str, beam_size: int) -> Engine:
-    from ai_edge_litert.interpreter import Interpreter
-
-    folder = Path(place)
-    manifest, tokenizers = _checked(folder)
-    name = "translate_beam" if beam_size > 1 else "translate"
-    interpreter = Interpreter(model_path=str(folder / "model.tflite"), num_threads=1)
-    widths = _widths(manifest, name) if manifest.get("static") else {}
-    longest = _max_tokens(manifest)
+    manifest, tokenizers = open_export(Path(place))
+    search = LitertSearch(Path(place), manifest)
+    signature = BEAM if beam_size > 1 else GREEDY
 
     def translate(sentences: list[str]) -> list[str]:
-        rows = [ids[:longest] for ids in tokenizers.source.encode(sentences)]
-        batches = [[row] for row in rows] if widths else [rows]
-        found = [ids for batch in batches for ids in best(batch)]
-        return tokenizers.target.decode(found)
+        found = search.run(tokenizers.source.encode(sentences), signature)
+        return tokenizers.target.decode(found.ids[:, 0].tolist())
 
-    def best(rows: list[list[int]]) -> list[list[int]]:
-        """Return the ids of the best translations, without their end tokens."""
-        most = max(map(len, rows))
-        width = min((width for width in widths if width > most), default=max(widths, default=most))
-        ids = np.full((len(rows), width), END_ID, np.int32)  # (B, S)
-        for row, values in zip(ids, rows, strict=True):
-            row[: len(values)] = values[:width]
-        lengths = np.array(list(map(len, rows)), np.int32)
-        runner = interpreter.get_signature_runner(widths.get(width, name))
-        found = runner(ids=ids, lengths=lengths)["ids"]
-        first = found.reshape(len(rows), -1, found.shape[-1])[:, 0].tolist()
-        return [row[: row.index(END_ID)] if END_ID in row else row for row in first]
-
-    return Engine(translate, tokenizers.source, longest)
+    return Engine(translate, tokenizers.source, _max_tokens(manifest))
 
 
 def _ctranslate2(place: str, beam_size: int) -> Engine:
     import ctranslate2
 
-    manifest, tokenizers = _checked(Path(place))
+    manifest, tokenizers = open_export(Path(place))
     source, target = tokenizers.source, tokenizers.target
     decoding = manifest["decoding"]
     translator = ctranslate2.Translator(place, device="cpu", intra_threads=1)
@@ -265,25 +234,6 @@ ENGINES: dict[str, Callable[[str, int], Engine]] = {  # by the format of a manif
 }
 
 
-def _checked(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
-    """Return the manifest and the tokenizers, once each file has its digest."""
-    manifest = read_manifest(folder)
-    check_files(folder, manifest)
-    tokenizers = exported_tokenizers(folder, manifest)
-    if tokenizers is None:
-        raise ValueError(f"{folder} has no tokenizer beside the model; export the run again")
-    return manifest, tokenizers
-
-
 def _max_tokens(manifest: dict[str, Any]) -> int:
     """Return the tokens of the longest sentence; the end token needs one place."""
     return manifest["decoding"]["max_length"] - 1
-
-
-def _widths(manifest: dict[str, Any], name: str) -> dict[int, str]:
-    """Return the places of ids of each signature of a static file, and its name."""
-    return {
-        signature["inputs"]["ids"]["shape"][1]: each
-        for each, signature in manifest["signatures"].items()
-        if each == name or each.removeprefix(f"{name}_").isdecimal()
-    }

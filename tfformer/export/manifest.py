@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tfformer.data.piece_tokenizer import load_tokenizer
-from tfformer.data.tokenizer_pair import Tokenizers
+from tfformer.data.tokenizer_pair import Tokenizers as Tokenizers
 from tfformer.files import check_regular, file_digest, write_text
 
 MANIFEST = "manifest.json"
@@ -111,6 +111,30 @@ def check_files(folder: Path, manifest: dict[str, Any]) -> None:
                 f"{folder / name} is not the file that was exported "
                 f"(its SHA-256 differs from the manifest's); {_REMEDY}"
             )
+
+
+def checked_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest in `folder`, after each file was compared with it.
+
+    Raises:
+        ValueError: The manifest or a file is not the one that was exported.
+    """
+    manifest = read_manifest(folder)
+    check_files(folder, manifest)
+    return manifest
+
+
+def open_export(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
+    """Return the manifest and tokenizers of an export whose files are unchanged.
+
+    Raises:
+        ValueError: A file is not the one that was exported, or there is no tokenizer.
+    """
+    manifest = checked_manifest(folder)
+    tokenizers = exported_tokenizers(folder, manifest)
+    if tokenizers is None:
+        raise ValueError(f"{folder} has no tokenizer beside the model; export the run again")
+    return manifest, tokenizers
 
 
 def exported_tokenizers(folder: Path, manifest: dict[str, Any]) -> Tokenizers | None:

@@ -36,10 +36,11 @@ from tfformer.serving.error_answers import Handler, answer_errors
 from tfformer.serving.languages import Directions
 from tfformer.serving.lifecycle import Lifecycle
 from tfformer.serving.metrics import Metrics
-from tfformer.serving.model import Arrays, ServedModels
+from tfformer.serving.model import ServedModels
 from tfformer.serving.request_queue import RequestQueue, Runs
 from tfformer.serving.translations import Translations
 from tfformer.serving.usage import Usage
+from tfformer.serving.version import Arrays
 
 CLIENT_GONE = 499  # the usual status in figures for a client that did not wait for its answer
 

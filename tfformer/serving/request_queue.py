@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from tfformer.serving.errors import RequestError
-from tfformer.serving.model import MAX_SENTENCES, Arrays
+from tfformer.serving.model import MAX_SENTENCES
+from tfformer.serving.version import Arrays
 
 WAIT = 0.005  # seconds for others to arrive
 MAX_WAITING = 1024  # sentences in the queue

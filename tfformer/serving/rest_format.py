@@ -18,11 +18,11 @@ from tfformer.serving.errors import RequestError
 from tfformer.serving.model import (
     DEFAULT_SIGNATURE,
     MAX_SENTENCES,
-    Arrays,
     ServedModel,
     check_inputs,
     check_names,
 )
+from tfformer.serving.version import Arrays
 
 Read = Callable[[list], np.ndarray]  # the innermost lists of a request -> an array of rank 1
 

@@ -11,9 +11,10 @@ import numpy as np
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Direction
 from tfformer.serving.metrics import Metrics
-from tfformer.serving.model import Arrays, ServedModel, Version
+from tfformer.serving.model import ServedModel
 from tfformer.serving.request_queue import RequestQueue
 from tfformer.serving.translation_cache import TranslationCache
+from tfformer.serving.version import Arrays, Version
 from tfformer.text import FORMATS, Links, Segment, TextTranslator, segments
 
 GREEDY = "serving_default"

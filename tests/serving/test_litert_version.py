@@ -1,0 +1,200 @@
+"""LiteRT exports behind the server, against the translator of their run."""
+
+import asyncio
+import itertools
+import shutil
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from support.servers import save_scripted_model
+
+from tfformer.cli.verbs import main
+from tfformer.data.sources import read_pairs
+from tfformer.export import formats as export
+from tfformer.export.litert.search import LitertSearch
+from tfformer.inference.translator import Translator
+from tfformer.serving.application import application
+from tfformer.serving.errors import RequestError
+from tfformer.serving.model import ServedModel, ServedModels, find_versions
+from tfformer.serving.request_queue import RequestQueue
+
+pytestmark = pytest.mark.slow  # an export is read back in another process
+
+pytest.importorskip(
+    "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
+)
+
+SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 37)]
+SENTENCES += ["", "The dog", "The dog " * 60, "the Ж 😀 dog"]
+
+
+@pytest.fixture(scope="module")
+def translator(tiny_run):
+    return Translator.load(tiny_run)
+
+
+@pytest.fixture(scope="module", params=["dynamic", "static"])
+def folder(request, tiny_run, tmp_path_factory):
+    """A version with a beam search."""
+    place = tmp_path_factory.mktemp(request.param)
+    is_static = request.param == "static"
+    return export.tflite(tiny_run, place, static=is_static, beam_size=3, samples=SENTENCES[:4])
+
+
+@pytest.fixture(scope="module")
+def version(folder):
+    return ServedModel("m", [folder]).newest
+
+
+@pytest.fixture(scope="module")
+def greedy(tiny_run, tmp_path_factory):
+    """A version of greedy search alone."""
+    return export.tflite(tiny_run, tmp_path_factory.mktemp("greedy"), samples=SENTENCES[:4])
+
+
+def texts(sentences) -> dict[str, np.ndarray]:
+    return {"text": np.array([one.encode() for one in sentences], object)}
+
+
+@pytest.mark.filterwarnings("ignore:.*tokens:UserWarning")
+def test_the_translations_are_the_translators_own(version, translator):
+    greedy = version.run("serving_default", texts(SENTENCES))
+    for row, (best,) in zip(
+        zip(*greedy.values(), strict=True), translator.n_best(SENTENCES, 1), strict=True
+    ):
+        assert row == (best.text.encode(), pytest.approx(best.score, abs=1e-3))
+    beam = version.run("translate_beam", texts(SENTENCES))
+    for found, scores, own in zip(*beam.values(), translator.n_best(SENTENCES, 3), strict=True):
+        assert [text.decode() for text in found[: len(own)]] == [one.text for one in own]
+        assert scores[: len(own)] == pytest.approx([one.score for one in own], abs=1e-3)
+
+
+def test_its_description_is_the_translators(version, translator):
+    assert version.max_tokens == translator.max_length - 1
+    ids = translator.tokenizers.source.encode(SENTENCES)
+    assert version.count_tokens(SENTENCES) == list(map(len, ids))
+    written = translator.tokenizers.target.encode([SENTENCES[0], SENTENCES[1]])
+    outputs = {
+        "translations": np.array([[SENTENCES[0].encode(), b"x"], [SENTENCES[1].encode(), b"y"]])
+    }
+    assert version.tokens_of(outputs) == sum(map(len, written))
+
+
+def test_requests_run_together_and_get_their_own(version):
+    observed = []
+
+    async def scenario():
+        queue = RequestQueue(lambda _, count, *rest: observed.append(count))
+        task = asyncio.create_task(queue.run())
+        asked = [queue.submit(version, "serving_default", texts([one])) for one in SENTENCES[:20]]
+        answers = await asyncio.gather(*asked)
+        task.cancel()
+        return [answer["translation"][0] for answer in answers]
+
+    alone = [
+        version.run("serving_default", texts([one]))["translation"][0] for one in SENTENCES[:20]
+    ]
+    assert asyncio.run(scenario()) == alone
+    assert observed == [20]
+
+
+def test_text_of_any_kind_is_answered(version):
+    hostile = [b"The \xff dog \xcc", b"\x00", b"x" * 1_000_000, "漢".encode() * 200_000, b""]
+    found = version.run("serving_default", {"text": np.array(hostile, object)})
+    assert [isinstance(text, bytes) for text in found["translation"]] == [True] * 5
+    assert (found["translation"][-1], found["score"][-1]) == (b"", 0.0)
+
+
+def test_without_a_beam_search_the_beam_is_one_wide(greedy):
+    version = ServedModel("m", [greedy]).newest
+    one = version.run("serving_default", texts(SENTENCES[:3]))
+    beam = version.run("translate_beam", texts(SENTENCES[:3]))
+    assert beam["translations"].tolist() == [[text] for text in one["translation"]]
+    assert beam["scores"].tolist() == [[score] for score in one["score"]]
+
+
+def test_models_of_two_kinds_are_behind_one_server(greedy, translator, tmp_path):
+    save_scripted_model(tmp_path / "1", "v1")
+    models = ServedModels([ServedModel("en-de", [greedy]), ServedModel("de-en", [tmp_path / "1"])])
+    sentence = SENTENCES[0]
+    own = translator.n_best([sentence], 1)[0][0]
+    there = {"q": sentence, "source": "en", "target": "de", "alternatives": 2}
+    back = {"q": "Der Hund", "source": "de", "target": "en"}
+    deepl = {"text": [sentence], "source_lang": "EN", "target_lang": "DE"}
+
+    async def scenario():
+        async with TestClient(TestServer(application(models))) as client:
+
+            async def answer(path, body):
+                return await (await client.post(path, json=body)).json()
+
+            assert await answer("/translate", there) == {
+                "translatedText": own.text,
+                "alternatives": [],
+            }
+            assert await answer("/translate", back) == {"translatedText": "DER HUND"}
+            assert (await answer("/v2/translate", deepl))["translations"][0]["text"] == own.text
+            found = await answer("/v1/models/en-de:predict", {"instances": [sentence]})
+            score = pytest.approx(own.score, abs=1e-3)
+            assert found == {"predictions": [{"translation": own.text, "score": score}]}
+            stream = await (await client.post("/translate/stream", data=there)).text()
+            assert f'"translation": "{own.text}"' in stream
+            align = {"q": sentence, "translation": own.text, "model": "en-de"}
+            assert await answer("/align", align) == {"links": []}
+            described = await (await client.get("/v1/models/en-de/metadata")).json()
+            signatures = described["metadata"]["signature_def"]["signature_def"]
+            assert signatures.keys() == {"serving_default", "translate_beam"}
+            return await (await client.get("/metrics")).text()
+
+    figures = asyncio.run(scenario())
+    assert 'tfformer_sentences_total{model="en-de"} 2.0' in figures  # a search each
+    assert 'tfformer_sentences_total{model="de-en"} 1.0' in figures
+
+
+def test_the_newest_two_of_a_folder_of_versions_are_served(greedy, tmp_path):
+    """Of whichever kind they are."""
+    for number in ("3", "9"):
+        shutil.copytree(greedy, tmp_path / number)
+    save_scripted_model(tmp_path / "10", "v10")
+    model = ServedModel("m", find_versions(tmp_path))
+    assert model.versions.keys() == {9, 10}
+    found = [model.versions[n].run("serving_default", texts(["The dog"])) for n in (9, 10)]
+    assert found[1]["translation"] == [b"v10: The dog"]
+    assert found[0]["translation"] != found[1]["translation"]
+
+
+def test_a_language_that_the_model_lacks_is_the_requests_mistake(greedy, monkeypatch):
+    def refuse(sentences):
+        raise ValueError("the model has no target language >>xyz<<")
+
+    version = ServedModel("m", [greedy]).newest
+    source = SimpleNamespace(encode=refuse)
+    monkeypatch.setattr(version, "_tokenizers", SimpleNamespace(source=source))
+    with pytest.raises(RequestError, match="no target language >>xyz<<") as caught:
+        version.run("serving_default", texts([">>xyz<< The dog"]))
+    assert caught.value.code == "INVALID_ARGUMENT"
+
+
+def test_without_litert_the_error_names_the_extra(greedy, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
+    assert main(["serve", str(greedy), "--port", "0"]) == 2
+    assert "pip install 'tfformer[litert]'" in capsys.readouterr().err
+
+
+def test_a_file_of_another_format_is_refused(tmp_path):
+    (tmp_path / "model.tflite").write_bytes(b"no model" * 9)
+    manifest = {"signatures": {}, "decoding": {"max_length": 40}}
+    with pytest.raises(ValueError, match=r"model.tflite cannot be loaded .*; copy the whole"):
+        LitertSearch(tmp_path, manifest)
+
+
+def test_a_damaged_file_is_refused(greedy, tmp_path, capsys):
+    damaged = shutil.copytree(greedy, tmp_path / "1")
+    content = bytearray((damaged / "model.tflite").read_bytes())
+    content[len(content) // 2] ^= 1
+    (damaged / "model.tflite").write_bytes(content)
+    assert main(["serve", str(damaged), "--port", "0"]) == 2
+    assert "model.tflite is not the file that was exported" in capsys.readouterr().err
