@@ -39,6 +39,7 @@ from translate import Translator, manifest_text, newest_version
 BATCH = 32  # sentences that run together at most
 MAX_WAITING = 4_096  # sentences
 MAX_BYTES = 2 * 2**20  # of a request
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 DRAIN_SECONDS = 20  # for the requests under way when the server is told to end
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -263,11 +264,13 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
 
 async def read_fields(request: web.Request) -> dict[str, Any]:
     """Return the fields of JSON or a form; ValueError if it is neither."""
-    if request.content_type == "application/x-www-form-urlencoded":
+    if request.content_type in FORMS:
         try:
             return dict(await request.post())
         except LookupError:
             raise ValueError("the form has an unknown charset; send it as UTF-8") from None
+        except (AssertionError, HttpProcessingError, RuntimeError):  # of a form in parts
+            raise ValueError("the form cannot be read") from None
     try:
         fields = json.loads((await request.read()).decode("utf-8"))
     except RecursionError:

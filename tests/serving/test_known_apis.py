@@ -169,3 +169,82 @@ def test_errors_of_deepls_api_have_its_form(server):
     assert xml[0] == 415
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     assert ask(server, "POST", "/v2/translate", b"text=%ff", **form)[0] == 400
+
+
+# Forms in parts, as `curl --form` and many clients send them
+
+PARTS = {"Content-Type": "multipart/form-data; boundary=limit"}
+
+
+def part(name: str, value: bytes, more: bytes = b"") -> bytes:
+    head = b'--limit\r\nContent-Disposition: form-data; name="' + name.encode() + b'"' + more
+    return head + b"\r\n\r\n" + value + b"\r\n"
+
+
+def in_parts(*pairs: tuple[str, str]) -> bytes:
+    return b"".join(part(name, value.encode()) for name, value in pairs) + b"--limit--\r\n"
+
+
+LANGUAGES = (("source", "en"), ("target", "de"))
+
+
+@pytest.mark.parametrize(
+    ("path", "pairs", "answer"),
+    [
+        ("/translate", [("q", TEXT)], {"translatedText": CAPITALS}),
+        # TensorFlow's capitals are those of ASCII.
+        ("/translate", [("q", "Größe 😀\x00")], {"translatedText": "GRößE 😀\x00"}),
+        (
+            "/translate",
+            [("q", "A dog."), ("q", "A cat.")],
+            {"translatedText": ["A DOG.", "A CAT."]},
+        ),
+        ("/align", [("q", "A dog."), ("translation", "A DOG.")], {"links": []}),
+    ],
+)
+def test_a_form_in_parts_has_the_fields_of_any_other(server, path, pairs, answer):
+    form = [*pairs, *LANGUAGES]
+    assert ask(server, "POST", path, in_parts(*form), **PARTS) == (200, answer)
+    assert ask(server, "POST", path, form) == (200, answer)
+
+
+def test_deepl_takes_a_form_in_parts(server):
+    body = in_parts(("text", "A dog."), ("text", "A cat."), ("target_lang", "DE"))
+    status, answer = ask(server, "POST", "/v2/translate", body, **PARTS)
+    assert status == 200
+    assert [one["text"] for one in answer["translations"]] == ["A DOG.", "A CAT."]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "the form cannot be read"),
+        (b"no form", "the form cannot be read"),
+        (part("q", b"One."), "the form cannot be read"),
+        (part("q", b"One.")[:-20], "the form cannot be read"),
+        (b"--limit\r\n\r\nOne.\r\n--limit--\r\n", "the form cannot be read"),
+        (part("q", b"\xff") + b"--limit--", "the form cannot be read"),
+        (part("q", b"a", b"\r\nContent-Transfer-Encoding: b") + b"--limit--", "cannot be read"),
+        (
+            part("q", b"a", b"\r\nContent-Type: text/plain; charset=b") + b"--limit--",
+            "cannot be read",
+        ),
+        (b"--limit\r\nno header\r\n\r\nOne.\r\n--limit--", "cannot be read"),
+        (part("q", b"One.", b'; filename="one.txt"') + b"--limit--", "the field q is a file"),
+        (part("q", b"1", b"\r\nContent-Type: application/json") + b"--limit--", "q is a file"),
+        (b"--limit--\r\n", "the field q is missing"),
+    ],
+)
+def test_a_form_in_parts_that_cannot_be_read_is_refused(server, body, message):
+    status, answer = ask(server, "POST", "/translate", body, **PARTS)
+    assert status == 400
+    assert message in answer["error"]
+
+
+def test_a_form_in_parts_has_a_limit_and_a_boundary(server):
+    body = in_parts(("q", "a" * 2**20), ("source", "b" * 2**20), *LANGUAGES)
+    assert ask(server, "POST", "/translate", body, **PARTS)[0] == 413
+    kind = {"Content-Type": "multipart/form-data"}
+    assert ask(server, "POST", "/translate", in_parts(("q", "One.")), **kind)[0] == 400
+    many = in_parts(*[("q", "One.")] * 1_001, *LANGUAGES)
+    assert ask(server, "POST", "/translate", many, **PARTS)[0] in (400, 413)

@@ -10,7 +10,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, MultipartWriter
 from aiohttp.test_utils import TestClient, TestServer
 
 PROGRAM = Path(__file__).parents[2] / "export" / "on_device" / "serve.py"
@@ -162,6 +162,20 @@ def test_rules_and_numbers_are_no_sentences(serve):
     assert sentences == ["One."]
 
 
+IN_PARTS = {"Content-Type": "multipart/form-data; boundary=a"}
+
+
+def test_a_form_in_parts_is_read(serve):
+    async def scenario(client):
+        parts = MultipartWriter("form-data")
+        for name, value in (("q", "One. Größe!"), ("source", "en"), ("target", "de")):
+            parts.append(value).set_content_disposition("form-data", name=name)
+        async with client.post("/translate", data=parts) as response:
+            return await response.json()
+
+    assert with_client(serve, [Backwards()], scenario) == {"translatedText": ".enO !eßörG"}
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "message"),
     [
@@ -171,6 +185,15 @@ def test_rules_and_numbers_are_no_sentences(serve):
             "unknown charset",
         ),
         ({"Content-Encoding": "gzip"}, b"no gzip at all", ""),
+        (IN_PARTS, b"no form", "boundary"),
+        (IN_PARTS, b"--a\r\nno header\r\n\r\nOne.\r\n--a--", "the form cannot be read"),
+        (IN_PARTS, b'--a\r\nContent-Disposition: form-data; name="q"\r\n\r\nOne.', ""),
+        (IN_PARTS, b"--a\r\nX: form-data\r\n\r\nOne.\r\n--a--", "name"),
+        (
+            IN_PARTS,
+            b'--a\r\nContent-Disposition: form-data; name="q"; filename="f"\r\n\r\nOne.\r\n--a--',
+            "q must be a text",
+        ),
     ],
 )
 def test_a_body_that_cannot_be_read_is_the_clients_mistake(serve, headers, body, message):

@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
-from tfformer.serving.errors import RequestError
+from tfformer.serving.errors import MAX_NAME, RequestError
 from tfformer.text.blocks import BLOCK, block_end
 
 MAX_BYTES = 2 * 2**20  # in the body of a request
 BODY_SECONDS = 30  # for the body of a request, or a block of a text, to arrive
+# Errors of aiohttp's reader of forms in parts: a boundary, a charset, an encoding, an end, a header.
+MALFORMED = (ValueError, LookupError, RuntimeError, AssertionError, HttpProcessingError)
 UTF_8 = codecs.getincrementaldecoder("utf-8")
 
 
@@ -24,6 +27,31 @@ async def read_body(request: web.Request) -> bytes:
     """
     async with _in_time():
         return await request.read()
+
+
+async def read_form(request: web.Request) -> list[tuple[str, str]]:
+    """Return the fields of a body that is a form in parts (`multipart/form-data`), in their order.
+
+    Raises:
+        web.HTTPRequestTimeout: It did not arrive within `BODY_SECONDS`.
+        web.HTTPRequestEntityTooLarge: It has more than `MAX_BYTES`.
+        RequestError: It is no such form, or a field is a file.
+    """
+    try:
+        async with _in_time():
+            form = await request.post()
+    except MALFORMED as error:
+        reason = " ".join(str(error).split())
+        raise RequestError("INVALID_ARGUMENT", f"the form cannot be read: {reason}") from None
+    return [(name, _field_text(name, value)) for name, value in form.items()]
+
+
+def _field_text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise RequestError(
+            "INVALID_ARGUMENT", f"the field {name[:MAX_NAME]} is a file; send its text as the field"
+        )
+    return value
 
 
 async def text_blocks(request: web.Request) -> AsyncIterator[str]:

@@ -11,11 +11,12 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from tfformer.serving.body import read_body
+from tfformer.serving.body import read_body, read_form
 from tfformer.serving.errors import RequestError
 from tfformer.serving.rest_format import read_request
 
 FORM = "application/x-www-form-urlencoded"
+FORM_IN_PARTS = "multipart/form-data"
 MAX_FIELDS = 1_000  # of a form
 MAX_NUMBER = 9_999
 
@@ -92,11 +93,13 @@ async def read_fields(request: web.Request) -> Fields:
     """Return the fields of a request.
 
     Args:
-        request: Its body is JSON, a form or empty. The body counts before the query.
+        request: Its body is JSON, a form of either kind or empty. The body counts before the query.
 
     Raises:
         RequestError: The body is of another type, or not of the type that it claims.
     """
+    if request.content_type == FORM_IN_PARTS:
+        return Fields(_query(request) | _fields(await read_form(request)))
     body = _body_fields(request.content_type, await read_body(request))
     return Fields(_query(request) | body)
 
@@ -118,7 +121,8 @@ def _body_fields(content_type: str, body: bytes) -> dict[str, Any]:
     if content_type != FORM:
         raise RequestError(
             "UNSUPPORTED_TYPE",
-            f"the body is {content_type}; send application/json or a form ({FORM})",
+            f"the body is {content_type}; send application/json or a form, as {FORM} or "
+            f"{FORM_IN_PARTS}",
         )
     try:
         text = body.decode("utf-8")
