@@ -13,7 +13,7 @@ from tfformer.text.blocks import BLOCK, block_end
 
 MAX_BYTES = 2 * 2**20  # in the body of a request
 BODY_SECONDS = 30  # for the body of a request, or a block of a text, to arrive
-# Errors of aiohttp's reader of forms in parts: a boundary, a charset, an encoding, an end, a header.
+# Errors of aiohttp's reader of forms in parts: of boundaries, charsets, encodings, ends, headers.
 MALFORMED = (ValueError, LookupError, RuntimeError, AssertionError, HttpProcessingError)
 UTF_8 = codecs.getincrementaldecoder("utf-8")
 
@@ -30,7 +30,7 @@ async def read_body(request: web.Request) -> bytes:
 
 
 async def read_form(request: web.Request) -> list[tuple[str, str]]:
-    """Return the fields of a body that is a form in parts (`multipart/form-data`), in their order.
+    """Return the fields, in their order, of a form in parts (`multipart/form-data`).
 
     Raises:
         web.HTTPRequestTimeout: It did not arrive within `BODY_SECONDS`.
