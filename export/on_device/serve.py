@@ -37,7 +37,8 @@ from sentences import stretches
 from translate import Translator, manifest_text, newest_version
 
 BATCH = 32  # sentences that run together at most
-MAX_WAITING = 4_096  # sentences
+PART = 512  # sentences of a request that wait at a time
+MAX_WAITING = 4_096  # sentences of all requests
 MAX_BYTES = 2 * 2**20  # of a request
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 DRAIN_SECONDS = 20  # for the requests under way when the server is told to end
@@ -90,6 +91,7 @@ class Workers:
         self._free = list(translators)
         self._threads = ThreadPoolExecutor(len(translators))
         self._waiting: list[Waiting] = []
+        self._places = 0  # that requests have taken for their sentences
 
     def divided(self, text: str) -> list[Stretch]:
         """Return the stretches of a text, of which each sentence is short enough for the model.
@@ -108,14 +110,24 @@ class Workers:
         ]
 
     async def translate(self, rows: list[list[int]]) -> list[str]:
-        """Return the translations of sentences given as pieces.
+        """Return the translations of sentences given as pieces, of which there may be any number.
 
         Raises:
             web.HTTPServiceUnavailable: Too many sentences wait.
         """
-        loop = asyncio.get_running_loop()
-        if len(self._waiting) + len(rows) > MAX_WAITING:
+        places = min(len(rows), PART)
+        if self._places + places > MAX_WAITING:
             raise web.HTTPServiceUnavailable(text="too many sentences are waiting; try again later")
+        self._places += places
+        try:
+            parts = [rows[start : start + PART] for start in range(0, len(rows), PART)]
+            return [one for part in parts for one in await self._translated(part)]
+        finally:
+            self._places -= places
+
+    async def _translated(self, rows: list[list[int]]) -> list[str]:
+        """Let sentences wait together for their translations."""
+        loop = asyncio.get_running_loop()
         waiting = [Waiting(row, loop.create_future()) for row in rows]
         self._waiting += waiting
         self._begin()
@@ -172,7 +184,7 @@ class Workers:
 async def translate_texts(texts: list[str], workers: Workers) -> list[str]:
     """Return the translations of texts; all that is no sentence stays as it is.
 
-    The sentences of all texts begin to wait at once, so that those of like length run together.
+    The sentences of all texts wait together, so that those of like length run together.
     """
 
     def divide() -> list[list[Stretch]]:

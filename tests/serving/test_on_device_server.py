@@ -280,6 +280,50 @@ def test_other_sites_and_too_many_sentences_are_refused(serve, monkeypatch):
     assert with_client(serve, [Backwards()], scenario) == [200, 403, 403, 503, 200]
 
 
+def test_a_request_may_have_more_sentences_than_wait_at_a_time(serve, monkeypatch):
+    """Others come in between its parts, and are refused where their own would not fit."""
+    monkeypatch.setattr(serve, "PART", 8)
+    monkeypatch.setattr(serve, "MAX_WAITING", 12)
+    translator = Backwards(seconds=0.02)
+    long = " ".join(f"Go{number:03}." for number in range(100))
+    done = []
+
+    async def scenario(client):
+        async def answer(text: str):
+            async with client.post("/translate", json={"q": text}) as response:
+                done.append(text)
+                return (await response.json()).get("translatedText"), response.status
+
+        first = asyncio.ensure_future(answer(long))
+        while not translator.batches:
+            await asyncio.sleep(0.005)
+        return await asyncio.gather(first, answer("One. " * 4), answer("Two. " * 5))
+
+    (found, status), short, refused = with_client(serve, [translator], scenario)
+    assert found == " ".join(f"Go{number:03}."[::-1] for number in range(100))
+    assert (status, short) == (200, (".enO " * 4, 200))
+    assert refused[1] == 503
+    assert done[-1] == long
+    assert sum(map(len, translator.batches)) == 104
+
+
+def test_a_client_that_goes_gives_its_places_back(serve, monkeypatch):
+    monkeypatch.setattr(serve, "MAX_WAITING", 8)
+    workers = serve.Workers([Backwards(seconds=0.05)])
+    rows = [[ord("a")]] * 8
+
+    async def scenario():
+        gone = asyncio.ensure_future(workers.translate(rows))
+        await asyncio.sleep(0.01)
+        with pytest.raises(serve.web.HTTPServiceUnavailable):
+            await workers.translate(rows[:1])
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        return await workers.translate(rows)
+
+    assert asyncio.run(scenario()) == ["a"] * 8
+
+
 def test_a_manifest_that_may_never_end_is_not_read(serve, tmp_path):
     (tmp_path / "manifest.json").symlink_to("/dev/zero")
     with pytest.raises(OSError, match="not a regular file"):
