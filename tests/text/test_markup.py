@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -156,12 +157,49 @@ def test_tags_go_where_the_alignment_says():
         ("<r>Go</r><!----><r>Stay</r>", ["Go", "Stay"]),
         ("<r>Go</r>\n<!-- now -->\n<r>Stay</r>", ["Go", "Stay"]),
         ("<my-list><p>Go</my-list>", ["Go"]),
+        ("<d><r>Go</r><r>Stay</r></d> now", ["Go", "Stay now"]),
+        ("<r>Go <r>now</r></r><r>Run</r>", ["Go now", "Run"]),
+        ("Say:<p><r>Go</r><r>Stay</r>", ["Say:", "Go", "Stay"]),
+        ("</r><r>Go</r><r>Stay</r></r>", ["Go", "Stay"]),
     ],
 )
 def test_tags_that_html_does_not_know_stand_within_a_sentence(text, sentences):
-    """As browsers and DeepL have it; an element behind another one is a row of XML."""
+    """As browsers and DeepL have it; where nothing stands beside them they are rows of XML."""
     assert heard(text, "html") == sentences
     assert translate_text(text, same, "html") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Say <f>go</f><g> now</g> twice.", ["Say go now twice."]),
+        ("<f>Go</f><g> now</g> twice.", ["Go now twice."]),
+        ("<f>Go</f><g> now</g><b>, twice</b>.", ["Go now, twice."]),
+        ("<f>Go</f><g> now</g> &amp; here.", ["Go now & here."]),
+        ("<r>Say <f>go</f><g> now</g></r><r><f>A</f><g>b</g></r>", ["Say go now", "A", "b"]),
+    ],
+)
+def test_elements_that_words_stand_beside_are_within_a_sentence(text, sentences):
+    """A space before an element's words comes back before the element."""
+    assert heard(text, "html") == sentences
+    assert translate_text(text, same, "html") == text.replace("<g> now", " <g>now")
+
+
+def test_rows_are_translated_while_they_are_read():
+    """So that a file of XML, which has no paragraphs, need not be held."""
+    read = 0
+
+    def rows() -> Iterator[str]:
+        nonlocal read
+        for number in range(20_000):
+            read += 1
+            yield f"<r>Go{number}</r>\n"
+
+    translator = TextTranslator(lambda batch: [one.upper() for one in batch])
+    found = translator.stream(rows(), "html")
+    begun = next(found) + next(found)
+    assert read < 6_000
+    assert begun + "".join(found) == "".join(f"<r>GO{number}</r>\n" for number in range(20_000))
 
 
 @pytest.mark.parametrize(

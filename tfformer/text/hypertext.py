@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from tinyhtml5.constants import Token
 from tinyhtml5.tokenizer import HTMLTokenizer
 
 from tfformer.text.blocks import BLOCK, block_end
-from tfformer.text.passages import Part, Piece, Role, cut, sentences
+from tfformer.text.passages import MAX_DEPTH, Part, Piece, Role, cut, sentences
 
 LINE_END = re.compile(r"[\r\n]")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -37,6 +39,7 @@ OTHER_CODE = frozenset({"pre", "script", "style", "textarea", "svg", "math", "te
 VOID_TAGS = "area base br col embed hr img input link meta param source track wbr"
 VOID = frozenset(VOID_TAGS.split())
 FOREIGN = frozenset({"svg", "math"})
+MAX_PIECES = 4_096  # of a paragraph that is held, if it has rows
 TEXT = {Token.CHARACTERS, Token.SPACE_CHARACTERS}
 
 
@@ -89,33 +92,107 @@ def read_html(text: Iterable[str], language: str) -> Iterator[Part]:
     Yields:
         A passage for each sentence, and the rest as it is.
     """
-    paragraph: list[Piece] = []
-    size = 0  # of its text
+    paragraph = _Paragraph()
     tokens = raw_tokens(text)
-    before: RawToken | None = None  # the last token but for comments and ends of lines
     for token in tokens:
-        if token.kind == Token.START_TAG and _stays(token):
-            raw, words = _element(token, tokens)
-            piece = Piece(raw, words, Role.COPY if words.strip() else Role.POINT)
-        else:
-            piece = _piece(token)
-        if before is not None and _are_in_a_row(before, token):
-            yield from sentences(paragraph, language, ESCAPES)
-            paragraph, size = [], 0
-        if not _is_between_rows(token):
-            before = token
+        stays = token.kind == Token.START_TAG and _stays(token)
+        piece = _element(token, tokens) if stays else _piece(token)
         if _is_of_a_line(token):
-            paragraph.append(piece)
-            size += len(piece.text)
+            paragraph.add(token, piece)
+            yield from _sentences(paragraph.take_what_is_long(), language)
         else:
-            yield from sentences(paragraph, language, ESCAPES)
+            yield from _sentences(paragraph.rows(), language)
             yield piece.raw
-            paragraph, size = [], 0
-        if size >= BLOCK:
-            done, paragraph = _divided(paragraph)
-            yield from sentences(done, language, ESCAPES)
-            size = sum(len(piece.text) for piece in paragraph)
-    yield from sentences(paragraph, language, ESCAPES)
+            paragraph = _Paragraph()
+    yield from _sentences(paragraph.rows(), language)
+
+
+def _sentences(stretches: Iterable[Sequence[Piece]], language: str) -> Iterator[Part]:
+    for pieces in stretches:
+        yield from sentences(pieces, language, ESCAPES)
+
+
+@dataclass
+class _Open:
+    """An element of a paragraph that HTML does not know, and that has not ended yet.
+
+    Attributes:
+        name: The tag's name; empty for the paragraph itself.
+        has_words: Whether words stand in it beside the elements that HTML does not know.
+        rows: The places among the paragraph's pieces where a row within it begins.
+    """
+
+    name: str
+    has_words: bool = False
+    rows: list[int] = field(default_factory=list)
+
+
+class _Paragraph:
+    """The pieces since the last tag that ends a paragraph.
+
+    An element that HTML does not know stands within a sentence, as browsers have it: Say
+    <x>go</x><y>now</y>. Where nothing but such elements stand side by side they are rows of XML,
+    and no words of one sentence: <row>One</row><row>two</row>.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece] = []
+        self._size = 0  # of the text
+        self._open = [_Open("")]  # from the outside inwards
+        self._rows: list[int] = []  # of elements that have ended
+        self._before: RawToken | None = None  # the last token but for comments and ends of lines
+
+    def add(self, token: RawToken, piece: Piece) -> None:
+        """Add a piece with its token, which is the first one of an element that stays."""
+        inner = self._open[-1]
+        if self._before is not None and _are_in_a_row(self._before, token) and not inner.has_words:
+            inner.rows.append(len(self._pieces))
+        if not _is_between_rows(token):
+            self._before = token
+        self._pieces.append(piece)
+        self._size += len(piece.text)
+        if piece.role is Role.CLOSE:
+            self._close(token.name)
+        elif piece.role is Role.OPEN and token.name not in KNOWN:
+            if len(self._open) < MAX_DEPTH:
+                self._open.append(_Open(token.name))
+        elif piece.text.strip() and (token.kind in TEXT or token.name in KNOWN):
+            inner.has_words = True
+            inner.rows.clear()
+
+    def rows(self) -> Iterator[Sequence[Piece]]:
+        """Yield the pieces of each row; all of them where there are no rows."""
+        places = self._places()
+        for start, end in pairwise([0, *places, len(self._pieces)]):
+            yield self._pieces[start:end]
+
+    def take_what_is_long(self) -> Iterator[Sequence[Piece]]:
+        """Yield and forget what is too long to be held: rows, or the first sentences."""
+        is_long = self._size >= BLOCK
+        if (is_long or len(self._pieces) >= MAX_PIECES) and self._places():
+            *whole, rest = self.rows()
+            yield from whole
+            self._keep(list(rest))
+        elif is_long:
+            done, rest = _divided(self._pieces)
+            yield done
+            self._keep(rest)
+
+    def _close(self, name: str) -> None:
+        """End an element, and those within it that have no end of their own."""
+        if any(element.name == name for element in self._open[1:]):
+            while (element := self._open.pop()).name != name:
+                self._rows += element.rows
+            self._rows += element.rows
+
+    def _places(self) -> list[int]:
+        return sorted(chain(self._rows, *(element.rows for element in self._open)))
+
+    def _keep(self, pieces: list[Piece]) -> None:
+        self._pieces = pieces
+        self._size = sum(len(piece.text) for piece in pieces)
+        for rows in (self._rows, *(element.rows for element in self._open)):
+            rows.clear()
 
 
 def _divided(paragraph: Sequence[Piece]) -> tuple[Sequence[Piece], list[Piece]]:
@@ -178,8 +255,8 @@ def _stays(tag: RawToken) -> bool:
     )
 
 
-def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[str, str]:
-    """Read on to the end of an element; return all its characters, and its text."""
+def _element(start: RawToken, tokens: Iterator[RawToken]) -> Piece:
+    """Read on to the end of an element that stays."""
     raw = [start.raw]
     words = []
     depth = 1
@@ -191,7 +268,8 @@ def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[str, str]:
             depth += {Token.START_TAG: 1, Token.END_TAG: -1}.get(token.kind, 0)
         if not depth:
             break
-    return "".join(raw), "".join(words)
+    text = "".join(words)
+    return Piece("".join(raw), text, Role.COPY if text.strip() else Role.POINT)
 
 
 def _is_of_a_line(token: RawToken) -> bool:
@@ -202,10 +280,7 @@ def _is_of_a_line(token: RawToken) -> bool:
 
 
 def _are_in_a_row(before: RawToken, token: RawToken) -> bool:
-    """Whether an element that HTML does not know begins where another one has ended.
-
-    Such are rows of XML, and no words of a sentence: <row>One</row><row>two</row>.
-    """
+    """Whether an element that HTML does not know begins where another one has ended."""
     ends = before.kind == Token.END_TAG and token.kind == Token.START_TAG
     return ends and not {before.name, token.name} & KNOWN
 
