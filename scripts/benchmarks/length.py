@@ -30,8 +30,8 @@ def measure(options: argparse.Namespace) -> dict:
     from tfformer import Transformer
     from tfformer.config import PRESETS
     from tfformer.inference.graphs import FIRST_CAPACITY
-    from tfformer.inference.search import Growth, greedy_search
-    from tfformer.model.cache import capacity_of, doubled
+    from tfformer.inference.search import Rounds, gather_rows, greedy_search
+    from tfformer.model.cache import capacity_of, enlarged
     from tfformer.special_ids import END_ID
 
     model = Transformer(options.vocab_size, options.vocab_size, **PRESETS[options.preset])
@@ -48,9 +48,9 @@ def measure(options: argparse.Namespace) -> dict:
 
         first_capacity = tf.minimum(tokens, FIRST_CAPACITY)  # a tensor, as its shape will change
         cache = model.decoder.empty_cache(options.batch, first_capacity)
-        growth = Growth(capacity_of, doubled)
+        rounds = Rounds(capacity_of, enlarged, gather_rows)
         limits = tf.fill([options.batch], tokens)
-        return greedy_search(step_fn, cache, limits, growth=growth).lengths
+        return greedy_search(step_fn, cache, limits, rounds=rounds).lengths
 
     short = tf.constant(128)
     long = tf.constant(256)

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfformer.inference.search import (
     EMPTY,
-    Growth,
+    Rounds,
     beam_search,
     greedy_search,
     is_used,
@@ -378,31 +378,69 @@ def test_places_that_no_sequence_fills_are_marked_empty():
         np.testing.assert_array_equal(found.ids[sentence, places:], PAD_ID)
 
 
-@pytest.mark.parametrize("beam_size", [1, 2])
-def test_a_state_grows_whenever_the_next_step_would_not_fit(beam_size):
-    """Here it is a list of places; each step takes one, and 2 become 4 and 8."""
-    tree, limit, seen = Tree(sentences=2, vocab_size=6, depth=6, seed=3), tf.constant([6, 5]), []
-    growth = Growth(
+def rounds_of(beam_size):
+    """Rounds of a tree's state with a list of places, of which each step takes one."""
+
+    def kept(state, sentences):
+        rows = sentences[:, tf.newaxis] * beam_size + tf.range(beam_size)
+        return tf.nest.map_structure(lambda x: tf.gather(x, tf.reshape(rows, [-1])), state)
+
+    return Rounds(
         room=lambda state: tf.shape(state["places"])[1],
-        enlarged=lambda state: state | {"places": tf.tile(state["places"], [1, 2])},
+        enlarged=lambda state, times: state | {"places": tf.tile(state["places"], [1, times])},
+        kept=kept,
     )
 
-    def step_fn(ids, step, state):
-        seen.append((int(step), state["places"].shape[1]))
-        logits, found = tree(ids, step, {name: state[name] for name in ("sentence", "node")})
-        return logits, found | {"places": state["places"]}
 
-    state = tree.state([0, 1], beam_size) | {"places": tf.zeros((2 * beam_size, 1))}
+def searched_in_rounds(tree, sentences, limits, beam_size):
+    """The hypotheses, and the places and rows of each step."""
+    seen = []
+
+    def step_fn(ids, step, state):
+        places = state["places"]
+        seen.append((places.shape[1], len(ids)))
+        logits, state = tree(ids, step, {name: state[name] for name in ("sentence", "node")})
+        return logits, state | {"places": places}
+
+    places = tf.zeros((len(sentences) * beam_size, 2))
+    state = tree.state(sentences, beam_size) | {"places": places}
+    search = greedy_search if beam_size == 1 else partial(beam_search, beam_size=beam_size)
+    return search(step_fn, state, tf.constant(limits), rounds=rounds_of(beam_size)), seen
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 3])
+def test_what_is_found_in_rounds_is_found_in_one(beam_size):
+    tree, sentences = Tree(sentences=8, vocab_size=6, depth=5, seed=3), list(range(8))
+    limits = [5, 0, 4, 1, 5, 2, 3, 5]
+    found, seen = searched_in_rounds(tree, sentences, limits, beam_size)
     if beam_size == 1:
-        found = greedy_search(step_fn, state, limit, growth=growth)
-        expected = greedy_search(tree, tree.state([0, 1]), limit)
+        expected = greedy_search(tree, tree.state(sentences), tf.constant(limits))
     else:
-        found = beam_search(step_fn, state, limit, beam_size, growth=growth)
-        expected = tree.search([0, 1], limit, beam_size)
-    for sentence in range(2):
-        assert n_best(found, sentence) == n_best(expected, sentence)
-    assert seen == [(step, next(n for n in (2, 4, 8) if n > step)) for step in range(len(seen))]
-    assert len(seen) > 2
+        expected = tree.search(sentences, limits, beam_size)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    rows = [rows for _, rows in seen]
+    assert rows[0] == 7 * beam_size
+    assert sorted(rows, reverse=True) == rows
+    assert rows[-1] < rows[0]
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_a_state_grows_where_the_next_step_would_not_fit(beam_size):
+    """It has 2 places at first, then 4 and 8, whichever sentences have left before."""
+    tree = Tree(sentences=4, vocab_size=6, depth=6, seed=3)
+    _, seen = searched_in_rounds(tree, [0, 1, 2, 3], [6, 5, 1, 2], beam_size)
+    places = [places for places, _ in seen]
+    assert places == [next(n for n in (2, 4, 8) if n > step) for step in range(len(places))]
+    assert len(places) > 4
+
+
+def test_less_than_half_of_the_rows_of_a_step_are_finished():
+    tree = Tree(sentences=40, vocab_size=6, depth=7, seed=5)
+    found, seen = searched_in_rounds(tree, list(range(40)), [7] * 40, beam_size=1)
+    lengths = found.lengths[:, 0].numpy()
+    for step, (_, rows) in enumerate(seen):
+        assert np.sum(lengths > step) <= rows < 2 * np.sum(lengths > step)
 
 
 @pytest.mark.parametrize("beam_size", [1, 2])

@@ -11,8 +11,8 @@ from tfformer.model.cache import (
     BeamCache,
     KeysValues,
     capacity_of,
-    doubled,
     empty_cache,
+    enlarged,
     with_capacity,
 )
 from tfformer.model.language_model import LanguageModel
@@ -69,13 +69,14 @@ def test_a_cache_at_least_doubles_until_all_positions_fit(capacity, length, expe
         np.testing.assert_array_equal(after[:, :, capacity:], 0)
 
 
-def test_a_doubled_cache_has_empty_positions_behind_its_own():
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_an_enlarged_cache_has_empty_positions_behind_its_own(times):
     cache = (key_value(4),)
     assert int(capacity_of(cache)) == 4
-    after = doubled(cache)
-    assert int(capacity_of(after)) == 8
+    after = enlarged(cache, times)
+    empty = np.zeros((2, 3, 4 * (times - 1), 4))
     for old, new in zip(cache[0], after[0], strict=True):
-        np.testing.assert_array_equal(new, np.concatenate([old, np.zeros((2, 3, 4, 4))], axis=2))
+        np.testing.assert_array_equal(new, np.concatenate([old, empty], axis=2))
 
 
 def test_in_a_graph_a_cache_of_static_shape_stays_and_a_dynamic_one_grows():
@@ -137,10 +138,10 @@ def test_a_decoder_by_itself_enlarges_a_cache_that_is_too_short():
     np.testing.assert_allclose(tf.concat(found, axis=1), whole, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("is_doubled_before", [False, True])
+@pytest.mark.parametrize("is_enlarged_before", [False, True])
 @pytest.mark.parametrize("capacity", [1, 5, 10])
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_beams_that_change_places_keep_their_own_past(capacity, norm, is_doubled_before):
+def test_beams_that_change_places_keep_their_own_past(capacity, norm, is_enlarged_before):
     """Each beam continues a random one, as the whole prefix that it stands for says."""
     model, beams, steps = Transformer(13, 13, norm=norm, **SIZES), 3, 10
     memory = model.encode_and_project(SOURCE)
@@ -150,8 +151,8 @@ def test_beams_that_change_places_keep_their_own_past(capacity, norm, is_doubled
     for step in range(steps):
         ids = RNG.integers(1, 13, size=(len(SOURCE), beams)).astype(np.int32)
         prefixes = np.concatenate([prefixes, ids.reshape(-1, 1)], axis=1)
-        if is_doubled_before and capacity_of(cache) == step * beams:
-            cache = doubled(cache)
+        if is_enlarged_before and capacity_of(cache) == step * beams:
+            cache = enlarged(cache, 2)
         hidden, cache = model.hidden_beam_step(ids, step, cache, memory)
         whole = model({"source": sources, "target": prefixes})[:, -1]
         logits = tf.reshape(model.logits(hidden), (-1, 13))
@@ -159,6 +160,19 @@ def test_beams_that_change_places_keep_their_own_past(capacity, norm, is_doubled
         parents = RNG.integers(0, beams, size=(len(SOURCE), beams))
         rows = (np.arange(len(SOURCE))[:, np.newaxis] * beams + parents).reshape(-1)
         prefixes, cache = prefixes[rows], cache.reordered(rows)
+
+
+@pytest.mark.parametrize("kept", [[0, 2], [2], [0, 1, 2], []])
+def test_the_beams_of_the_kept_sentences_see_what_they_saw(kept):
+    keys, visible = RNG.normal(size=(3, 2, 5, 4)), RNG.random((3, 2, 1, 5, 1)) < 0.5
+    layer = KeysValues(tf.constant(keys), tf.constant(-keys))
+    cache = BeamCache((layer,), tf.constant(visible.reshape(6, 1, 5, 1)))
+    after = cache.kept(tf.constant(kept, tf.int32))
+    np.testing.assert_array_equal(after.keys_values[0].keys, keys[kept])
+    np.testing.assert_array_equal(after.keys_values[0].values, -keys[kept])
+    np.testing.assert_array_equal(after.visible, visible[kept].reshape(-1, 1, 5, 1))
+    nobody = after.kept(tf.zeros([0], tf.int32))
+    assert nobody.kept(tf.zeros([0], tf.int32)).visible.shape == (0, 1, 5, 1)
 
 
 def test_reordering_beams_moves_no_key_and_no_value():

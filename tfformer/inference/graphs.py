@@ -12,41 +12,69 @@ import tensorflow as tf
 from tfformer.config import DecodingConfig
 from tfformer.inference.search import (
     EMPTY,
-    Growth,
     Hypotheses,
+    Rounds,
     StepFn,
     beam_search,
+    gather_rows,
     greedy_search,
     sample,
 )
-from tfformer.model.cache import BeamCache, capacity_of, doubled
+from tfformer.model.cache import BeamCache, capacity_of, enlarged
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.token_model import ToLogits
-from tfformer.model.transformer import Transformer
+from tfformer.model.transformer import ProjectedMemory, Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 # Tokens that a translation may have more than its source (Vaswani et al. 2017, section 6.1).
 EXTRA_LENGTH = 50
 IMPOSSIBLE = -1e9  # the logit of a token that cannot follow
-FIRST_CAPACITY = 8  # positions in a cache that is doubled before the first step
+FIRST_CAPACITY = 16  # positions in a cache that will grow
+
+
+class DecoderState(NamedTuple):
+    """All that a step of decoding reads, of B sentences.
+
+    Attributes:
+        cache: Of the positions decoded so far; with several beams a `BeamCache`.
+        memory: The projected sources.
+    """
+
+    cache: Any
+    memory: ProjectedMemory
+
+    def enlarged(self, times: tf.Tensor) -> "DecoderState":
+        """Return this state with room for `times` as many positions."""
+        return self._replace(cache=enlarged(self.cache, times))
+
+    def reordered(self, rows: tf.Tensor) -> "DecoderState":
+        """Return the state of the beams that continue the beams `rows` (B * N,)."""
+        return self._replace(cache=self.cache.reordered(rows))
+
+    def kept(self, sentences: tf.Tensor) -> "DecoderState":
+        """Return the state of the sentences of these numbers."""
+        memory = gather_rows(self.memory, sentences)
+        if isinstance(self.cache, BeamCache):
+            return DecoderState(self.cache.kept(sentences), memory)
+        return DecoderState(gather_rows(self.cache, sentences), memory)
 
 
 class Decoding(NamedTuple):
     """A batch of sources made ready for any search.
 
     Attributes:
-        step_fn: The next token's logits (R, V), from the last tokens and the cache.
-        cache: Empty; with several beams a `BeamCache`.
+        step_fn: The next token's logits (R, V), from the last tokens and the state.
+        state: The memory and an empty cache.
         max_lengths: (B,) int32, tokens that a translation may have; 0 for a blank source.
         capacity: Positions for the longest of them; a plain number where the sources' width is one.
-        growth: How the cache grows; None where its shape is static.
+        rounds: How the state changes its shape; None where it is static.
     """
 
     step_fn: StepFn
-    cache: Any
+    state: DecoderState
     max_lengths: tf.Tensor
     capacity: int | tf.Tensor
-    growth: Growth | None
+    rounds: Rounds | None
 
 
 def translate_ids(
@@ -75,13 +103,13 @@ def translate_ids(
     """
     beam_size = decoding.beam_size
     start = start_decoding(model, source, max_length, beam_size, to_logits, first_token)
-    step_fn, cache, max_lengths, capacity, growth = start
+    step_fn, state, max_lengths, capacity, rounds = start
     suppressed = None if decoding.allow_unknown else UNKNOWN_ID
     if beam_size == 1:
-        return greedy_search(step_fn, cache, max_lengths, capacity, suppressed, growth)
+        return greedy_search(step_fn, state, max_lengths, capacity, suppressed, rounds)
     hypotheses = beam_search(
         step_fn,
-        cache,
+        state,
         max_lengths,
         beam_size,
         decoding.length_penalty,
@@ -89,8 +117,8 @@ def translate_ids(
         decoding.length_normalization,
         decoding.narrowing,
         suppressed,
-        reorder=BeamCache.reordered,
-        growth=growth,
+        reorder=DecoderState.reordered,
+        rounds=rounds,
     )
     return _empty_where(max_lengths < 1, hypotheses)
 
@@ -123,8 +151,8 @@ def sample_ids(
         One hypothesis for each of the B sources, scored in nats by the unchanged distribution.
     """
     start = start_decoding(model, source, max_length, first_token=first_token)
-    step_fn, cache, max_lengths, _, growth = start
-    return sample(step_fn, cache, max_lengths, seed, temperature, top_k, top_p, batch, growth)
+    step_fn, state, max_lengths, _, rounds = start
+    return sample(step_fn, state, max_lengths, seed, temperature, top_k, top_p, batch, rounds)
 
 
 def start_decoding(
@@ -150,7 +178,7 @@ def start_decoding(
         first_token: The id that every translation begins with; None for a free choice.
 
     Returns:
-        The step function, an empty cache, and the sources' limits.
+        The step function, the state before the first step, and the sources' limits.
     """
     to_logits = to_logits or model.logits
     memory = model.encode_and_project(source)
@@ -160,11 +188,15 @@ def start_decoding(
     width = source.shape[1]
     if width:
         first_capacity = capacity = min(width + EXTRA_LENGTH, max_length)
-        growth = None
+        rounds = None
     else:
         capacity = tf.maximum(tf.reduce_max(max_lengths), 1)  # a cache is never empty
         first_capacity = tf.minimum(capacity, FIRST_CAPACITY)
-        growth = Growth(lambda cache: capacity_of(cache) // beam_size, doubled)
+        rounds = Rounds(
+            room=lambda state: capacity_of(state.cache) // beam_size,
+            enlarged=DecoderState.enlarged,
+            kept=DecoderState.kept,
+        )
     sentences = tf.size(lengths)
     hidden_step: Callable[..., tuple[tf.Tensor, Any]]
     cache: Any
@@ -178,15 +210,17 @@ def start_decoding(
     is_first = tf.range(model.target_vocab_size) == (-1 if first_token is None else first_token)
     certain = tf.where(is_first, 0.0, IMPOSSIBLE)  # (V,), the logits before the first token
 
-    def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
+    def step_fn(
+        ids: tf.Tensor, step: tf.Tensor, state: DecoderState
+    ) -> tuple[tf.Tensor, DecoderState]:
         ids = tf.reshape(ids, (-1, beam_size))  # (B, N)
-        hidden, cache = hidden_step(ids, step, cache, memory)  # (B, N, D)
+        hidden, cache = hidden_step(ids, step, *state)  # (B, N, D)
         logits = to_logits(tf.reshape(hidden, (-1, model.d_model)))  # (R, V)
         if first_token is not None:
             logits = tf.where(step == 0, tf.cast(certain, logits.dtype), logits)
-        return logits, cache
+        return logits, state._replace(cache=cache)
 
-    return Decoding(step_fn, cache, max_lengths, capacity, growth)
+    return Decoding(step_fn, DecoderState(cache, memory), max_lengths, capacity, rounds)
 
 
 def _empty_where(is_blank: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
@@ -273,7 +307,7 @@ def continue_prefixes(
         prefixes: Ids (R, P) int32, each row beginning with the start token.
         lengths: How many of each row count, (R,) int32, at least 1.
         max_length: Tokens that a sequence may have, without the start token.
-        search_fn: `search_fn(step_fn, state, max_lengths, growth=growth)` finds one sequence a
+        search_fn: `search_fn(step_fn, state, max_lengths, rounds=rounds)` finds one sequence a
             row, such as `greedy_search`.
         to_logits: As in `translate_ids`.
 
@@ -288,7 +322,8 @@ def continue_prefixes(
     cache = model.stack.empty_cache(rows, shared + 1)  # grows with the tokens found
     _, cache = model.hidden_step(prefixes[:, :shared], 0, cache)
 
-    def step_fn(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
+    def step_fn(ids: tf.Tensor, step: tf.Tensor, state: tuple) -> tuple[tf.Tensor, tuple]:
+        cache, prefixes, lengths = state
         ids = tf.where(step == 0, prefixes[:, shared], ids)  # (R,)
         position = shared + step
         hidden, cache = model.hidden_step(ids[:, tf.newaxis], position, cache)  # (R, 1, D)
@@ -298,9 +333,14 @@ def continue_prefixes(
         is_given = tf.range(tf.shape(logits)[1]) == given[:, tf.newaxis]
         certain = tf.where(is_given, 0.0, IMPOSSIBLE)  # (R, V)
         in_prefix = (next_position < lengths)[:, tf.newaxis]
-        return tf.where(in_prefix, certain, logits), cache
+        return tf.where(in_prefix, certain, logits), (cache, prefixes, lengths)
 
-    growth = Growth(lambda cache: capacity_of(cache) - shared, doubled)
-    continued = search_fn(step_fn, cache, tf.fill([rows], max_length - shared), growth=growth)
+    changes = Rounds(
+        room=lambda state: capacity_of(state[0]) - shared,
+        enlarged=lambda state, times: (enlarged(state[0], times), *state[1:]),
+        kept=gather_rows,
+    )
+    limits = tf.fill([rows], max_length - shared)
+    continued = search_fn(step_fn, (cache, prefixes, lengths), limits, rounds=changes)
     ids = tf.concat([prefixes[:, tf.newaxis, 1 : shared + 1], continued.ids], axis=2)
     return Hypotheses(ids, continued.lengths + shared, continued.scores)

@@ -9,7 +9,7 @@ fewer of a small vocabulary), L length of the ids.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import tensorflow as tf
 
@@ -36,18 +36,23 @@ class StepFn(Protocol):
         """
 
 
-class Growth(NamedTuple):
-    """A state that grows now and then, and between keeps its shapes for many steps.
+class Rounds(NamedTuple):
+    """How a search goes on in rounds, between which its state changes its shape.
 
-    A runtime such as LiteRT plans the steps anew wherever a shape may change.
+    A round ends where the state has no more room, or half of its sentences are finished. Then these
+    leave, so that no step computes more than twice the rows that are needed, and the state grows.
+    Within a round all shapes stay: a runtime such as LiteRT plans the steps anew wherever one may
+    change.
 
     Attributes:
         room: `room(state)` is the number of steps that fit into a state, () int32.
-        enlarged: `enlarged(state)` is the same state with room for more.
+        enlarged: `enlarged(state, times)` is the same state with `times` as much room, 1 or 2.
+        kept: `kept(state, sentences)` is the state of the sentences of these numbers, (B,) int32.
     """
 
     room: Callable[[Any], tf.Tensor]
-    enlarged: Callable[[Any], Any]
+    enlarged: Callable[[Any, tf.Tensor], Any]
+    kept: Callable[[Any, tf.Tensor], Any]
 
 
 class Hypotheses(NamedTuple):
@@ -102,7 +107,7 @@ def greedy_search(
     max_lengths: tf.Tensor,
     capacity: int | tf.Tensor | None = None,
     suppressed: int | None = None,
-    growth: Growth | None = None,
+    rounds: Rounds | None = None,
 ) -> Hypotheses:
     """Take the likeliest token at each step.
 
@@ -114,7 +119,8 @@ def greedy_search(
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
             makes every shape static.
         suppressed: The id of a token that is never taken; the others keep their probabilities.
-        growth: How the state grows; by default it has room for all steps.
+        rounds: How the state grows and loses rows; by default it keeps its shape, and has room for
+            all steps.
 
     Returns:
         One hypothesis for each sentence. Its score is the log-probability, without a length
@@ -129,10 +135,10 @@ def greedy_search(
         [[[4, 3]]]
     """
 
-    def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+    def choose(logits: tf.Tensor, step: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         return tf.argmax(without(logits, suppressed), axis=-1, output_type=tf.int32)
 
-    return _decode_rows(step_fn, state, max_lengths, choose, capacity, growth)
+    return _decode_rows(step_fn, state, max_lengths, choose, capacity, rounds)
 
 
 def sample(
@@ -144,7 +150,7 @@ def sample(
     top_k: int = 0,
     top_p: float = 1.0,
     batch: int | tf.Tensor = 0,
-    growth: Growth | None = None,
+    rounds: Rounds | None = None,
 ) -> Hypotheses:
     """Draw a token at each step from softmax(logits / temperature).
 
@@ -162,7 +168,7 @@ def sample(
             2020).
         batch: Number of this batch. Batches of different numbers, or of different seeds, draw
             independently of each other.
-        growth: As in `greedy_search`.
+        rounds: As in `greedy_search`.
 
     Returns:
         One hypothesis for each sentence. Its score is the log-probability in the unchanged
@@ -178,17 +184,18 @@ def sample(
     """
     # The key of a draw is (seed, batch * 2^32 + step): no two steps of a seed share one.
     first_draw = tf.cast(batch, tf.int64) * 2**32
+    all_rows = tf.shape(max_lengths)[0]
 
-    def choose(logits: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+    def choose(logits: tf.Tensor, step: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         logits = keep_top_p(keep_top_k(logits / temperature, top_k), top_p)
         key = tf.stack([tf.cast(seed, tf.int64), first_draw + tf.cast(step, tf.int64)])
         # The argmax of logits + Gumbel noise is a draw from softmax(logits).
-        shape = tf.shape(logits)
+        shape = [all_rows, tf.shape(logits)[1]]  # a row's noise is the same whichever have left
         uniform = tf.random.stateless_uniform(shape, key, minval=1e-30)  # log(0) would be -inf
-        gumbel = -tf.math.log(-tf.math.log(uniform))
+        gumbel = -tf.math.log(-tf.math.log(tf.gather(uniform, rows)))
         return tf.argmax(logits + gumbel, axis=-1, output_type=tf.int32)
 
-    return _decode_rows(step_fn, state, max_lengths, choose, growth=growth)
+    return _decode_rows(step_fn, state, max_lengths, choose, rounds=rounds)
 
 
 def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
@@ -217,21 +224,32 @@ class _Sequences(NamedTuple):
     """The state of greedy search and sampling: one sequence a row."""
 
     step: tf.Tensor  # () tokens appended so far
+    row: tf.Tensor  # (R,) number of each sequence in the batch
     last: tf.Tensor  # (R,) last token of each sequence
-    finished: tf.Tensor  # (R,) bool
+    unfinished: tf.Tensor  # (R,) bool
     ids: tf.Tensor  # (R, L) all tokens
     lengths: tf.Tensor  # (R,) tokens, the end token included
     scores: tf.Tensor  # (R,) log-probabilities in nats
+    max_lengths: tf.Tensor  # (R,) tokens that each sequence may have
     state: Any  # the step function's, of R rows
+
+    @property
+    def found(self) -> Hypotheses:
+        """One hypothesis for each row."""
+        return Hypotheses(
+            ids=self.ids[:, tf.newaxis],  # (R, 1, L)
+            lengths=self.lengths[:, tf.newaxis],  # (R, 1)
+            scores=self.scores[:, tf.newaxis],  # (R, 1)
+        )
 
 
 def _decode_rows(
     step_fn: StepFn,
     state: Any,
     max_lengths: tf.Tensor,
-    choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    choose: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor],
     capacity: int | tf.Tensor | None = None,
-    growth: Growth | None = None,
+    rounds: Rounds | None = None,
 ) -> Hypotheses:
     """Append one token at a time to every row, until all are finished.
 
@@ -241,9 +259,10 @@ def _decode_rows(
         step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of R rows.
         max_lengths: (R,) int32, the maximum number of tokens of each row.
-        choose: Returns the next tokens (R,) int32 for logits (R, V) and the step () int32.
+        choose: Returns the next tokens (R,) int32 for logits (R, V), the step () int32 and the
+            rows' numbers (R,).
         capacity: The length L of the ids; by default the largest of `max_lengths`.
-        growth: As in `greedy_search`.
+        rounds: As in `greedy_search`.
 
     Returns:
         One hypothesis for each row, with the sum of its tokens' log-probabilities in nats.
@@ -252,69 +271,103 @@ def _decode_rows(
     longest = _longest(max_lengths, capacity)
     max_lengths = tf.minimum(max_lengths, longest)  # no token stands behind the ids' end
 
-    def is_unfinished(sequences: _Sequences) -> tf.Tensor:
-        return tf.logical_not(tf.reduce_all(sequences.finished))
-
     def append_token(sequences: _Sequences) -> list[_Sequences]:
-        step, last, finished, ids, lengths, scores, state = sequences
+        step, row, last, unfinished, ids, lengths, scores, max_lengths, state = sequences
         logits, state = step_fn(last, step, state)
         logits = tf.cast(logits, tf.float32)  # (R, V)
-        chosen = choose(logits, step)  # (R,)
+        chosen = choose(logits, step, row)  # (R,)
         likeliest = tf.argmax(logits, axis=-1, output_type=tf.int32)  # (R,)
         log_prob = tf.gather(logits, chosen, batch_dims=1) - log_sum_exp(logits, likeliest)
-        chosen = tf.where(finished, PAD_ID, chosen)
-        scores += tf.where(finished, 0.0, log_prob)
-        lengths += tf.cast(tf.logical_not(finished), tf.int32)
+        chosen = tf.where(unfinished, chosen, PAD_ID)
+        scores += tf.where(unfinished, log_prob, 0.0)
+        lengths += tf.cast(unfinished, tf.int32)
         ids = _write(ids, chosen, step)  # (R, L)
-        finished |= (chosen == END_ID) | (step + 1 >= max_lengths)
-        return [_Sequences(step + 1, chosen, finished, ids, lengths, scores, state)]
+        unfinished &= (chosen != END_ID) & (step + 1 < max_lengths)
+        after = step + 1, row, chosen, unfinished, ids, lengths, scores, max_lengths, state
+        return [_Sequences(*after)]
 
     start = _Sequences(
         step=tf.constant(0),
+        row=tf.range(rows),
         last=tf.fill([rows], START_ID),
-        finished=max_lengths < 1,
+        unfinished=max_lengths > 0,
         ids=tf.zeros([rows, longest], tf.int32),
         lengths=tf.zeros([rows], tf.int32),
         scores=tf.zeros([rows], tf.float32),
+        max_lengths=max_lengths,
         state=state,
     )
-    final = _repeat(is_unfinished, append_token, start, growth)
-    return Hypotheses(
-        ids=final.ids[:, tf.newaxis],  # (R, 1, L)
-        lengths=final.lengths[:, tf.newaxis],  # (R, 1)
-        scores=final.scores[:, tf.newaxis],  # (R, 1)
-    )
+    return _finish(start, append_token, rounds)
 
 
-def _repeat(
-    is_unfinished: Callable[[Any], tf.Tensor],
-    append_token: Callable[[Any], list],
-    start: Any,
-    growth: Growth | None,
-) -> Any:
-    """Append tokens until all sequences are finished.
+Live = TypeVar("Live", "_Sequences", "_Beams")
 
-    Where the state grows, an outer loop enlarges it and an inner one appends while there is room.
+
+def _finish(
+    start: Live, append_token: Callable[[Live], list[Live]], rounds: Rounds | None
+) -> Hypotheses:
+    """Append tokens until all sentences are finished.
 
     Args:
-        is_unfinished: Whether another token is needed.
+        start: The sequences at the beginning.
         append_token: Returns a list of one, the sequences with another token.
-        start: The sequences at the beginning, `_Sequences` or `_Beams`.
-        growth: How their state grows, if it does.
+        rounds: As in `greedy_search`.
+
+    Returns:
+        The hypotheses of all sentences.
     """
-    if growth is None:  # the loop variables are a list of one NamedTuple
-        return tf.while_loop(is_unfinished, append_token, [start])[0]
 
-    def append_tokens(sequences: Any) -> list:
-        state = growth.enlarged(sequences.state)
-        room = growth.room(state)
+    def is_unfinished(live: Live) -> tf.Tensor:
+        return tf.reduce_any(live.unfinished)
 
-        def may_go_on(sequences: Any) -> tf.Tensor:
-            return is_unfinished(sequences) & (sequences.step < room)
+    if rounds is None:  # the loop variables are a list of one NamedTuple
+        return tf.while_loop(is_unfinished, append_token, [start])[0].found
 
-        return tf.while_loop(may_go_on, append_token, [sequences._replace(state=state)])
+    def take_round(is_live: tf.Tensor, live: Live, found: Hypotheses) -> tuple:
+        """Go on with the live sentences; `is_live` (B,) says of all which they are."""
+        live = _one_round(live, append_token, rounds)
+        number = tf.maximum(tf.cumsum(tf.cast(is_live, tf.int32)) - 1, 0)  # (B,) among the live
+        found = _replaced(found, is_live, gather_rows(live.found, number))
+        is_live &= tf.gather(live.unfinished, number)
+        return is_live, _without_finished(live, rounds), found
 
-    return tf.while_loop(is_unfinished, append_tokens, [start])[0]
+    def is_any_live(is_live: tf.Tensor, live: Live, found: Hypotheses) -> tf.Tensor:
+        return tf.reduce_any(is_live)
+
+    begin = start.unfinished, _without_finished(start, rounds), start.found
+    return tf.while_loop(is_any_live, take_round, begin)[2]
+
+
+def _one_round(live: Live, append_token: Callable[[Live], list[Live]], rounds: Rounds) -> Live:
+    """Append tokens until the state has no more room or half of the sentences are finished."""
+    is_full = live.step >= rounds.room(live.state)
+    state = rounds.enlarged(live.state, tf.where(is_full, 2, 1))
+    room = rounds.room(state)
+    sentences = tf.size(live.unfinished)
+
+    def may_go_on(live: Live) -> tf.Tensor:
+        count = tf.reduce_sum(tf.cast(live.unfinished, tf.int32))
+        return (2 * count > sentences) & (live.step < room)
+
+    return tf.while_loop(may_go_on, append_token, [live._replace(state=state)])[0]
+
+
+def _without_finished(live: Live, rounds: Rounds) -> Live:
+    """Return the sequences of the unfinished sentences."""
+    sentences = tf.cast(tf.where(live.unfinished)[:, 0], tf.int32)
+    step, state = live.step, rounds.kept(live.state, sentences)
+    rows = gather_rows(live._replace(step=(), state=()), sentences)
+    return rows._replace(step=step, state=state)
+
+
+def _replaced(found: Hypotheses, is_new: tf.Tensor, new: Hypotheses) -> Hypotheses:
+    """Replace the hypotheses of the sentences (B,) that have new ones."""
+    is_new = is_new[:, tf.newaxis]
+    return Hypotheses(
+        tf.where(is_new[:, :, tf.newaxis], new.ids, found.ids),
+        tf.where(is_new, new.lengths, found.lengths),
+        tf.where(is_new, new.scores, found.scores),
+    )
 
 
 def gather_rows(state: Any, rows: tf.Tensor) -> Any:
@@ -326,10 +379,12 @@ class _Beams(NamedTuple):
     """The state of beam search."""
 
     step: tf.Tensor  # () tokens appended so far
+    unfinished: tf.Tensor  # (B,) bool
     last: tf.Tensor  # (B, N) last token of each live beam
     ids: tf.Tensor  # (B, N, L) all tokens of each live beam
     scores: tf.Tensor  # (B, N) their log-probabilities in nats
-    finished: Hypotheses  # (B, N) hypotheses
+    found: Hypotheses  # (B, N) finished hypotheses
+    max_lengths: tf.Tensor  # (B,) tokens that the hypotheses may have
     state: Any  # the step function's, for B * N rows
 
 
@@ -344,7 +399,7 @@ def beam_search(
     narrowing: bool = False,
     suppressed: int | None = None,
     reorder: Callable[[Any, tf.Tensor], Any] = gather_rows,
-    growth: Growth | None = None,
+    rounds: Rounds | None = None,
 ) -> Hypotheses:
     """Find the best hypotheses of each sentence with `beam_size` beams.
 
@@ -378,7 +433,7 @@ def beam_search(
         suppressed: The id of a token that is never taken; the others keep their probabilities.
         reorder: `reorder(state, rows)` returns the state of beams that continue the beams `rows`
             (B * N,); by default it gathers these rows of each tensor.
-        growth: As in `greedy_search`.
+        rounds: As in `greedy_search`.
 
     Returns:
         N hypotheses for each sentence. A score is the log-probability over `length_penalty(length,
@@ -401,28 +456,23 @@ def beam_search(
     sentences = tf.shape(max_lengths)[0]  # B
     longest = _longest(max_lengths, capacity)  # L
     max_lengths = tf.minimum(max_lengths, longest)  # no token stands behind the ids' end
-    first_rows = tf.range(sentences)[:, tf.newaxis] * beam_size  # (B, 1): each sentence's first row
-
-    def is_unfinished(beams: _Beams) -> tf.Tensor:
-        may_go_on = tf.logical_not(_has_all(beams.finished)) & (beams.step < max_lengths)  # (B,)
-        return tf.reduce_any(may_go_on)
 
     def append_token(beams: _Beams) -> list[_Beams]:
         # Look at the 2N likeliest continuations of each sentence.
-        step = beams.step
+        step, max_lengths = beams.step, beams.max_lengths
         logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (R, V)
         continuations = _top_continuations(logits, beams.scores, 2 * beam_size, suppressed)
         top_scores, top_beams, top_tokens = continuations  # each (B, K)
         if narrowing:
-            top_scores = _narrowed(top_scores, width=beam_size - _count(beams.finished))
+            top_scores = _narrowed(top_scores, width=beam_size - _count(beams.found))
         top_ids = tf.gather(beams.ids, top_beams, batch_dims=1)  # (B, K, L)
         top_ids = _write(top_ids, top_tokens, step)  # (B, K, L)
 
         # Of the first N, those that take the end token become finished hypotheses.
         at_limit = (step + 1 >= max_lengths)[:, tf.newaxis]  # (B, 1)
         is_finished = (top_tokens == END_ID) | at_limit  # (B, K)
-        finished = _add_finished(
-            beams.finished,
+        found = _add_finished(
+            beams.found,
             ids=top_ids[:, :beam_size],
             scores=top_scores[:, :beam_size],
             is_finished=is_finished[:, :beam_size],
@@ -436,8 +486,11 @@ def beam_search(
         live_ids = tf.gather(top_ids, live, batch_dims=1)  # (B, N, L)
         live_tokens = tf.gather(top_tokens, live, batch_dims=1)  # (B, N)
         live_beams = tf.gather(top_beams, live, batch_dims=1)  # (B, N)
+        first_rows = tf.range(tf.shape(live_beams)[0])[:, tf.newaxis] * beam_size  # (B, 1)
         state = reorder(state, tf.reshape(first_rows + live_beams, [-1]))
-        return [_Beams(step + 1, live_tokens, live_ids, live_scores, finished, state)]
+        unfinished = tf.logical_not(_has_all(found)) & (step + 1 < max_lengths)  # (B,)
+        after = unfinished, live_tokens, live_ids, live_scores, found, max_lengths, state
+        return [_Beams(step + 1, *after)]
 
     no_ids = tf.zeros([sentences, beam_size, longest], tf.int32)  # (B, N, L)
     no_lengths = tf.zeros([sentences, beam_size], tf.int32)  # (B, N)
@@ -447,13 +500,15 @@ def beam_search(
     first_score = tf.where(max_lengths > 0, 0.0, EMPTY)[:, tf.newaxis]  # (B, 1)
     start = _Beams(
         step=tf.constant(0),
+        unfinished=max_lengths > 0,
         last=tf.fill([sentences, beam_size], START_ID),
         ids=no_ids,
         scores=tf.concat([first_score, no_scores[:, 1:]], axis=1),
-        finished=Hypotheses(no_ids, no_lengths, no_scores),
+        found=Hypotheses(no_ids, no_lengths, no_scores),
+        max_lengths=max_lengths,
         state=state,
     )
-    return _repeat(is_unfinished, append_token, start, growth).finished
+    return _finish(start, append_token, rounds)
 
 
 def _longest(max_lengths: tf.Tensor, capacity: int | tf.Tensor | None) -> int | tf.Tensor:

@@ -94,15 +94,21 @@ def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
 def with_room(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
     """Return a cache with room for `length` positions, outside a graph.
 
-    Inside one it is returned as it is: a search enlarges it between two loops, as a branch in each
+    Inside one it is returned as it is: a search enlarges it between two rounds, as a branch in each
     step is slow.
     """
     return with_capacity(cache, length) if tf.executing_eagerly() else cache
 
 
-def doubled(cache: AnyCache) -> AnyCache:
-    """Return a copy of a cache with as many empty positions behind its own."""
-    return tf.nest.map_structure(lambda x: tf.concat([x, tf.zeros_like(x)], axis=2), cache)
+def enlarged(cache: AnyCache, times: tf.Tensor | int) -> AnyCache:
+    """Return a copy of a cache with `times` its capacity, the new positions empty."""
+
+    def longer(x: tf.Tensor) -> tf.Tensor:
+        rows, heads, length, size = tf.unstack(tf.shape(x))
+        empty = tf.zeros([rows, heads, length * (times - 1), size], x.dtype)
+        return tf.concat([x, empty], axis=2)
+
+    return tf.nest.map_structure(longer, cache)
 
 
 def capacity_of(cache: Any) -> tf.Tensor:
@@ -143,6 +149,14 @@ class BeamCache(NamedTuple):
     def reordered(self, rows: tf.Tensor) -> "BeamCache":
         """Return the cache of the beams that continue the beams `rows` (B * N,)."""
         return self._replace(visible=tf.gather(self.visible, rows))
+
+    def kept(self, sentences: tf.Tensor) -> "BeamCache":
+        """Return the cache of the beams of the sentences of these numbers."""
+        batch = tf.maximum(tf.shape(self.keys_values[0].keys)[0], 1)  # B, or 1 if there are none
+        beams = tf.shape(self.visible)[0] // batch  # N
+        rows = sentences[:, tf.newaxis] * beams + tf.range(beams)  # (B, N)
+        keys_values = tf.nest.map_structure(lambda x: tf.gather(x, sentences), self.keys_values)
+        return BeamCache(keys_values, tf.gather(self.visible, tf.reshape(rows, [-1])))
 
 
 def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
