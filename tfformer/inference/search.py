@@ -339,7 +339,7 @@ def _finish(
 
 
 def _one_round(live: Live, append_token: Callable[[Live], list[Live]], rounds: Rounds) -> Live:
-    """Append tokens until the state has no more room or half of the sentences are finished."""
+    """Append tokens until the state is full or half of the sentences are finished."""
     is_full = live.step >= rounds.room(live.state)
     state = rounds.enlarged(live.state, tf.where(is_full, 2, 1))
     room = rounds.room(state)
