@@ -220,6 +220,18 @@ def test_a_part_of_a_word_is_marked_and_nothing_is_lost_or_doubled(text):
     assert re.findall(r"</?\w>", found) == re.findall(r"</?\w>", text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<b>Stay <code>f</code></b><code>f</code>",
+        "Stay <b>&amp;<code>f</code></b><code>f</code> now",
+        "<b>&amp;<code>f</code></b><code>f</code>Go now.",
+    ],
+)
+def test_like_copies_that_are_glued_together_take_a_place_each(text):
+    assert translate_text(text, same, "html") == text
+
+
 GLUED = ["word", "get_size", "(80", ", ", "{x}", "a.py", "=", "'", "-", " ", " ", "%s", ")", ".x"]
 GLUED += ["<b>", "</b>", "<i>", "</i>", "<code>f(x)</code>", "<img>", "<x/>"]
 

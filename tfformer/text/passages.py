@@ -299,7 +299,7 @@ class _Places:
 
         It is the one nearest to the expected place, of those that no other copy has taken.
         """
-        expected = self.of_stretch(start, end)
+        expected = self._share(start, end) or self.of_stretch(start, end)
         copy = self.source[start:end]
         if copy not in self._free:
             self._free[copy] = _places(copy, self.target)
@@ -308,7 +308,7 @@ class _Places:
         if not _is_whole(copy, self.source, start):  # such as "{x}" of "v2{x}"
             fitting = [place for place, is_whole in free.items() if not is_whole] or fitting
         if not fitting:
-            return self._share(start, end) or expected
+            return expected
         place = min(fitting, key=lambda span: abs(span[0] - expected[0]))
         del free[place]
         return place
