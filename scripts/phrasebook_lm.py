@@ -23,7 +23,7 @@ from nltk.util import everygrams, ngrams  # noqa: E402
 from tfformer import Generator, phrasebook  # noqa: E402
 
 ORDER = 5
-HELD_OUT = 300
+HELD_OUT = 100
 SAMPLES = 200
 DISCOUNT = 0.75  # taken off each count; NLTK has one for all lengths
 START = "<s>"

@@ -5,6 +5,7 @@ They know nothing of the tests.
 
 import fcntl
 import functools
+import gc
 import itertools
 import os
 import subprocess
@@ -15,6 +16,10 @@ from pathlib import Path
 import pytest
 
 pytest.register_assert_rewrite("support.browser", "support.servers")
+
+# TensorFlow's graphs are of so many objects that looking for cycles after each 700 takes a twentieth
+# of the time.
+gc.set_threshold(50_000)
 
 LONGEST = (
     "test_quickstart",

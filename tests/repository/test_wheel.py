@@ -18,7 +18,9 @@ from support.documentation import ROOT
 
 
 def run(*command, folder: Path) -> str:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    """Run a command; its bytecode is kept for the next, whatever the tests' own process does."""
+    others = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
+    environment = {name: value for name, value in os.environ.items() if name not in others}
     words = list(map(str, command))
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}: {(done.stdout + done.stderr)[-2000:]}"
@@ -56,7 +58,7 @@ def python(wheel, tmp_path_factory) -> Iterator[Path]:
     """Python of an empty environment, into which pip has installed the wheel and its needs.
 
     The files of those are in pip's cache, where the tests' own environment had them from. The
-    environment takes two gigabytes, so it goes when the tests are over.
+    environment takes two gigabytes, so it goes when the tests are over; nobody waits for that.
     """
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=True)
@@ -68,7 +70,7 @@ def python(wheel, tmp_path_factory) -> Iterator[Path]:
     run(*install, "--no-deps", wheel, folder=folder)
     run(*pip, "check", folder=folder)  # the wheel itself names all that it needs
     yield python
-    shutil.rmtree(folder)
+    subprocess.Popen(["rm", "-rf", folder])
 
 
 @pytest.mark.slow
