@@ -17,8 +17,8 @@ import pytest
 
 pytest.register_assert_rewrite("support.browser", "support.servers")
 
-# TensorFlow's graphs are of so many objects that looking for cycles after each 700 takes a twentieth
-# of the time.
+# TensorFlow's graphs have so many objects that a twentieth of the time goes into looking for cycles
+# after each 700.
 gc.set_threshold(50_000)
 
 LONGEST = (

@@ -5,7 +5,6 @@ It is built, installed into an empty environment, and used from another folder.
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import venv
