@@ -25,6 +25,8 @@ from tfformer.importing import marian_files, safetensors_files
 from tfformer.importing.importer import import_model
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run, Tokenizers
+from tfformer.serving.errors import RequestError
+from tfformer.serving.version import Version
 from tfformer.training.train import train
 
 TEXTS = [">>deu<< we see the dog.", ">>fra<< thank you.", "the girl is 猫 big.", ""]
@@ -42,6 +44,23 @@ def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
     manifest = json.loads((version / "manifest.json").read_text())
     assert manifest["imported"]["origin"] == "I"
     assert {"source.pieces.json", "target.pieces.json"} <= manifest["files"].keys()
+
+
+class Silent(Version):
+    """A version that answers nothing."""
+
+    def run(self, signature, inputs):
+        return {}
+
+
+def test_a_server_names_the_codes_that_the_model_knows(imported):
+    tokenizers = Run.open(imported("I")).tokenizers
+    count_tokens = Silent({}, tokenizers, {}).count_tokens
+    texts = [">>fra<< thank you.", "thank you."]
+    assert count_tokens(texts) == [len(ids) for ids in tokenizers.source.encode(texts)]
+    with pytest.raises(RequestError, match="no target language >>nld<<; known are") as caught:
+        count_tokens([">>nld<< thank you."])
+    assert caught.value.code == "INVALID_ARGUMENT"
 
 
 def on_device():

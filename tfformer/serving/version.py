@@ -90,7 +90,13 @@ class Version(ABC):
 
 
 def _token_counter(encode: Callable[[Sequence[str]], list[list[int]]]) -> CountTokens:
-    return lambda texts: [len(ids) for ids in encode(list(texts))]
+    def count(texts: Sequence[str]) -> list[int]:
+        try:
+            return [len(ids) for ids in encode(list(texts))]
+        except ValueError as error:  # such as a code of a language that the model lacks
+            raise RequestError("INVALID_ARGUMENT", str(error)) from None
+
+    return count
 
 
 def _max_tokens(manifest: Mapping[str, Any]) -> int:
