@@ -69,7 +69,7 @@ def python(wheel, tmp_path_factory) -> Iterator[Path]:
     run(*install, "--no-deps", wheel, folder=folder)
     run(*pip, "check", folder=folder)  # the wheel itself names all that it needs
     yield python
-    subprocess.Popen(["rm", "-rf", folder])
+    subprocess.run(["sh", "-c", 'rm -rf "$0" &', folder], check=True)
 
 
 @pytest.mark.slow
