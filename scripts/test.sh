@@ -11,4 +11,4 @@ ruff format --check .
 mypy & # beside the tests
 processes=$(($(nproc) + 1)) # as now and then one waits for a file or another process
 python -m pytest --numprocesses "$((processes < 5 ? processes : 5))" --dist loadfile --no-loadscope-reorder "$@"
-wait $!
+wait $! || { echo "mypy has found errors; they stand among the lines above" && exit 1; }
