@@ -18,8 +18,7 @@ from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef, TensorInfo
 from tfformer.export.litert.search import BEAM, GREEDY, LitertSearch
 from tfformer.export.manifest import open_export
 from tfformer.export.saved_model_signatures import CHARACTERS_PER_TOKEN
-from tfformer.serving.errors import RequestError
-from tfformer.serving.version import Arrays, Version
+from tfformer.serving.version import Arrays, Version, encoded
 
 MAX_INTERPRETERS = 4  # each has a thread, and weights packed for itself
 PART = 16  # sentences that an interpreter takes together at most
@@ -70,12 +69,8 @@ class LitertVersion(Version):
     def _rows(self, texts: np.ndarray) -> list[list[int]]:
         """The ids of texts in UTF-8, of which the characters count that can matter."""
         most = CHARACTERS_PER_TOKEN * (self.max_tokens + 1)
-        try:
-            return self._tokenizers.source.encode(
-                [text.decode("utf-8", "replace")[:most] for text in texts]
-            )
-        except ValueError as error:  # of a language that the model does not translate into
-            raise RequestError("INVALID_ARGUMENT", str(error)) from None
+        short = [text.decode("utf-8", "replace")[:most] for text in texts]
+        return encoded(self._tokenizers.source.encode, short)
 
     def _translated(self, rows: list[list[int]], search: str) -> tuple[np.ndarray, np.ndarray]:
         """The texts (B, N) of the best translations of B rows, and their scores (B, N)."""

@@ -14,6 +14,7 @@ from tfformer.export.manifest import Tokenizers
 from tfformer.serving.errors import RequestError, check_name
 
 CountTokens = Callable[[Sequence[str]], list[int]]
+Encode = Callable[[Sequence[str]], list[list[int]]]
 Arrays = dict[str, np.ndarray]  # by the name of an input or output; the first axis is the batch
 
 TEXTS = ("translation", "translations", "generated_text")  # outputs that are texts
@@ -55,13 +56,13 @@ class Version(ABC):
         """Return the description of a signature; RequestError if the model lacks it."""
         check_name("signature's", name)
         # One without inputs is an operation that TensorFlow runs after loading.
-        callable = {key: value for key, value in self.signatures.items() if value.inputs}
-        if name not in callable:
-            known = ", ".join(sorted(callable))
+        signatures = {key: value for key, value in self.signatures.items() if value.inputs}
+        if name not in signatures:
+            known = ", ".join(sorted(signatures))
             raise RequestError(
                 "FAILED_PRECONDITION", f"there is no signature {name!r}; choose one of {known}"
             )
-        return callable[name]
+        return signatures[name]
 
     @abstractmethod
     def run(self, signature: str, inputs: Arrays) -> Arrays:
@@ -89,14 +90,20 @@ class Version(ABC):
         return sum(self._count_written([text.decode("utf-8", "replace") for text in best]))
 
 
-def _token_counter(encode: Callable[[Sequence[str]], list[list[int]]]) -> CountTokens:
-    def count(texts: Sequence[str]) -> list[int]:
-        try:
-            return [len(ids) for ids in encode(list(texts))]
-        except ValueError as error:  # such as a code of a language that the model lacks
-            raise RequestError("INVALID_ARGUMENT", str(error)) from None
+def encoded(encode: Encode, texts: Sequence[str]) -> list[list[int]]:
+    """Return the ids of texts.
 
-    return count
+    Raises:
+        RequestError: A text has a code of a language that the model lacks.
+    """
+    try:
+        return encode(list(texts))
+    except ValueError as error:
+        raise RequestError("INVALID_ARGUMENT", str(error)) from None
+
+
+def _token_counter(encode: Encode) -> CountTokens:
+    return lambda texts: [len(ids) for ids in encoded(encode, texts)]
 
 
 def _max_tokens(manifest: Mapping[str, Any]) -> int:
