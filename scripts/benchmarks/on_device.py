@@ -8,7 +8,7 @@ has translated one batch, again and again: each engine has a new process for eac
 `private` is its memory at the end without pages of files, which the system may drop and read again,
 and of which it counts more or fewer by how it happens to hold the files.
 
-`EXTRA_LENGTH = 0` leaves out the room that an exported file has for 50 tokens more than the source:
+`extra_length=0` leaves out the room that an exported file has for 50 tokens more than the source:
 the caches of the dynamic file are as small as the tokens that are forced, those of the static one
 as its signature's width.
 """
@@ -120,16 +120,15 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     from tfformer.data.tokenizers import Tokenizer
     from tfformer.export import ctranslate2_writer
     from tfformer.export.litert import writer as litert_writer
-    from tfformer.inference import graphs
     from tfformer.inference.translator import Translator
     from tfformer.run_directory import Tokenizers
 
-    graphs.EXTRA_LENGTH = 0
     shape = PRESETS[preset] | {"tie_embeddings": "all", "output_bias": True}
     tokenizer = Tokenizer(vocabulary(int(vocab_size)))
     model = Transformer(int(vocab_size), int(vocab_size), **shape)
     model.output_bias.assign(-1e9 * np.eye(int(vocab_size))[END_ID])
-    random = Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(1, 0.0), 2 * TOKENS)
+    decoding = DecodingConfig(beam_size=1, length_penalty=0.0, extra_length=0)
+    random = Translator(model, Tokenizers(tokenizer, tokenizer), decoding, 2 * TOKENS)
     files = {"float32": ("none", False), "int8": ("int8", False), "static": ("int8", True)}
     for name, (quantize, static) in files.items():
         path = Path(folder) / f"{name}.tflite"

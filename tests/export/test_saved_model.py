@@ -307,8 +307,8 @@ def test_manifest_says_what_was_written(version, translator, tiny_run):
     digest = hashlib.sha256((version / "tokenizer.model").read_bytes()).hexdigest()
     assert manifest["tokenizers"] == {"tokenizer.model": digest}
     settings = json.loads((tiny_run / "config.json").read_text())
-    limits = {"max_length": settings["data"]["max_length"], "extra_length": 50}
-    assert manifest["decoding"] == settings["decoding"] | limits
+    longest = {"max_length": settings["data"]["max_length"]}
+    assert manifest["decoding"] == settings["decoding"] | longest
     assert manifest["versions"]["tensorflow"] == tf.__version__
     assert (manifest["format"], manifest["dtype"]) == ("saved_model", "float32")
     assert manifest["parameters"] == translator.model.count_params()

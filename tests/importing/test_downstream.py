@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sentencepiece import sentencepiece_model_pb2
 from support.exported_page import MISSING, browse
-from support.marian_checkpoints import FIXTURES, answers
+from support.marian_checkpoints import FIXTURES, answers, edit_yaml
 from support.numpy_layers import log_softmax
 
 from tfformer.config import Config
@@ -89,6 +89,33 @@ def test_a_litert_file_of_a_model_of_marian_begins_with_zeros(marian_model, tmp_
     client = on_device().Translator(version)
     found = client.translate([client.pieces(text) for text in SOURCES[:4]])
     assert found == Translator.load(run).translate(SOURCES[:4], beam_size=1)
+
+
+@pytest.mark.slow
+def test_marians_limit_of_a_length_goes_into_every_export(marian_model, tmp_path):
+    """The end is never likely here, so that each translation has twice the source's tokens."""
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", **{"max-length-factor": 2})
+    options, tensors = marian_files.read(folder / "model.npz")
+    bias = tensors["decoder_ff_logit_out_b"]  # (1, V)
+    tensors["decoder_ff_logit_out_b"] = bias - 1e4 * np.eye(1, bias.size, dtype=np.float32)  # end
+    marian_files.write_npz(folder / "model.npz", options, tensors)
+    run = import_model(folder, tmp_path / "run")
+    rows = Translator.load(run).encode([SOURCES[0], "dog"]).ids
+    wanted = [2 * (len(row) + 1) for row in rows]
+    requests = [{"ids": [row + [0] * (16 - len(row))], "lengths": [len(row)]} for row in rows]
+    settings = {"max_length": 64, "beam_size": 1, "samples": SOURCES[:2]}
+    server = saved_model(run, tmp_path / "server", **settings)
+    phone = tflite(run, tmp_path / "phone", **settings)
+    page = tflite(run, tmp_path / "page", static=True, **settings)
+    for program, arguments, signature in (
+        ("saved_model", [server, "tensorflow_text"], "translate_ids"),
+        ("litert", [phone / "model.tflite"], "translate"),
+        ("litert", [page / "model.tflite"], "translate_16"),
+    ):
+        found = ask(program, arguments, [[signature, request] for request in requests])
+        assert [answer["lengths"][0] for answer in found] == wanted
+    ctranslate2(run, tmp_path / "ctranslate2", max_length=64, samples=SOURCES[:2])
 
 
 @pytest.mark.slow

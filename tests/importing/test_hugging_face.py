@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.marian_checkpoints import FIXTURES, NAMES, answers
+from support.marian_checkpoints import FIXTURES, NAMES, answers, checkpoint
 
 from tfformer.importing import safetensors_files
 from tfformer.importing.hugging_face import slot_name
+from tfformer.importing.importer import import_model
 from tfformer.importing.weights import Slot, take
 from tfformer.inference.graphs import translate_ids
 from tfformer.inference.translator import Translator
@@ -183,6 +184,14 @@ def test_the_decoding_is_that_of_the_generation_config(imported):
     assert (decoding.beam_size, decoding.length_penalty) == (4, 1.0)
     assert decoding.length_normalization == "power"
     assert (decoding.narrowing, decoding.allow_unknown) == (False, True)
+    assert (decoding.max_length_factor, decoding.extra_length) == (1, 50)
+
+
+def test_with_the_table_of_marian_the_search_is_marians(tmp_path):
+    run = import_model(checkpoint("A", tmp_path), tmp_path / "run", positions="marian")
+    decoding = Run.open(run).config.decoding
+    assert (decoding.narrowing, decoding.allow_unknown) == (True, False)
+    assert (decoding.max_length_factor, decoding.extra_length) == (3, 0)
 
 
 def test_a_translation_begins_with_its_language_at_no_cost(imported):

@@ -50,6 +50,7 @@ def test_with_the_table_of_hugging_face_they_are_other_ones(marian_model, tmp_pa
     assert np.abs(log_probs(run, SOURCE, TARGET) - wanted).max() > 0.01
     decoding = Run.open(run).config.decoding
     assert (decoding.narrowing, decoding.allow_unknown) == (False, True)
+    assert (decoding.max_length_factor, decoding.extra_length) == (1, 50)
 
 
 def test_a_decoder_may_be_wider_than_its_encoder(tmp_path):
@@ -65,6 +66,7 @@ def test_the_decoding_is_that_of_decoder_yml(marian_model, tmp_path):
     assert decoding.length_normalization == "power"
     assert decoding.narrowing
     assert not decoding.allow_unknown
+    assert (decoding.max_length_factor, decoding.extra_length) == (3, 0)
     assert run.tokenizers.source.encode(["we see"])[0][-1] != END_ID
 
 
@@ -72,6 +74,21 @@ def test_the_unknown_token_may_be_taken_if_decoder_yml_says_so(marian_model, tmp
     folder = marian_model("shared")
     edit_yaml(folder / "decoder.yml", **{"allow-unk": True})
     assert Run.open(import_model(folder, tmp_path / "run")).config.decoding.allow_unknown
+
+
+@pytest.mark.parametrize("factor", [2, 1.5])
+def test_the_limit_of_a_length_is_that_of_decoder_yml(marian_model, tmp_path, factor):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", **{"max-length-factor": factor})
+    decoding = Run.open(import_model(folder, tmp_path / "run")).config.decoding
+    assert (decoding.max_length_factor, decoding.extra_length) == (factor, 0)
+
+
+def test_a_limit_of_no_length_is_refused(marian_model, tmp_path):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", **{"max-length-factor": 0})
+    with pytest.raises(ValueError, match=r"decoder\.yml: decoding\.max_length_factor=0\.0 must be"):
+        import_model(folder, tmp_path / "run")
 
 
 def test_a_word_penalty_is_left_out_with_a_warning(marian_model, tmp_path):

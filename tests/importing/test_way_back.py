@@ -3,10 +3,12 @@
 import json
 import re
 import shutil
+import warnings
 
 import numpy as np
 import pytest
-from support.marian_checkpoints import FIXTURES, MARIAN, checkpoint, put
+import yaml
+from support.marian_checkpoints import FIXTURES, MARIAN, checkpoint, edit_yaml, put
 
 from tfformer.cli.verbs import main
 from tfformer.export import hugging_face, marian
@@ -97,6 +99,17 @@ def test_a_marian_model_comes_back_bit_equal(marian_model, tmp_path, name):
         assert found.keys() == first.keys()
         for tensor, stored in first.items():
             np.testing.assert_array_equal(found[tensor], stored)
+
+
+@pytest.mark.parametrize(("positions", "factor"), [("marian", 2.5), ("hf", None)])
+def test_the_limit_of_a_length_comes_back(marian_model, tmp_path, positions, factor):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", **{"max-length-factor": 2.5})
+    run = import_model(folder, tmp_path / "run", positions)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the other table of positions
+        version = marian(run, tmp_path / "out")
+    assert yaml.safe_load((version / "decoder.yml").read_text()).get("max-length-factor") == factor
 
 
 def test_a_marian_model_becomes_one_of_hugging_face_with_a_padding_row(marian_model, tmp_path):

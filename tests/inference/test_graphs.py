@@ -101,6 +101,39 @@ def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
     np.testing.assert_allclose(grown.scores, fixed.scores, rtol=1e-5)
 
 
+def marian_limit(width, factor):
+    """The steps of Marian's loop where no hypothesis ends: translator/beam_search.cpp."""
+    history_size = 1  # the start's hypothesis
+    while history_size < np.float32(factor) * np.float32(width):
+        history_size += 1
+    return history_size
+
+
+@pytest.mark.parametrize(("factor", "extra"), [(3.0, 0), (1.1, 0), (0.01, 0), (1.0, 50), (0.5, 2)])
+def test_the_limit_of_a_length_is_that_of_marians_loop(factor, extra):
+    decoding = DecodingConfig(max_length_factor=factor, extra_length=extra)
+    wanted = [0, *(min(marian_limit(width, factor) + extra, 90) for width in range(1, 100))]
+    assert graphs.length_limits(tf.range(100), 90, decoding).numpy().tolist() == wanted
+
+
+@pytest.mark.parametrize("search", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("width", [None, 4])
+def test_every_search_stops_at_the_limit_of_each_source(model, monkeypatch, search, width):
+    """No token ends a translation; the sources have 4 tokens, 2 and none."""
+    monkeypatch.setattr(model, "logits", lambda hidden: model_logits(hidden) + never_end)
+    model_logits, never_end = type(model).logits.__get__(model), -1e4 * tf.one_hot(END_ID, 13)
+    decoding = DecodingConfig(3 if search == "beam" else 1, max_length_factor=1.5, extra_length=0)
+
+    @tf.function(input_signature=[tf.TensorSpec((None, width), tf.int32)])
+    def found(source: tf.Tensor) -> Hypotheses:
+        if search == "sample":
+            return graphs.sample_ids(model, source, 100, 1, 0, 1.0, 0, 1.0, decoding)
+        return graphs.translate_ids(model, source, 100, decoding)
+
+    source = padded([[5, 6, 7, END_ID], [8, END_ID], [0]])
+    np.testing.assert_array_equal(found(source).lengths[:, 0], [6, 3, 0])
+
+
 def test_continuing_equals_recomputing_every_prefix(language_model):
     """The greatest length counts the whole sequence."""
     prefixes = [[START_ID, 7, 5], [START_ID], [START_ID, 4, 4, 9, 10]]

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import tensorflow as tf
+
 from tfformer.export.other_process import ask
 from tfformer.export.parity import Hypotheses
-from tfformer.inference.graphs import EXTRA_LENGTH
+from tfformer.inference.graphs import length_limits
 from tfformer.inference.translator import Translator
 
 
@@ -23,8 +25,9 @@ def _best(
 ) -> Hypotheses:
     source, target = translator.tokenizers.source, translator.tokenizers.target
     rows = [row[: translator.max_length - 1] for row in source.encode(samples)]
-    limits = [min(len(row) + 1 + EXTRA_LENGTH, translator.max_length) for row in rows]
-    pairs = zip(rows, limits, strict=True)
+    lengths = tf.constant([len(row) + 1 for row in rows])
+    limits = length_limits(lengths, translator.max_length, translator.decoding).numpy()
+    pairs = zip(rows, limits.tolist(), strict=True)
     requests = [[source.pieces(row), beam_size, limit] for row, limit in pairs]
     answers = ask("ctranslate2", [folder.resolve()], requests)
     pieces_of_target = target.pieces(range(target.vocab_size))

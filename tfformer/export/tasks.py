@@ -7,14 +7,13 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from tfformer.config import Architecture
 from tfformer.export import saved_model_requests, saved_model_signatures
 from tfformer.export.parity import Scored
 from tfformer.inference.generator import Generator
-from tfformer.inference.graphs import EXTRA_LENGTH
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Model, Run
 
@@ -121,15 +120,7 @@ def _ignore_truncation_warnings() -> Iterator[None]:
 
 
 def _translator_decoding(translator: Translator) -> dict[str, Any]:
-    return {
-        "max_length": translator.max_length,
-        "extra_length": EXTRA_LENGTH,
-        "beam_size": translator.decoding.beam_size,
-        "length_penalty": translator.decoding.length_penalty,
-        "length_normalization": translator.decoding.length_normalization,
-        "narrowing": translator.decoding.narrowing,
-        "allow_unknown": translator.decoding.allow_unknown,
-    }
+    return {"max_length": translator.max_length} | asdict(translator.decoding)
 
 
 TASKS: Mapping[Architecture, Task] = {

@@ -16,6 +16,7 @@ from tfformer.data.piece_tokenizer import parse_sentencepiece
 from tfformer.importing import pytorch_files, safetensors_files, sharded_files
 from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
 from tfformer.importing.json_files import read_object
+from tfformer.importing.marian import MAX_LENGTH_FACTOR
 from tfformer.importing.vocabulary import (
     RowOrder,
     check_segmentation,
@@ -412,6 +413,8 @@ def decoding_of(folder: Path, generation: Mapping, as_marian: bool = False) -> D
         "narrowing": as_marian,
         "allow_unknown": not as_marian,
     }
+    if as_marian:
+        values |= {"max_length_factor": MAX_LENGTH_FACTOR, "extra_length": 0}
     for name, usual in USUAL_SEARCH.items():
         if (value := generation.get(name, usual)) not in (None, usual):
             warnings.warn(

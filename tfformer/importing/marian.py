@@ -32,6 +32,7 @@ from tfformer.importing.weights import (
 )
 
 EPSILON = 1e-6  # layers/generic.h
+MAX_LENGTH_FACTOR = 3  # of marian-decoder, where decoder.yml does not state max-length-factor
 MAX_LENGTH = 512  # Marian has no limit; this is that of MarianTokenizer
 BIAS = "decoder_ff_logit_out_b"
 NEEDED = (  # without them Marian loads a model and translates wrongly
@@ -359,6 +360,9 @@ def _decoding(folder: Path, decoder: Mapping, positions: str) -> DecodingConfig:
         "narrowing": positions != "hf",
         "allow_unknown": positions == "hf" or decoder.get("allow-unk", False),
     }
+    if positions != "hf":
+        factor = decoder.get("max-length-factor", MAX_LENGTH_FACTOR)
+        values |= {"max_length_factor": factor, "extra_length": 0}
     try:
         return Config.from_dict({"decoding": values}).decoding
     except ValueError as error:

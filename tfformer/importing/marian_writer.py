@@ -168,6 +168,8 @@ def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
         "maxi-batch": 100,
         "maxi-batch-sort": "src",
     }
+    if not config.decoding.extra_length:  # otherwise Marian's own
+        decoder["max-length-factor"] = config.decoding.max_length_factor
     text = yaml.safe_dump(decoder, sort_keys=False)
     (folder / "decoder.yml").write_text(text, encoding="utf-8")
 

@@ -5,6 +5,7 @@ tokens of a prefix, D d_model, V vocabulary, L the longest limit.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -26,8 +27,6 @@ from tfformer.model.token_model import ToLogits
 from tfformer.model.transformer import ProjectedMemory, Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
-# Tokens that a translation may have more than its source (Vaswani et al. 2017, section 6.1).
-EXTRA_LENGTH = 50
 IMPOSSIBLE = -1e9  # the logit of a token that cannot follow
 FIRST_CAPACITY = 16  # positions in a cache that will grow
 
@@ -102,7 +101,7 @@ def translate_ids(
         N hypotheses for each of the B sources, best first.
     """
     beam_size = decoding.beam_size
-    start = start_decoding(model, source, max_length, beam_size, to_logits, first_token)
+    start = start_decoding(model, source, max_length, decoding, to_logits, first_token)
     step_fn, state, max_lengths, capacity, rounds = start
     suppressed = None if decoding.allow_unknown else UNKNOWN_ID
     if beam_size == 1:
@@ -132,6 +131,7 @@ def sample_ids(
     temperature: float,
     top_k: int,
     top_p: float,
+    decoding: DecodingConfig,
     first_token: int | None = None,
 ) -> Hypotheses:
     """Draw one random translation of each source, as `search.sample` does.
@@ -145,12 +145,14 @@ def sample_ids(
         temperature: Divisor of the logits, above 0.
         top_k: If above 0, only the k likeliest tokens may be drawn.
         top_p: If below 1, only the fewest tokens that together reach probability p.
+        decoding: The limits of a translation's length; the rest is of searches for the best.
         first_token: The id that every translation begins with; None for a free choice.
 
     Returns:
         One hypothesis for each of the B sources, scored in nats by the unchanged distribution.
     """
-    start = start_decoding(model, source, max_length, first_token=first_token)
+    one_row = replace(decoding, beam_size=1)
+    start = start_decoding(model, source, max_length, one_row, first_token=first_token)
     step_fn, state, max_lengths, _, rounds = start
     return sample(step_fn, state, max_lengths, seed, temperature, top_k, top_p, batch, rounds)
 
@@ -159,7 +161,7 @@ def start_decoding(
     model: Transformer,
     source: tf.Tensor,
     max_length: int,
-    beam_size: int = 1,
+    decoding: DecodingConfig,
     to_logits: ToLogits | None = None,
     first_token: int | None = None,
 ) -> Decoding:
@@ -172,7 +174,7 @@ def start_decoding(
         model: The translation model.
         source: Ids (B, S) int32, each row ending in the end token.
         max_length: Tokens that the model takes and gives at most.
-        beam_size: N, the rows for each source.
+        decoding: The N beams, the rows for each source, and the limits of a translation's length.
         to_logits: Projects hidden states (..., D) to logits (..., V); by default
             `model.logits`.
         first_token: The id that every translation begins with; None for a free choice.
@@ -181,13 +183,14 @@ def start_decoding(
         The step function, the state before the first step, and the sources' limits.
     """
     to_logits = to_logits or model.logits
+    beam_size = decoding.beam_size
     memory = model.encode_and_project(source)
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
-    max_lengths = tf.minimum(lengths + EXTRA_LENGTH, max_length)
-    max_lengths = tf.where(lengths > 0, max_lengths, 0)
+    max_lengths = length_limits(lengths, max_length, decoding)  # (B,)
     width = source.shape[1]
     if width:
-        first_capacity = capacity = min(width + EXTRA_LENGTH, max_length)
+        with tf.init_scope():
+            first_capacity = capacity = int(length_limits(tf.constant(width), max_length, decoding))
         rounds = None
     else:
         capacity = tf.maximum(tf.reduce_max(max_lengths), 1)  # a cache is never empty
@@ -221,6 +224,30 @@ def start_decoding(
         return logits, state._replace(cache=cache)
 
     return Decoding(step_fn, DecoderState(cache, memory), max_lengths, capacity, rounds)
+
+
+def length_limits(lengths: tf.Tensor, max_length: int, decoding: DecodingConfig) -> tf.Tensor:
+    """Return the limits of translations, in tokens with the end token.
+
+    The factor is multiplied in float32 and its product rounded up, as Marian does: its beam search
+    stops where `size >= max-length-factor * width` (translator/beam_search.cpp).
+
+    Args:
+        lengths: Tokens of each source (B,) int32, the end token included; 0 for a blank one.
+        max_length: The most for any source.
+        decoding: The factor, and the tokens that are added.
+
+    Returns:
+        Limits (B,) int32; 0 for a blank source.
+
+    Example:
+        >>> marian = DecodingConfig(max_length_factor=1.5, extra_length=0)
+        >>> length_limits(tf.constant([0, 4, 5, 90]), 100, marian).numpy().tolist()
+        [0, 6, 8, 100]
+    """
+    proportional = tf.math.ceil(decoding.max_length_factor * tf.cast(lengths, tf.float32))
+    limits = tf.minimum(tf.cast(proportional, tf.int32) + decoding.extra_length, max_length)
+    return tf.where(lengths > 0, limits, 0)
 
 
 def _empty_where(is_blank: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:

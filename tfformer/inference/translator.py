@@ -318,7 +318,7 @@ class Translator:
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         number = tf.TensorSpec((), tf.int32)
         settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        settings["first_token"] = self.tokenizers.target.prefix_id
+        settings |= {"decoding": self.decoding, "first_token": self.tokenizers.target.prefix_id}
         graph = self._graph(sample_ids, number, number, **settings)
         drawn = self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids, seed, batch))
         return [translation.text for (translation,) in drawn]
