@@ -225,7 +225,8 @@ class Translator:
         table = f"{Path(name).stem}.pieces.json"
         if table not in self._manifest["digests"]:
             return cutter
-        return ListedPieces(cutter, **json.loads(self._checked(table)))
+        values = json.loads(self._checked(table))
+        return ListedPieces(cutter, values["pieces"], values["prefix"], values["rewrites"])
 
     def _load(self, threads: int, weight_cache: str | Path | None) -> Callable[[str], Runner]:
         """The name of a signature -> what runs it."""

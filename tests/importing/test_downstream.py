@@ -15,6 +15,7 @@ from support.marian_checkpoints import FIXTURES, answers, edit_yaml
 from support.numpy_layers import log_softmax
 
 from tfformer.config import Config
+from tfformer.corpora.engines import find_model, load_engine
 from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import ctranslate2, hugging_face, marian, saved_model, tflite, web
@@ -126,6 +127,26 @@ def test_a_multilingual_run_has_its_languages_in_every_export(imported, tmp_path
     saved_model(run, tmp_path / "server", max_length=48, beam_size=2, samples=texts[:6])
     client = on_device().Translator(tflite(run, tmp_path / "phone", max_length=48, samples=texts))
     assert client.translate([client.pieces(text) for text in texts]) == wanted
+
+
+@pytest.mark.slow
+def test_another_pair_of_languages_goes_into_every_export(imported, tmp_path):
+    run, pair = imported("M2M"), {"source_language": "fr", "target_language": "en"}
+    translator = Translator.load(run, **pair)
+    texts = answers("M2M").texts["sentences"][:4]
+    wanted = translator.translate(texts, beam_size=1)
+    settings = {"max_length": 48, "samples": texts} | pair
+    server = saved_model(run, tmp_path / "server", **settings)
+    phone = tflite(run, tmp_path / "phone", **settings)
+    assert json.loads((phone / "manifest.json").read_text())["languages"] == ["fr", "en"]
+    requests = [["serving_default", {"text": texts}]]
+    (found,) = ask("saved_model", [server, "tensorflow_text"], requests)
+    assert found["translation"] == wanted
+    client = on_device().Translator(phone)
+    assert client.translate([client.pieces(text) for text in texts]) == wanted
+    version = ctranslate2(run, tmp_path / "ctranslate2", **settings)
+    model = find_model(version, beam_size=1)
+    assert load_engine(model).translate(texts) == wanted
 
 
 @pytest.mark.slow

@@ -3,13 +3,19 @@
 Some are refused.
 """
 
+import hashlib
 import json
+import shutil
 
 import pytest
 from support.marian_checkpoints import checkpoint, edit_json, languages
 
+from tfformer.cli.verbs import main
 from tfformer.importing import m2m100
 from tfformer.importing.checkpoint import Choices
+from tfformer.importing.importer import import_model
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import Run
 
 
 def read(folder, name, **changed):
@@ -30,11 +36,69 @@ def test_a_language_may_be_named_by_its_token(tmp_path):
     assert found.source.prefix == "__fr__"
 
 
+SENTENCES = ["a dog", "we see the dog."]
+
+
+@pytest.mark.parametrize(("name", "pair"), [("M2M", ("fr", "en")), ("NLLB", (None, "fra_Latn"))])
+def test_a_run_translates_between_all_languages_of_its_checkpoint(imported, tmp_path, name, pair):
+    """As the run of another import does, which has that pair as its own."""
+    found = Translator.load(imported(name), *pair)
+    own = languages(name)
+    asked = {key: new or own[key] for key, new in zip(own, pair, strict=True)}
+    other = import_model(checkpoint(name, tmp_path), tmp_path / "run", **asked)
+    wanted = Translator.load(other)
+    assert found.tokenizers.source.prefix_id == wanted.tokenizers.source.prefix_id
+    assert found.encode(SENTENCES).ids == wanted.encode(SENTENCES).ids
+    assert found.translate(SENTENCES) == wanted.translate(SENTENCES)
+    assert found.translate(SENTENCES) != Translator.load(imported(name)).translate(SENTENCES)
+    assert found.language == wanted.language == asked["source_language"]
+
+
+@pytest.mark.parametrize("side", ["source_language", "target_language"])
+def test_an_unknown_language_is_refused_with_the_known_ones(imported, side):
+    with pytest.raises(ValueError, match="'xx' is not known; the model has en, fr, de"):
+        Translator.load(imported("M2M"), **{side: "xx"})
+
+
+def test_the_command_line_translates_into_another_language(imported, tmp_path, capsys):
+    (tmp_path / "source").write_text("a dog\n")
+    words = ["translate", str(imported("M2M")), "--input", str(tmp_path / "source")]
+    assert main([*words, "--target-language", "fr"]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert found == Translator.load(imported("M2M"), target_language="fr").translate(["a dog"])
+    assert main([*words, "--output", str(tmp_path), "--workers", "1", "--source-language", "fr"])
+    assert "export the run with --source-language and --target-lang" in capsys.readouterr().err
+
+
+def test_a_run_of_one_pair_is_refused_other_languages(imported):
+    with pytest.raises(ValueError, match="has one pair of languages, so 'fr' cannot be chosen"):
+        Translator.load(imported("A"), target_language="fr")
+
+
+def test_a_run_that_was_imported_for_one_pair_is_read(imported, tmp_path):
+    """Its list of pieces has no languages, and neither has the digest."""
+    run = shutil.copytree(imported("M2M"), tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    for side in ("source", "target"):
+        file = run / f"{side}.pieces.json"
+        values = json.loads(file.read_text())
+        del values["languages"]
+        table = json.dumps(values, ensure_ascii=False, indent=0) + "\n"
+        file.write_text(table)
+        model = (run / f"{side}.model").read_bytes()
+        config["digests"][side] = hashlib.sha256(model + b"\0" + table.encode()).hexdigest()
+    (run / "config.json").write_text(json.dumps(config))
+    found, wanted = (Run.open(one).tokenizers.source for one in (run, imported("M2M")))
+    assert found.encode(SENTENCES) == wanted.encode(SENTENCES)
+    with pytest.raises(ValueError, match="import a multilingual model again"):
+        Run.open(run).with_languages("fr", None)
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"source_language": None}, "no language is given; it has en, fr, de"),
-        ({"target_language": "xx"}, "'xx' is not known; it has en, fr, de"),
+        ({"source_language": None}, "unless told otherwise; it has en, fr, de"),
+        ({"target_language": "xx"}, "'xx' is not known; the model has en, fr, de"),
         ({"positions": "hf"}, "has one table of positions; leave out --positions"),
     ],
 )

@@ -20,7 +20,7 @@ import pytest
 import tensorflow as tf
 import yaml
 from support.documentation import ALL_BLOCKS, ROOT, block_with, commands
-from support.marian_checkpoints import checkpoint
+from support.marian_checkpoints import checkpoint, languages
 from support.servers import served
 
 import tfformer
@@ -138,7 +138,8 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
     checkpoint("A", folder).rename(folder / "opus-mt-en-de")
     import_model(folder / "opus-mt-en-de", folder / "runs" / "opus")
     shutil.make_archive(str(folder / "opus-2020-02-26"), "zip", folder / "opus-mt-en-de")
-    checkpoint("M2M", folder).rename(folder / "m2m100_418M")
+    multilingual = checkpoint("M2M", folder).rename(folder / "m2m100_418M")
+    import_model(multilingual, folder / "runs" / "m2m", **languages("M2M"))
     for link in ("export", "scripts", "examples", "pyproject.toml"):
         (folder / link).symlink_to(ROOT / link)
     return folder

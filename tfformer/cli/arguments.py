@@ -225,8 +225,7 @@ def _add_import(add_verb: AddVerb) -> None:
         default="none",
         help="rewrite punctuation and blanks first, as OPUS-MT prepares a text",
     )
-    add("--source-language", metavar="L", help="of M2M100 and NLLB, such as en or eng_Latn")
-    add("--target-language", metavar="L", help="of M2M100 and NLLB, such as de or deu_Latn")
+    _add_languages(bring, "the run's own from then on")
 
 
 def _add_corpus(add_verb: AddVerb) -> None:
@@ -285,6 +284,7 @@ def _add_translate(add_verb: AddVerb) -> None:
     )
     add("--scores", action="store_true", help="print score, tab, translation")
     add("--alignments", action="store_true", help="add a tab and the aligned words, as 0-0 1-2")
+    _add_languages(translate)
 
 
 def _add_generate(add_verb: AddVerb) -> None:
@@ -338,6 +338,7 @@ def _add_evaluate(add_verb: AddVerb) -> None:
     _add_search(evaluate)
     add("--json", action="store_true", help="print the JSON line alone")
     evaluate.set_defaults(n_best=1)
+    _add_languages(evaluate)
 
 
 def _add_score(add_verb: AddVerb) -> None:
@@ -350,6 +351,7 @@ def _add_score(add_verb: AddVerb) -> None:
     add("--source", required=True, metavar="F", help="a text")
     add("--target", required=True, metavar="F", help="its translation, line by line")
     add("--per-token", action="store_true", help="add each token and its log-probability")
+    _add_languages(score)
     _add_output(score, "F", "the file for the lines; standard output if left out")
 
 
@@ -445,6 +447,7 @@ def _add_export(add_verb: AddVerb) -> None:
     add(
         "--samples", metavar="F", help="sentences to check with; made of the vocabulary if left out"
     )
+    _add_languages(export)
 
 
 def _add_weights(export: argparse.ArgumentParser) -> None:
@@ -514,6 +517,14 @@ def _add_output(
 ) -> None:
     verb.add_argument("--output", required=required, type=type, metavar=metavar, help=description)
     verb.add_argument("--overwrite", action="store_true", help="replace an output that exists")
+
+
+def _add_languages(verb: argparse.ArgumentParser, role: str = "the run's own if left out") -> None:
+    """Add the pair of languages of a multilingual model."""
+    for side, names in (("source", "en or eng_Latn"), ("target", "de or deu_Latn")):
+        verb.add_argument(
+            f"--{side}-language", metavar="L", help=f"of M2M100 and NLLB, such as {names}; {role}"
+        )
 
 
 def _add_search(verb: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tfformer.config import RUN_CONFIG, run_folder
 from tfformer.folders import ADDRESS
 
+LANGUAGES = ("source_language", "target_language")
 LITERT_OPTIONS = (
     "max_length",
     "beam_size",
@@ -21,6 +22,7 @@ LITERT_OPTIONS = (
     "static",
     "with_text",
     "samples",
+    *LANGUAGES,
 )
 # The options of `tfformer export` that each format takes, as its function in export/formats.py.
 EXPORT_OPTIONS = {
@@ -32,11 +34,12 @@ EXPORT_OPTIONS = {
         "for_other_processors",
         "with_text",
         "samples",
+        *LANGUAGES,
     ),
-    "ctranslate2": ("max_length", "beam_size", "samples"),
+    "ctranslate2": ("max_length", "beam_size", "samples", *LANGUAGES),
     "litert": LITERT_OPTIONS,
     "tflite": LITERT_OPTIONS,  # the format's older name
-    "web": ("max_length", "quantize", "samples"),
+    "web": ("max_length", "quantize", "samples", *LANGUAGES),
     "hugging_face": (),
     "marian": (),
 }
@@ -182,6 +185,11 @@ def check_corpus_options(options: argparse.Namespace) -> None:
     for name, is_given in others.items():
         if is_given:
             raise ValueError(f"{name} is not for --workers, --ray and --engine; leave it out")
+    if options.source_language or options.target_language:
+        raise ValueError(
+            "--workers, --ray and --engine translate between the languages of a run or an export; "
+            "export the run with --source-language and --target-language, and give the export"
+        )
 
 
 def _is_unicode(word: str) -> bool:

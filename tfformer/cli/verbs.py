@@ -240,7 +240,7 @@ def _translate_lines(options: argparse.Namespace, is_typed: bool) -> None:
     import_tensorflow()
     from tfformer.inference.translator import Translator
 
-    translator = Translator.load(options.run)
+    translator = Translator.load(options.run, options.source_language, options.target_language)
 
     with (
         output_file(options.output, options.overwrite) as output,
@@ -266,7 +266,7 @@ def _translate_text(options: argparse.Namespace, format: str, is_typed: bool) ->
     from tfformer.explain.alignment import nearest_targets
     from tfformer.inference.translator import Translator
 
-    translator = Translator.load(options.run)
+    translator = Translator.load(options.run, options.source_language, options.target_language)
     texts = translator.text_translator(
         options.beam_size,
         options.length_penalty,
@@ -351,7 +351,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     import_tensorflow()
     from tfformer.run_directory import Run
 
-    run = Run.open(options.run)
+    run = Run.open(options.run).with_languages(options.source_language, options.target_language)
     if not run.config.model.has_encoder:
         if options.reference is not None:
             raise ValueError(f"{options.run} is a language model and takes no --reference")
@@ -408,7 +408,7 @@ def _score(options: argparse.Namespace) -> None:
     from tfformer.data.sources import read_aligned
     from tfformer.inference.translator import Translator
 
-    translator = Translator.load(options.run)
+    translator = Translator.load(options.run, options.source_language, options.target_language)
 
     def scored(pairs: list[tuple[str, str]]) -> tuple[list[ForcedScore], EncodedSides]:
         sources = translator.encode([source for source, _ in pairs])

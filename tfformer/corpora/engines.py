@@ -210,11 +210,13 @@ def _ctranslate2(place: str, beam_size: int) -> Engine:
     translator = ctranslate2.Translator(place, device="cpu", intra_threads=1)
     number_of = {piece: n for n, piece in enumerate(target.pieces(range(target.vocab_size)))}
     longest = _max_tokens(manifest)
+    prefix = None if target.prefix_id is None else target.pieces([target.prefix_id])
 
     def translate(sentences: list[str]) -> list[str]:
         rows = [ids[:longest] for ids in source.encode(sentences)]
         results = translator.translate_batch(
             [source.pieces(ids) for ids in rows],
+            target_prefix=[prefix] * len(rows) if prefix else None,
             beam_size=beam_size,
             length_penalty=decoding["length_penalty"],
             min_decoding_length=0,

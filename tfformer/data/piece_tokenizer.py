@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CODE = re.compile(r"(>>.*?<<)(.*)", re.DOTALL)  # >>fra<<, before a text that is to become French
 BLANK = "\u2581"  # stands for a space within a piece
-MAX_KNOWN = 20  # codes that a message lists
+MAX_KNOWN = 20  # codes or languages that a message lists
 BUCKETS = 2**63 - 1
 
 
@@ -48,14 +48,16 @@ class PieceTokenizer:
             has no text.
         rewrites: Pairs of a regular expression and the text in its place, which a sentence goes
             through first. They must mean the same in Python, RE2 and JavaScript.
+        languages: The pieces of all languages that `prefix` may name.
 
     Attributes:
         prefix_id: The id of `prefix`; None without one.
         rewrites: As given, in a list.
+        languages: As given, in a list.
 
     Raises:
-        ValueError: `model` is no SentencePiece model, `pieces` names one twice or lacks `prefix`,
-            or a rewrite is no regular expression.
+        ValueError: `model` is no SentencePiece model, `pieces` names one twice or lacks `prefix` or
+            a language, or a rewrite is no regular expression.
     """
 
     symbols: tuple[str, ...] = ()  # a recipe's vocabulary has them, no imported one
@@ -66,6 +68,7 @@ class PieceTokenizer:
         pieces: Sequence[str],
         prefix: str | None = None,
         rewrites: Sequence[tuple[str, str]] = (),
+        languages: Sequence[str] = (),
     ) -> None:
         self.model = model
         self._processor = parse_sentencepiece(model, "the tokenizer")
@@ -73,11 +76,13 @@ class PieceTokenizer:
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
         if len(self._ids) < len(self._pieces) or len(self._pieces) < END_ID + 1:
             raise ValueError("a vocabulary needs four special pieces, and each piece once")
-        if prefix is not None and prefix not in self._ids:
-            raise ValueError(f"the vocabulary has no piece {prefix[:40]!r} to begin with")
+        for piece in (*languages, prefix):
+            if piece is not None and piece not in self._ids:
+                raise ValueError(f"the vocabulary has no piece {piece[:40]!r} to begin with")
         self._prefix = prefix
         self.prefix_id = None if prefix is None else self._ids[prefix]
         self.rewrites = [(pattern, text) for pattern, text in rewrites]
+        self.languages = list(languages)
         try:
             self._compiled = [(re.compile(pattern), text) for pattern, text in rewrites]
         except re.error as error:
@@ -106,7 +111,7 @@ class PieceTokenizer:
         if not _is_table(values):
             raise ValueError(f"{table} must hold a list of texts; import the model again")
         try:
-            return cls(path.read_bytes(), values["pieces"], values["prefix"], values["rewrites"])
+            return cls(path.read_bytes(), **values)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -114,12 +119,29 @@ class PieceTokenizer:
         """Write the SentencePiece model, and beside it as JSON all that it does not know.
 
         Args:
-            path: The model's file, such as `source.model`; its pieces, prefix and rewrites go into
-                `source.pieces.json`.
+            path: The model's file, such as `source.model`; its pieces, prefix, rewrites and
+                languages go into `source.pieces.json`.
         """
         path = Path(path)
         files.write_bytes(path, self.model)
         files.write_text(pieces_file(path), self._table)
+
+    def with_language(self, language: str) -> PieceTokenizer:
+        """Return this tokenizer with the token of another language as its prefix.
+
+        Args:
+            language: One of `languages`, or its name without underscores, such as "fr".
+
+        Raises:
+            ValueError: The language is not known.
+        """
+        prefix = language_piece(language, self.languages)
+        return PieceTokenizer(self.model, self._pieces, prefix, self.rewrites, self.languages)
+
+    @property
+    def language(self) -> str | None:
+        """The name of the language of `prefix`, such as "fr"; None without one."""
+        return None if self._prefix is None else self._prefix.strip("_")
 
     @property
     def vocab_size(self) -> int:
@@ -134,6 +156,8 @@ class PieceTokenizer:
     @property
     def _table(self) -> str:
         values = {"prefix": self._prefix, "rewrites": self.rewrites, "pieces": self._pieces}
+        if self.languages:
+            values["languages"] = self.languages
         return json.dumps(values, ensure_ascii=False, indent=0) + "\n"
 
     @functools.cached_property
@@ -346,6 +370,35 @@ class PieceTokenizer:
 AnyTokenizer = Tokenizer | PieceTokenizer
 
 
+def language_piece(language: str, known: Sequence[str]) -> str:
+    """Return the piece that names a language.
+
+    Args:
+        language: The piece, or the language's name without underscores.
+        known: The pieces of all languages.
+
+    Raises:
+        ValueError: It is none of them.
+
+    Example:
+        >>> language_piece("fr", ["__en__", "__fr__"]), language_piece("fra_Latn", ["fra_Latn"])
+        ('__fr__', 'fra_Latn')
+    """
+    for piece in (language, f"__{language}__"):
+        if piece in known:
+            return piece
+    raise ValueError(
+        f"the language {language[:40]!r} is not known; the model has {names_of(known)}"
+    )
+
+
+def names_of(languages: Sequence[str]) -> str:
+    """Return the names of pieces of languages for a message, the first of many."""
+    names = [piece.strip("_") for piece in languages]
+    more = [] if len(names) <= MAX_KNOWN else ["..."]
+    return ", ".join([*names[:MAX_KNOWN], *more])
+
+
 def load_tokenizer(path: str | Path) -> AnyTokenizer:
     """Return the tokenizer in a file.
 
@@ -395,11 +448,13 @@ def parse_sentencepiece(model: bytes, place: str) -> sentencepiece.SentencePiece
 
 def _is_table(values: object) -> bool:
     """Whether JSON has the form that `save` writes."""
-    if not isinstance(values, dict) or values.keys() != {"prefix", "rewrites", "pieces"}:
+    needed = {"prefix", "rewrites", "pieces"}
+    if not isinstance(values, dict) or values.keys() - {"languages"} != needed:
         return False
     pieces, rewrites = values["pieces"], values["rewrites"]
     return (
         _are_texts(pieces)
+        and _are_texts(values.get("languages", []))
         and (values["prefix"] is None or isinstance(values["prefix"], str))
         and isinstance(rewrites, list)
         and all(_are_texts(pair) and len(pair) == 2 for pair in rewrites)

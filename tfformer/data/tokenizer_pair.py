@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import PLACEHOLDER
 
 
@@ -28,7 +29,32 @@ class Tokenizers:
             if symbol in target and PLACEHOLDER.fullmatch(symbol)
         )
 
+    def with_languages(self, source: str | None, target: str | None) -> "Tokenizers":
+        """Return the tokenizers of another pair of languages of a multilingual model.
+
+        Args:
+            source: The name of the source's language; None keeps its own.
+            target: The name of the target's.
+
+        Raises:
+            ValueError: The language is not known.
+        """
+        if source is None and target is None:
+            return self
+        return Tokenizers(_with_language(self.source, source), _with_language(self.target, target))
+
     @property
     def digests(self) -> dict[str, str]:
         """SHA-256 of each side's model."""
         return {"source": self.source.digest, "target": self.target.digest}
+
+
+def _with_language(side: AnyTokenizer, language: str | None) -> AnyTokenizer:
+    if language is None:
+        return side
+    if isinstance(side, Tokenizer) or not side.languages:
+        raise ValueError(
+            f"the run has one pair of languages, so {language[:40]!r} cannot be chosen; leave out "
+            "--source-language and --target-language, or import a multilingual model again"
+        )
+    return side.with_language(language)

@@ -28,7 +28,8 @@ def _best(
     lengths = tf.constant([len(row) + 1 for row in rows])
     limits = length_limits(lengths, translator.max_length, translator.decoding).numpy()
     pairs = zip(rows, limits.tolist(), strict=True)
-    requests = [[source.pieces(row), beam_size, limit] for row, limit in pairs]
+    prefix = [] if target.prefix_id is None else target.pieces([target.prefix_id])
+    requests = [[source.pieces(row), beam_size, limit, prefix] for row, limit in pairs]
     answers = ask("ctranslate2", [folder.resolve()], requests)
     pieces_of_target = target.pieces(range(target.vocab_size))
     id_of = {piece: number for number, piece in enumerate(pieces_of_target)}

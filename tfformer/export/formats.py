@@ -71,6 +71,8 @@ def saved_model(
     for_other_processors: bool = False,
     with_text: bool = True,
     samples: Sequence[str] | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     progress: TextIO | None = None,
 ) -> Path:
     """Write a run as a TensorFlow SavedModel.
@@ -89,6 +91,9 @@ def saved_model(
             slowly than float32.
         with_text: Whether to write signatures over text, which need TensorFlow Text.
         samples: Sentences to compare; by default random ones from the vocabulary.
+        source_language: Of a multilingual model, the language to translate from; by default the
+            run's own.
+        target_language: The language to translate into.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
@@ -108,7 +113,7 @@ def saved_model(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} is not known; choose one of {', '.join(DTYPES)}")
-    opened = Run.open(run)
+    opened = Run.open(run).with_languages(source_language, target_language)
     step = Steps(progress)
     speed = _speed_beside_float32(step, dtype)
     if not for_other_processors:
@@ -145,6 +150,8 @@ def ctranslate2(
     max_length: int | None = None,
     beam_size: int | None = None,
     samples: Sequence[str] | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     progress: TextIO | None = None,
 ) -> Path:
     """Write a run as a CTranslate2 model in float32.
@@ -159,6 +166,9 @@ def ctranslate2(
         max_length: Maximum tokens of a sentence, the end token included; by default the run's.
         beam_size: Beams to compare with; the run's own if None.
         samples: Sentences to compare; by default random ones from the vocabulary.
+        source_language: Of a multilingual model, the language to translate from; by default the
+            run's own.
+        target_language: The language to translate into.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
@@ -172,7 +182,7 @@ def ctranslate2(
         raise ValueError(
             "this format needs CTranslate2; install it with: pip install 'tfformer[ctranslate2]'"
         )
-    opened = Run.open(run)
+    opened = Run.open(run).with_languages(source_language, target_language)
     opened.check_architecture("encoder-decoder")
     step = Steps(progress)
     with step(f"loading {run}"):
@@ -202,6 +212,8 @@ def tflite(
     static: bool = False,
     with_text: bool = False,
     samples: Sequence[str] | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     progress: TextIO | None = None,
 ) -> Path:
     """Write a run as a LiteRT file, `model.tflite`.
@@ -219,6 +231,9 @@ def tflite(
         static: Whether all shapes are fixed, as browsers and `CompiledModel` need it.
         with_text: Whether to write a signature over text, which needs TF Text's operators.
         samples: Sentences to compare; by default random ones from the vocabulary.
+        source_language: Of a multilingual model, the language to translate from; by default the
+            run's own.
+        target_language: The language to translate into.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
@@ -228,7 +243,7 @@ def tflite(
         ValueError: LiteRT is not installed, an argument is wrong, or a translation differs.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
-    opened = Run.open(run)
+    opened = Run.open(run).with_languages(source_language, target_language)
     _check_litert(opened, quantize, static, with_text)
     step = Steps(progress)
     beam_size = 1 if beam_size is None else beam_size
@@ -252,6 +267,8 @@ def web(
     quantize: str = "float16",
     max_length: int | None = None,
     samples: Sequence[str] | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     progress: TextIO | None = None,
 ) -> Path:
     """Write a page that translates in the browser with the run's model.
@@ -264,6 +281,9 @@ def web(
         quantize: `none`, `int8` (dynamic range, a scale for each row) or `float16`.
         max_length: Maximum tokens of a sentence, the end token included; by default the run's.
         samples: Sentences to compare; by default random ones from the vocabulary.
+        source_language: Of a multilingual model, the language to translate from; by default the
+            run's own.
+        target_language: The language to translate into.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
@@ -273,7 +293,7 @@ def web(
         ValueError: LiteRT or npm is not installed, an argument is wrong, or a translation differs.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
-    opened = Run.open(run)
+    opened = Run.open(run).with_languages(source_language, target_language)
     _check_litert(opened, quantize, static=True, with_text=False)
     step = Steps(progress)
     page = web_page.built(progress=progress)

@@ -3,7 +3,7 @@
 It is the hand-over between a format and the run directory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -58,12 +58,14 @@ class Vocabulary:
         model: The bytes of the SentencePiece model that cuts this side's text.
         order: The rows of this package.
         prefix: The token that every sentence begins with, that of its language; None for none.
+        languages: The tokens of all languages that may be the prefix.
     """
 
     pieces: list[str]
     model: bytes
     order: RowOrder
     prefix: str | None = None
+    languages: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

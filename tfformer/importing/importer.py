@@ -37,9 +37,9 @@ def import_model(
         untied: Keep tensors apart that the configuration ties and that differ in the file.
         normalize: "opus-mt" for the rules of punctuation and blanks by which OPUS-MT prepares a
             text before SentencePiece, "none" for none, as Transformers.
-        source_language: The one language that the run of a multilingual model (M2M100, NLLB)
-            translates from, such as "en" or "eng_Latn".
-        target_language: The one language that the run of a multilingual model translates into.
+        source_language: The language that the run of a multilingual model (M2M100, NLLB)
+            translates from unless told otherwise, such as "en" or "eng_Latn".
+        target_language: The language that it translates into.
 
     Returns:
         The run directory, for `Translator.load` and everything else that takes a run.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfformer.data.piece_tokenizer import parse_sentencepiece
+from tfformer.data.piece_tokenizer import language_piece, names_of, parse_sentencepiece
 from tfformer.importing.checkpoint import (
     NO_CHOICES,
     Checkpoint,
@@ -46,7 +46,6 @@ FIRST = [
 ]  # of NLLB, before SentencePiece's own pieces from the third
 TABLES = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
 SENTENCEPIECE = "sentencepiece.bpe.model"
-MAX_KNOWN = 20  # languages that a message lists
 NEEDED = (
     *("d_model", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim"),
     *("encoder_attention_heads", "decoder_attention_heads", "vocab_size"),
@@ -66,8 +65,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     Args:
         folder: The folder with config.json, the weights, `sentencepiece.bpe.model`, for M2M100
             vocab.json, and a file that names the tokens of languages.
-        choices: The choices of the caller. The two languages must be given, and there is one table
-            of positions.
+        choices: The choices of the caller. The two languages that the run has unless told otherwise
+            must be given, and there is one table of positions.
 
     Returns:
         The checkpoint, with every tensor checked.
@@ -97,7 +96,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     content = sentencepiece_model(folder / SENTENCEPIECE)
     asked = (choices.source_language, choices.target_language)
     source, target = (
-        Vocabulary(pieces, content, order, _language(language, languages)) for language in asked
+        Vocabulary(pieces, content, order, _language(language, languages), languages)
+        for language in asked
     )
     generation = search_settings(folder, config) | {"forced_bos_token_id": None}
     found = Checkpoint(
@@ -108,7 +108,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         shares_vocabulary=True,
         decoding=decoding_of(folder, generation),
         max_length=longest_source(folder, optional_object(folder / "tokenizer_config.json")),
-        languages=[str(language) for language in asked],
+        languages=[str(side.prefix).strip("_") for side in (source, target)],
         family="m2m100",
         names=names,
         details={"config": config},
@@ -221,16 +221,12 @@ def _by_number(folder: Path, entries: Entries) -> dict[int, str]:
 
 
 def _language(language: str | None, known: list[str]) -> str:
-    for token in (language, f"__{language}__"):
-        if token in known:
-            return str(token)
-    names = [token.strip("_") for token in known]
-    more = "" if len(names) <= MAX_KNOWN else ", ..."
-    asked = "no language is given" if language is None else f"{language[:40]!r} is not known"
-    raise ValueError(
-        f"a multilingual model needs --source-language and --target-language, but {asked}; it has "
-        f"{', '.join(names[:MAX_KNOWN])}{more}"
-    )
+    if language is None:
+        raise ValueError(
+            "a multilingual model needs --source-language and --target-language, which the run has "
+            f"unless told otherwise; it has {names_of(known)}"
+        )
+    return language_piece(language, known)
 
 
 def _order(path: Path, config: Mapping, pieces: list[str]) -> RowOrder:

@@ -71,7 +71,8 @@ def _write(run_path: Path, checkpoint: Checkpoint) -> None:
 
 def _tokenizer(vocabulary: Vocabulary, rewrites: Rewrites) -> PieceTokenizer:
     pieces = vocabulary.order.pieces(vocabulary.pieces)
-    return PieceTokenizer(vocabulary.model, pieces, vocabulary.prefix, rewrites)
+    languages = vocabulary.languages
+    return PieceTokenizer(vocabulary.model, pieces, vocabulary.prefix, rewrites, languages)
 
 
 def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:

@@ -112,20 +112,29 @@ class Translator:
         self._graphs: dict[tuple, tf.types.experimental.PolymorphicFunction] = {}
 
     @classmethod
-    def load(cls, run: str | Path) -> "Translator":
+    def load(
+        cls,
+        run: str | Path,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ) -> "Translator":
         """Load a run directory, with the run's best weights and its own decoding settings.
 
         Args:
             run: The folder that a training of a translation model wrote.
+            source_language: Of a multilingual model (M2M100, NLLB), the language to translate from,
+                such as "en" or "eng_Latn"; by default the run's own.
+            target_language: The language to translate into.
 
         Returns:
             The run's translator.
 
         Raises:
             FileNotFoundError: The folder, or a file in it, is missing.
-            ValueError: A file is damaged, or the run is that of a language model.
+            ValueError: A file is damaged, the run is that of a language model, or it has no such
+                language.
         """
-        return cls.of(Run.open(run))
+        return cls.of(Run.open(run).with_languages(source_language, target_language))
 
     @classmethod
     def of(cls, run: Run) -> "Translator":

@@ -1,5 +1,6 @@
 """An opened run directory: reading, checking and writing its files."""
 
+import dataclasses
 import functools
 import json
 import lzma
@@ -73,6 +74,7 @@ class Run:
     config: Config
     digests: dict[str, str]  # SHA-256 of "source" and "target" tokenizer, "text" and "settings"
     model_digest: str = ""  # SHA-256 of the model's settings and vocabularies
+    pair: tuple[str | None, str | None] = (None, None)  # languages other than the run's own
 
     @classmethod
     def open(cls, path: str | Path) -> "Run":
@@ -223,7 +225,25 @@ class Run:
                 f"{paths[0]} is not the vocabulary that {self.folder} was trained with; restore "
                 "the original file"
             )
-        return tokenizers
+        return tokenizers.with_languages(*self.pair)
+
+    def with_languages(self, source: str | None, target: str | None) -> "Run":
+        """Return this run of a multilingual model for another pair of languages.
+
+        Args:
+            source: The language to translate from, such as "en" or "eng_Latn"; None for the run's.
+            target: The language to translate into.
+
+        Raises:
+            ValueError: The model has no such language.
+        """
+        if source is None and target is None:
+            return self
+        run = dataclasses.replace(self, pair=(source, target))
+        sides = (run.tokenizers.source, run.tokenizers.target)
+        languages = [str(side.language) for side in sides]
+        data = dataclasses.replace(self.config.data, languages=languages)
+        return dataclasses.replace(run, config=dataclasses.replace(self.config, data=data))
 
     def check_architecture(self, wanted: Architecture) -> None:
         """Raise ValueError if the run's model is of another kind than `wanted`."""

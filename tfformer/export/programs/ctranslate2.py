@@ -4,8 +4,8 @@ It knows nothing of tfformer, and must not.
 
     python -P ctranslate2.py FOLDER < requests.json > answers.json
 
-Requests are [[pieces of one sentence, beam size, most pieces of its translation], ...], answers
-[[pieces of the best translation, log-probability], ...].
+Requests are [[pieces of one sentence, beam size, most pieces of its translation, the pieces that it
+begins with], ...], answers [[pieces of the best translation, log-probability], ...].
 """
 
 import json
@@ -21,11 +21,16 @@ def main(folder: str) -> None:
 
 
 def answer(
-    translator: ctranslate2.Translator, pieces: list[str], beam_size: int, max_length: int
+    translator: ctranslate2.Translator,
+    pieces: list[str],
+    beam_size: int,
+    max_length: int,
+    prefix: list[str],
 ) -> tuple[list[str], float]:
     """Return the pieces of the best translation, and its log-probability."""
     (result,) = translator.translate_batch(
         [pieces],
+        target_prefix=[prefix] if prefix else None,
         beam_size=beam_size,
         max_decoding_length=max_length,
         min_decoding_length=0,  # its own 1 takes the end token's probability away at the first step
