@@ -134,6 +134,7 @@ class Tokenizer:
     """
 
     prefix_id: int | None = None  # an imported tokenizer's piece before every sentence
+    language: str | None = None  # which that piece names
 
     def __init__(self, model: bytes) -> None:
         self.model = model

@@ -27,7 +27,15 @@ def answer(
     max_length: int,
     prefix: list[str],
 ) -> tuple[list[str], float]:
-    """Return the pieces of the best translation, and its log-probability."""
+    """Return the pieces of the best translation, and its log-probability.
+
+    Args:
+        translator: The loaded model.
+        pieces: One sentence.
+        beam_size: Number of beams; 1 is greedy search.
+        max_length: Most pieces of the translation.
+        prefix: The pieces that the translation begins with, such as that of its language.
+    """
     (result,) = translator.translate_batch(
         [pieces],
         target_prefix=[prefix] if prefix else None,
