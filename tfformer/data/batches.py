@@ -343,7 +343,9 @@ class Batches:
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
         """Make an endless dataset of `batch(first_step)`, `batch(first_step + 1)`, ..."""
-        return self._dataset(lambda: map(self.batch, itertools.count(first_step)))
+        import tensorflow as tf
+
+        return self._of_steps(tf.data.Dataset.counter(first_step))
 
     def dataset_of_epochs(self) -> tf.data.Dataset:
         """Make a dataset of one epoch, the next one at each pass."""
@@ -352,23 +354,41 @@ class Batches:
         steps = self.steps_per_epoch
         epochs = itertools.count()
 
-        def one_epoch() -> Iterator[Batch]:
-            epoch = next(epochs)
-            return map(self.batch, range(epoch * steps, (epoch + 1) * steps))
+        def next_epoch(_: tf.Tensor) -> tf.data.Dataset:
+            epoch = tf.numpy_function(lambda: next(epochs), [], tf.int64)
+            return tf.data.Dataset.range(epoch * steps, (epoch + 1) * steps)
 
-        return self._dataset(one_epoch).apply(tf.data.experimental.assert_cardinality(steps))
+        numbers = tf.data.Dataset.range(1).flat_map(next_epoch)
+        cardinality = tf.data.experimental.assert_cardinality(steps)
+        return self._of_steps(numbers).apply(cardinality)
 
-    def _dataset(self, generator: Callable[[], Iterator[Batch]]) -> tf.data.Dataset:
+    def _of_steps(self, steps: tf.data.Dataset) -> tf.data.Dataset:
+        """Turn a dataset of the numbers of batches into one of the batches.
+
+        Not by `Dataset.from_generator`: the first one of a process sets malloc's M_MMAP_THRESHOLD
+        to 128 KiB, so that each larger tensor is fetched from the system anew, and a training on
+        processors takes a quarter longer (TensorFlow 2.21, `ApplyPython311MemoryPatch`).
+        """
         import tensorflow as tf
 
         ids = tf.TensorSpec([None, None], tf.int32)
         weights = tf.TensorSpec([None, None], tf.float32)
         inputs = {"source": ids, "target": ids} if len(self.text.sides) == 2 else ids
+        structure = (inputs, ids, weights)
+        specs = tf.nest.flatten(structure)
+
+        def arrays(step: np.int64) -> list[np.ndarray]:
+            return tf.nest.flatten(self.batch(int(step)))
+
+        def batch(step: tf.Tensor) -> tuple:
+            tensors = tf.numpy_function(arrays, [step], [spec.dtype for spec in specs])
+            shaped = map(tf.ensure_shape, tensors, [spec.shape for spec in specs])
+            return tf.nest.pack_sequence_as(structure, list(shaped))
+
         options = tf.data.Options()
         # There is nothing to tune, and the tuner's thread may sleep on when training ends.
         options.autotune.enabled = False
-        dataset = tf.data.Dataset.from_generator(generator, output_signature=(inputs, ids, weights))
-        return dataset.prefetch(2).with_options(options)
+        return steps.map(batch).prefetch(2).with_options(options)
 
     def _rows_of(self, epoch: int) -> Sequence[int] | np.ndarray:
         """Return the numbers of an epoch's rows, each as often as it is to come."""
