@@ -1,5 +1,6 @@
 # Sourced by the other scripts: a virtual environment in .venv with this checkout and the extras $1, such as "[plot,test]".
-# The packages are those of requirements/, by version and digest; pip refuses a file with another. scripts/lock.sh renews them.
+# The packages are those of requirements/, by version and digest; a file with another is refused. scripts/lock.sh renews them.
+# uv installs them, in a third of pip's time; where it finds none, as behind an index that pip's own configuration names, pip does.
 # What is there is not installed again, until pyproject.toml or a list changes.
 # Memory of large pages, which glibc keeps rather than fetch it anew for each array: a training takes 6 % less processor time.
 export GLIBC_TUNABLES="${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824}"
@@ -14,7 +15,9 @@ if [ ! -f "$installed" ] || grep --quiet --invert-match --line-regexp --fixed-st
   echo "Installing tfformer${1:-} into .venv ..."
   quiet="$([ -t 1 ] || echo --quiet)"
   lists="$(sed 's|.*|--requirement requirements/&.txt|' <<< "$wanted")"
-  python -m pip install $quiet --no-compile --require-hashes $lists
+  python -m pip install $quiet --require-hashes --requirement requirements/uv.txt
+  uv pip install $quiet --no-config --require-hashes $lists ||
+    python -m pip install $quiet --no-compile --require-hashes $lists
   python -m pip install $quiet --no-deps --no-build-isolation --editable .
   python -m compileall -q -j 0 .venv/lib > /dev/null || true # by all cores, where pip takes one; a few files are no Python 3
   echo "$wanted" >> "$installed"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Choose the newest versions that pyproject.toml admits, and write them with the SHA-256 of their files to requirements/:
-# base.txt, and for each extra a list of all that it adds. The other scripts install exactly these; commit what changes.
+# base.txt, for each extra a list of all that it adds, and uv.txt, which installs them. The other scripts install exactly these;
+# commit what changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools="$(mktemp -d)"
@@ -24,3 +25,5 @@ print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependenc
   { echo "-r base.txt"; pins "${list[@]}" --extra "$extra" $in_base; } > "$tools/list.txt"
   mv "$tools/list.txt" "requirements/$extra.txt"
 done
+echo uv | "$tools/bin/uv" pip compile - --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet \
+  --output-file requirements/uv.txt

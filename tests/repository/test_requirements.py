@@ -40,7 +40,7 @@ def named(extra: str) -> list[Requirement]:
 
 def test_there_is_a_list_for_each_extra_and_for_the_base():
     names = {path.stem for path in (ROOT / "requirements").iterdir()}
-    assert names == {*EXTRAS, "base"}
+    assert names == {*EXTRAS, "base", "uv"}
 
 
 @pytest.mark.parametrize("name", ["base", *EXTRAS])

@@ -26,6 +26,16 @@ def run(*command, folder: Path) -> str:
     return done.stdout
 
 
+def install(python: Path, *words, folder: Path) -> None:
+    """Install by uv or, as scripts/environment.sh does where uv finds no package, by pip."""
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--no-config", "--python", python]
+    pip = [python, "-m", "pip", "install", "--no-compile"]  # most of TensorFlow is never imported
+    try:
+        run(*uv, "--quiet", *words, folder=folder)
+    except AssertionError:
+        run(*pip, "--quiet", *words, folder=folder)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
     """The wheel, built from the files that git knows.
@@ -54,20 +64,19 @@ def wheel(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory) -> Iterator[Path]:
-    """Python of an empty environment, into which pip has installed the wheel and its needs.
+    """Python of an empty environment, into which the wheel and its needs are installed.
 
-    The files of those are in pip's cache, where the tests' own environment had them from. The
-    environment takes two gigabytes, so it goes when the tests are over; nobody waits for that.
+    The files of those are in the cache of uv or pip, where the tests' own environment had them
+    from. The environment takes two gigabytes, so it goes when the tests are over; nobody waits for
+    that.
     """
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
-    pip = [python, "-m", "pip"]
-    needs = ROOT / "requirements" / "base.txt"
-    install = [*pip, "install", "--quiet", "--no-compile"]  # most of TensorFlow is never imported
-    run(*install, "--require-hashes", "--requirement", needs, folder=folder)
-    run(*install, "--no-deps", wheel, folder=folder)
-    run(*pip, "check", folder=folder)  # the wheel itself names all that it needs
+    needs = ["--require-hashes", "--requirement", ROOT / "requirements" / "base.txt"]
+    install(python, *needs, folder=folder)
+    install(python, "--no-deps", wheel, folder=folder)
+    run(python, "-m", "pip", "check", folder=folder)  # the wheel itself names all that it needs
     yield python
     subprocess.run(["sh", "-c", 'rm -rf "$0" &', folder], check=True)
 
