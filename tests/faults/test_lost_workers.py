@@ -164,7 +164,7 @@ def killed(name: str, process: subprocess.Popen) -> None:
 
 
 def lose_a_worker(process: subprocess.Popen) -> None:
-    killed("ray::TrainingWorker", process)
+    killed("ray::RayTrainWorker", process)
 
 
 def lose_the_head(process: subprocess.Popen) -> None:

@@ -10,7 +10,7 @@ import tfformer
 
 PACKAGE = Path(tfformer.__file__).parent
 EVERYWHERE = {
-    *("config", "files", "folders", "html_page", "keras_import", "plain_values", "ray_connection"),
+    *("config", "files", "folders", "html_page", "keras_import", "plain_values"),
     *("special_ids", "tracing", "version", "waiting"),
 }
 MAY_IMPORT = {
@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "explain": {"training", "inference", "run_directory", "model", "data", "phrasebook"},
     "serving": {"export", "inference", "text"},
     "corpora": {"export", "inference", "run_directory", "data"},
+    "on_ray": {"corpora", "training", "run_directory"},
 }
 TOP = {"__init__", "__main__", "cli"}
 ROOMS = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()} - {

@@ -165,7 +165,7 @@ def _train(options: argparse.Namespace) -> None:
     arguments = (config, options.run_dir, options.resume, options.init_from)
     import_tensorflow()
     if options.ray:
-        from tfformer.training.ray_workers import train_on_ray
+        from tfformer.on_ray.training import train_on_ray
 
         result = train_on_ray(options.ray, options.workers or 1, *arguments)
     else:
@@ -228,9 +228,9 @@ def _translate_parts(
     print(f"{len(parts):,} files, of which {len(parts) - len(left):,} are done", file=sys.stderr)
     with CorpusProgress([part.source for part in left]) as progress:
         if options.ray:
-            from tfformer.corpora import ray_cluster
+            from tfformer.on_ray import translating
 
-            return ray_cluster.translate_parts(options.ray, model, left, workers, progress.show)
+            return translating.translate_parts(options.ray, model, left, workers, progress.show)
         from tfformer.corpora import processes
 
         return processes.translate_parts(model, left, workers, progress.show)

@@ -1,1 +1,1 @@
-"""Corpora of any size, translated file by file: by processes or a Ray cluster."""
+"""Corpora of any size, translated file by file by several processes."""

@@ -1,4 +1,4 @@
-"""Parts translated by several workers: processes of this machine, or of a cluster.
+"""Parts translated by several workers, and the rules for those that die.
 
 A worker that dies begins again, and any free one begins its part again; the others go on.
 """
@@ -9,7 +9,7 @@ import functools
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from tfformer.corpora.engines import ModelError
@@ -50,13 +50,8 @@ class Worker(ABC):
         self.part = part
         self.future = self._submitted(part)
 
-    def end(self) -> Counts | Exception | None:
-        """Take the outcome: the figures, the part's fault, or None if the worker has died.
-
-        Raises:
-            ModelError: The model cannot be loaded, or is another one.
-            WorkersError: A library has an error of its own.
-        """
+    def end(self) -> Counts | BaseException | None:
+        """Take the outcome: the figures, what was raised, or None if the worker has died."""
         assert self.future is not None
         future, self.future = self.future, None
         error = future.exception()
@@ -65,11 +60,6 @@ class Worker(ABC):
         fault = self._fault(error)
         if fault is None:
             self._restart()
-        elif isinstance(fault, ModelError) or not isinstance(fault, Exception):
-            raise fault
-        elif not isinstance(fault, ValueError | OSError):
-            assert self.part is not None
-            raise WorkersError(f"{self.part.source}: {fault!r}") from fault
         return fault
 
     @abstractmethod
@@ -87,6 +77,81 @@ class Worker(ABC):
     @abstractmethod
     def _restart(self) -> None:
         """Replace what has died."""
+
+
+class Outcomes:
+    """What has become of the parts so far, and what must end the work.
+
+    Args:
+        parts: All parts.
+
+    Attributes:
+        done: The sums of those that are translated.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.done = Counts()
+        self._count = len(parts)
+        self._outcomes: dict[Part, Counts | Exception] = {}
+        self._lost: list[Part] = []  # since the last that was translated
+        self._silence = _Silence()
+
+    @property
+    def are_complete(self) -> bool:
+        """Whether there is one of each part."""
+        return len(self._outcomes) == self._count
+
+    def add(self, part: Part, outcome: Counts | BaseException) -> None:
+        """Note the figures of a part, or its fault.
+
+        Raises:
+            ModelError: The model cannot be loaded, or is another one.
+            WorkersError: A library has an error of its own.
+        """
+        if isinstance(outcome, Counts):
+            self.done = self.done.plus(outcome)
+            self._lost.clear()
+        elif isinstance(outcome, ModelError | WorkersError) or not isinstance(outcome, Exception):
+            raise outcome
+        elif not isinstance(outcome, ValueError | OSError):
+            raise WorkersError(f"{part.source}: {outcome!r}") from outcome
+        self._outcomes[part] = outcome
+
+    def leave_out(self, part: Part) -> None:
+        """Note that `MAX_DEATHS` workers have died at a part.
+
+        Raises:
+            WorkersError: It is the last of `MAX_LOST` in a row.
+        """
+        self._outcomes[part] = WorkersError(f"{MAX_DEATHS} workers died while they translated it")
+        self._lost.append(part)
+        if len(self._lost) >= MAX_LOST:
+            names = ", ".join(str(part.source) for part in self._lost)
+            raise WorkersError(
+                f"{MAX_DEATHS} workers died at each of {names}; see whether the machine's memory "
+                "is enough, or give fewer --workers"
+            )
+
+    def with_those_under_way(self, counts: Iterable[Counts]) -> Counts:
+        """Return the sums of all that is translated, that of unfinished parts too.
+
+        Args:
+            counts: The figures of the parts under way.
+
+        Raises:
+            WorkersError: They have not changed for a long time.
+        """
+        sums = functools.reduce(Counts.plus, counts, self.done)
+        self._silence.check(sums)
+        return sums
+
+    def sums(self) -> Counts:
+        """Return the sums of all parts.
+
+        Raises:
+            ValueError: Some were left out.
+        """
+        return summed({part.source: outcome for part, outcome in self._outcomes.items()})
 
 
 def translate_parts(workers: Sequence[Worker], parts: Sequence[Part], report: Report) -> Counts:
@@ -108,39 +173,25 @@ def translate_parts(workers: Sequence[Worker], parts: Sequence[Part], report: Re
     """
     waiting = deque(parts)
     deaths: Counter[Part] = Counter()
-    lost: list[Part] = []  # since the last that was translated
-    outcomes: dict[Part, Counts | Exception] = {}
-    done = Counts()
-    silence = _Silence()
-    while len(outcomes) < len(parts):
+    outcomes = Outcomes(parts)
+    while not outcomes.are_complete:
         for worker in workers:
             if waiting and worker.is_free:
                 worker.begin(waiting.popleft())
         for part, outcome in _ended(workers):
-            if outcome is None:
-                deaths[part] += 1
-                if deaths[part] < MAX_DEATHS:
-                    waiting.appendleft(part)
-                    continue
-                outcome = WorkersError(f"{MAX_DEATHS} workers died while they translated it")
-                lost.append(part)
-            outcomes[part] = outcome
-            if isinstance(outcome, Counts):
-                done = done.plus(outcome)
-                lost.clear()
-        if len(lost) >= MAX_LOST:
-            names = ", ".join(str(part.source) for part in lost)
-            raise WorkersError(
-                f"{MAX_DEATHS} workers died at each of {names}; see whether the machine's memory "
-                "is enough, or give fewer --workers"
-            )
-        counts = functools.reduce(Counts.plus, [worker.counts() for worker in workers], done)
-        report(counts)
-        silence.check(counts)
-    return summed({part.source: outcome for part, outcome in outcomes.items()})
+            if outcome is not None:
+                outcomes.add(part, outcome)
+                continue
+            deaths[part] += 1
+            if deaths[part] < MAX_DEATHS:
+                waiting.appendleft(part)
+            else:
+                outcomes.leave_out(part)
+        report(outcomes.with_those_under_way(worker.counts() for worker in workers))
+    return outcomes.sums()
 
 
-def _ended(workers: Sequence[Worker]) -> Iterator[tuple[Part, Counts | Exception | None]]:
+def _ended(workers: Sequence[Worker]) -> Iterator[tuple[Part, Counts | BaseException | None]]:
     """Wait a second at most; yield the parts that are over, with their outcomes."""
     busy = {worker.future: worker for worker in workers if worker.future is not None}
     if not busy:

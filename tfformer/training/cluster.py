@@ -79,11 +79,6 @@ class Cluster:
         number = index + (len(chiefs) if job == "worker" else 0)
         return cls((*chiefs, *workers), number)
 
-    def to_json(self) -> str:
-        """Return the TF_CONFIG of this worker."""
-        task = {"type": "worker", "index": self.number}
-        return json.dumps({"cluster": {"worker": self.addresses}, "task": task})
-
     def named(self, number: int) -> str:
         """Return a worker's name for messages."""
         return f"worker {number} ({self.addresses[number]})"

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -223,7 +224,8 @@ def _started(cluster: Cluster) -> tf.distribute.MultiWorkerMirroredStrategy:
             f"{name} cannot start its server ({error}); restart every worker"
         ) from None
     finally:
-        signal.signal(signal.SIGTERM, on_sigterm)  # TensorFlow's own handler would ignore it
+        if threading.current_thread() is threading.main_thread():  # under Ray Train it is another
+            signal.signal(signal.SIGTERM, on_sigterm)  # TensorFlow's own handler would ignore it
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A training on a Ray cluster, which begins again when a worker is lost.
 
-Each worker is an actor, which is a process. It gets a TF_CONFIG and trains as one that was started
+Ray Train places the workers, each a process. It gets a TF_CONFIG and trains as one that was started
 by hand. All machines must see the working directory and the run directory under the same paths.
 """
 
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import functools
 import os
-import socket
 import textwrap
 import time
 from collections.abc import Callable
 from typing import Any
 
 from tfformer.config import Config
-from tfformer.ray_connection import Head, check_version, connected, reason
+from tfformer.on_ray.connection import Head, connected, on_head, reason
 from tfformer.run_directory import Run, check_free
-from tfformer.training.cluster import VARIABLE, Cluster, WorkerLostError
+from tfformer.training.cluster import WorkerLostError
 from tfformer.version import __version__
 
 Report = Callable[[str], None]
@@ -26,56 +25,6 @@ MAX_DEATHS = 3  # in a row, without an epoch that came to its end
 SECONDS_TO_DIE = 300  # for a lost worker that still holds the run directory
 RETRY_SECONDS = 5
 SECONDS_A_LOOK = 2  # at the head of the cluster
-
-
-class TrainingWorker:
-    """One worker's process."""
-
-    def prepare(self, folder: str, version: str) -> str:
-        """Enter the working directory.
-
-        Args:
-            folder: Where the recipe's paths begin.
-            version: Of this package, where the training was begun.
-
-        Returns:
-            The address at which this worker will listen.
-
-        Raises:
-            ValueError: This machine has another version of the package.
-            FileNotFoundError: It has no such folder.
-        """
-        import ray
-
-        check_version(version)
-        os.chdir(folder)
-        with socket.create_server(("", 0)) as free:
-            return f"{ray.util.get_node_ip_address()}:{free.getsockname()[1]}"
-
-    def train(
-        self,
-        tf_config: str,
-        values: dict[str, Any],
-        run_dir: str,
-        resume: bool,
-        init_from: str | None,
-    ) -> dict[str, Any]:
-        """Train as `training.train.train` does.
-
-        Args:
-            tf_config: All workers' addresses and this one's number.
-            values: The recipe's sections.
-            run_dir: The run directory.
-            resume: Continue the run in it.
-            init_from: A run that gives its vocabulary and weights.
-
-        Returns:
-            The content of result.json.
-        """
-        os.environ[VARIABLE] = tf_config
-        from tfformer.training.train import train
-
-        return train(Config.from_dict(values), run_dir, resume, init_from)
 
 
 def train_on_ray(
@@ -117,8 +66,8 @@ def train_on_ray(
         check_free(run_dir)
     ray = connected(address, log_to_driver=True)
     try:
-        actor = _actor(ray, workers)
-        trained = functools.partial(_trained, ray, actor, workers, config, run_dir)
+        gpus = _gpus_of_each(ray, workers)
+        trained = functools.partial(_trained, ray, workers, gpus, config, run_dir)
         return _despite_deaths(trained, run_dir, resume, init_from, report)
     finally:
         ray.shutdown()
@@ -159,8 +108,8 @@ def _despite_deaths(
         init_from = None if resume else init_from
 
 
-def _actor(ray: Any, workers: int) -> Any:
-    """Return the class of the workers' actors, with each one's share of the cluster."""
+def _gpus_of_each(ray: Any, workers: int) -> int:
+    """Return each worker's share of the cluster's GPUs."""
     resources = ray.cluster_resources()
     processors = int(resources.get("CPU", 0))
     if workers > processors:
@@ -168,57 +117,42 @@ def _actor(ray: Any, workers: int) -> Any:
             f"--workers {workers} is more than the {processors} processors of the Ray cluster; "
             "give fewer, or add machines"
         )
-    gpus = int(resources.get("GPU", 0)) // workers
-    return ray.remote(num_cpus=1, num_gpus=gpus)(TrainingWorker)
+    return int(resources.get("GPU", 0)) // workers
 
 
 def _trained(
     ray: Any,
-    actor: Any,
     workers: int,
+    gpus: int,
     config: Config,
     run_dir: str,
     resume: bool,
     init_from: str | None,
 ) -> dict[str, Any]:
-    """Train with new actors until the end or the first failure, and end them.
+    """Train with new workers until the end or the first failure.
 
     Raises:
-        WorkerLostError: A worker was lost, or another worker lost it from sight.
-        TimeoutError: The cluster did not start all of them.
-        Exception: What a worker raised.
+        WorkerLostError: A worker was lost.
+        Exception: As `training_job.TrainingJob.fit` raises it.
     """
-    minutes = config.training.wait_minutes
+    from tfformer.on_ray.training_job import Task, TrainingJob, WorkerGoneError
+
+    task = Task(config.to_dict(), run_dir, resume, init_from, os.getcwd(), __version__)
     head = Head(ray)
-    actors = [actor.remote() for _ in range(workers)]
+    job = on_head(ray, TrainingJob)
     try:
-        prepared = [one.prepare.remote(os.getcwd(), __version__) for one in actors]
-        addresses = tuple(ray.get(prepared, timeout=60 * minutes))
-        work = [
-            one.train.remote(
-                Cluster(addresses, number).to_json(), config.to_dict(), run_dir, resume, init_from
-            )
-            for number, one in enumerate(actors)
-        ]
-        result: dict[str, Any] = {}  # the same of all
-        while work:
-            ended, work = ray.wait(work, timeout=SECONDS_A_LOOK)
-            for one in ended:
-                result = ray.get(one)
+        training = job.fit.remote(task, workers, gpus, config.training.wait_minutes)
+        while not ray.wait([training], timeout=SECONDS_A_LOOK)[0]:
             head.check()
-        return result
-    except ray.exceptions.GetTimeoutError:
-        raise TimeoutError(
-            f"the Ray cluster has not started {workers} workers within {minutes:g} minutes "
-            "(training.wait_minutes); see which machines are gone or busy"
-        ) from None
+        return ray.get(training)
     except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, WorkerGoneError):
+            raise WorkerLostError(str(error.cause)) from None
         raise error.cause from None
     except ray.exceptions.RayError as error:
         raise WorkerLostError(textwrap.shorten(reason(error), 200)) from None
     finally:
-        for one in actors:
-            ray.kill(one)
+        ray.kill(job)
 
 
 def _epochs(run_dir: str) -> int | None:

@@ -10,7 +10,7 @@ import pytest
 
 from tfformer.cli.verbs import main
 from tfformer.config import Config
-from tfformer.training import ray_workers
+from tfformer.on_ray import training
 from tfformer.training.cluster import Cluster, WorkerLostError
 
 CONFIG = Config.from_dict({"training": {"strategy": "multi_worker"}})
@@ -50,57 +50,115 @@ def cluster(monkeypatch):
         remote=lambda **resources: lambda worker: worker,
         shutdown=lambda: None,
     )
-    monkeypatch.setattr(ray_workers, "connected", lambda address, log_to_driver: stub)
-    monkeypatch.setattr(ray_workers, "Head", lambda ray: SimpleNamespace(check=lambda: None))
+    monkeypatch.setattr(training, "connected", lambda address, log_to_driver: stub)
+    monkeypatch.setattr(training, "Head", lambda ray: SimpleNamespace(check=lambda: None))
     return stub
 
 
 def test_more_workers_than_processors_are_refused(cluster, tmp_path):
     with pytest.raises(ValueError, match="--workers 3 is more than the 2 processors"):
-        ray_workers.train_on_ray("local", 3, CONFIG, str(tmp_path))
+        training.train_on_ray("local", 3, CONFIG, str(tmp_path))
 
 
 def test_another_run_is_not_continued(cluster, tmp_path):
     (tmp_path / "config.json").touch()
     with pytest.raises(FileExistsError, match="already holds a run; add --resume"):
-        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path))
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path))
+
+
+def gone() -> Exception:
+    from tfformer.on_ray.training_job import WorkerGoneError
+
+    return WorkerGoneError("worker 1 is gone")
 
 
 @pytest.mark.parametrize(
     ("error", "expected", "message"),
     [
         (
-            lambda errors: errors.GetTimeoutError(),
-            TimeoutError,
-            "has not started 2 workers within 30 minutes (training.wait_minutes)",
-        ),
-        (
-            lambda errors: errors.RayTaskError("train", "", ValueError("the text is another one")),
+            lambda errors: errors.RayTaskError("fit", "", ValueError("the text is another one")),
             ValueError,
             "the text is another one",
+        ),
+        (
+            lambda errors: errors.RayTaskError("fit", "", gone()),
+            WorkerLostError,
+            "3 times in a row a worker was lost before an epoch had ended (worker 1 is gone); see",
         ),
         (lambda errors: errors.ActorDiedError(), WorkerLostError, "3 times in a row a worker was"),
     ],
 )
-def test_a_failure_is_one_line_and_ends_all_actors(
+def test_a_failure_is_one_line_and_ends_each_job(
     cluster, monkeypatch, tmp_path, error, expected, message
 ):
     errors = pytest.importorskip("ray", reason="pip install 'tfformer[ray]'").exceptions
 
-    def get(*arguments, **limits):
+    def get(reference):
         raise error(errors)
 
     started, killed = [], []
 
-    def start():
-        started.append(SimpleNamespace(prepare=SimpleNamespace(remote=lambda *arguments: None)))
+    def start(ray, actor):
+        started.append(SimpleNamespace(fit=SimpleNamespace(remote=lambda *arguments: None)))
         return started[-1]
 
-    cluster.remote = lambda **resources: lambda worker: SimpleNamespace(remote=start)
+    monkeypatch.setattr(training, "on_head", start)
+    cluster.wait = lambda references, timeout: (references, [])
     cluster.get, cluster.kill, cluster.exceptions = get, killed.append, errors
     with pytest.raises(expected, match=re.escape(message)):
-        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path))
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path))
     assert started == killed
+
+
+@pytest.fixture
+def job():
+    """The module that runs Ray Train."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    from tfformer.on_ray import training_job
+
+    return training_job
+
+
+def test_a_refusal_counts_before_the_workers_that_see_another_gone(job):
+    failures = {0: WorkerLostError("worker 1 is gone"), 1: ValueError("the text is another one")}
+    cause = job.cause_of(job.WorkerGroupError("", failures), 2, 30)
+    assert (type(cause), str(cause)) == (ValueError, "the text is another one")
+
+
+def test_a_dead_worker_counts_before_the_errors_that_follow_from_it(job):
+    died = job.ray.exceptions.ActorDiedError()
+    dead = job.WorkerHealthCheckFailedError("a health check failed", died)
+    cause = job.cause_of(job.WorkerGroupError("", {0: KeyError("socket"), 1: dead}), 2, 30)
+    assert type(cause) is job.WorkerGoneError
+    assert str(cause) == str(died).splitlines()[-1].strip()
+
+
+def test_a_worker_that_is_lost_from_sight_is_named(job):
+    lost = WorkerLostError("worker 1 (host:2222) cannot be reached any more")
+    assert job.cause_of(job.WorkerGroupError("", {0: lost}), 2, 30) is lost
+
+
+def test_workers_that_find_no_place_are_a_timeout(job):
+    from ray.train.v2._internal.exceptions import WorkerGroupStartupTimeoutError
+
+    late = job.ControllerError(WorkerGroupStartupTimeoutError(2))
+    cause = job.cause_of(late, 2, 0.5)
+    assert type(cause) is TimeoutError
+    assert "has not started 2 workers within 0.5 minutes (training.wait_minutes)" in str(cause)
+
+
+def test_a_worker_that_dies_as_it_begins_is_lost(job):
+    from ray.train.v2._internal.exceptions import WorkerGroupStartupFailedError
+
+    failed = job.ControllerError(WorkerGroupStartupFailedError("one failed to initialize"))
+    cause = job.cause_of(failed, 2, 30)
+    assert (type(cause), str(cause)) == (job.WorkerGoneError, "one failed to initialize")
+
+
+def test_a_machine_with_another_version_is_refused(job):
+    refused = job.ray.exceptions.RayTaskError("_prepare", "", ValueError("another version"))
+    cause = job.cause_of(job.ControllerError(refused), 2, 30)
+    assert (type(cause), str(cause)) == (ValueError, "another version")
 
 
 def losing(run, calls, epochs):
@@ -121,23 +179,23 @@ def losing(run, calls, epochs):
 
 def test_losses_without_an_epoch_between_them_end_the_training(cluster, monkeypatch, tmp_path):
     calls = []
-    monkeypatch.setattr(ray_workers, "_trained", losing(tmp_path, calls, [0] * 9))
+    monkeypatch.setattr(training, "_trained", losing(tmp_path, calls, [0] * 9))
     message = r"3 times in a row a worker was lost before an epoch .*give the same command again$"
     with pytest.raises(WorkerLostError, match=message):
-        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path), init_from="runs/first")
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path), init_from="runs/first")
     assert calls == [(False, "runs/first")] * 3
 
 
 def test_losses_of_a_run_that_has_begun_are_followed_by_a_resume(cluster, monkeypatch, tmp_path):
-    monkeypatch.setattr(ray_workers, "_trained", losing(tmp_path, [], [1, 0, 0]))
+    monkeypatch.setattr(training, "_trained", losing(tmp_path, [], [1, 0, 0]))
     with pytest.raises(WorkerLostError, match=r"3 times in a row .*command with --resume$"):
-        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path))
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path))
 
 
 def test_a_training_that_comes_forward_may_lose_many_workers(cluster, monkeypatch, tmp_path):
     calls, lines = [], []
-    monkeypatch.setattr(ray_workers, "_trained", losing(tmp_path, calls, [0, 0, 1, 0, 2, 0]))
-    result = ray_workers.train_on_ray(
+    monkeypatch.setattr(training, "_trained", losing(tmp_path, calls, [0, 0, 1, 0, 2, 0]))
+    result = training.train_on_ray(
         "local", 2, CONFIG, str(tmp_path), init_from="runs/first", report=lines.append
     )
     assert result == {"epochs": 7}
@@ -161,18 +219,18 @@ def held_after_a_loss(calls, times):
 
 def test_a_folder_that_a_lost_worker_still_holds_is_no_further_loss(cluster, monkeypatch, tmp_path):
     calls = []
-    monkeypatch.setattr(ray_workers, "RETRY_SECONDS", 0)
-    monkeypatch.setattr(ray_workers, "_trained", held_after_a_loss(calls, 5))
-    assert ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path)) == {"epochs": 7}
+    monkeypatch.setattr(training, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(training, "_trained", held_after_a_loss(calls, 5))
+    assert training.train_on_ray("local", 2, CONFIG, str(tmp_path)) == {"epochs": 7}
     assert len(calls) == 7
 
 
 def test_the_wait_for_a_held_folder_ends(cluster, monkeypatch, tmp_path):
-    monkeypatch.setattr(ray_workers, "RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(ray_workers, "SECONDS_TO_DIE", 0.1)
-    monkeypatch.setattr(ray_workers, "_trained", held_after_a_loss([], 10**6))
+    monkeypatch.setattr(training, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(training, "SECONDS_TO_DIE", 0.1)
+    monkeypatch.setattr(training, "_trained", held_after_a_loss([], 10**6))
     with pytest.raises(BlockingIOError, match=r"is being written; waited 0\.1 seconds for the end"):
-        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path))
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path))
 
 
 def test_a_folder_that_is_held_from_the_beginning_is_refused_at_once(
@@ -181,12 +239,12 @@ def test_a_folder_that_is_held_from_the_beginning_is_refused_at_once(
     def trained(*arguments):
         raise BlockingIOError("the folder is being written by another training")
 
-    monkeypatch.setattr(ray_workers, "_trained", trained)
+    monkeypatch.setattr(training, "_trained", trained)
     with pytest.raises(BlockingIOError, match=r"by another training$"):
-        ray_workers.train_on_ray("local", 2, CONFIG, str(tmp_path))
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path))
 
 
-def test_a_cluster_as_json_is_read_back_from_the_environment(monkeypatch):
-    cluster = Cluster(("host1:2222", "host2:2222"), number=1)
-    monkeypatch.setenv("TF_CONFIG", cluster.to_json())
-    assert Cluster.from_environment() == cluster
+def test_the_workers_variable_is_read_as_that_of_one_by_hand(job, monkeypatch):
+    addresses = ["host1:2222", "host2:2222"]
+    monkeypatch.setenv("TF_CONFIG", job.tf_config(addresses, 1))
+    assert Cluster.from_environment() == Cluster(tuple(addresses), number=1)

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tfformer import ray_connection
-from tfformer.ray_connection import Head
+from tfformer.on_ray import connection
+from tfformer.on_ray.connection import Head
 
 
 def connection_to(address: str, is_client: bool = False) -> SimpleNamespace:
@@ -21,12 +21,12 @@ def connection_to(address: str, is_client: bool = False) -> SimpleNamespace:
 
 def test_an_address_that_is_of_no_cluster_is_left_after_the_limit(monkeypatch):
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
-    monkeypatch.setattr(ray_connection, "SECONDS_TO_JOIN", 0.1)
+    monkeypatch.setattr(connection, "SECONDS_TO_JOIN", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as threads:
         answer = threading.Event()
         monkeypatch.setattr(ray, "init", lambda *_, **__: answer.wait(60))
         address = f"127.0.0.1:{listening.getsockname()[1]}"
-        joining = threads.submit(ray_connection.connected, address, log_to_driver=False)
+        joining = threads.submit(connection.connected, address, log_to_driver=False)
         with pytest.raises(
             ConnectionError,
             match=rf"^{address} is no Ray cluster \(it has not answered for 0.1 seconds\); begin",
@@ -39,14 +39,14 @@ def test_a_head_that_is_gone_is_an_error_after_some_time(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"127.0.0.1:{listening.getsockname()[1]}"
         head = Head(connection_to(address))
-        monkeypatch.setattr(ray_connection, "SECONDS_WITHOUT_HEAD", -1)
+        monkeypatch.setattr(connection, "SECONDS_WITHOUT_HEAD", -1)
         head.check()
     with pytest.raises(ConnectionError, match=rf"head of the Ray cluster \({address}\) has not"):
         head.check()
-    monkeypatch.setattr(ray_connection, "SECONDS_WITHOUT_HEAD", 60)
+    monkeypatch.setattr(connection, "SECONDS_WITHOUT_HEAD", 60)
     head.check()
 
 
 def test_a_client_outside_of_the_cluster_does_not_look(monkeypatch):
-    monkeypatch.setattr(ray_connection, "SECONDS_WITHOUT_HEAD", -1)
+    monkeypatch.setattr(connection, "SECONDS_WITHOUT_HEAD", -1)
     Head(connection_to("192.0.2.1:1", is_client=True)).check()

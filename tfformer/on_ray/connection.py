@@ -14,6 +14,7 @@ from tfformer.waiting import within
 SECONDS_TO_CONNECT = 20
 SECONDS_TO_JOIN = 120  # a cluster
 SECONDS_WITHOUT_HEAD = 30  # after 60, Ray ends the process with a line of its own
+HEAD = "node:__internal_head__"  # Ray's name of it, among the resources
 CLIENT = "ray://"  # before the address of a cluster's server for clients outside of it
 REMEDY = "begin one with `ray start --head`, and give its address"
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
@@ -57,6 +58,22 @@ def connected(address: str, log_to_driver: bool) -> Any:
         cause = reason(error.__cause__ or error)  # such as a missing token
         raise ConnectionError(f"{address} is no Ray cluster ({cause}); {REMEDY}") from None
     return ray
+
+
+def on_head(ray: Any, actor: type, **options: Any) -> Any:
+    """Start an actor on the cluster's head, where it takes no processor.
+
+    It ends with the connection, as all that it starts.
+
+    Args:
+        ray: As `connected` has returned it.
+        actor: Its class.
+        **options: More of Ray's own.
+
+    Returns:
+        Its handle.
+    """
+    return ray.remote(num_cpus=0, resources={HEAD: 0.001}, **options)(actor).remote()
 
 
 class Head:

@@ -1,0 +1,1 @@
+"""Training and translating on a Ray cluster."""
