@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support.process_tree import descendants
 
 from tfformer import export
 from tfformer.cli import terminal
@@ -296,6 +297,30 @@ def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_proce
     finally:
         cluster.shutdown()
     assert lines_of(output) == [line for n in parts for line in [*expected[n:], *expected[:n]]]
+
+
+@pytest.mark.slow
+def test_a_file_at_which_workers_of_a_cluster_die_is_left_out(tiny_run, tmp_path):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    (tmp_path / "part.en").write_text(f"{SENTENCES[0]}\n" * 1_000_000)
+    words = command(tiny_run, tmp_path / "part.en", tmp_path / "out", "--ray", "local")
+    with open(tmp_path / "messages", "w") as messages:
+        process = subprocess.Popen([sys.executable, "-m", "tfformer", *words], stderr=messages)
+    killed, end = set(), time.monotonic() + 300
+    while process.poll() is None and time.monotonic() < end:
+        for number, line in descendants(process.pid).items():
+            if "PartTranslator)).submit" in line and number not in killed:
+                time.sleep(2)  # its part is begun by then
+                os.kill(number, signal.SIGKILL)
+                killed.add(number)
+        time.sleep(0.1)
+    assert process.wait(0) == 2
+    assert len(killed) == 3
+    last = (tmp_path / "messages").read_text().splitlines()[-1]
+    assert last == (
+        f"tfformer: 1 of 1 files were left out: {tmp_path}/part.en: 3 workers died while they "
+        "translated it"
+    )
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,10 @@ def test_a_mistake_is_one_line(tmp_path, capsys, options, message):
     assert message in capsys.readouterr().err
 
 
-def test_one_device_needs_no_cluster(tmp_path, capsys):
-    words = command(tmp_path, "--ray", "local")[:-2]
-    assert main(words) == 2
-    assert "--ray does not go with training.strategy=one_device" in capsys.readouterr().err
+def test_all_gpus_of_one_machine_need_no_cluster(tmp_path, capsys):
+    words = command(tmp_path, "--ray", "local")[:-1]
+    assert main([*words, "training.strategy=mirrored"]) == 2
+    assert "--ray does not go with training.strategy=mirrored" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -58,6 +58,13 @@ def cluster(monkeypatch):
 def test_more_workers_than_processors_are_refused(cluster, tmp_path):
     with pytest.raises(ValueError, match="--workers 3 is more than the 2 processors"):
         training.train_on_ray("local", 3, CONFIG, str(tmp_path))
+
+
+def test_a_recipe_for_one_device_is_trained_by_several_workers(cluster, monkeypatch, tmp_path):
+    configs = []
+    monkeypatch.setattr(training, "_trained", lambda *arguments: configs.append(arguments[3]) or {})
+    training.train_on_ray("local", 2, Config(), str(tmp_path))
+    assert configs == [CONFIG]
 
 
 def test_another_run_is_not_continued(cluster, tmp_path):

@@ -202,7 +202,7 @@ def _add_train(add_verb: AddVerb) -> None:
         const="auto",
         metavar="HOST:PORT",
         help="train on a Ray cluster, that of this machine or of RAY_ADDRESS if no address "
-        "follows, with training.strategy=multi_worker; local begins one on this machine",
+        "follows; local begins one on this machine",
     )
     add("--workers", type=AT_LEAST_1, metavar="N", help="with --ray: their number, by default 1")
 

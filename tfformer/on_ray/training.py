@@ -6,6 +6,7 @@ by hand. All machines must see the working directory and the run directory under
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import textwrap
@@ -39,9 +40,9 @@ def train_on_ray(
     """Train on a cluster; after a loss, go on from the last checkpoint.
 
     Args:
-        address: As in `ray_connection.connected`.
+        address: As in `connection.connected`.
         workers: Number of workers, each with one processor and its share of the cluster's GPUs.
-        config: The recipe, whose strategy is multi_worker.
+        config: The recipe. Its strategy may be one_device, for which multi_worker is taken.
         run_dir: As in `train`; on storage that all machines share.
         resume: As in `train`.
         init_from: As in `train`.
@@ -51,17 +52,13 @@ def train_on_ray(
         The content of result.json.
 
     Raises:
-        ValueError: The recipe has another strategy, the cluster has fewer processors than workers,
-            or as in `train`.
+        ValueError: The recipe's strategy is mirrored, the cluster has fewer processors than
+            workers, or as in `train`.
         FileExistsError: Something else lies at `run_dir`.
         ConnectionError: There is no cluster, its head is lost, or workers again and again.
         TimeoutError: The cluster does not start all workers.
     """
-    if config.training.strategy != "multi_worker":
-        raise ValueError(
-            f"--ray does not go with training.strategy={config.training.strategy}; add --set "
-            "training.strategy=multi_worker"
-        )
+    config = _for_workers(config)
     if not resume:
         check_free(run_dir)
     ray = connected(address, log_to_driver=True)
@@ -71,6 +68,17 @@ def train_on_ray(
         return _despite_deaths(trained, run_dir, resume, init_from, report)
     finally:
         ray.shutdown()
+
+
+def _for_workers(config: Config) -> Config:
+    """Return a recipe with the strategy of several workers."""
+    if config.training.strategy == "mirrored":
+        raise ValueError(
+            "--ray does not go with training.strategy=mirrored; leave out one of them, as on a "
+            "cluster each worker takes its share of the GPUs"
+        )
+    training = dataclasses.replace(config.training, strategy="multi_worker")
+    return dataclasses.replace(config, training=training)
 
 
 def _despite_deaths(
