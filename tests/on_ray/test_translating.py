@@ -77,6 +77,17 @@ def test_the_fault_of_a_file_is_its_outcome(outcome_of, tmp_path):
     assert "a.gz: not a whole" in str(outcome_of("a.gz"))
 
 
+def test_an_error_of_a_library_names_the_file(outcome_of, monkeypatch, tmp_path):
+    def failing(*arguments):
+        raise KeyError("beam_size")
+
+    monkeypatch.setattr(translation_job, "translate_part", failing)
+    (tmp_path / "a").write_text("ab\n")
+    outcome = outcome_of("a")
+    assert type(outcome) is WorkersError
+    assert str(outcome) == f"{tmp_path}/a: KeyError('beam_size')"
+
+
 def test_a_machine_with_another_version_ends_the_work(outcome_of, tmp_path):
     (tmp_path / "a").write_text("ab\n")
     outcome = outcome_of("a", version="0.0")

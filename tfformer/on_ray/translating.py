@@ -71,19 +71,28 @@ def _with_job(
             if ended:
                 ray.get(running)
                 over = True
-            told = job.news.remote()
-            while not ray.wait([told], timeout=SECONDS_A_REPORT)[0]:
-                head.check()
-            news = ray.get(told)
+            news = _news(ray, job, head)
             for number, outcome in news.outcomes:
                 if outcome is None:
                     outcomes.leave_out(parts[number])
                 else:
                     outcomes.add(parts[number], outcome)
             report(outcomes.with_those_under_way(news.under_way))
-            head.check()
         return outcomes.sums()
     except ray.exceptions.RayTaskError as error:
         raise WorkersError(f"a worker cannot begin: {reason(error.cause)}") from None
     except ray.exceptions.RayError as error:
         raise WorkersError(f"the job on the cluster's head is lost: {reason(error)}") from None
+
+
+def _news(ray: Any, job: Any, head: Head) -> Any:
+    """Ask a job for its news.
+
+    Raises:
+        ConnectionError: The head has not answered for some time.
+    """
+    told = job.news.remote()
+    head.check()
+    while not ray.wait([told], timeout=SECONDS_A_REPORT)[0]:
+        head.check()
+    return ray.get(told)

@@ -147,11 +147,13 @@ class PartTranslator:
             check_version(self._version)
         except ValueError as error:
             return WorkersError(f"a worker cannot begin: {error}")
+        part = self._parts[number]
         try:
-            advance = _Advance(self._job, number)
-            return translate_part(self._engine, self._parts[number], advance)
-        except Exception as error:
+            return translate_part(self._engine, part, _Advance(self._job, number))
+        except (ValueError, OSError) as error:
             return error
+        except Exception as error:  # one that may not be read on another machine
+            return WorkersError(f"{part.source}: {error!r}")
 
     @functools.cached_property
     def _engine(self) -> Any:
