@@ -6,7 +6,8 @@ CTranslate2 translates it too where it can convert the model.
 
 FOLDER is one of train_marian.py. OUTPUT.pymarian.json and OUTPUT.ctranslate2.json have a list of
 texts each, which compare.py counts beside another. The unknown token is never generated, as in
-Marian's default.
+Marian's default. Marian gets one sentence at a time: it stops a batch at three times the tokens of
+its longest source, so that a translation that runs on would depend on its neighbours.
 """
 
 import json
@@ -39,8 +40,8 @@ def by_marian(
         vocabs=list(map(str, vocabularies)),
         beam_size=beam_size,
         normalize=1,
-        mini_batch=32,
-        maxi_batch=10,
+        mini_batch=1,
+        maxi_batch=1,
         cpu_threads=1,
         quiet=True,
     )

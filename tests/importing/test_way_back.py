@@ -8,22 +8,94 @@ import warnings
 import numpy as np
 import pytest
 import yaml
-from support.marian_checkpoints import FIXTURES, MARIAN, checkpoint, edit_yaml, put
+from support.marian_checkpoints import (
+    FIXTURES,
+    MARIAN,
+    MULTILINGUAL,
+    checkpoint,
+    edit_yaml,
+    languages,
+    put,
+)
 
 from tfformer.cli.verbs import main
 from tfformer.export import hugging_face, marian
-from tfformer.importing import marian_files, safetensors_files
+from tfformer.importing import m2m100_writer, marian_files, safetensors_files
 from tfformer.importing.giving_back import in_halves
 from tfformer.importing.importer import import_model
+from tfformer.importing.record import read_record, write_record
 from tfformer.importing.weights import take
 from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Run
 
 
-@pytest.mark.parametrize("write", [hugging_face, marian])
-def test_there_is_no_way_back_to_a_multilingual_model(imported, tmp_path, write):
-    with pytest.raises(ValueError, match="from a multilingual model, and there is no way back"):
-        write(imported("M2M"), tmp_path / "out")
+def test_marian_has_no_multilingual_model(imported, tmp_path):
+    with pytest.raises(
+        ValueError, match="a multilingual model, which marian does not have; use --"
+    ):
+        marian(imported("M2M"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", MULTILINGUAL)
+def test_a_multilingual_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
+    version = hugging_face(imported(name), tmp_path)
+    first = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    found = safetensors_files.read(version / "model.safetensors")
+    assert found.keys() == first.keys()
+    for tensor, stored in first.items():
+        assert found[tensor].dtype == stored.dtype
+        np.testing.assert_array_equal(found[tensor], stored)
+    for file in FIXTURES.glob(f"{name}/*.json"):
+        if file.name not in ("expected.json", "tokenizer.json"):
+            assert json.loads((version / file.name).read_text()) == json.loads(file.read_text())
+    pieces = (FIXTURES / name / "sentencepiece.bpe.model").read_bytes()
+    assert (version / "sentencepiece.bpe.model").read_bytes() == pieces
+
+
+@pytest.mark.parametrize("name", MULTILINGUAL)
+def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path, name):
+    """The languages, which NLLB has in tokenizer.json, stand in tokenizer_config.json."""
+    version = hugging_face(imported(name), tmp_path / "out")
+    named = json.loads((version / "tokenizer_config.json").read_text())["additional_special_tokens"]
+    assert [name.strip("_")[:2] for name in named] == ["en", "fr", "de"]
+    again = Run.open(import_model(version, tmp_path / "again", **languages(name)))
+    first = Run.open(imported(name))
+    assert again.tokenizers.digests == first.tokenizers.digests
+    assert again.config == first.config
+    found, wanted = (take(run.load_model()) for run in (again, first))
+    for place, tensor in wanted.items():
+        np.testing.assert_array_equal(found[place], tensor)
+
+
+@pytest.mark.parametrize(
+    ("variable", "message"),
+    [
+        (
+            lambda model: model.output_bias,
+            "has an output with a bias, which M2M100 and NLLB do not",
+        ),
+        (lambda model: model.target_embedding.embeddings, "begins a translation with a vector of"),
+    ],
+)
+def test_a_multilingual_run_that_was_trained_since_is_refused(
+    imported, tmp_path, variable, message
+):
+    run = Run.open(imported("M2M"))
+    model = run.load_model()
+    one = variable(model)
+    one.assign(one + np.random.default_rng(0).normal(size=one.shape))
+    with pytest.raises(ValueError, match=message):
+        m2m100_writer.write(tmp_path, run, model)
+
+
+def test_a_multilingual_run_of_an_earlier_version_is_refused(imported, tmp_path):
+    run = Run.open(shutil.copytree(imported("M2M"), tmp_path / "run"))
+    record = read_record(run)
+    record["details"] = {"config": record["details"]["config"]}
+    write_record(run, record)
+    with pytest.raises(ValueError, match="before its list of languages was kept; import the model"):
+        hugging_face(run.path, tmp_path / "out")
 
 
 @pytest.mark.parametrize("write", [hugging_face, marian])

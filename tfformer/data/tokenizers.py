@@ -135,6 +135,7 @@ class Tokenizer:
 
     prefix_id: int | None = None  # an imported tokenizer's piece before every sentence
     language: str | None = None  # which that piece names
+    languages: Sequence[str] = ()  # pieces of all languages that it may name
 
     def __init__(self, model: bytes) -> None:
         self.model = model

@@ -3,10 +3,10 @@
 The checkpoint is read back and compared tensor by tensor.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
@@ -17,21 +17,28 @@ from tfformer.importing import (
     giving_back,
     hugging_face,
     hugging_face_writer,
+    m2m100,
+    m2m100_writer,
     marian,
     marian_writer,
 )
-from tfformer.importing.record import imported_from
+from tfformer.importing.checkpoint import Checkpoint, Choices
+from tfformer.importing.record import imported_from, read_record
+from tfformer.importing.weights import Place
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.version import __version__
+
+Tensors = Mapping[Place, np.ndarray]
 
 
 def write_hugging_face(
     run: str | Path, output: str | Path, *, progress: TextIO | None = None
 ) -> Path:
-    """Write a run as a Marian checkpoint of Hugging Face.
+    """Write a run as a checkpoint of Hugging Face, of M2M100 or NLLB where it was one.
 
-    `MarianMTModel.from_pretrained` of Transformers loads it.
+    `MarianMTModel.from_pretrained` of Transformers loads it, or
+    `M2M100ForConditionalGeneration.from_pretrained`.
 
     Args:
         run: The run directory of a finished translation model, imported or trained here.
@@ -42,10 +49,10 @@ def write_hugging_face(
         The new version's folder, `output`/<next free number>.
 
     Raises:
-        ValueError: The run is not finished, or Marian models in Transformers have no such layers.
+        ValueError: The run is not finished, or its model in Transformers has no such layers.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
-    return _write(run, output, "hugging_face", hugging_face_writer.write, hugging_face, progress)
+    return _write(run, output, "hugging_face", progress)
 
 
 def write_marian(run: str | Path, output: str | Path, *, progress: TextIO | None = None) -> Path:
@@ -63,30 +70,52 @@ def write_marian(run: str | Path, output: str | Path, *, progress: TextIO | None
         ValueError: The run is not finished, or Marian has no such layers.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
-    return _write(run, output, "marian", marian_writer.write, marian, progress)
+    return _write(run, output, "marian", progress)
 
 
-def _write(
-    run: str | Path,
-    output: str | Path,
-    name: str,
-    write: Callable[[Path, Run, Transformer], None],
-    reader: ModuleType,
-    progress: TextIO | None,
-) -> Path:
+class Way(NamedTuple):
+    """How a run becomes a checkpoint, and how that is read."""
+
+    write: Callable[[Path, Run, Transformer], None]
+    read: Callable[[Path], Checkpoint]
+
+
+WAYS = {
+    "hugging_face": Way(hugging_face_writer.write, hugging_face.read),
+    "marian": Way(marian_writer.write, marian.read),
+}
+
+
+def _way(run: Run, name: str) -> Way:
+    """Return the way of a format; a model of several languages has one of its own."""
+    if read_record(run).get("family") != "m2m100":
+        return WAYS[name]
+    if name != "hugging_face":
+        raise ValueError(
+            f"{run.path} was imported from a multilingual model, which {name} does not have; use "
+            "--format hugging_face"
+        )
+    source, target = run.config.data.languages or (None, None)
+    choices = Choices(source_language=source, target_language=target)
+    return Way(m2m100_writer.write, functools.partial(m2m100.read, choices=choices))
+
+
+def _write(run: str | Path, output: str | Path, name: str, progress: TextIO | None) -> Path:
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
     opened.check_finished()
-    giving_back.check_family(opened)
+    way = _way(opened, name)
     step = Steps(progress)
     with step(f"loading {run}"):
         model = opened.load_model()
         assert isinstance(model, Transformer)
     with temporary_folder(Path(output)) as folder:
         with step(f"writing the checkpoint of {name}"):
-            write(folder, opened, model)
+            way.write(folder, opened, model)
         with step("reading it back"):
-            count = _check_tensors(folder, opened, model, name, reader)
+            wanted = giving_back.as_foreign(opened, model, with_pad=name == "hugging_face").tensors
+            _check_tensors(wanted, way.read(folder).tensors)
+            count = len(wanted)
         paths = sorted(path for path in folder.iterdir() if path.is_file())
         manifest = {
             "format": name,
@@ -100,13 +129,8 @@ def _write(
         return publish(folder, Path(output))
 
 
-def _check_tensors(
-    folder: Path, run: Run, model: Transformer, name: str, reader: ModuleType
-) -> int:
-    """Read the checkpoint as an import would; ValueError if a number is another."""
-    wanted = giving_back.as_foreign(run, model, with_pad=name == "hugging_face").tensors
-    found = reader.read(folder).tensors
+def _check_tensors(wanted: Tensors, found: Tensors) -> None:
+    """Raise ValueError if a number was not written as it is."""
     for place, tensor in wanted.items():
         if not np.array_equal(found[place], tensor):
             raise ValueError(f"{place} was not written as it is; what was written is not kept")
-    return len(wanted)

@@ -46,19 +46,6 @@ class Foreign:
     record: dict
 
 
-def check_family(run: Run) -> None:
-    """Raise ValueError if a run is from a model of several languages.
-
-    Args:
-        run: A run, imported or trained here.
-    """
-    if read_record(run).get("family") == "m2m100":
-        raise ValueError(
-            f"{run.path} was imported from a multilingual model, and there is no way back to one; "
-            "keep the checkpoint that it was imported from"
-        )
-
-
 def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     """Return a run in the order that it was imported with.
 

@@ -53,7 +53,8 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     settings = run.config.model
     _check(run.path, settings)
     foreign = as_foreign(run, model, with_pad=True)
-    tensors = _tensors(foreign, settings)
+    tensors = tensors_of(foreign, settings)
+    tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
     if settings.position_timescale != "paper":
         tensors |= _position_tables(settings, run.config.data.max_length)
     safetensors_files.write(folder / SAFETENSORS, in_first_dtype(tensors, foreign.record))
@@ -81,7 +82,16 @@ def _check(path: Path, settings: ModelConfig) -> None:
         )
 
 
-def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
+def tensors_of(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
+    """Return the layers and the tables of a run by their names in Transformers.
+
+    Args:
+        foreign: The run's tensors.
+        settings: The architecture.
+
+    Returns:
+        Name -> array, all but the output's bias.
+    """
     found: dict[str, np.ndarray] = {}
     for place, tensor in foreign.tensors.items():
         if isinstance(place, Slot):
@@ -89,7 +99,6 @@ def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
             found[slot_name(place)] = np.ascontiguousarray(stored)
     for name, table in TABLES[settings.tie_embeddings].items():
         found[name] = foreign.tensors[table]
-    found[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
     return found
 
 
@@ -139,10 +148,28 @@ def _config(foreign: Foreign, config: Config, tensors: dict[str, np.ndarray]) ->
     return first | own
 
 
+def changed_search(first: dict, config: Config) -> dict:
+    """Return generation_config.json with the run's search where that changed.
+
+    Args:
+        first: Its content when the run was imported.
+        config: The run's recipe.
+    """
+    usual = {"num_beams": 1, "length_penalty": 1.0}  # what Transformers takes where none is stated
+    own = {
+        "num_beams": config.decoding.beam_size,
+        "length_penalty": config.decoding.length_penalty,
+    }
+    return first | {name: value for name, value in own.items() if value != (usual | first)[name]}
+
+
 def _generation(foreign: Foreign, config: Config) -> dict:
+    first = foreign.record.get("details", {}).get("generation")
+    if first:
+        return changed_search(first, config)
     ids = special_ids(foreign.target)
     never = sorted({number for number in (ids["pad"], ids["start"]) if number is not None})
-    own = {
+    return {
         "num_beams": config.decoding.beam_size,
         "length_penalty": config.decoding.length_penalty,
         "max_length": config.data.max_length,
@@ -153,12 +180,6 @@ def _generation(foreign: Foreign, config: Config) -> dict:
         "decoder_start_token_id": ids["start"],
         "renormalize_logits": True,
     }
-    first = foreign.record.get("details", {}).get("generation")
-    if not first:
-        return own
-    usual = {"num_beams": 1, "length_penalty": 1.0}  # what Transformers takes where none is stated
-    search = {name: own[name] for name in usual}
-    return first | {name: value for name, value in search.items() if value != (usual | first)[name]}
 
 
 def _tokenizer(foreign: Foreign, config: Config) -> dict:

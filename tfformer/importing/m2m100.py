@@ -9,6 +9,7 @@ with that of its own.
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,11 +47,28 @@ FIRST = [
 ]  # of NLLB, before SentencePiece's own pieces from the third
 TABLES = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
 SENTENCEPIECE = "sentencepiece.bpe.model"
+VOCABULARY = "vocab.json"
 NEEDED = (
     *("d_model", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim"),
     *("encoder_attention_heads", "decoder_attention_heads", "vocab_size"),
     *("activation_function", "scale_embedding", "pad_token_id", "eos_token_id"),
 )
+
+
+class Names(NamedTuple):
+    """The tokens of a checkpoint.
+
+    Attributes:
+        rows: The token of each row of the embedding.
+        listed: How many of them vocab.json has, from the first; None where SentencePiece has them.
+        added: Id -> token, of those that are not SentencePiece's.
+        languages: The tokens of languages.
+    """
+
+    rows: list[str]
+    listed: int | None
+    added: dict[int, str]
+    languages: list[str]
 
 
 def recognises(folder: Path) -> bool:
@@ -90,7 +108,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         raise ValueError(
             f"{path}: vocab_size is {size}, but {names[SOURCE]} has {len(tables[SOURCE])} rows"
         )
-    pieces, languages = _pieces(folder, size)
+    tokens = _names(folder, size)
+    pieces, languages = tokens.rows, tokens.languages
     order = _order(path, config, pieces)
     check_special_ids(folder, config, order)
     content = sentencepiece_model(folder / SENTENCEPIECE)
@@ -100,6 +119,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         for language in asked
     )
     generation = search_settings(folder, config) | {"forced_bos_token_id": None}
+    tokenizer = optional_object(folder / "tokenizer_config.json")
     found = Checkpoint(
         model=model,
         tensors=places,
@@ -107,11 +127,18 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         target=target,
         shares_vocabulary=True,
         decoding=decoding_of(folder, generation),
-        max_length=longest_source(folder, optional_object(folder / "tokenizer_config.json")),
+        max_length=longest_source(folder, tokenizer),
         languages=[str(side.prefix).strip("_") for side in (source, target)],
         family="m2m100",
         names=names,
-        details={"config": config},
+        details={
+            "config": config,
+            "generation": optional_object(folder / "generation_config.json"),
+            "tokenizer": tokenizer,
+            "special": optional_object(folder / "special_tokens_map.json"),
+            "listed": tokens.listed,
+            "added": tokens.added,
+        },
     )
     check_tensors(found)
     return found
@@ -134,14 +161,16 @@ def _check(path: Path, config: Mapping, choices: Choices) -> None:
         raise ValueError(f"{path} has one table of positions; leave out --positions")
 
 
-def _pieces(folder: Path, size: int) -> tuple[list[str], list[str]]:
-    """The token of each row of the embedding, and the tokens of languages among them.
+def _names(folder: Path, size: int) -> Names:
+    """Read the tokens of a folder whose embedding has so many rows.
 
     M2M100's tokens are in vocab.json. NLLB's are SentencePiece's, one place further on. Behind them
     are the languages, and rows that no text has.
     """
-    if (folder / "vocab.json").is_file():
-        pieces = read_vocabulary(folder / "vocab.json")
+    listed = None
+    if (folder / VOCABULARY).is_file():
+        pieces = read_vocabulary(folder / VOCABULARY)
+        listed = len(pieces)
         file = folder / SENTENCEPIECE
         check_segmentation(sentencepiece_model(file), file, pieces)
     else:
@@ -161,7 +190,7 @@ def _pieces(folder: Path, size: int) -> tuple[list[str], list[str]]:
     if len(set(rows)) < size:
         ((double, _),) = Counter(rows).most_common(1)
         raise ValueError(f"{folder} names the token {double!r} twice; copy the folder again")
-    return rows, [piece for piece in languages if not piece.startswith("<")]
+    return Names(rows, listed, added, [name for name in languages if not name.startswith("<")])
 
 
 def _added_tokens(folder: Path, first: int) -> dict[int, str]:

@@ -1,0 +1,85 @@
+"""Writes an imported run as the checkpoint of M2M100 or NLLB that it was.
+
+`M2M100ForConditionalGeneration.from_pretrained` and the tokenizers of Transformers load it.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.importing import safetensors_files
+from tfformer.importing.giving_back import Foreign, as_foreign, in_first_dtype
+from tfformer.importing.hugging_face import SAFETENSORS
+from tfformer.importing.hugging_face_writer import changed_search, tensors_of
+from tfformer.importing.json_files import write_object
+from tfformer.importing.m2m100 import SENTENCEPIECE, VOCABULARY
+from tfformer.importing.weights import OUTPUT_BIAS
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Run
+from tfformer.special_ids import END_ID, START_ID
+
+CLASSES = ("NllbTokenizer", "M2M100Tokenizer")  # without and with a vocab.json
+
+
+def write(folder: Path, run: Run, model: Transformer) -> None:
+    """Fill a folder with a checkpoint.
+
+    Args:
+        folder: An empty one.
+        run: A run that was imported from a checkpoint of several languages.
+        model: Its model.
+
+    Raises:
+        ValueError: The run was trained since, or its record has no list of tokens.
+    """
+    foreign = as_foreign(run, model, with_pad=True)
+    _check(run.path, foreign, model)
+    details = foreign.record["details"]
+    tensors = in_first_dtype(tensors_of(foreign, run.config.model), foreign.record)
+    safetensors_files.write(folder / SAFETENSORS, tensors)
+    write_object(folder / "config.json", details["config"])
+    write_object(
+        folder / "generation_config.json", changed_search(details["generation"], run.config)
+    )
+    write_object(folder / "tokenizer_config.json", _tokenizer(details, run))
+    if details["special"]:
+        write_object(folder / "special_tokens_map.json", details["special"])
+    (folder / SENTENCEPIECE).write_bytes(foreign.source.model)
+    if details["listed"] is not None:
+        pieces = foreign.source.pieces[: details["listed"]]
+        write_object(folder / VOCABULARY, {piece: number for number, piece in enumerate(pieces)})
+
+
+def _check(path: Path, foreign: Foreign, model: Transformer) -> None:
+    """Refuse numbers that a training gives and Transformers has no place for."""
+    if "added" not in foreign.record["details"]:
+        raise ValueError(
+            f"{path} was imported before its list of languages was kept; import the model again"
+        )
+    if np.any(foreign.tensors[OUTPUT_BIAS]):
+        raise ValueError(
+            f"{path} has an output with a bias, which M2M100 and NLLB do not have: it was trained "
+            "since its import; use --format ctranslate2"
+        )
+    table = model.target_embedding.table()
+    if not np.array_equal(table[START_ID], table[END_ID]):
+        raise ValueError(
+            f"{path} begins a translation with a vector of its own, where M2M100 and NLLB begin "
+            "with the end token: it was trained since its import; use --format ctranslate2"
+        )
+
+
+def _tokenizer(details: dict, run: Run) -> dict:
+    """Return tokenizer_config.json, which names each added token by its id."""
+    source, target = run.config.data.languages or (None, None)
+    own = {
+        "tokenizer_class": CLASSES[details["listed"] is not None],
+        "src_lang": source,
+        "tgt_lang": target,
+        "model_max_length": run.config.data.max_length,
+        "additional_special_tokens": list(run.tokenizers.source.languages),
+    }
+    decoder = {
+        number: {"content": token, "special": True} for number, token in details["added"].items()
+    }
+    return own | {"added_tokens_decoder": decoder} | details["tokenizer"]
