@@ -2,8 +2,6 @@
 # The packages are those of requirements/, by version and digest; a file with another is refused. scripts/lock.sh renews them.
 # uv installs them, in a third of pip's time; where it finds none, as behind an index that pip's own configuration names, pip does.
 # What is there is not installed again, until pyproject.toml or a list changes.
-# Memory of large pages, which glibc keeps rather than fetch it anew for each array: a training takes 6 % less processor time.
-export GLIBC_TUNABLES="${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824}"
 installed=.venv/extras # a line each
 found="$(command -v python3.11 python3.12 python3.13 | head -n 1 || true)" # those for which TensorFlow has wheels
 python="${PYTHON:-${found:-python3.11}}"
