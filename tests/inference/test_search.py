@@ -563,6 +563,17 @@ def test_sampled_score_is_the_log_probability_in_the_unchanged_distribution():
         assert score == pytest.approx(log_probs[ids[:length]].sum(), rel=1e-5)
 
 
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_a_suppressed_token_is_not_drawn_and_takes_no_place_of_the_likeliest(k):
+    likeliest, *others = np.argsort(-LOGITS)
+    kept = others[: k or len(others)]
+    found = draw(suppressed=int(likeliest), top_k=k)
+    expected = distribution(np.where(np.isin(np.arange(6), kept), LOGITS, -np.inf))
+    assert chi_square(found.ids, expected) < 30
+    log_probs = np.log(distribution(LOGITS))[found.ids[:, 0, 0]]
+    np.testing.assert_allclose(found.scores[:, 0], log_probs, rtol=1e-5)
+
+
 @pytest.mark.parametrize("k", [1, 2, 5, 6, 9])
 def test_top_k_samples_from_the_k_likeliest_alone(k):
     kept = np.argsort(-LOGITS)[:k]

@@ -103,7 +103,7 @@ def translate_ids(
     beam_size = decoding.beam_size
     start = start_decoding(model, source, max_length, decoding, to_logits, first_token)
     step_fn, state, max_lengths, capacity, rounds = start
-    suppressed = None if decoding.allow_unknown else UNKNOWN_ID
+    suppressed = suppressed_by(decoding)
     if beam_size == 1:
         return greedy_search(step_fn, state, max_lengths, capacity, suppressed, rounds)
     hypotheses = beam_search(
@@ -145,7 +145,8 @@ def sample_ids(
         temperature: Divisor of the logits, above 0.
         top_k: If above 0, only the k likeliest tokens may be drawn.
         top_p: If below 1, only the fewest tokens that together reach probability p.
-        decoding: The limits of a translation's length; the rest is of searches for the best.
+        decoding: The limits of a translation's length, and whether the unknown token may be drawn;
+            the rest is of searches for the best.
         first_token: The id that every translation begins with; None for a free choice.
 
     Returns:
@@ -154,7 +155,14 @@ def sample_ids(
     one_row = replace(decoding, beam_size=1)
     start = start_decoding(model, source, max_length, one_row, first_token=first_token)
     step_fn, state, max_lengths, _, rounds = start
-    return sample(step_fn, state, max_lengths, seed, temperature, top_k, top_p, batch, rounds)
+    suppressed = suppressed_by(decoding)
+    choice = (temperature, top_k, top_p)
+    return sample(step_fn, state, max_lengths, seed, *choice, batch, suppressed, rounds)
+
+
+def suppressed_by(decoding: DecodingConfig) -> int | None:
+    """Return the id of the token that no search takes, if there is one."""
+    return None if decoding.allow_unknown else UNKNOWN_ID
 
 
 def start_decoding(

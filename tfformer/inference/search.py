@@ -150,6 +150,7 @@ def sample(
     top_k: int = 0,
     top_p: float = 1.0,
     batch: int | tf.Tensor = 0,
+    suppressed: int | None = None,
     rounds: Rounds | None = None,
 ) -> Hypotheses:
     """Draw a token at each step from softmax(logits / temperature).
@@ -168,6 +169,7 @@ def sample(
             2020).
         batch: Number of this batch. Batches of different numbers, or of different seeds, draw
             independently of each other.
+        suppressed: The id of a token that is never drawn.
         rounds: As in `greedy_search`.
 
     Returns:
@@ -187,7 +189,8 @@ def sample(
     all_rows = tf.shape(max_lengths)[0]
 
     def choose(logits: tf.Tensor, step: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        logits = keep_top_p(keep_top_k(logits / temperature, top_k), top_p)
+        logits = without(logits, suppressed) / temperature
+        logits = keep_top_p(keep_top_k(logits, top_k), top_p)
         key = tf.stack([tf.cast(seed, tf.int64), first_draw + tf.cast(step, tf.int64)])
         # The argmax of logits + Gumbel noise is a draw from softmax(logits).
         shape = [all_rows, tf.shape(logits)[1]]  # a row's noise is the same whichever have left
