@@ -13,8 +13,8 @@ if [ ! -f "$installed" ] || grep --quiet --invert-match --line-regexp --fixed-st
   echo "Installing tfformer${1:-} into .venv ..."
   quiet="$([ -t 1 ] || echo --quiet)"
   lists="$(sed 's|.*|--requirement requirements/&.txt|' <<< "$wanted")"
-  python -m pip install $quiet --require-hashes --requirement requirements/uv.txt
-  uv pip install $quiet --no-config --require-hashes $lists ||
+  { python -m pip install $quiet --require-hashes --requirement requirements/uv.txt &&
+    uv pip install $quiet --no-config --require-hashes $lists; } ||
     python -m pip install $quiet --no-compile --require-hashes $lists
   python -m pip install $quiet --no-deps --no-build-isolation --editable .
   python -m compileall -q -j 0 .venv/lib > /dev/null || true # by all cores, where pip takes one; a few files are no Python 3

@@ -26,4 +26,5 @@ print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependenc
   mv "$tools/list.txt" "requirements/$extra.txt"
 done
 echo uv | "$tools/bin/uv" pip compile - --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet \
-  --output-file requirements/uv.txt
+  --output-file "$tools/uv.txt"
+mv "$tools/uv.txt" requirements/uv.txt

@@ -290,8 +290,8 @@ class DecodingConfig:
     length_normalization: Literal["wu", "power"] = "wu"  # power: length^alpha, as Marian has it
     narrowing: bool = False  # the beam loses a place to each hypothesis that ends, as in Marian
     allow_unknown: bool = True  # False: a search never takes the unknown token, as in Marian
-    max_length_factor: float = limited(1.0, 0.01, 1000)  # a translation has up to this times its
-    extra_length: int = limited(50, 0, BILLION)  # source's tokens and these more (section 6.1)
+    max_length_factor: float = limited(1.0, 0.01, 1000)  # for each token of the source, at most
+    extra_length: int = limited(50, 0, BILLION)  # more tokens than that, at most (section 6.1)
 
 
 @dataclass(frozen=True)

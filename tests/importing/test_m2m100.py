@@ -54,6 +54,12 @@ def test_a_run_translates_between_all_languages_of_its_checkpoint(imported, tmp_
     assert found.language == wanted.language == asked["source_language"]
 
 
+def test_a_second_choice_of_a_language_keeps_the_first(imported):
+    run = Run.open(imported("M2M")).with_languages("fr", None).with_languages(None, "en")
+    assert run.config.data.languages == ["fr", "en"]
+    assert (run.tokenizers.source.language, run.tokenizers.target.language) == ("fr", "en")
+
+
 @pytest.mark.parametrize("side", ["source_language", "target_language"])
 def test_an_unknown_language_is_refused_with_the_known_ones(imported, side):
     with pytest.raises(ValueError, match="'xx' is not known; the model has en, fr, de"):

@@ -53,6 +53,19 @@ def test_a_multilingual_checkpoint_comes_back_bit_equal(imported, tmp_path, name
     assert (version / "sentencepiece.bpe.model").read_bytes() == pieces
 
 
+def test_a_search_that_stood_in_config_json_goes_back_there(tmp_path):
+    """Transformers reads it there only where generation_config.json is missing."""
+    folder = checkpoint("M2M", tmp_path)
+    (folder / "generation_config.json").unlink()
+    config = json.loads((folder / "config.json").read_text()) | {"num_beams": 3}
+    (folder / "config.json").write_text(json.dumps(config))
+    version = hugging_face(
+        import_model(folder, tmp_path / "run", **languages("M2M")), tmp_path / "out"
+    )
+    assert not (version / "generation_config.json").exists()
+    assert json.loads((version / "config.json").read_text()) == config
+
+
 @pytest.mark.parametrize("name", MULTILINGUAL)
 def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path, name):
     """The languages, which NLLB has in tokenizer.json, stand in tokenizer_config.json."""

@@ -384,6 +384,16 @@ def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_pat
 
 
 @pytest.mark.slow
+def test_a_run_may_go_on_with_another_strategy(corpus, tmp_path):
+    """The update is that of one device."""
+    train(config_for(corpus, epochs=2), tmp_path / "whole", report=silent)
+    train(config_for(corpus, epochs=1), tmp_path / "run", report=silent)
+    mirrored = config_for(corpus, epochs=2, strategy="mirrored")
+    train(mirrored, tmp_path / "run", resume=True, report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=0.01)
+
+
+@pytest.mark.slow
 def test_a_longer_recipe_resumes_a_finished_run_and_another_recipe_does_not(corpus, tmp_path):
     train(config_for(corpus, epochs=1), tmp_path / "run", report=silent)
     with pytest.raises(

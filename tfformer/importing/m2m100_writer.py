@@ -37,10 +37,13 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     details = foreign.record["details"]
     tensors = in_first_dtype(tensors_of(foreign, run.config.model), foreign.record)
     safetensors_files.write(folder / SAFETENSORS, tensors)
-    write_object(folder / "config.json", details["config"])
-    write_object(
-        folder / "generation_config.json", changed_search(details["generation"], run.config)
-    )
+    config, generation = details["config"], details["generation"]
+    if generation:
+        generation = changed_search(generation, run.config)
+        write_object(folder / "generation_config.json", generation)
+    else:  # an older checkpoint has the search in config.json, which counts only without this file
+        config = changed_search(config, run.config)
+    write_object(folder / "config.json", config)
     write_object(folder / "tokenizer_config.json", _tokenizer(details, run))
     if details["special"]:
         write_object(folder / "special_tokens_map.json", details["special"])

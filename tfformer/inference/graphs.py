@@ -103,7 +103,7 @@ def translate_ids(
     beam_size = decoding.beam_size
     start = start_decoding(model, source, max_length, decoding, to_logits, first_token)
     step_fn, state, max_lengths, capacity, rounds = start
-    suppressed = suppressed_by(decoding)
+    suppressed = suppressed_token(decoding)
     if beam_size == 1:
         return greedy_search(step_fn, state, max_lengths, capacity, suppressed, rounds)
     hypotheses = beam_search(
@@ -155,12 +155,12 @@ def sample_ids(
     one_row = replace(decoding, beam_size=1)
     start = start_decoding(model, source, max_length, one_row, first_token=first_token)
     step_fn, state, max_lengths, _, rounds = start
-    suppressed = suppressed_by(decoding)
+    suppressed = suppressed_token(decoding)
     choice = (temperature, top_k, top_p)
-    return sample(step_fn, state, max_lengths, seed, *choice, batch, suppressed, rounds)
+    return sample(step_fn, state, max_lengths, seed, *choice, batch, rounds, suppressed)
 
 
-def suppressed_by(decoding: DecodingConfig) -> int | None:
+def suppressed_token(decoding: DecodingConfig) -> int | None:
     """Return the id of the token that no search takes, if there is one."""
     return None if decoding.allow_unknown else UNKNOWN_ID
 

@@ -150,8 +150,8 @@ def sample(
     top_k: int = 0,
     top_p: float = 1.0,
     batch: int | tf.Tensor = 0,
-    suppressed: int | None = None,
     rounds: Rounds | None = None,
+    suppressed: int | None = None,
 ) -> Hypotheses:
     """Draw a token at each step from softmax(logits / temperature).
 
@@ -169,8 +169,8 @@ def sample(
             2020).
         batch: Number of this batch. Batches of different numbers, or of different seeds, draw
             independently of each other.
-        suppressed: The id of a token that is never drawn.
         rounds: As in `greedy_search`.
+        suppressed: The id of a token that is never drawn.
 
     Returns:
         One hypothesis for each sentence. Its score is the log-probability in the unchanged

@@ -182,11 +182,19 @@ def _take(tf_config: str) -> None:
 
 
 def _train(settings: dict[str, Task]) -> dict[str, Any]:
-    """Train as `training.train.train` does."""
+    """Train as `training.train.train` does.
+
+    Ray cannot carry every error of a library; one that it cannot would pass for a lost worker.
+    """
     from tfformer.training.train import train
 
     task = settings["task"]
-    return train(Config.from_dict(task.values), task.run_dir, task.resume, task.init_from)
+    try:
+        return train(Config.from_dict(task.values), task.run_dir, task.resume, task.init_from)
+    except (ValueError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise RuntimeError(repr(error)) from None
 
 
 def cause_of(error: TrainingFailedError, workers: int, minutes: float) -> Exception:

@@ -67,10 +67,7 @@ def _with_job(
     running = job.run.remote(model, parts, count, __version__)
     try:
         while not over:
-            ended, _ = ray.wait([running], timeout=SECONDS_A_REPORT)
-            if ended:
-                ray.get(running)
-                over = True
+            over = bool(ray.wait([running], timeout=SECONDS_A_REPORT)[0])
             news = _news(ray, job, head)
             for number, outcome in news.outcomes:
                 if outcome is None:
@@ -78,6 +75,7 @@ def _with_job(
                 else:
                     outcomes.add(parts[number], outcome)
             report(outcomes.with_those_under_way(news.under_way))
+        ray.get(running)
         return outcomes.sums()
     except ray.exceptions.RayTaskError as error:
         raise WorkersError(f"a worker cannot begin: {reason(error.cause)}") from None

@@ -239,7 +239,8 @@ class Run:
         """
         if source is None and target is None:
             return self
-        run = dataclasses.replace(self, pair=(source, target))
+        before = self.pair
+        run = dataclasses.replace(self, pair=(source or before[0], target or before[1]))
         sides = (run.tokenizers.source, run.tokenizers.target)
         languages = [str(side.language) for side in sides]
         data = dataclasses.replace(self.config.data, languages=languages)

@@ -12,6 +12,7 @@ MAY_CHANGE_ON_RESUME = (
     "training.max_minutes",
     "training.patience",
     "training.wait_minutes",
+    "training.strategy",  # the update is that of one device
     "data.folder",  # on another machine; the text's digest is compared
     "data.cache",  # whose ids are compared
 )
