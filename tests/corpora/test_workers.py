@@ -124,7 +124,11 @@ class Deadly:
 
 
 def cmdline(process: str) -> str:
-    return Path(f"/proc/{process}/cmdline").read_text(errors="replace")
+    """The command of a process; nothing if it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 @pytest.mark.slow
@@ -310,12 +314,12 @@ def test_a_file_at_which_workers_of_a_cluster_die_is_left_out(tiny_run, tmp_path
     while process.poll() is None and time.monotonic() < end:
         for number, line in descendants(process.pid).items():
             if "PartTranslator)).submit" in line and number not in killed:
-                time.sleep(2)  # its part is begun by then
+                time.sleep(2)  # its part is begun by then, but on a busy machine
                 os.kill(number, signal.SIGKILL)
                 killed.add(number)
         time.sleep(0.1)
     assert process.wait(0) == 2
-    assert len(killed) == 3
+    assert len(killed) >= 3  # one that had not begun does not count
     last = (tmp_path / "messages").read_text().splitlines()[-1]
     assert last == (
         f"tfformer: 1 of 1 files were left out: {tmp_path}/part.en: 3 workers died while they "
