@@ -366,8 +366,8 @@ class Batches:
         """Turn a dataset of the numbers of batches into one of the batches.
 
         Not by `Dataset.from_generator`: the first one of a process sets malloc's M_MMAP_THRESHOLD
-        to 128 KiB, so that each larger tensor is fetched from the system anew, and a training on
-        processors takes a quarter longer (TensorFlow 2.21, `ApplyPython311MemoryPatch`).
+        to 128 KiB, so that each larger tensor is fetched from the system anew, and a training takes
+        a quarter more processor time (TensorFlow 2.21, `ApplyPython311MemoryPatch`).
         """
         import tensorflow as tf
 
