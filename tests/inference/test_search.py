@@ -417,8 +417,8 @@ def test_what_is_found_in_rounds_is_found_in_one(beam_size):
         expected = greedy_search(tree, tree.state(sentences), tf.constant(limits))
     else:
         expected = tree.search(sentences, limits, beam_size)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for one, other in zip(found, expected, strict=True):  # last bits of scores depend on the rows
+        np.testing.assert_allclose(one, other, rtol=1e-6)
     rows = [rows for _, rows in seen]
     assert rows[0] == 7 * beam_size
     assert sorted(rows, reverse=True) == rows
