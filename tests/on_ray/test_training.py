@@ -47,7 +47,6 @@ def cluster(monkeypatch):
     """A cluster of two processors that starts nothing."""
     stub = SimpleNamespace(
         cluster_resources=lambda: {"CPU": 2.0},
-        remote=lambda **resources: lambda worker: worker,
         shutdown=lambda: None,
     )
     monkeypatch.setattr(training, "connected", lambda address, log_to_driver: stub)
@@ -171,7 +170,7 @@ def test_a_machine_with_another_version_is_refused(job):
 def losing(run, calls, epochs):
     """Return a training that loses a worker each time, after as many epochs as `epochs` says."""
 
-    def trained(ray, actor, workers, config, run_dir, resume, init_from):
+    def trained(ray, workers, gpus, config, run_dir, resume, init_from):
         calls.append((resume, init_from))
         if len(calls) > len(epochs):
             return {"epochs": 7}
@@ -249,6 +248,32 @@ def test_a_folder_that_is_held_from_the_beginning_is_refused_at_once(
     monkeypatch.setattr(training, "_trained", trained)
     with pytest.raises(BlockingIOError, match=r"by another training$"):
         training.train_on_ray("local", 2, CONFIG, str(tmp_path))
+
+
+class BoundError(Exception):
+    """One that Ray cannot carry, as it cannot be made of its text alone."""
+
+    def __init__(self, library, text):
+        super().__init__(text)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "text"),
+    [
+        (ValueError("another text"), ValueError, "another text"),
+        (OSError("the disk is full"), OSError, "the disk is full"),
+        (BoundError(object(), "a bug"), RuntimeError, "BoundError('a bug')"),
+    ],
+)
+def test_a_worker_raises_errors_that_ray_can_carry(job, monkeypatch, raised, kind, text):
+    def train(*arguments):
+        raise raised
+
+    monkeypatch.setattr("tfformer.training.train.train", train)
+    task = job.Task(CONFIG.to_dict(), "run", False, None, ".", "0")
+    with pytest.raises(kind) as found:
+        job._train({"task": task})
+    assert (type(found.value), str(found.value)) == (kind, text)
 
 
 def test_the_workers_variable_is_read_as_that_of_one_by_hand(job, monkeypatch):

@@ -184,6 +184,13 @@ def test_another_model_ends_the_work(translate):
         translate(News([(0, ModelError("the run has changed"))], []), News([], []))
 
 
+def test_news_are_heard_before_the_end_of_the_job(translate):
+    """What a worker has said is the cause of it."""
+    end = ray.exceptions.RayTaskError("run", "", OSError("cancelled"))
+    with pytest.raises(ModelError, match="the run has changed"):
+        translate(News([(0, ModelError("the run has changed"))], []), end=end)
+
+
 def test_a_worker_that_never_begins_ends_the_work(translate):
     error = ray.exceptions.RayTaskError("run", "", OSError("no room for the process"))
     with pytest.raises(WorkersError, match="a worker cannot begin: no room for the process"):

@@ -73,23 +73,23 @@ def write_marian(run: str | Path, output: str | Path, *, progress: TextIO | None
     return _write(run, output, "marian", progress)
 
 
-class Way(NamedTuple):
+class CheckpointFormat(NamedTuple):
     """How a run becomes a checkpoint, and how that is read."""
 
     write: Callable[[Path, Run, Transformer], None]
     read: Callable[[Path], Checkpoint]
 
 
-WAYS = {
-    "hugging_face": Way(hugging_face_writer.write, hugging_face.read),
-    "marian": Way(marian_writer.write, marian.read),
+FORMATS = {
+    "hugging_face": CheckpointFormat(hugging_face_writer.write, hugging_face.read),
+    "marian": CheckpointFormat(marian_writer.write, marian.read),
 }
 
 
-def _way(run: Run, name: str) -> Way:
-    """Return the way of a format; a model of several languages has one of its own."""
+def _format_of(run: Run, name: str) -> CheckpointFormat:
+    """Return a format; a model of several languages has one of its own."""
     if read_record(run).get("family") != "m2m100":
-        return WAYS[name]
+        return FORMATS[name]
     if name != "hugging_face":
         raise ValueError(
             f"{run.path} was imported from a multilingual model, which {name} does not have; use "
@@ -97,24 +97,24 @@ def _way(run: Run, name: str) -> Way:
         )
     source, target = run.config.data.languages or (None, None)
     choices = Choices(source_language=source, target_language=target)
-    return Way(m2m100_writer.write, functools.partial(m2m100.read, choices=choices))
+    return CheckpointFormat(m2m100_writer.write, functools.partial(m2m100.read, choices=choices))
 
 
 def _write(run: str | Path, output: str | Path, name: str, progress: TextIO | None) -> Path:
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
     opened.check_finished()
-    way = _way(opened, name)
+    form = _format_of(opened, name)
     step = Steps(progress)
     with step(f"loading {run}"):
         model = opened.load_model()
         assert isinstance(model, Transformer)
     with temporary_folder(Path(output)) as folder:
         with step(f"writing the checkpoint of {name}"):
-            way.write(folder, opened, model)
+            form.write(folder, opened, model)
         with step("reading it back"):
             wanted = giving_back.as_foreign(opened, model, with_pad=name == "hugging_face").tensors
-            _check_tensors(wanted, way.read(folder).tensors)
+            _check_tensors(wanted, form.read(folder).tensors)
             count = len(wanted)
         paths = sorted(path for path in folder.iterdir() if path.is_file())
         manifest = {

@@ -155,7 +155,7 @@ class TFConfigBackend(Backend):
         task = backend_config.task
         addresses = worker_group.execute(_prepare, task.folder, task.version)
         for number in range(len(addresses)):
-            worker_group.execute_single(number, _take, tf_config(addresses, number))
+            worker_group.execute_single(number, _set_tf_config, tf_config(addresses, number))
 
 
 def tf_config(addresses: Sequence[str], number: int) -> str:
@@ -177,8 +177,8 @@ def _prepare(folder: str, version: str) -> str:
         return f"{ray.util.get_node_ip_address()}:{free.getsockname()[1]}"
 
 
-def _take(tf_config: str) -> None:
-    os.environ["TF_CONFIG"] = tf_config
+def _set_tf_config(value: str) -> None:
+    os.environ["TF_CONFIG"] = value
 
 
 def _train(settings: dict[str, Task]) -> dict[str, Any]:
