@@ -195,7 +195,7 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             r"target_normalization='identity' needs a vocabulary of the target; set "
             r"tokenizer.shared",
         ),
-        ({"model": {"norm": "mid"}}, r"model.norm='mid' must be one of post, pre"),
+        ({"model": {"norm": "mid"}}, r"model.norm='mid' must be one of post, pre, marian"),
         (
             {"model": {"architecture": "encoder"}},
             r"model.architecture='encoder' must be one of encoder-decoder, decoder",
@@ -204,6 +204,10 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             {"model": {"architecture": "decoder", "num_decoder_layers": 2}},
             r"model.num_decoder_layers=2 goes with an encoder; with model.architecture=decoder "
             r"leave it out",
+        ),
+        (
+            {"model": {"architecture": "decoder", "norm": "marian"}},
+            r"model.norm='marian' is for translators of Marian; with model.architecture=decoder",
         ),
         (
             {"data": {"languages": ["en", "de", "fr"]}},

@@ -97,7 +97,10 @@ def test_a_large_file_is_not_read(tmp_path):
         ({"model": {"d_model": 10**400}}, r"model.d_model=1000.*0000 must be from 2"),
         ({"model": {"dropout": 16**60_000}}, r"model.dropout=a number of 240,001 bits must be a"),
         ({"model": {"dropout": [16**60_000]}}, r"model.dropout=a list must be a number"),
-        ({"model": {"norm": "m" * 10**6}}, r"model.norm='mmm.*mmm' must be one of post, pre"),
+        (
+            {"model": {"norm": "m" * 10**6}},
+            r"model.norm='mmm.*mmm' must be one of post, pre",
+        ),
         ({"model": "m" * 10**6}, r"section 'model' must hold keys, not 'mmm"),
         ({"model": {"m" * 10**6: 1}}, r"section 'model' has an unknown key 'mmm"),
         ({"model": {"preset": "m" * 10**6}}, r"model.preset='mmm.*mmm' is not known"),

@@ -20,7 +20,7 @@ T = TypeVar("T")
 Activation = Literal["relu", "gelu", "swish"]
 Architecture = Literal["encoder-decoder", "decoder"]
 ModelType = Literal["unigram", "bpe"]
-Norm = Literal["post", "pre"]
+Norm = Literal["post", "pre", "marian"]
 Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity", "nmt_nfkc_plain"]
 PositionLayout = Literal["interleaved", "halves"]
 PositionTimescale = Literal["paper", "t2t"]
@@ -81,7 +81,9 @@ class ModelConfig:
     d_ff: int = limited(2048, 1, 10**6)  # width inside the feed-forward; often 4 d_model
     dropout: float = limited(0.1, 0, ALMOST_ONE)  # share of values dropped; 0.3 for small corpora
     activation: Activation = "relu"  # in the feed-forward
-    norm: Norm = "post"  # after each residual sum, or before
+    # post: after each residual sum; pre: before each sub-layer; marian: before, as marian-decoder
+    # decodes such models, for one that is brought from there
+    norm: Norm = "post"
     # output: the output's matrix is the target's; input: the source's is the target's; all: both
     tie_embeddings: TieEmbeddings = "all"
     output_bias: bool = False  # a bias for each piece of the vocabulary, on the logits
@@ -408,6 +410,11 @@ class Config:
             model.d_model % (model.num_decoder_heads or model.num_heads) == 0,
             "model.num_decoder_heads",
             f"must divide model.d_model={model.d_model}",
+        )
+        yield (
+            model.has_encoder or model.norm != "marian",
+            "model.norm",
+            "is for translators of Marian; with model.architecture=decoder choose post or pre",
         )
         for setting in ("num_decoder_layers", "num_decoder_heads", "decoder_d_ff", "zero_start"):
             yield (

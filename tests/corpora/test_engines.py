@@ -116,3 +116,21 @@ def test_workers_of_an_export_for_another_runtime_need_no_tensorflow():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_command_with_an_export_for_ctranslate2_needs_no_tensorflow(tmp_path):
+    """Though such an export has a config.json, as a run has."""
+    folder = export(tmp_path / "1", format="ctranslate2")
+    (folder / "config.json").write_text("{}")
+    (tmp_path / "a.en").touch()
+    code = (
+        "import sys\n"
+        "from tfformer.cli.verbs import main\n"
+        "main(sys.argv[1:])\n"
+        "print('tensorflow' in sys.modules)"
+    )
+    words = ["translate", folder, "--input", tmp_path / "a.en", "--output", tmp_path / "out"]
+    command = [sys.executable, "-c", code, *map(str, words), "--workers", "2"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "--workers 2 is more than the 1 files" in found.stderr
+    assert found.stdout == "False\n"

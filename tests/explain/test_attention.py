@@ -81,7 +81,7 @@ def test_decoder_weights_equal_numpy():
     np.testing.assert_allclose(cross_weights[:, 0], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", ["post", "pre", "marian"])
 def test_the_walk_ends_where_the_model_ends(norm):
     model, source, target = small_model(norm=norm), tf.constant(SOURCE), tf.constant(TARGET)
     expected_memory, mask = model.encode(source)

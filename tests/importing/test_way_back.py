@@ -19,7 +19,7 @@ from support.marian_checkpoints import (
 )
 
 from tfformer.cli.verbs import main
-from tfformer.export import hugging_face, marian
+from tfformer.export import ctranslate2, hugging_face, marian
 from tfformer.importing import m2m100_writer, marian_files, safetensors_files
 from tfformer.importing.giving_back import in_halves
 from tfformer.importing.importer import import_model
@@ -166,17 +166,25 @@ def test_a_half_precision_checkpoint_comes_back_in_half_precision(tmp_path):
         np.testing.assert_array_equal(found[name], tensor)
 
 
+AS_TRAINED = pytest.mark.filterwarnings("ignore:.*pre-norm model otherwise than Marian trains it")
+
+
+@AS_TRAINED
 def test_a_pre_norm_model_goes_back_with_a_warning(marian_model, tmp_path):
     run = import_model(marian_model("pre"), tmp_path / "run")
     with pytest.warns(UserWarning, match="norm=pre, which marian-decoder decodes otherwise than"):
         marian(run, tmp_path / "out")
 
 
+@AS_TRAINED
 @pytest.mark.filterwarnings("ignore:.*model.norm=pre")
-@pytest.mark.parametrize("name", ["shared", "separate", "pre"])
-def test_a_marian_model_comes_back_bit_equal(marian_model, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "positions"),
+    [("shared", "auto"), ("separate", "auto"), ("pre", "auto"), ("pre", "marian")],
+)
+def test_a_marian_model_comes_back_bit_equal(marian_model, tmp_path, name, positions):
     folder = marian_model(name)
-    version = marian(import_model(folder, tmp_path / "run"), tmp_path / "out")
+    version = marian(import_model(folder, tmp_path / "run", positions), tmp_path / "out")
     options, first = marian_files.read(folder / "model.npz")
     for file in ("model.npz", "model.bin"):
         found_options, found = marian_files.read(version / file)
@@ -233,9 +241,16 @@ def test_a_model_that_marian_cannot_hold_is_refused(imported, tmp_path, name, me
 
 
 def test_a_pre_norm_model_is_no_checkpoint_of_transformers(marian_model, tmp_path):
-    run = import_model(marian_model("pre"), tmp_path / "run")
-    with pytest.raises(ValueError, match=r"model\.norm=pre, which Marian models in Transformers"):
+    run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
+    with pytest.raises(ValueError, match=r"norm=marian, which Marian models in Transformers"):
         hugging_face(run, tmp_path / "out")
+
+
+def test_a_model_as_marian_decoder_computes_it_is_none_for_ctranslate2(marian_model, tmp_path):
+    run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
+    with pytest.raises(ValueError, match="CTranslate2 computes pre-norm layers as they"):
+        ctranslate2(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_model_whose_sines_and_cosines_take_turns_is_the_same_in_halves():

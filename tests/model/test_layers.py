@@ -371,7 +371,7 @@ def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(norm):
 
 @pytest.mark.parametrize("layer_class", [EncoderLayer, DecoderLayer])
 def test_an_unknown_norm_is_refused(layer_class):
-    with refusal("norm='sandwich' is not known; choose one of 'post', 'pre'"):
+    with refusal("norm='sandwich' is not known; choose one of 'post', 'pre', 'marian'"):
         layer_class(D, HEADS, D_FF, norm="sandwich")
 
 

@@ -26,7 +26,7 @@ TARGET = np.array([[2, 7, 12, 5, 5, 9], [2, 4, 0, 0, 0, 0], [2, 11, 6, 8, 4, 0]]
 INPUTS = {"source": SOURCE, "target": TARGET}
 TIES = ["none", "output", "all"]
 each_tie = pytest.mark.parametrize("tie", TIES)
-each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
+each_norm = pytest.mark.parametrize("norm", ["post", "pre", "marian"])
 
 
 def small(tie="output", seed=1, **changes):

@@ -21,10 +21,12 @@ def positions(length: int, d_model: int, first: int = 0) -> np.ndarray:
 class NumpyMarian:
     """Log-probabilities of one sentence pair.
 
-    They come from the tensors and options of an .npz file.
+    They come from the tensors and options of an .npz file. A pre-norm model is computed as Marian
+    trains it, or `as_decoder`, token by token, as marian-decoder does.
     """
 
-    def __init__(self, options: dict, tensors: dict):
+    def __init__(self, options: dict, tensors: dict, as_decoder: bool = False):
+        self.as_decoder = as_decoder
         self.tensors = {name: np.asarray(t, np.float64) for name, t in tensors.items()}
         self.d_model = options["dim-emb"]
         self.heads = options["transformer-heads"]
@@ -56,11 +58,14 @@ class NumpyMarian:
         look_ahead = np.tri(len(x), dtype=bool) if side == "decoder" else None
         for layer in range(1, self.depths[side] + 1):
             name = f"{side}_l{layer}"
-            x = self.sublayer(
-                x,
-                f"{name}_self_Wo",
-                lambda h, n=f"{name}_self": self.attend(n, h, h, look_ahead),
-            )
+            if side == "decoder" and self.as_decoder:
+                x = self.attend_token_by_token(f"{name}_self", x)
+            else:
+                x = self.sublayer(
+                    x,
+                    f"{name}_self_Wo",
+                    lambda h, n=f"{name}_self": self.attend(n, h, h, look_ahead),
+                )
             if memory is not None:
                 x = self.sublayer(
                     x,
@@ -71,6 +76,16 @@ class NumpyMarian:
                 x, f"{name}_ffn_ffn", lambda h, n=f"{name}_ffn": self.feed_forward(n, h)
             )
         return self.normalise(x, f"{side}_top", "") if self.pre else x
+
+    def attend_token_by_token(self, name: str, x: np.ndarray) -> np.ndarray:
+        """DecoderLayerSelfAttention: `values` are normalised if they are the input itself."""
+        rows = []
+        for position in range(len(x)):
+            given = x[position : position + 1]
+            query = self.normalise(given, f"{name}_Wo", "_pre")
+            values = query if position == 0 else x[: position + 1]
+            rows.append(given + self.attend(name, query, values, None))
+        return np.concatenate(rows)
 
     def sublayer(self, x: np.ndarray, norm: str, function) -> np.ndarray:
         if self.pre:

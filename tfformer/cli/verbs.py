@@ -196,12 +196,10 @@ def _translate(options: argparse.Namespace) -> None:
 def _translate_corpus(options: argparse.Namespace) -> None:
     """Translate the files of a corpus into a folder; files that are there are done."""
     check_corpus_options(options)
-    from tfformer.config import RUN_CONFIG
-    from tfformer.folders import folder_at
+    from tfformer.corpora.engines import find_model, is_run
 
-    if folder_at(options.run).has_file(RUN_CONFIG):  # an export may need no TensorFlow
+    if is_run(options.run):  # an export may need no TensorFlow
         import_tensorflow()
-    from tfformer.corpora.engines import find_model
     from tfformer.corpora.parts import find_parts, job_folder
     from tfformer.corpora.run_exports import checked_engine, for_engine
 

@@ -61,6 +61,12 @@ class Model(NamedTuple):
     digest: str
 
 
+def is_run(path: str | Path) -> bool:
+    """Whether a folder is a run; an export for CTranslate2 has a config.json, too."""
+    place = folder_at(path)
+    return place.has_file(RUN_CONFIG) and not place.has_file(MANIFEST)
+
+
 def find_model(path: str | Path, beam_size: int | None = None) -> Model:
     """Return the model at a path, without loading it.
 
@@ -78,7 +84,7 @@ def find_model(path: str | Path, beam_size: int | None = None) -> Model:
             many beams.
     """
     place = folder_at(path)
-    if place.has_file(RUN_CONFIG) and not place.has_file(MANIFEST):
+    if is_run(path):
         return _model_of_run(place.absolute(), beam_size)
     folder = place.path
     if not (folder / MANIFEST).is_file():

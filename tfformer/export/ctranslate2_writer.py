@@ -30,7 +30,15 @@ def write(
         tokenizers: Its vocabularies.
         max_length: Tokens of its longest sentence.
         quantization: One of CTranslate2's own types, such as `int8`; None is float32.
+
+    Raises:
+        ValueError: The model has layers that CTranslate2 does not have.
     """
+    if model.norm == "marian":
+        raise ValueError(
+            "the model has norm=marian, but CTranslate2 computes pre-norm layers as they are "
+            "trained, not as marian-decoder does; import it again with --positions auto"
+        )
     spec = _spec(model, max(LONGEST_INPUT, max_length))
     source, target = _vocabulary(tokenizers.source), _vocabulary(tokenizers.target)
     spec.register_source_vocabulary(source)

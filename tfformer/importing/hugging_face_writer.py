@@ -67,8 +67,8 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
 def _check(path: Path, settings: ModelConfig) -> None:
     if settings.norm != "post":
         raise ValueError(
-            f"{path} has model.norm=pre, which Marian models in Transformers do not have; "
-            "use --format marian or ctranslate2"
+            f"{path} has model.norm={settings.norm}, which Marian models in Transformers do not "
+            "have; use --format marian or ctranslate2"
         )
     if settings.position_offset:
         raise ValueError(

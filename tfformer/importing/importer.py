@@ -32,8 +32,10 @@ def import_model(
         path: The folder of a Marian, M2M100 or NLLB checkpoint of Hugging Face, or of a model of
             Marian itself, or the zip of one.
         run_dir: The new run; must be new or empty.
-        positions: The table of positions, and the beam: "marian" as Marian trains and decodes,
-            "hf" as Transformers and CTranslate2 decode, "auto" as the toolkit of the format does.
+        positions: The table of positions, and the beam: "marian" as marian-decoder has them, "hf"
+            as Transformers and CTranslate2 decode, "auto" as the toolkit of the format does. A
+            pre-norm model of Marian decodes as it was trained, but with "marian" as marian-decoder
+            does.
         untied: Keep tensors apart that the configuration ties and that differ in the file.
         normalize: "opus-mt" for the rules of punctuation and blanks by which OPUS-MT prepares a
             text before SentencePiece, "none" for none, as Transformers.

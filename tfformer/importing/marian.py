@@ -96,7 +96,7 @@ def slot_name(slot: Slot, norm: str) -> str:
 
     Args:
         slot: The tensor.
-        norm: "post" or "pre", which the names of the normalisations tell.
+        norm: That of the recipe; the names of the normalisations tell whether it is "post".
 
     Example:
         >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"), "post")
@@ -110,7 +110,7 @@ def slot_name(slot: Slot, norm: str) -> str:
     letter = "b" if slot.kind == "bias" else "W"
     if slot.part == "norm":
         middle = "ffn" if slot.block == "feed_forward" else "Wo"
-        return f"{begin}_{middle}_ln_{slot.kind}{'_pre' if norm == 'pre' else ''}"
+        return f"{begin}_{middle}_ln_{slot.kind}{'' if norm == 'post' else '_pre'}"
     if slot.block == "feed_forward":
         return f"{begin}_{letter}{NUMBERS[slot.part]}"
     return f"{begin}_{letter}{LETTERS[slot.part]}"
@@ -122,8 +122,9 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     Args:
         folder: The folder with one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for
             `.yml` also source.spm and target.spm; decoder.yml says which files they are.
-        choices: The choices of the caller. Positions are "marian" for the table that Marian has (as
-            "auto"), or "hf" for the table of Transformers and CTranslate2.
+        choices: The choices of the caller. Positions are "marian" for the table that Marian has, as
+            for "auto", and for all that marian-decoder does; or "hf" for the table of Transformers
+            and CTranslate2.
             `untied` is not known to Marian, which ties by name.
 
     Returns:
@@ -229,7 +230,8 @@ def _letters(options: Mapping, name: str, default: str) -> str:
     return str(options.get(name, default) or "").replace("d", "")
 
 
-def _norm(path: Path, options: Mapping) -> str:
+def _norm(path: Path, options: Mapping, positions: str) -> str:
+    """Return the recipe's norm: of a pre-norm model, "marian" decodes as marian-decoder does."""
     chain = (
         _letters(options, "transformer-preprocess", ""),
         _letters(options, "transformer-postprocess", "dan"),
@@ -240,13 +242,22 @@ def _norm(path: Path, options: Mapping) -> str:
             f"{path}: options transformer-preprocess, -postprocess and -postprocess-top are "
             f"{chain}, but known are {' and '.join(map(str, NORMS))}"
         )
-    if NORMS[chain] == "pre" and _version(options) < NORMALISED_KEYS_SINCE:
+    if NORMS[chain] == "post":
+        return "post"
+    if _version(options) < NORMALISED_KEYS_SINCE:
         raise ValueError(
             f"{path}: option transformer-preprocess is 'n' of Marian before 1.10.28, whose "
             "self-attention takes keys and values without normalisation, which this package does "
             "not have"
         )
-    return NORMS[chain]
+    if positions == "auto":
+        warnings.warn(
+            f"{path}: marian-decoder decodes a pre-norm model otherwise than Marian trains it, and "
+            "worse; the run computes as in training; for marian-decoder's text give --positions "
+            "marian",
+            stacklevel=2,
+        )
+    return "marian" if positions == "marian" else "pre"
 
 
 def _version(options: Mapping) -> tuple[int, ...]:
@@ -289,7 +300,7 @@ def _model_config(path: Path, options: Mapping, tie: str, positions: str) -> Mod
         "decoder_d_ff": options.get("transformer-decoder-dim-ffn")
         or options["transformer-dim-ffn"],
         "activation": _activation(path, options),
-        "norm": _norm(path, options),
+        "norm": _norm(path, options, positions),
         "tie_embeddings": tie,
         "output_bias": True,
         "use_bias": True,

@@ -18,7 +18,8 @@ from tfformer.run_directory import Run
 from tfformer.special_ids import START_ID
 
 VERSION = "v1.12.0 of tfformer"
-CHAINS = {"post": ("", "dan", ""), "pre": ("n", "da", "n")}
+POST, PRE = ("", "dan", ""), ("n", "da", "n")  # pre-, postprocess, at the top
+CHAINS = {"post": POST, "pre": PRE, "marian": PRE}
 
 
 def write(folder: Path, run: Run, model: Transformer) -> None:

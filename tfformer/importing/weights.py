@@ -86,7 +86,7 @@ def _slots(config: ModelConfig, side: str) -> Iterator[Slot]:
         for part in ("inner", "outer"):
             yield from _weighted(side, layer, "feed_forward", part)
         yield from _normalised(side, layer, "feed_forward")
-    if config.norm == "pre":
+    if config.norm != "post":
         yield from _normalised(side, None, "final")
 
 

@@ -467,12 +467,13 @@ class Residual(keras.layers.Layer):
     """The residual connection, dropout and layer normalisation around a sub-layer.
 
     "post" is LayerNorm(x + Dropout(Sublayer(x))), as in the paper (sections 3.1 and 5.4); "pre" is
-    x + Dropout(Sublayer(LayerNorm(x))). A layer calls `before`, then its sub-layer, then `after`.
+    x + Dropout(Sublayer(LayerNorm(x))), and so is "marian", but for a decoder's self-attention (see
+    `DecoderLayer`). A layer calls `before`, then its sub-layer, then `after`.
 
     Args:
         d_model: Width of the model, the size of each vector.
         dropout: Dropout rate on the sub-layer's output (section 5.4).
-        norm: "post" or "pre".
+        norm: "post", "pre" or "marian".
         epsilon: Added to the variance in the layer normalisation.
         **kwargs: Keras' own `name` and `dtype`.
 
@@ -514,8 +515,8 @@ class Residual(keras.layers.Layer):
         self.normalization.build((None, None, self.d_model))
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
-        """Return the sub-layer's input: `x` (B, T, D), normalised if `norm` is "pre"."""
-        return self.normalization(x) if self.norm == "pre" else x
+        """Return the sub-layer's input: `x` (B, T, D), normalised unless `norm` is "post"."""
+        return x if self.norm == "post" else self.normalization(x)
 
     def after(
         self, x: tf.Tensor, sublayer_output: tf.Tensor, training: bool | None = None
@@ -598,6 +599,43 @@ class _TransformerLayer(MaskedLayer):
             self.feed_forward,
             self.feed_forward_residual,
         )
+
+    def attend_to_past(
+        self,
+        x: tf.Tensor,
+        mask: tf.Tensor | None = None,
+        cache: KeysValues | None = None,
+        position: tf.Tensor | int = 0,
+    ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
+        """Attend from T new positions to those before and to each other.
+
+        The residual sum comes after.
+
+        Args:
+            x: Vectors (R, T, D) at position, position + 1, ...
+            mask: Boolean, broadcasting over (R, H, T, L).
+            cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
+                each other, and L is T.
+            position: The first of these positions.
+
+        Returns:
+            Vectors (R, T, D), weights (R, H, T, L), and the cache with these positions.
+        """
+        h = self.self_attention_residual.before(x)  # (R, T, D)
+        return self._attend_to_past(h, h, mask, cache, position)
+
+    def _attend_to_past(
+        self,
+        query: tf.Tensor,
+        memory: tf.Tensor,
+        mask: tf.Tensor | None,
+        cache: KeysValues | None,
+        position: tf.Tensor | int,
+    ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
+        new = self.self_attention.project(memory)  # keys and values, each (R, H, T, D // H)
+        cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
+        attended, weights = self.self_attention.attend(query, cache, mask)
+        return attended, weights, cache
 
     def _build_sublayers(self) -> None:
         for layer in self.sublayers():
@@ -683,10 +721,7 @@ class EncoderLayer(_TransformerLayer):
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        h = self.self_attention_residual.before(x)  # (R, T, D)
-        new = self.self_attention.project(h)  # keys and values, each (R, H, T, D // H)
-        cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
-        attended, _ = self.self_attention.attend(h, cache, mask)  # (R, T, D)
+        attended, _, cache = self.attend_to_past(x, mask, cache, position)  # (R, T, D)
         x = self.self_attention_residual.after(x, attended, training=training)
 
         h = self.feed_forward_residual.before(x)  # (R, T, D)
@@ -705,13 +740,19 @@ class DecoderLayer(_TransformerLayer):
     Each has a residual connection. A call is causal only with a look-ahead mask as its
     `attention_mask`.
 
+    The norm "marian" is "pre" as marian-decoder computes it, not as Marian trains it: keys and
+    values of self-attention are of vectors that are not normalised, and only the first token, which
+    sees itself alone, is normalised. (Since 1.10.28, LayerAttention of models/transformer.h
+    normalises keys and values if they are of the very vectors that ask; a decoder with a past looks
+    at more.)
+
     Args:
         d_model: Width of the model, the size of each vector; must be even.
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layer's hidden layer.
         dropout: Dropout rate on each sub-layer's output (section 5.4).
         activation: "relu", "gelu" or "swish".
-        norm: "post" as in the paper, or "pre".
+        norm: "post" as in the paper, "pre", or "marian".
         use_bias: Add a bias in the projections of both attentions.
         epsilon: Added to the variance in each layer normalisation.
         **kwargs: Keras' own `name` and `dtype`.
@@ -747,6 +788,22 @@ class DecoderLayer(_TransformerLayer):
     def build(self, x_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
         """Create the weights; their shapes follow from the constructor's arguments."""
         self._build_sublayers()
+
+    def attend_to_past(
+        self,
+        x: tf.Tensor,
+        mask: tf.Tensor | None = None,
+        cache: KeysValues | None = None,
+        position: tf.Tensor | int = 0,
+    ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
+        """Attend to the past as the base class does, or as marian-decoder."""
+        if self.norm != "marian":
+            return super().attend_to_past(x, mask, cache, position)
+        h = self.self_attention_residual.before(x)  # (R, T, D)
+        attended, weights, cache = self._attend_to_past(h, x, mask, cache, position)
+        itself = tf.eye(tf.shape(x)[1], dtype=tf.bool)  # (T, T)
+        own, _ = self.self_attention.attend(h, self.self_attention.project(h), itself)
+        return tf.where(_is_first(x, mask), own, attended), weights, cache
 
     def call(
         self,
@@ -815,10 +872,7 @@ class DecoderLayer(_TransformerLayer):
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        h = self.self_attention_residual.before(x)  # (R, T, D)
-        new = self.self_attention.project(h)  # keys and values, each (R, H, T, D // H)
-        cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
-        attended, _ = self.self_attention.attend(h, cache, mask)  # (R, T, D)
+        attended, _, cache = self.attend_to_past(x, mask, cache, position)  # (R, T, D)
         x = self.self_attention_residual.after(x, attended, training=training)
 
         h = self.cross_attention_residual.before(x)  # (R, T, D)
@@ -836,3 +890,11 @@ class DecoderLayer(_TransformerLayer):
     def compute_output_shape(self, x_shape: Shape, memory_shape: Shape | None = None) -> Shape:
         """Return (B, T, D), the shape of the target."""
         return tuple(x_shape)
+
+
+def _is_first(x: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
+    """Return which of the positions (R, T, D) see one key alone, broadcasting over (R, T, 1)."""
+    if mask is None:
+        return tf.shape(x)[1] == 1
+    keys = tf.reduce_sum(tf.cast(mask, tf.int32), axis=-1)  # (R, 1, T)
+    return keys[:, 0, :, tf.newaxis] == 1

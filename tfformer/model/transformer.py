@@ -110,7 +110,7 @@ class _Stack(MaskedLayer):
             self._layer_class(**of_a_layer, name=f"layer_{n}") for n in range(num_layers)
         ]
         self.normalization = None
-        if norm == "pre":
+        if norm != "post":
             self.normalization = LayerNormalization(
                 epsilon=epsilon, name="normalization", dtype=self.dtype_policy
             )
@@ -327,7 +327,8 @@ class Decoder(_Stack):
         d_ff: Width of the feed-forward sub-layers' hidden layer.
         dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
         activation: "relu", "gelu" or "swish".
-        norm: "post" as in the paper, or "pre", with one more normalisation after the last layer.
+        norm: "post" as in the paper; "pre", with one more normalisation after the last layer; or
+            "marian", "pre" as marian-decoder decodes it, see `DecoderLayer`.
         use_bias: Add a bias in the projections of the attentions.
         epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
@@ -425,7 +426,7 @@ class Transformer(TokenModel):
             shared vocabulary. Equal sizes do not prove one, so the default is "output".
         output_bias: Add a bias to the logits.
         activation: "relu", "gelu" or "swish".
-        norm: "post" as in the paper, or "pre".
+        norm: "post" as in the paper, "pre", or "marian", which is "pre" as marian-decoder decodes.
         use_bias: Add a bias in the projections of the attentions.
         epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".

@@ -84,7 +84,7 @@ def _count_stack(config: ModelConfig, num_layers: int, d_ff: int, attentions: in
     feed_forward = 2 * d_model * d_ff + d_ff + d_model
     normalization = 2 * d_model
     layer = attentions * attention + feed_forward + (attentions + 1) * normalization
-    return num_layers * layer + (config.norm == "pre") * normalization
+    return num_layers * layer + (config.norm != "post") * normalization
 
 
 MODEL_KINDS: Mapping[Architecture, ModelKind] = {
