@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
+from tfformer import tensorflow_import
 from tfformer.cli.checks import check_new_file
 from tfformer.data.sources import lines, lines_with_ends, read_lines, read_lines_with_ends
 from tfformer.files import whole_file
@@ -34,6 +35,7 @@ def import_tensorflow() -> None:
     try:
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)
+        tensorflow_import.import_tensorflow()
         import tensorflow as tf
 
         tf.config.list_physical_devices()

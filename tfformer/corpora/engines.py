@@ -14,6 +14,7 @@ from tfformer.export.litert.search import BEAM, GREEDY, LitertSearch
 from tfformer.export.manifest import MANIFEST, open_export, read_manifest
 from tfformer.files import file_digest
 from tfformer.folders import folder_at
+from tfformer.tensorflow_import import import_tensorflow
 
 SIGNATURE = "serving_default"  # of a SavedModel over text, by greedy search
 
@@ -166,6 +167,7 @@ def load_engine(model: Model) -> Engine:
 
 
 def _keras(place: str, beam_size: int) -> Engine:
+    import_tensorflow()
     from tfformer.inference.translator import Translator
 
     translator = Translator.load(place)
@@ -177,6 +179,7 @@ def _keras(place: str, beam_size: int) -> Engine:
 
 
 def _saved_model(place: str, beam_size: int) -> Engine:
+    import_tensorflow()
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  the operations of the signatures over text
 

@@ -231,7 +231,7 @@ def _letters(options: Mapping, name: str, default: str) -> str:
 
 
 def _norm(path: Path, options: Mapping, positions: str) -> str:
-    """Return the recipe's norm: of a pre-norm model, "marian" decodes as marian-decoder does."""
+    """Return the recipe's norm: "marian" is "pre" as marian-decoder decodes."""
     chain = (
         _letters(options, "transformer-preprocess", ""),
         _letters(options, "transformer-postprocess", "dan"),

@@ -893,7 +893,7 @@ class DecoderLayer(_TransformerLayer):
 
 
 def _is_first(x: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
-    """Return which of the positions (R, T, D) see one key alone, broadcasting over (R, T, 1)."""
+    """Return where (R, T, D) sees one key alone, broadcasting over (R, T, 1)."""
     if mask is None:
         return tf.shape(x)[1] == 1
     keys = tf.reduce_sum(tf.cast(mask, tf.int32), axis=-1)  # (R, 1, T)

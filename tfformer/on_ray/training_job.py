@@ -28,6 +28,7 @@ from ray.train.v2.api.exceptions import ControllerError, TrainingFailedError, Wo
 
 from tfformer.config import Config
 from tfformer.on_ray.connection import ONE_THREAD, check_version, reason
+from tfformer.tensorflow_import import import_tensorflow
 
 SETTINGS = {  # of Ray Train
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
@@ -186,6 +187,7 @@ def _train(settings: dict[str, Task]) -> dict[str, Any]:
 
     Ray cannot carry every error of a library; one that it cannot would pass for a lost worker.
     """
+    import_tensorflow()
     from tfformer.training.train import train
 
     task = settings["task"]

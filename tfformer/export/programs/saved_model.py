@@ -10,12 +10,15 @@ answers [{output: values}, ...]. A MODULE, such as tensorflow_text, is imported 
 that it brings.
 """
 
+import gc
 import importlib
 import json
 import sys
 from typing import Any
 
-import tensorflow as tf
+gc.disable()  # TensorFlow makes half a million objects, of which none is garbage
+sys.modules.update(matplotlib=None, pandas=None)  # type: ignore  # Keras imports both
+import tensorflow as tf  # noqa: E402
 
 
 def main(folder: str, *modules: str) -> None:

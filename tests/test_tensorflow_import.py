@@ -1,0 +1,45 @@
+"""TensorFlow is imported without modules that no verb needs, and without collections."""
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from tfformer import tensorflow_import
+
+PROGRAM = """
+import gc, sys
+from tfformer.tensorflow_import import import_tensorflow
+collections = [generation["collections"] for generation in gc.get_stats()]
+import_tensorflow()
+print({"keras", "tensorflow", "matplotlib", "pandas"} & set(sys.modules) == {"keras", "tensorflow"})
+print(collections == [generation["collections"] for generation in gc.get_stats()])
+print(gc.isenabled())
+import matplotlib.pyplot
+"""
+
+
+def test_what_is_left_out_can_be_imported_afterwards():
+    found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.split() == ["True", "True", "True"]
+
+
+def test_a_module_that_is_imported_stays():
+    with tensorflow_import._missing(("gc", "wave")):
+        assert sys.modules["gc"] is gc
+        with pytest.raises(ImportError):
+            import wave
+    import wave  # noqa: F401
+
+
+def test_a_collector_that_is_off_stays_off():
+    gc.disable()
+    try:
+        with tensorflow_import._no_collections():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+        gc.unfreeze()

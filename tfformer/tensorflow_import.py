@@ -1,0 +1,50 @@
+"""TensorFlow and Keras, imported in two thirds of the time.
+
+It is for processes that this package begins. Keras imports Matplotlib and pandas wherever they are
+installed, for pictures and data frames that nobody gives it there; and Python looks for garbage
+among 440,000 new objects again and again, though there is none.
+"""
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+LEFT_OUT = ("matplotlib", "pandas")
+
+
+def import_tensorflow() -> None:
+    """Import TensorFlow and Keras, unless they are imported already.
+
+    What is left out can be imported afterwards, but Keras goes on without it.
+    """
+    if "tensorflow" in sys.modules:
+        return
+    with _missing(LEFT_OUT), _no_collections():
+        import keras  # noqa: F401
+        import tensorflow  # noqa: F401
+
+
+@contextmanager
+def _missing(names: tuple[str, ...]) -> Iterator[None]:
+    """Let imports of modules fail as if they were not installed."""
+    hidden = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None stands for no module
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Look for no garbage, and never again among the objects that are made meanwhile."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
