@@ -47,6 +47,14 @@ def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
     assert {"source.pieces.json", "target.pieces.json"} <= manifest["files"].keys()
 
 
+@pytest.mark.slow
+def test_a_model_as_marian_decoder_computes_it_goes_to_a_phone(marian_model, tmp_path):
+    run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
+    texts = ["we see the dog.", "thank you.", "the girl is big."]
+    phone = on_device().Translator(tflite(run, tmp_path / "phone", max_length=48, samples=texts))
+    assert phone.translate(texts) == Translator.load(run).translate(texts, beam_size=1)
+
+
 class Silent(Version):
     """A version that answers nothing."""
 

@@ -52,8 +52,9 @@ def test_a_pre_norm_model_is_that_of_the_training_or_by_choice_of_marian_decoder
         for as_decoder in (False, True)
     )
     assert np.abs(trained - decoded).max() > 0.1
-    with pytest.warns(UserWarning, match="otherwise than Marian trains it, .*--positions marian"):
-        run = import_model(folder, tmp_path / "trained")
+    for positions in ("hf", "auto"):
+        with pytest.warns(UserWarning, match="than Marian trains it, .*give --positions marian"):
+            run = import_model(folder, tmp_path / positions, positions)
     np.testing.assert_allclose(log_probs(run, SOURCE, TARGET), trained, atol=1e-4)
     run = import_model(folder, tmp_path / "decoded", positions="marian")
     np.testing.assert_allclose(log_probs(run, SOURCE, TARGET), decoded, atol=1e-4)

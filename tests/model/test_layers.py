@@ -351,7 +351,20 @@ def test_such_a_row_stays_finite_in_half_precision(policy):
     np.testing.assert_allclose(np.asarray(weights, np.float32), 1 / 3, rtol=1e-2)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", ["post", "pre", "marian"])
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_a_decoder_layers_last_step_may_attend_to_all_without_a_mask(norm, has_mask):
+    layer = randomized(DecoderLayer(D, HEADS, D_FF, norm=norm))
+    x, memory = tf.constant(TARGET), layer.cross_attention.project(tf.constant(MEMORY))
+    expected = layer(x, tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
+    past, cache = layer.step(x[:, :3], look_ahead_mask(3), None, 0, memory, MEMORY_MASK)
+    room = KeysValues(*[tf.pad(half, ((0, 0), (0, 0), (0, 1), (0, 0))) for half in cache])
+    mask = tf.ones((1, 1, 1, 1), tf.bool) if has_mask else None
+    last, _ = layer.step(x[:, 3:], mask, room, 3, memory, MEMORY_MASK)
+    np.testing.assert_allclose(tf.concat([past, last], axis=1), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre", "marian"])
 def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(norm):
     """In steps of 1, 2 and 1 positions."""
     layer = randomized(DecoderLayer(D, HEADS, D_FF, norm=norm))

@@ -216,7 +216,7 @@ def _add_import(add_verb: AddVerb) -> None:
         "--positions",
         choices=["auto", "marian", "hf"],
         default="auto",
-        help="the positions and the beam: Marian's, Hugging Face's, or (auto) the format's own",
+        help="positions and search: marian-decoder's, Hugging Face's, or (auto) the format's own",
     )
     add("--untied", action="store_true", help="keep tied tensors apart where they differ")
     add(

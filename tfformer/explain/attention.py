@@ -205,7 +205,7 @@ def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, t
     self_weights = []
     x = model.encoder.add_positions(model.source_embedding(source))
     for layer in model.encoder.layers:
-        self_weights.append(layer.attend_to_past(x, mask)[1])
+        self_weights.append(layer.attend_to_sequence(x, mask)[1])
         x = layer(x, mask)
     return model.encoder.final_norm(x), tf.stack(self_weights, axis=1)
 
@@ -230,7 +230,7 @@ def decoder_weights(
     cross_weights = []
     x = model.decoder.add_positions(model.target_embedding(target))
     for layer in model.decoder.layers:
-        attended, weights, _ = layer.attend_to_past(x, mask)
+        attended, weights, _ = layer.attend_to_sequence(x, mask)
         self_weights.append(weights)
         h = layer.cross_attention_residual.before(layer.self_attention_residual.after(x, attended))
         cross_weights.append(layer.cross_attention(h, memory, memory_mask, return_weights=True)[1])

@@ -22,7 +22,7 @@ class Choices(NamedTuple):
     """The choices of the caller about what a checkpoint leaves open.
 
     Attributes:
-        positions: The table of positions, one of `POSITION_CHOICES`.
+        positions: The table of positions and the search, one of `POSITION_CHOICES`.
         untied: Keep tensors apart that the configuration ties and that differ in the file.
         normalize: The rules by which a text is prepared before SentencePiece, one of
             `REWRITES`.

@@ -68,7 +68,7 @@ def _check(path: Path, settings: ModelConfig) -> None:
     if settings.norm != "post":
         raise ValueError(
             f"{path} has model.norm={settings.norm}, which Marian models in Transformers do not "
-            "have; use --format marian or ctranslate2"
+            f"have; use --format {'ctranslate2' if settings.norm == 'pre' else 'marian'}"
         )
     if settings.position_offset:
         raise ValueError(

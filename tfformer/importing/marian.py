@@ -122,10 +122,9 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     Args:
         folder: The folder with one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for
             `.yml` also source.spm and target.spm; decoder.yml says which files they are.
-        choices: The choices of the caller. Positions are "marian" for the table that Marian has, as
-            for "auto", and for all that marian-decoder does; or "hf" for the table of Transformers
-            and CTranslate2.
-            `untied` is not known to Marian, which ties by name.
+        choices: The choices of the caller. Positions are "auto" for the table and the search of
+            Marian, "marian" for marian-decoder's pre-norm layers too, or "hf" for the table and the
+            search of Transformers. `untied` is not known to Marian, which ties by name.
 
     Returns:
         The checkpoint, with every tensor checked.
@@ -247,10 +246,10 @@ def _norm(path: Path, options: Mapping, positions: str) -> str:
     if _version(options) < NORMALISED_KEYS_SINCE:
         raise ValueError(
             f"{path}: option transformer-preprocess is 'n' of Marian before 1.10.28, whose "
-            "self-attention takes keys and values without normalisation, which this package does "
-            "not have"
+            "self-attention takes keys and values without normalisation in encoder and decoder, "
+            "which this package does not have"
         )
-    if positions == "auto":
+    if positions != "marian":
         warnings.warn(
             f"{path}: marian-decoder decodes a pre-norm model otherwise than Marian trains it, and "
             "worse; the run computes as in training; for marian-decoder's text give --positions "

@@ -94,7 +94,7 @@ class LanguageModel(TokenModel):
         self.tie_embeddings = require("tie_embeddings", tie_embeddings, TIES)
         self.use_output_bias = output_bias
         self.activation = activation
-        self.norm = norm
+        self.norm = require("norm", norm, ("post", "pre"))
         self.use_bias = use_bias
         self.epsilon = epsilon
         self.position_layout = position_layout

@@ -362,6 +362,11 @@ class MultiHeadAttention(MaskedLayer):
         heads = tf.matmul(weights, keys_values.values)  # (B, H, T, D // H)
         return self.output_projection(self._merge_heads(heads)), weights
 
+    def attend_to_itself(self, x: tf.Tensor) -> tf.Tensor:
+        """Attend from each vector (B, T, D) to itself alone, with the weight 1: (B, T, D)."""
+        _, values = tf.split(self.key_value(x), 2, axis=-1)
+        return self.output_projection(values)
+
     def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, T, D) -> (B, H, T, D // H)."""
         if x.shape[1] == 1:  # nothing to transpose
@@ -600,7 +605,7 @@ class _TransformerLayer(MaskedLayer):
             self.feed_forward_residual,
         )
 
-    def attend_to_past(
+    def attend_to_sequence(
         self,
         x: tf.Tensor,
         mask: tf.Tensor | None = None,
@@ -609,7 +614,7 @@ class _TransformerLayer(MaskedLayer):
     ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
         """Attend from T new positions to those before and to each other.
 
-        The residual sum comes after.
+        It is the sub-layer without its residual sum.
 
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
@@ -622,9 +627,9 @@ class _TransformerLayer(MaskedLayer):
             Vectors (R, T, D), weights (R, H, T, L), and the cache with these positions.
         """
         h = self.self_attention_residual.before(x)  # (R, T, D)
-        return self._attend_to_past(h, h, mask, cache, position)
+        return self._attend_to_sequence(h, h, mask, cache, position)
 
-    def _attend_to_past(
+    def _attend_to_sequence(
         self,
         query: tf.Tensor,
         memory: tf.Tensor,
@@ -658,7 +663,7 @@ class EncoderLayer(_TransformerLayer):
         d_ff: Width of the feed-forward sub-layer's hidden layer.
         dropout: Dropout rate on each sub-layer's output (section 5.4).
         activation: "relu", "gelu" or "swish".
-        norm: "post" as in the paper, or "pre".
+        norm: "post" as in the paper, or "pre"; "marian" is the same here as "pre".
         use_bias: Add a bias in the projections of the attention.
         epsilon: Added to the variance in each layer normalisation.
         **kwargs: Keras' own `name` and `dtype`.
@@ -721,7 +726,7 @@ class EncoderLayer(_TransformerLayer):
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        attended, _, cache = self.attend_to_past(x, mask, cache, position)  # (R, T, D)
+        attended, _, cache = self.attend_to_sequence(x, mask, cache, position)  # (R, T, D)
         x = self.self_attention_residual.after(x, attended, training=training)
 
         h = self.feed_forward_residual.before(x)  # (R, T, D)
@@ -740,11 +745,10 @@ class DecoderLayer(_TransformerLayer):
     Each has a residual connection. A call is causal only with a look-ahead mask as its
     `attention_mask`.
 
-    The norm "marian" is "pre" as marian-decoder computes it, not as Marian trains it: keys and
-    values of self-attention are of vectors that are not normalised, and only the first token, which
-    sees itself alone, is normalised. (Since 1.10.28, LayerAttention of models/transformer.h
-    normalises keys and values if they are of the very vectors that ask; a decoder with a past looks
-    at more.)
+    The norm "marian" is "pre" as marian-decoder computes it, not as Marian trains it. The queries
+    of self-attention are normalised, but its keys and values are not, except where the first token
+    attends to itself. (Since 1.10.28, LayerAttention of models/transformer.h normalises keys and
+    values if they are those of the queries, as in training; marian-decoder gives it the past too.)
 
     Args:
         d_model: Width of the model, the size of each vector; must be even.
@@ -789,21 +793,34 @@ class DecoderLayer(_TransformerLayer):
         """Create the weights; their shapes follow from the constructor's arguments."""
         self._build_sublayers()
 
-    def attend_to_past(
+    def attend_to_sequence(
         self,
         x: tf.Tensor,
         mask: tf.Tensor | None = None,
         cache: KeysValues | None = None,
         position: tf.Tensor | int = 0,
     ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
-        """Attend to the past as the base class does, or as marian-decoder."""
+        """Attend as the base class says; with the norm "marian" as marian-decoder does.
+
+        The cache then holds keys and values of vectors that are not normalised.
+
+        Args:
+            x: Vectors (R, T, D) at position, position + 1, ...
+            mask: Boolean, broadcasting over (R, H, T, L); with the norm "marian" alike in all
+                heads.
+            cache: Keys and values, each (R, H, L, D // H), or None.
+            position: The first of these positions.
+
+        Returns:
+            Vectors (R, T, D), weights (R, H, T, L), and the cache with these positions.
+        """
         if self.norm != "marian":
-            return super().attend_to_past(x, mask, cache, position)
+            return super().attend_to_sequence(x, mask, cache, position)
         h = self.self_attention_residual.before(x)  # (R, T, D)
-        attended, weights, cache = self._attend_to_past(h, x, mask, cache, position)
-        itself = tf.eye(tf.shape(x)[1], dtype=tf.bool)  # (T, T)
-        own, _ = self.self_attention.attend(h, self.self_attention.project(h), itself)
-        return tf.where(_is_first(x, mask), own, attended), weights, cache
+        attended, weights, cache = self._attend_to_sequence(h, x, mask, cache, position)
+        is_first = _sees_one_key(mask, tf.shape(cache.keys)[2])
+        attended = tf.where(is_first, self.self_attention.attend_to_itself(h), attended)
+        return attended, weights, cache
 
     def call(
         self,
@@ -872,7 +889,7 @@ class DecoderLayer(_TransformerLayer):
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        attended, _, cache = self.attend_to_past(x, mask, cache, position)  # (R, T, D)
+        attended, _, cache = self.attend_to_sequence(x, mask, cache, position)  # (R, T, D)
         x = self.self_attention_residual.after(x, attended, training=training)
 
         h = self.cross_attention_residual.before(x)  # (R, T, D)
@@ -892,9 +909,15 @@ class DecoderLayer(_TransformerLayer):
         return tuple(x_shape)
 
 
-def _is_first(x: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
-    """Return where (R, T, D) sees one key alone, broadcasting over (R, T, 1)."""
-    if mask is None:
-        return tf.shape(x)[1] == 1
-    keys = tf.reduce_sum(tf.cast(mask, tf.int32), axis=-1)  # (R, 1, T)
-    return keys[:, 0, :, tf.newaxis] == 1
+def _sees_one_key(mask: tf.Tensor | None, keys: tf.Tensor) -> tf.Tensor:
+    """Return which positions may attend to one key alone, broadcasting over (R, T, 1).
+
+    Args:
+        mask: Boolean, broadcasting over (R, H, T, L); None lets them attend to all.
+        keys: Their number L.
+    """
+    visible = tf.ones((1, 1, 1, keys), tf.bool)
+    if mask is not None:
+        visible = tf.logical_and(visible, mask)  # (R or 1, H or 1, T or 1, L)
+    counts = tf.reduce_sum(tf.cast(visible, tf.int32), axis=-1)
+    return counts[:, 0, :, tf.newaxis] == 1

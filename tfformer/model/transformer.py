@@ -257,7 +257,8 @@ class Encoder(_Stack):
         d_ff: Width of the feed-forward sub-layers' hidden layer.
         dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
         activation: "relu", "gelu" or "swish".
-        norm: "post" as in the paper, or "pre", with one more normalisation after the last layer.
+        norm: "post" as in the paper, or "pre", with one more normalisation after the last layer;
+            "marian" is the same here as "pre".
         use_bias: Add a bias in the projections of the attention.
         epsilon: Added to the variance in each layer normalisation.
         position_layout: The order of sines and cosines, "interleaved" or "halves".
