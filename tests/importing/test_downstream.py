@@ -52,7 +52,8 @@ def test_a_model_as_marian_decoder_computes_it_goes_to_a_phone(marian_model, tmp
     run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
     texts = ["we see the dog.", "thank you.", "the girl is big."]
     phone = on_device().Translator(tflite(run, tmp_path / "phone", max_length=48, samples=texts))
-    assert phone.translate(texts) == Translator.load(run).translate(texts, beam_size=1)
+    pieces = [phone.pieces(text) for text in texts]
+    assert phone.translate(pieces) == Translator.load(run).translate(texts, beam_size=1)
 
 
 class Silent(Version):
