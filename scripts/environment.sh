@@ -17,6 +17,6 @@ if [ ! -f "$installed" ] || grep --quiet --invert-match --line-regexp --fixed-st
     uv pip install $quiet --no-config --require-hashes $lists; } ||
     python -m pip install $quiet --no-compile --require-hashes $lists
   python -m pip install $quiet --no-deps --no-build-isolation --editable .
-  python -c "import keras, tensorflow" 2> /dev/null # compiles their modules, before several processes would at once
+  python -c "import keras, tensorflow" 2> /dev/null || true # compiles their modules, before several processes would at once
   echo "$wanted" >> "$installed"
 fi
