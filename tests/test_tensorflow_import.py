@@ -16,7 +16,7 @@ collections = [generation["collections"] for generation in gc.get_stats()]
 import_tensorflow()
 print({"keras", "tensorflow", "matplotlib", "pandas"} & set(sys.modules) == {"keras", "tensorflow"})
 print(collections == [generation["collections"] for generation in gc.get_stats()])
-print(gc.isenabled())
+print(gc.isenabled(), gc.get_freeze_count() > 100_000)
 import matplotlib.pyplot
 """
 
@@ -24,7 +24,7 @@ import matplotlib.pyplot
 def test_what_is_left_out_can_be_imported_afterwards():
     found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
-    assert found.stdout.split() == ["True", "True", "True"]
+    assert found.stdout.split() == ["True"] * 4
 
 
 def test_a_module_is_missing_for_a_while_unless_it_is_imported(tmp_path, monkeypatch):

@@ -61,6 +61,11 @@ def steps(model, rows, room):
 # A distribution
 
 
+def test_the_norm_of_marians_decoder_is_not_for_a_language_model():
+    with pytest.raises(ValueError, match="norm='marian' is not known; choose one of 'post', 'pre'"):
+        small(norm="marian")
+
+
 @each_norm
 @pytest.mark.parametrize("output_bias", [False, True])
 def test_log_prob_is_the_sum_of_the_cached_steps_log_probabilities(norm, output_bias):

@@ -618,7 +618,8 @@ class _TransformerLayer(MaskedLayer):
 
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
-            mask: Boolean, broadcasting over (R, H, T, L).
+            mask: Boolean, broadcasting over (R, H, T, L); with the norm "marian" alike in all
+                heads.
             cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
                 each other, and L is T.
             position: The first of these positions.
@@ -627,20 +628,18 @@ class _TransformerLayer(MaskedLayer):
             Vectors (R, T, D), weights (R, H, T, L), and the cache with these positions.
         """
         h = self.self_attention_residual.before(x)  # (R, T, D)
-        return self._attend_to_sequence(h, h, mask, cache, position)
-
-    def _attend_to_sequence(
-        self,
-        query: tf.Tensor,
-        memory: tf.Tensor,
-        mask: tf.Tensor | None,
-        cache: KeysValues | None,
-        position: tf.Tensor | int,
-    ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
-        new = self.self_attention.project(memory)  # keys and values, each (R, H, T, D // H)
+        remembered = self._remembered(x, h)
+        new = self.self_attention.project(remembered)  # keys and values, each (R, H, T, D // H)
         cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
-        attended, weights = self.self_attention.attend(query, cache, mask)
+        attended, weights = self.self_attention.attend(h, cache, mask)
+        if remembered is not h:
+            is_first = _sees_one_key(mask, tf.shape(cache.keys)[2])
+            attended = tf.where(is_first, self.self_attention.attend_to_itself(h), attended)
         return attended, weights, cache
+
+    def _remembered(self, x: tf.Tensor, normalised: tf.Tensor) -> tf.Tensor:
+        """Return the vectors (R, T, D) whose keys and values are kept."""
+        return normalised
 
     def _build_sublayers(self) -> None:
         for layer in self.sublayers():
@@ -793,34 +792,8 @@ class DecoderLayer(_TransformerLayer):
         """Create the weights; their shapes follow from the constructor's arguments."""
         self._build_sublayers()
 
-    def attend_to_sequence(
-        self,
-        x: tf.Tensor,
-        mask: tf.Tensor | None = None,
-        cache: KeysValues | None = None,
-        position: tf.Tensor | int = 0,
-    ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
-        """Attend as the base class says; with the norm "marian" as marian-decoder does.
-
-        The cache then holds keys and values of vectors that are not normalised.
-
-        Args:
-            x: Vectors (R, T, D) at position, position + 1, ...
-            mask: Boolean, broadcasting over (R, H, T, L); with the norm "marian" alike in all
-                heads.
-            cache: Keys and values, each (R, H, L, D // H), or None.
-            position: The first of these positions.
-
-        Returns:
-            Vectors (R, T, D), weights (R, H, T, L), and the cache with these positions.
-        """
-        if self.norm != "marian":
-            return super().attend_to_sequence(x, mask, cache, position)
-        h = self.self_attention_residual.before(x)  # (R, T, D)
-        attended, weights, cache = self._attend_to_sequence(h, x, mask, cache, position)
-        is_first = _sees_one_key(mask, tf.shape(cache.keys)[2])
-        attended = tf.where(is_first, self.self_attention.attend_to_itself(h), attended)
-        return attended, weights, cache
+    def _remembered(self, x: tf.Tensor, normalised: tf.Tensor) -> tf.Tensor:
+        return x if self.norm == "marian" else normalised
 
     def call(
         self,
