@@ -280,7 +280,7 @@ class TrainingConfig:
     plateau_factor: float = limited(0.5, 1e-9, ALMOST_ONE)  # times the rate, with plateau alone
     plateau_patience: int = limited(2, 1, BILLION)  # validations before that
     dtype: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"  # of the arithmetic
-    jit_compile: bool = False  # XLA: slow to start, as each shape of a batch is compiled
+    jit_compile: bool = False  # XLA, for which batches are padded to 16 shapes
 
 
 @dataclass(frozen=True)

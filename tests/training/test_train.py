@@ -216,6 +216,20 @@ def test_the_seed_decides_the_run(corpus, whole, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_run_compiled_by_xla_has_the_losses_of_one_that_is_not(corpus, tmp_path):
+    """One batch an epoch, which XLA gets with more padding."""
+    text = dataclasses.replace(config_for(corpus).data, batch_tokens=3000)
+    for jit_compile in (False, True):
+        config = config_for(corpus, epochs=4, jit_compile=jit_compile)
+        model = dataclasses.replace(config.model, dropout=0.0)
+        config = dataclasses.replace(config, data=text, model=model)
+        train(config, tmp_path / str(jit_compile), report=silent)
+    compiled, plain = losses(tmp_path / "True"), losses(tmp_path / "False")
+    assert compiled == pytest.approx(plain, rel=1e-4)
+    assert plain[-1] < plain[0]
+
+
+@pytest.mark.slow
 def test_a_recipes_shards_are_learned_and_give_the_losses_of_whole_batches(
     corpus, tmp_path, monkeypatch
 ):

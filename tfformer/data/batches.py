@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tfformer.data.batch_shapes import BatchShapes
 from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad, sampled_texts
 from tfformer.data.mixture import rows_by_shares
 from tfformer.data.sources import SentencePair
@@ -265,6 +266,8 @@ class Batches:
             segmentations.
         shares: If given, the share of each of `text.corpora` in an epoch, of sum 1. An epoch then
             has as many rows as the text, drawn anew for each as `rows_by_shares` does.
+        few_shapes: Pad the batches to a small set of shapes, as `BatchShapes` does, each of which
+            XLA compiles once. It costs padding, and changes no update but its draws of dropout.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -289,6 +292,7 @@ class Batches:
         seed: int = 0,
         text_of_epoch: Callable[[int], EncodedText] | None = None,
         shares: Sequence[float] | np.ndarray | None = None,
+        few_shapes: bool = False,
     ) -> None:
         self.text = text
         self.shares = shares
@@ -299,20 +303,25 @@ class Batches:
         else:
             self._text_of = functools.lru_cache(maxsize=1)(text_of_epoch)  # a text is large
         self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
-        longer_lengths = _descending(length_counts(self._text_of(0), self._rows_of(0)))
-        self.steps_per_epoch = len(plan_batches(longer_lengths, batch_tokens))
+        counts = length_counts(self._text_of(0), self._rows_of(0))
+        self._shapes = BatchShapes(batch_tokens, counts) if few_shapes else None
+        self.steps_per_epoch = len(plan_batches(self._widths(counts), batch_tokens))
 
     @functools.cached_property
     def padding_share(self) -> float:
         """Share of padding among all positions of the first epoch; about that of any."""
         text, order, plan = self._epoch(0)
         starts, stops = np.sort(plan, axis=0).T
-        tokens = positions = 0
-        for rows in text.sides:
-            lengths = rows.lengths_of(order)
+        tokens = 0
+        widths = np.empty((len(text.sides), len(starts)), np.int64)
+        for number, side in enumerate(text.sides):
+            lengths = side.lengths_of(order)
             tokens += int(lengths.sum())
-            positions += int(np.maximum.reduceat(lengths, starts) @ (stops - starts))
-        return 1 - tokens / positions
+            widths[number] = np.maximum.reduceat(lengths, starts)
+        rows = stops - starts
+        if self._shapes:
+            rows, widths[:] = self._shapes.shapes(rows, widths.max(axis=0))
+        return 1 - tokens / int((widths @ rows).sum())
 
     def report(self) -> str:
         """Say in one line how many batches there are and how much of them is padding."""
@@ -334,7 +343,8 @@ class Batches:
         text, order, plan = self._epoch(epoch)
         start, stop = plan[number]
         rows = order[start:stop]
-        *sources, labels = (side.padded(rows) for side in text.sides)
+        sides = [side.padded(rows) for side in text.sides]
+        *sources, labels = self._shapes.padded(sides) if self._shapes else sides
         is_real = labels != PAD_ID
         previous = np.pad(labels[:, :-1], [(0, 0), (1, 0)], constant_values=START_ID)
         target = np.where(is_real, previous, PAD_ID)
@@ -396,13 +406,18 @@ class Batches:
             return range(self.text.kept)
         return rows_by_shares(self.text.corpora, self.shares, self.seed, epoch)
 
+    def _widths(self, counts: np.ndarray) -> np.ndarray:
+        """Return the width that each row takes, the largest first, from `length_counts`."""
+        lengths = _descending(counts)
+        return self._shapes.widths(lengths) if self._shapes else lengths
+
     def _shuffle(self, epoch: int) -> Epoch:
         random = np.random.default_rng([self.seed, epoch])
         text = self._text_of(epoch)
         rows = self._rows_of(epoch)
         order = order_by_length(text, rows, random)
-        longer_lengths = _descending(length_counts(text, rows))
-        plan = plan_steps(longer_lengths, self.batch_tokens, self.steps_per_epoch)
+        widths = self._widths(length_counts(text, rows))
+        plan = plan_steps(widths, self.batch_tokens, self.steps_per_epoch)
         return Epoch(text, order, random.permutation(plan))
 
 
@@ -415,6 +430,7 @@ def training_dataset(
     max_length: int = 128,
     seed: int = 0,
     sampling_alpha: float | None = None,
+    few_shapes: bool = False,
 ) -> tf.data.Dataset:
     """Turn sentence pairs into a dataset for `model.fit(dataset, epochs=...)`.
 
@@ -431,6 +447,8 @@ def training_dataset(
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
         sampling_alpha: If given, each pass segments the sentences anew at random, by
             `Tokenizer.sample`.
+        few_shapes: Pad the batches to at most 16 shapes, with fewer programs for XLA to compile.
+            Keras compiles with XLA on a GPU, unless `model.compile` is given `jit_compile=False`.
 
     Returns:
         Elements `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`, as
@@ -457,7 +475,8 @@ def training_dataset(
     encoded = encode_text(pairs, tokenizers, max_length)
     if encoded.dropped_empty or encoded.dropped_long:
         warnings.warn(encoded.report(), stacklevel=2)
-    return Batches(encoded, batch_tokens, seed, text_of_epoch).dataset_of_epochs()
+    batches = Batches(encoded, batch_tokens, seed, text_of_epoch, few_shapes=few_shapes)
+    return batches.dataset_of_epochs()
 
 
 def _checked(pairs: Iterable[SentencePair]) -> Iterator[SentencePair]:

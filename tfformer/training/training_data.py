@@ -156,7 +156,15 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     encode = _cached if is_training and config.data.cache else _encoded
     text = encode(config, role, side_tokenizers)
     shares = _shares(config, text) if is_training else None
-    batches = Batches(text, config.data.batch_tokens, config.training.seed, text_of_epoch, shares)
+    settings = config.training
+    batches = Batches(
+        text,
+        config.data.batch_tokens,
+        settings.seed,
+        text_of_epoch,
+        shares,
+        few_shapes=settings.jit_compile,
+    )
     report(f"{role}: {text.report()}; {batches.report()}")
     if shares is not None:
         report(f"{role}: shares of an epoch {', '.join(f'{share:.1%}' for share in shares)}")

@@ -1,0 +1,179 @@
+"""Batches of few shapes against brute force, and against the same rows without the padding."""
+
+import itertools
+import random
+
+import keras
+import numpy as np
+import pytest
+from support.word_ids import WordIds, encode_pairs
+
+import tfformer
+from tfformer.config import Config
+from tfformer.data import encoding
+from tfformer.data.batch_shapes import MOST_WIDTHS, best_widths
+from tfformer.data.batches import Batches, training_dataset
+from tfformer.special_ids import PAD_ID
+from tfformer.training.training_data import TrainingData
+
+
+def fewest_positions(counts, most):
+    """The least that the rows take, of all choices of at most `most` widths."""
+    *shorter, longest = np.flatnonzero(counts).tolist()
+    choices = itertools.chain.from_iterable(
+        itertools.combinations(shorter, size) for size in range(min(most, len(shorter) + 1))
+    )
+    return min(positions(counts, [*choice, longest]) for choice in choices)
+
+
+def positions(counts, widths):
+    return sum(
+        rows * min(width for width in widths if width >= length)
+        for length, rows in enumerate(counts.tolist())
+        if rows
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_other_widths_need_less_padding(seed):
+    dice = np.random.default_rng(seed)
+    counts = dice.integers(0, 6, dice.integers(2, 10))
+    counts[0], counts[-1] = 0, 1
+    most = int(dice.integers(1, 5))
+    widths = best_widths(counts, most)
+    assert len(widths) <= most
+    assert positions(counts, widths.tolist()) == fewest_positions(counts, most)
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """700 unlike pairs with sides of 2 to 80 ids, the end included."""
+    dice = random.Random(3)
+    texts = []
+    for number in range(700):
+        length = min(78, int(dice.expovariate(0.05)))
+        other = max(0, min(78, length + dice.randint(-6, 6)))
+        texts.append((f"{1000 + number}" + " 5" * length, f"{2000 + number}" + " 6" * other))
+    return texts
+
+
+def epochs_of(batches, epochs):
+    return [batches.batch(step) for step in range(epochs * batches.steps_per_epoch)]
+
+
+def rows_of(batch):
+    """The rows that have tokens, as (source, target) without padding."""
+    inputs, labels, _ = batch
+    pairs = zip(inputs["source"], labels, strict=True)
+    return [tuple(tuple(row[row != PAD_ID]) for row in pair) for pair in pairs if pair[1].any()]
+
+
+def test_all_epochs_together_have_at_most_sixteen_shapes(texts):
+    pairs = encode_pairs(texts, max_length=80)
+    plain, few = Batches(pairs, 256), Batches(pairs, 256, few_shapes=True)
+    shapes = {labels.shape for _, labels, _ in epochs_of(few, 5)}
+    assert len(shapes) <= MOST_WIDTHS < len({labels.shape for _, labels, _ in epochs_of(plain, 5)})
+    assert all(rows == 256 // width for rows, width in shapes)
+    for inputs, labels, _ in epochs_of(few, 1):
+        assert inputs["source"].shape == inputs["target"].shape == labels.shape
+
+
+def test_an_epoch_of_few_shapes_holds_every_pair_once(texts):
+    pairs = encode_pairs(texts, max_length=80)
+    given = itertools.chain.from_iterable(map(rows_of, epochs_of(Batches(pairs, 1024), 1)))
+    few = epochs_of(Batches(pairs, 1024, few_shapes=True), 1)
+    assert sorted(itertools.chain.from_iterable(map(rows_of, few))) == sorted(given)
+
+
+def test_the_padding_of_few_shapes_is_counted(texts):
+    batches = Batches(encode_pairs(texts, max_length=80), 1024, few_shapes=True)
+    sides = [
+        side for inputs, labels, _ in epochs_of(batches, 1) for side in (inputs["source"], labels)
+    ]
+    padding = sum((side == PAD_ID).sum() for side in sides) / sum(side.size for side in sides)
+    assert batches.padding_share == pytest.approx(padding, abs=1e-12)
+
+
+def test_text_with_one_side_has_few_shapes_too(texts):
+    text = encoding.encode_text([(source,) for source, _ in texts], [WordIds()], 80)
+    shapes = {target.shape for target, _, _ in epochs_of(Batches(text, 1024, few_shapes=True), 3)}
+    assert len(shapes) <= MOST_WIDTHS
+
+
+def test_epochs_of_other_segmentations_add_few_shapes(letters):
+    """A batch may then need a few tokens more: its rows are a multiple of 8."""
+    dice = random.Random(5)
+    pairs = [("".join(dice.choices("abcd", k=dice.randint(1, 20))), "ab") for _ in range(300)]
+    text = encoding.encode_text(pairs, [letters] * 2, 24)
+    sampled = encoding.sampled_texts(pairs, [letters] * 2, 24, 0.3, 1)
+    batches = Batches(text, 200, text_of_epoch=sampled, few_shapes=True)
+    shapes = {labels.shape for _, labels, _ in epochs_of(batches, 8)}
+    assert all(rows in (200 // width, rows // 8 * 8) for rows, width in shapes)
+    assert len(shapes) <= 2 * MOST_WIDTHS
+
+
+def test_the_added_padding_changes_no_update(texts):
+    """Losses and weights beside the same rows, padded no further than their longest."""
+    batches = Batches(encode_pairs(texts, max_length=80), 256, few_shapes=True)
+    models = []
+    for _ in range(2):
+        keras.utils.set_random_seed(1)
+        sizes = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 32, "dropout": 0.0}
+        model = tfformer.Transformer(3000, 3000, **sizes)
+        loss = tfformer.SmoothedCrossEntropy(0.1)
+        model.compile(keras.optimizers.SGD(0.5), loss, jit_compile=False)
+        models.append(model)
+    padded, plain = models
+    smaller = 0
+    for batch in epochs_of(batches, 1)[-6:]:
+        cut = without_added_padding(batch)
+        smaller += cut[1].size < batch[1].size
+        losses = [
+            float(model.train_on_batch(*given)) for model, given in ((padded, batch), (plain, cut))
+        ]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert smaller >= 3
+    for one, other in zip(padded.get_weights(), plain.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def without_added_padding(batch):
+    inputs, labels, weights = batch
+    rows = labels.any(axis=1)
+
+    def cut(ids):
+        return ids[rows][:, ids.any(axis=0)]
+
+    width = cut(labels).shape[1]
+    shortened = {"source": cut(inputs["source"]), "target": inputs["target"][rows, :width]}
+    return shortened, cut(labels), weights[rows, :width]
+
+
+def test_training_dataset_gives_few_shapes(letters):
+    dice = random.Random(6)
+    pairs = [("".join(dice.choices("abcd", k=dice.randint(1, 60))), "ab") for _ in range(900)]
+    counts = []
+    for few_shapes in (False, True):
+        dataset = training_dataset(pairs, letters, batch_tokens=64, few_shapes=few_shapes)
+        sources = (inputs["source"] for inputs, *_ in dataset.as_numpy_iterator())
+        counts.append(len({source.shape for source in sources}))
+    assert counts[1] <= MOST_WIDTHS < counts[0]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_recipe_with_jit_compile_has_few_shapes(jit_compile, tmp_path):
+    for name, word in (("en", "a"), ("de", "b")):
+        lines = (" ".join([word] * (1 + number % 40)) for number in range(400))
+        (tmp_path / f"text.{name}").write_text("\n".join(lines))
+    text = [str(tmp_path / "text.en"), str(tmp_path / "text.de")]
+    config = Config.from_dict(
+        {
+            "tokenizer": {"vocab_size": 9},
+            "data": {"train": text, "valid": text, "max_length": 60, "batch_tokens": 256},
+            "training": {"jit_compile": jit_compile},
+        }
+    )
+    data = TrainingData.read(config, None, print)
+    for batches in (data.train, data.valid):
+        shapes = {labels.shape for _, labels, _ in epochs_of(batches, 1)}
+        assert (len(shapes) <= MOST_WIDTHS) == jit_compile

@@ -1,0 +1,100 @@
+"""A small set of shapes for batches, as XLA compiles a program for each shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfformer.special_ids import PAD_ID
+
+MOST_WIDTHS = 16  # each costs XLA a compilation, and each that is left out costs padding
+MULTIPLE = 8  # of the rows of an odd batch, so that there are few such shapes, too
+
+
+class BatchShapes:
+    """A shape (rows, width) for each of at most 16 widths, to which batches are padded.
+
+    The widths are those that need least padding. A batch has as many rows as fit; rows that it
+    lacks are padding from the first token on.
+
+    Args:
+        batch_tokens: Maximum number of tokens on each side of a batch, padding included.
+        counts: (longest + 1,) how many rows there are of each length, by their longer side.
+
+    Example:
+        >>> shapes = BatchShapes(batch_tokens=96, counts=np.bincount([3, 8, 9]))
+        >>> shapes.widths(np.array([9, 8, 5, 3])).tolist()
+        [9, 8, 8, 3]
+        >>> source, target = shapes.padded([np.ones((5, 3)), np.ones((5, 7))])
+        >>> source.shape, target.shape
+        ((12, 8), (12, 8))
+    """
+
+    def __init__(self, batch_tokens: int, counts: np.ndarray) -> None:
+        self.batch_tokens = batch_tokens
+        self._widths = best_widths(counts, MOST_WIDTHS)
+
+    def widths(self, lengths: np.ndarray) -> np.ndarray:
+        """Return the smallest width that holds each length, of the same shape as `lengths`.
+
+        A row that is longer than the counted ones, as another segmentation may be, has its own.
+        """
+        places = np.searchsorted(self._widths, lengths).clip(max=len(self._widths) - 1)
+        return np.maximum(self._widths[places], lengths)
+
+    def shapes(self, rows: np.ndarray, longest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the shapes of some batches.
+
+        Args:
+            rows: (batches,) rows that have tokens.
+            longest: (batches,) tokens of the longest row of any side.
+
+        Returns:
+            (batches,) rows and (batches,) widths. The rows are those that fit into `batch_tokens`,
+            or a multiple of 8 where a batch has more.
+        """
+        widths = self.widths(longest)
+        fitting = self.batch_tokens // widths
+        return np.where(rows <= fitting, fitting, MULTIPLE * -(-rows // MULTIPLE)), widths
+
+    def padded(self, sides: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Pad the sides of a batch, ids (B, longest of the side) int32, to its shape."""
+        longest = max(ids.shape[1] for ids in sides)
+        rows, width = self.shapes(np.array(len(sides[0])), np.array(longest))
+        return [_padded(ids, int(rows), int(width)) for ids in sides]
+
+
+def best_widths(counts: np.ndarray, most: int) -> np.ndarray:
+    """Choose the widths to which rows are padded with the fewest positions in all.
+
+    Args:
+        counts: (longest + 1,) how many rows there are of each length.
+        most: Most widths to choose.
+
+    Returns:
+        The widths in ascending order; the last is the longest row's length.
+
+    Example:
+        >>> best_widths(np.bincount([1, 2, 2, 9, 9, 9]), most=2).tolist()
+        [2, 9]
+    """
+    lengths = np.flatnonzero(counts)
+    rows = np.append(0, np.cumsum(counts[lengths]))
+    # Rows i to j of the sorted lengths, padded to the length of j: (i, j), infinite for i > j.
+    positions = (rows[1:] - rows[:-1, np.newaxis]) * lengths.astype(float)
+    positions[np.tril_indices_from(positions, -1)] = np.inf
+    fewest, previous = positions[0], []  # fewest[j]: of all rows up to j, by the widths so far
+    for _ in range(min(most, len(lengths)) - 1):
+        sums = np.append(0, fewest[:-1])[:, np.newaxis] + positions
+        previous.append(sums.argmin(axis=0))
+        fewest = sums.min(axis=0)
+    chosen = [len(lengths) - 1]
+    for firsts in reversed(previous):
+        chosen.append(firsts[chosen[-1]] - 1)
+    return lengths[chosen[::-1]]
+
+
+def _padded(ids: np.ndarray, rows: int, width: int) -> np.ndarray:
+    missing = [(0, rows - ids.shape[0]), (0, width - ids.shape[1])]
+    return np.pad(ids, missing, constant_values=PAD_ID)
