@@ -36,7 +36,7 @@ class BatchShapes:
         self._widths = best_widths(counts, MOST_WIDTHS)
 
     def widths(self, lengths: np.ndarray) -> np.ndarray:
-        """Return the smallest width that holds each length, of the same shape as `lengths`.
+        """Return the smallest width that holds each of `lengths`, in the same shape.
 
         A row that is longer than the counted ones, as another segmentation may be, has its own.
         """
