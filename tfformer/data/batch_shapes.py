@@ -13,9 +13,9 @@ MULTIPLE = 8  # of the rows of an odd batch, so that there are few such shapes, 
 
 
 class BatchShapes:
-    """A shape (rows, width) for each of at most 16 widths, to which batches are padded.
+    """A few shapes (rows, width), to which batches are padded.
 
-    The widths are those that need least padding. A batch has as many rows as fit; rows that it
+    There is one for each of at most 16 widths, those that need least padding. A batch has as many rows as fit; rows that it
     lacks are padding from the first token on.
 
     Args:
