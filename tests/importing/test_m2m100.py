@@ -8,6 +8,8 @@ import json
 import shutil
 
 import pytest
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 from support.marian_checkpoints import checkpoint, edit_json, languages
 
 from tfformer.cli.verbs import main
@@ -169,3 +171,55 @@ def test_lists_of_languages_that_do_not_fit_are_refused(tmp_path, tokens, messag
     (folder / "special_tokens_map.json").write_text(json.dumps(special))
     with pytest.raises(ValueError, match=message):
         read(folder, "M2M")
+
+
+def edit_pieces(folder, change):
+    """Change the pieces of a checkpoint's SentencePiece model."""
+    path = folder / "sentencepiece.bpe.model"
+    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    change(model.pieces)
+    path.write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("name", ["M2M", "NLLB"])
+@pytest.mark.parametrize(
+    ("score", "message"), [(-36.5, "count its merges"), (-0.25, "but scores fall")]
+)
+def test_scores_that_no_training_of_bpe_writes_are_refused(tmp_path, name, score, message):
+    folder = checkpoint(name, tmp_path)
+    edit_pieces(folder, lambda pieces: setattr(pieces[39], "score", score))
+    with pytest.raises(ValueError, match=message):
+        read(folder, name)
+
+
+def test_a_token_of_m2m100_that_no_piece_writes_is_refused(tmp_path):
+    folder = checkpoint("M2M", tmp_path)
+    edit_json(folder / "vocab.json", an=None, **{"a~": 10})
+    with pytest.raises(ValueError, match=r"vocab\.json has the token 'a~', which no Sentence"):
+        read(folder, "M2M")
+
+
+def test_languages_begin_behind_the_last_token(tmp_path):
+    folder = checkpoint("NLLB", tmp_path)
+    edit_pieces(folder, lambda pieces: pieces.pop())
+    message = "has 120 tokens, but the first language, 'eng_Latn', has the id 121 and not the next"
+    with pytest.raises(ValueError, match=message):
+        read(folder, "NLLB")
+
+
+def test_the_ids_of_both_tokenizers_of_nllb_are_compared(tmp_path):
+    """A published tokenizer.json has all pieces, after the special tokens of fairseq."""
+    folder = checkpoint("NLLB", tmp_path)
+    processor = sentencepiece.SentencePieceProcessor(
+        model_file=str(folder / "sentencepiece.bpe.model")
+    )
+    own = [processor.id_to_piece(number) for number in range(3, len(processor))]
+    ids = {piece: number for number, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", *own])}
+    edit_json(folder / "tokenizer.json", model={"type": "BPE", "vocab": ids})
+    wanted = read(folder, "NLLB").source.pieces
+    assert wanted[4 : len(own) + 4] == own
+    edit_json(folder / "tokenizer.json", model={"vocab": {**ids, own[9]: 14, own[10]: 13}})
+    with pytest.raises(
+        ValueError, match=f"has the piece '{own[9]}' with the id 13, but .* with 14"
+    ):
+        read(folder, "NLLB")

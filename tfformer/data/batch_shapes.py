@@ -15,8 +15,8 @@ MULTIPLE = 8  # of the rows of an odd batch, so that there are few such shapes, 
 class BatchShapes:
     """A few shapes (rows, width), to which batches are padded.
 
-    There is one for each of at most 16 widths, those that need least padding. A batch has as many rows as fit; rows that it
-    lacks are padding from the first token on.
+    There is one for each of at most 16 widths, those that need least padding. A batch has as many
+    rows as fit; rows that it lacks are padding from the first token on.
 
     Args:
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.

@@ -35,7 +35,13 @@ from tfformer.importing.hugging_face import (
     sentencepiece_model,
 )
 from tfformer.importing.json_files import read_object
-from tfformer.importing.vocabulary import RowOrder, check_segmentation, read_vocabulary
+from tfformer.importing.vocabulary import (
+    RowOrder,
+    check_scores,
+    check_segmentation,
+    check_tokens,
+    read_vocabulary,
+)
 from tfformer.importing.weights import SOURCE, Place
 
 FORM = {"norm": "pre", "position_timescale": "t2t", "position_offset": 2}
@@ -48,6 +54,7 @@ FIRST = [
 TABLES = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
 SENTENCEPIECE = "sentencepiece.bpe.model"
 VOCABULARY = "vocab.json"
+TOKENIZER = "tokenizer.json"
 NEEDED = (
     *("d_model", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim"),
     *("encoder_attention_heads", "decoder_attention_heads", "vocab_size"),
@@ -168,18 +175,23 @@ def _names(folder: Path, size: int) -> Names:
     are the languages, and rows that no text has.
     """
     listed = None
+    file = folder / SENTENCEPIECE
+    content = sentencepiece_model(file)
     if (folder / VOCABULARY).is_file():
         pieces = read_vocabulary(folder / VOCABULARY)
         listed = len(pieces)
-        file = folder / SENTENCEPIECE
-        check_segmentation(sentencepiece_model(file), file, pieces)
+        check_segmentation(content, file, pieces)
+        check_tokens(pieces, folder / VOCABULARY, [content])
     else:
-        content = sentencepiece_model(folder / SENTENCEPIECE)
-        processor = parse_sentencepiece(content, SENTENCEPIECE)
-        own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
-        pieces = [*FIRST, *own]
+        pieces = _pieces_of_nllb(content, file)
     added = _added_tokens(folder, len(pieces))
-    languages = [added[number] for number in sorted(added) if number >= len(pieces)]
+    numbers = sorted(number for number in added if number >= len(pieces))
+    if numbers[0] > len(pieces):
+        raise ValueError(
+            f"{folder} has {len(pieces):,} tokens, but the first language, {added[numbers[0]]!r}, "
+            f"has the id {numbers[0]:,} and not the next one; copy the whole folder"
+        )
+    languages = [added[number] for number in numbers]
     if len(pieces) + len(languages) > size:
         raise ValueError(
             f"{folder} names {len(pieces) + len(languages)} tokens, but vocab_size in config.json "
@@ -193,6 +205,29 @@ def _names(folder: Path, size: int) -> Names:
     return Names(rows, listed, added, [name for name in languages if not name.startswith("<")])
 
 
+def _pieces_of_nllb(model: bytes, file: Path) -> list[str]:
+    """Return the special tokens and SentencePiece's pieces.
+
+    A tokenizer.json that lists them too must give each the same id.
+    """
+    check_scores(model, file)
+    processor = parse_sentencepiece(model, str(file))
+    own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
+    pieces = [*FIRST, *own]
+    other = file.with_name(TOKENIZER)
+    tokenizer = optional_object(other).get("model")
+    ids = tokenizer.get("vocab") if isinstance(tokenizer, dict) else None
+    if not isinstance(ids, dict):
+        return pieces
+    for number, piece in enumerate(pieces):
+        if ids.get(piece) != number:
+            raise ValueError(
+                f"{file} has the piece {piece[:40]!r} with the id {number:,}, but {other} has it "
+                f"with {ids.get(piece)}; copy both files again"
+            )
+    return pieces
+
+
 def _added_tokens(folder: Path, first: int) -> dict[int, str]:
     """The tokens that are not SentencePiece's, by their ids.
 
@@ -202,7 +237,7 @@ def _added_tokens(folder: Path, first: int) -> dict[int, str]:
     config = optional_object(folder / "tokenizer_config.json")
     special = optional_object(folder / "special_tokens_map.json") | config
     for entries in (
-        _numbered(optional_object(folder / "tokenizer.json").get("added_tokens")),
+        _numbered(optional_object(folder / TOKENIZER).get("added_tokens")),
         _keyed(config.get("added_tokens_decoder")),
         _listed(special.get("additional_special_tokens"), first),
         _listed(special.get("extra_special_tokens"), first),

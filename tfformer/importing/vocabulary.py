@@ -163,7 +163,8 @@ def read_vocabulary(path: Path) -> list[str]:
 def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> None:
     """Compare a SentencePiece model with the vocabulary of its pieces.
 
-    A vocabulary lacks some pieces, which its training text did not have.
+    Its scores are checked, too. A vocabulary lacks some pieces, which its training text did not
+    have.
 
     Args:
         model: The bytes of the SentencePiece model.
@@ -171,16 +172,30 @@ def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> N
         vocabulary: The tokens.
 
     Raises:
-        ValueError: Most pieces are no tokens, or their scores do not fall from piece to piece, as
-            SentencePiece writes them.
+        ValueError: Most pieces are no tokens, or their scores are damaged.
     """
-    scores = ordinary_pieces(model, file)
-    lacking = len(set(scores) - set(vocabulary))
-    if lacking > len(scores) / 2:
+    pieces = ordinary_pieces(model, file)
+    lacking = len(set(pieces) - set(vocabulary))
+    if lacking > len(pieces) / 2:
         raise ValueError(
-            f"{file} has {len(scores):,} pieces, of which the vocabulary lacks {lacking:,}, so "
+            f"{file} has {len(pieces):,} pieces, of which the vocabulary lacks {lacking:,}, so "
             "they belong to different models; copy the files again"
         )
+    check_scores(model, file)
+
+
+def check_scores(model: bytes, file: Path) -> None:
+    """Compare the scores of a SentencePiece model's pieces with each other.
+
+    Args:
+        model: The bytes of the SentencePiece model.
+        file: Its file, for messages.
+
+    Raises:
+        ValueError: They do not fall from piece to piece, as SentencePiece writes them, or those of
+            BPE, which count the merges, are not whole.
+    """
+    scores = ordinary_pieces(model, file)
     learned = [item for item in scores.items() if item[1]]  # a symbol that was added has 0
     for (piece, score), (following, next_score) in itertools.pairwise(learned):
         if score < next_score:
@@ -188,6 +203,21 @@ def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> N
                 f"{file} has the piece {following[:40]!r} of score {next_score:g} behind "
                 f"{piece[:40]!r} of {score:g}, but scores fall; copy the file again"
             )
+    if not _is_bpe(model):
+        return
+    for piece, score in learned:
+        if not score.is_integer():
+            raise ValueError(
+                f"{file} has the piece {piece[:40]!r} of score {score}, but scores of BPE count "
+                "its merges; copy the file again"
+            )
+
+
+def _is_bpe(model: bytes) -> bool:
+    from sentencepiece import sentencepiece_model_pb2
+
+    training = sentencepiece_model_pb2.ModelProto.FromString(model).trainer_spec  # type: ignore[attr-defined]
+    return training.model_type == training.BPE
 
 
 def check_tokens(vocabulary: Sequence[str], file: Path, models: Iterable[bytes]) -> None:
