@@ -11,7 +11,7 @@ from support.word_ids import WordIds, encode_pairs
 import tfformer
 from tfformer.config import Config
 from tfformer.data import encoding
-from tfformer.data.batch_shapes import MOST_WIDTHS, best_widths
+from tfformer.data.batch_shapes import MOST_WIDTHS, BatchShapes, best_widths
 from tfformer.data.batches import Batches, training_dataset
 from tfformer.special_ids import PAD_ID
 from tfformer.training.training_data import TrainingData
@@ -96,20 +96,40 @@ def test_the_padding_of_few_shapes_is_counted(texts):
 
 def test_text_with_one_side_has_few_shapes_too(texts):
     text = encoding.encode_text([(source,) for source, _ in texts], [WordIds()], 80)
-    shapes = {target.shape for target, _, _ in epochs_of(Batches(text, 1024, few_shapes=True), 3)}
-    assert len(shapes) <= MOST_WIDTHS
+    plain, few = (Batches(text, 256, few_shapes=few) for few in (False, True))
+    shapes = [{target.shape for target, _, _ in epochs_of(one, 3)} for one in (plain, few)]
+    assert len(shapes[1]) <= MOST_WIDTHS < len(shapes[0])
 
 
-def test_epochs_of_other_segmentations_add_few_shapes(letters):
-    """A batch may then need a few tokens more: its rows are a multiple of 8."""
+def test_a_small_text_gets_no_more_rows_than_it_has():
+    pairs = encode_pairs([("5 6", "7"), ("5", "7")], max_length=8)
+    ((inputs, labels, _),) = epochs_of(Batches(pairs, 4096, few_shapes=True), 1)
+    assert inputs["source"].shape == labels.shape == (2, 3)
+
+
+def test_epochs_of_other_segmentations_add_few_shapes():
+    """Each row has up to three tokens more, so some batches hold more than the budget."""
     dice = random.Random(5)
-    pairs = [("".join(dice.choices("abcd", k=dice.randint(1, 20))), "ab") for _ in range(300)]
-    text = encoding.encode_text(pairs, [letters] * 2, 24)
-    sampled = encoding.sampled_texts(pairs, [letters] * 2, 24, 0.3, 1)
-    batches = Batches(text, 200, text_of_epoch=sampled, few_shapes=True)
+    lengths = [dice.randint(1, 20) for _ in range(300)]
+
+    def text_of(epoch):
+        more = [" 5" * dice.randint(0, 3 * (epoch > 0)) for _ in lengths]
+        rows = [
+            ("5" + " 5" * size + longer, "6") for size, longer in zip(lengths, more, strict=True)
+        ]
+        return encode_pairs(rows, max_length=30)
+
+    batches = Batches(text_of(0), 200, text_of_epoch=text_of, few_shapes=True)
     shapes = {labels.shape for _, labels, _ in epochs_of(batches, 8)}
-    assert all(rows in (200 // width, rows // 8 * 8) for rows, width in shapes)
+    added = {(rows, width) for rows, width in shapes if rows != 200 // width}
+    assert added
+    assert all(rows % 8 == 0 for rows, _ in added)
     assert len(shapes) <= 2 * MOST_WIDTHS
+
+
+def test_a_row_that_is_longer_than_the_counted_ones_has_a_width_of_its_own():
+    shapes = BatchShapes(50, np.bincount([3, 5, 5]))
+    assert shapes.widths(np.array([2, 4, 5, 6, 17, 49, 50])).tolist() == [3, 5, 5, 8, 24, 50, 50]
 
 
 def test_the_added_padding_changes_no_update(texts):

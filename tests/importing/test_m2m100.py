@@ -158,8 +158,8 @@ def test_the_languages_may_stand_in_any_file(tmp_path):
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        (None, "has no file that names the tokens of languages"),
-        ([], "has no file that names the tokens of languages"),
+        (None, "has 121 tokens, but no file that names those of languages"),
+        ([], "has 121 tokens, but no file that names those of languages"),
         ([1], "has an added token '1' with the id"),
         (["__en__", "__en__", "__de__"], "names the token '__en__' twice"),
         ([f"__{n}__" for n in range(300)], "tokens, but vocab_size in config.json is"),
@@ -181,15 +181,29 @@ def edit_pieces(folder, change):
     path.write_bytes(model.SerializeToString())
 
 
-@pytest.mark.parametrize("name", ["M2M", "NLLB"])
-@pytest.mark.parametrize(
-    ("score", "message"), [(-36.5, "count its merges"), (-0.25, "but scores fall")]
-)
-def test_scores_that_no_training_of_bpe_writes_are_refused(tmp_path, name, score, message):
-    folder = checkpoint(name, tmp_path)
+@pytest.mark.parametrize("score", [-36.5, -38.0, -0.25, 0.0])
+def test_scores_that_no_training_of_bpe_writes_are_refused(tmp_path, score):
+    folder = checkpoint("NLLB", tmp_path)
     edit_pieces(folder, lambda pieces: setattr(pieces[39], "score", score))
-    with pytest.raises(ValueError, match=message):
-        read(folder, name)
+    with pytest.raises(ValueError, match=r"between -35 and -37, but scores of BPE count its merg"):
+        read(folder, "NLLB")
+
+
+@pytest.mark.parametrize("scores", [(-118.5, -119.25), (-3.5, -4.0), (0.0, 0.0)])
+def test_pieces_that_somebody_has_added_may_have_any_scores(tmp_path, scores):
+    """As when NLLB gets another language: two pieces, so all languages move by two."""
+    folder = checkpoint("NLLB", tmp_path)
+
+    def add(pieces):
+        for name, score in zip(("tyv", "тыв"), scores, strict=True):
+            pieces.add(piece=name, score=score)
+
+    edit_pieces(folder, add)
+    path = folder / "tokenizer.json"
+    tokens = json.loads(path.read_text())["added_tokens"]
+    moved = [{**token, "id": token["id"] + 2 * (token["id"] > 3)} for token in tokens]
+    edit_json(path, added_tokens=moved)
+    assert read(folder, "NLLB").source.pieces[121:124] == ["tyv", "тыв", "eng_Latn"]
 
 
 def test_a_token_of_m2m100_that_no_piece_writes_is_refused(tmp_path):
@@ -202,7 +216,7 @@ def test_a_token_of_m2m100_that_no_piece_writes_is_refused(tmp_path):
 def test_languages_begin_behind_the_last_token(tmp_path):
     folder = checkpoint("NLLB", tmp_path)
     edit_pieces(folder, lambda pieces: pieces.pop())
-    message = "has 120 tokens, but the first language, 'eng_Latn', has the id 121 and not the next"
+    message = "has 120 tokens, but no file that names those of languages, from the id 120 on"
     with pytest.raises(ValueError, match=message):
         read(folder, "NLLB")
 
@@ -219,7 +233,5 @@ def test_the_ids_of_both_tokenizers_of_nllb_are_compared(tmp_path):
     wanted = read(folder, "NLLB").source.pieces
     assert wanted[4 : len(own) + 4] == own
     edit_json(folder / "tokenizer.json", model={"vocab": {**ids, own[9]: 14, own[10]: 13}})
-    with pytest.raises(
-        ValueError, match=f"has the piece '{own[9]}' with the id 13, but .* with 14"
-    ):
+    with pytest.raises(ValueError, match=f"gives the piece '{own[9]}' the id 13, but .* does not"):
         read(folder, "NLLB")

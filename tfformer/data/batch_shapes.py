@@ -9,39 +9,43 @@ import numpy as np
 from tfformer.special_ids import PAD_ID
 
 MOST_WIDTHS = 16  # each costs XLA a compilation, and each that is left out costs padding
-MULTIPLE = 8  # of the rows of an odd batch, so that there are few such shapes, too
+MULTIPLE = 8  # of the rows and tokens of an odd batch, so that there are few such shapes, too
 
 
 class BatchShapes:
     """A few shapes (rows, width), to which batches are padded.
 
-    There is one for each of at most 16 widths, those that need least padding. A batch has as many
-    rows as fit; rows that it lacks are padding from the first token on.
+    There is one for each of at most 16 widths, those that need least padding behind the rows. A
+    batch has as many rows as fit; rows that it lacks are padding from the first token on.
 
     Args:
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.
-        counts: (longest + 1,) how many rows there are of each length, by their longer side.
+        counts: (longest + 1,) how many rows the text has of each length, by their longer side.
 
     Example:
-        >>> shapes = BatchShapes(batch_tokens=96, counts=np.bincount([3, 8, 9]))
+        >>> shapes = BatchShapes(batch_tokens=32, counts=np.bincount([3, 8, 9, 9, 9]))
         >>> shapes.widths(np.array([9, 8, 5, 3])).tolist()
         [9, 8, 8, 3]
-        >>> source, target = shapes.padded([np.ones((5, 3)), np.ones((5, 7))])
+        >>> source, target = shapes.padded([np.ones((2, 3)), np.ones((2, 7))])
         >>> source.shape, target.shape
-        ((12, 8), (12, 8))
+        ((4, 8), (4, 8))
     """
 
     def __init__(self, batch_tokens: int, counts: np.ndarray) -> None:
         self.batch_tokens = batch_tokens
+        self.rows = int(counts.sum())
         self._widths = best_widths(counts, MOST_WIDTHS)
 
     def widths(self, lengths: np.ndarray) -> np.ndarray:
-        """Return the smallest width that holds each of `lengths`, in the same shape.
+        """Return the smallest width that holds each length, in an array like `lengths`.
 
-        A row that is longer than the counted ones, as another segmentation may be, has its own.
+        A row that is longer than the counted ones, as another segmentation may be, gets the next
+        multiple of 8 that fits into a batch.
         """
         places = np.searchsorted(self._widths, lengths).clip(max=len(self._widths) - 1)
-        return np.maximum(self._widths[places], lengths)
+        widths = self._widths[places]
+        longer = np.minimum(_rounded_up(lengths), self.batch_tokens)
+        return np.where(lengths > widths, np.maximum(longer, lengths), widths)
 
     def shapes(self, rows: np.ndarray, longest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the shapes of some batches.
@@ -52,11 +56,11 @@ class BatchShapes:
 
         Returns:
             (batches,) rows and (batches,) widths. The rows are those that fit into `batch_tokens`,
-            or a multiple of 8 where a batch has more.
+            but no more than the text has, or a multiple of 8 where a batch has more.
         """
         widths = self.widths(longest)
-        fitting = self.batch_tokens // widths
-        return np.where(rows <= fitting, fitting, MULTIPLE * -(-rows // MULTIPLE)), widths
+        fitting = np.minimum(self.batch_tokens // widths, self.rows)
+        return np.where(rows <= fitting, fitting, _rounded_up(rows)), widths
 
     def padded(self, sides: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Pad the sides of a batch, ids (B, longest of the side) int32, to its shape."""
@@ -93,6 +97,10 @@ def best_widths(counts: np.ndarray, most: int) -> np.ndarray:
     for firsts in reversed(previous):
         chosen.append(firsts[chosen[-1]] - 1)
     return lengths[chosen[::-1]]
+
+
+def _rounded_up(sizes: np.ndarray) -> np.ndarray:
+    return MULTIPLE * -(-sizes // MULTIPLE)
 
 
 def _padded(ids: np.ndarray, rows: int, width: int) -> np.ndarray:

@@ -267,7 +267,8 @@ class Batches:
         shares: If given, the share of each of `text.corpora` in an epoch, of sum 1. An epoch then
             has as many rows as the text, drawn anew for each as `rows_by_shares` does.
         few_shapes: Pad the batches to a small set of shapes, as `BatchShapes` does, each of which
-            XLA compiles once. It costs padding, and changes no update but its draws of dropout.
+            XLA compiles once. Other rows share a batch then; the padding changes no update but its
+            draws of dropout.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -303,9 +304,11 @@ class Batches:
         else:
             self._text_of = functools.lru_cache(maxsize=1)(text_of_epoch)  # a text is large
         self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
-        counts = length_counts(self._text_of(0), self._rows_of(0))
-        self._shapes = BatchShapes(batch_tokens, counts) if few_shapes else None
-        self.steps_per_epoch = len(plan_batches(self._widths(counts), batch_tokens))
+        first = self._text_of(0)
+        all_counts = length_counts(first, range(first.kept))
+        self._shapes = BatchShapes(batch_tokens, all_counts) if few_shapes else None
+        widths = self._widths(length_counts(first, self._rows_of(0)))
+        self.steps_per_epoch = len(plan_batches(widths, batch_tokens))
 
     @functools.cached_property
     def padding_share(self) -> float:
@@ -447,8 +450,9 @@ def training_dataset(
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
         sampling_alpha: If given, each pass segments the sentences anew at random, by
             `Tokenizer.sample`.
-        few_shapes: Pad the batches to at most 16 shapes, with fewer programs for XLA to compile.
-            Keras compiles with XLA on a GPU, unless `model.compile` is given `jit_compile=False`.
+        few_shapes: Pad the batches to 16 shapes at most, or a few more with `sampling_alpha`, so
+            that XLA has fewer programs to compile. Keras compiles with XLA on a GPU, unless
+            `model.compile` is given `jit_compile=False`.
 
     Returns:
         Elements `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`, as

@@ -37,7 +37,7 @@ from tfformer.importing.hugging_face import (
 from tfformer.importing.json_files import read_object
 from tfformer.importing.vocabulary import (
     RowOrder,
-    check_scores,
+    check_merges,
     check_segmentation,
     check_tokens,
     read_vocabulary,
@@ -177,6 +177,7 @@ def _names(folder: Path, size: int) -> Names:
     listed = None
     file = folder / SENTENCEPIECE
     content = sentencepiece_model(file)
+    check_merges(content, file)
     if (folder / VOCABULARY).is_file():
         pieces = read_vocabulary(folder / VOCABULARY)
         listed = len(pieces)
@@ -185,13 +186,7 @@ def _names(folder: Path, size: int) -> Names:
     else:
         pieces = _pieces_of_nllb(content, file)
     added = _added_tokens(folder, len(pieces))
-    numbers = sorted(number for number in added if number >= len(pieces))
-    if numbers[0] > len(pieces):
-        raise ValueError(
-            f"{folder} has {len(pieces):,} tokens, but the first language, {added[numbers[0]]!r}, "
-            f"has the id {numbers[0]:,} and not the next one; copy the whole folder"
-        )
-    languages = [added[number] for number in numbers]
+    languages = [added[number] for number in sorted(added) if number >= len(pieces)]
     if len(pieces) + len(languages) > size:
         raise ValueError(
             f"{folder} names {len(pieces) + len(languages)} tokens, but vocab_size in config.json "
@@ -210,7 +205,6 @@ def _pieces_of_nllb(model: bytes, file: Path) -> list[str]:
 
     A tokenizer.json that lists them too must give each the same id.
     """
-    check_scores(model, file)
     processor = parse_sentencepiece(model, str(file))
     own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
     pieces = [*FIRST, *own]
@@ -222,8 +216,8 @@ def _pieces_of_nllb(model: bytes, file: Path) -> list[str]:
     for number, piece in enumerate(pieces):
         if ids.get(piece) != number:
             raise ValueError(
-                f"{file} has the piece {piece[:40]!r} with the id {number:,}, but {other} has it "
-                f"with {ids.get(piece)}; copy both files again"
+                f"{file} gives the piece {piece[:40]!r} the id {number:,}, but {other} does not; "
+                "they must agree, so copy both files again"
             )
     return pieces
 
@@ -243,11 +237,12 @@ def _added_tokens(folder: Path, first: int) -> dict[int, str]:
         _listed(special.get("extra_special_tokens"), first),
     ):
         found = _by_number(folder, entries)
-        if any(number >= first for number in found):
+        if first in found:
             return found
     raise ValueError(
-        f"{folder} has no file that names the tokens of languages: tokenizer.json, "
-        "tokenizer_config.json or special_tokens_map.json; copy the whole folder"
+        f"{folder} has {first:,} tokens, but no file that names those of languages, from the id "
+        f"{first:,} on: tokenizer.json, tokenizer_config.json or special_tokens_map.json; copy the "
+        "whole folder"
     )
 
 

@@ -163,8 +163,7 @@ def read_vocabulary(path: Path) -> list[str]:
 def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> None:
     """Compare a SentencePiece model with the vocabulary of its pieces.
 
-    Its scores are checked, too. A vocabulary lacks some pieces, which its training text did not
-    have.
+    A vocabulary may lack pieces that its training text did not have.
 
     Args:
         model: The bytes of the SentencePiece model.
@@ -172,30 +171,16 @@ def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> N
         vocabulary: The tokens.
 
     Raises:
-        ValueError: Most pieces are no tokens, or their scores are damaged.
-    """
-    pieces = ordinary_pieces(model, file)
-    lacking = len(set(pieces) - set(vocabulary))
-    if lacking > len(pieces) / 2:
-        raise ValueError(
-            f"{file} has {len(pieces):,} pieces, of which the vocabulary lacks {lacking:,}, so "
-            "they belong to different models; copy the files again"
-        )
-    check_scores(model, file)
-
-
-def check_scores(model: bytes, file: Path) -> None:
-    """Compare the scores of a SentencePiece model's pieces with each other.
-
-    Args:
-        model: The bytes of the SentencePiece model.
-        file: Its file, for messages.
-
-    Raises:
-        ValueError: They do not fall from piece to piece, as SentencePiece writes them, or those of
-            BPE, which count the merges, are not whole.
+        ValueError: Most pieces are no tokens, or their scores do not fall from piece to piece, as
+            SentencePiece writes them.
     """
     scores = ordinary_pieces(model, file)
+    lacking = len(set(scores) - set(vocabulary))
+    if lacking > len(scores) / 2:
+        raise ValueError(
+            f"{file} has {len(scores):,} pieces, of which the vocabulary lacks {lacking:,}, so "
+            "they belong to different models; copy the files again"
+        )
     learned = [item for item in scores.items() if item[1]]  # a symbol that was added has 0
     for (piece, score), (following, next_score) in itertools.pairwise(learned):
         if score < next_score:
@@ -203,33 +188,45 @@ def check_scores(model: bytes, file: Path) -> None:
                 f"{file} has the piece {following[:40]!r} of score {next_score:g} behind "
                 f"{piece[:40]!r} of {score:g}, but scores fall; copy the file again"
             )
-    if not _is_bpe(model):
+
+
+def check_merges(model: bytes, file: Path) -> None:
+    """Compare the scores of a BPE model, which count its merges, with each other.
+
+    Pieces that somebody has added behind the learned ones may have any scores.
+
+    Args:
+        model: The bytes of the SentencePiece model, of any type.
+        file: Its file, for messages.
+
+    Raises:
+        ValueError: A score between two whole numbers that fall is no whole number between them.
+    """
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
+    if proto.trainer_spec.model_type != proto.trainer_spec.BPE:
         return
-    for piece, score in learned:
-        if not score.is_integer():
+    scores = list(ordinary_pieces(model, file).items())
+    for (_, above), (piece, score), (_, below) in zip(scores, scores[1:], scores[2:], strict=False):
+        is_learned = above.is_integer() and below.is_integer() and above > below
+        if is_learned and not (score.is_integer() and above >= score >= below):
             raise ValueError(
-                f"{file} has the piece {piece[:40]!r} of score {score}, but scores of BPE count "
-                "its merges; copy the file again"
+                f"{file} has the piece {piece[:40]!r} of score {score} between {above:g} and "
+                f"{below:g}, but scores of BPE count its merges; copy the file again"
             )
 
 
-def _is_bpe(model: bytes) -> bool:
-    from sentencepiece import sentencepiece_model_pb2
-
-    training = sentencepiece_model_pb2.ModelProto.FromString(model).trainer_spec  # type: ignore[attr-defined]
-    return training.model_type == training.BPE
-
-
 def check_tokens(vocabulary: Sequence[str], file: Path, models: Iterable[bytes]) -> None:
-    """Compare a vocabulary of Marian's with the SentencePiece models beside it.
+    """Compare a vocabulary with the SentencePiece models beside it.
 
     It was counted from text that the models had cut. So each token is a piece of one of them, a
-    run of characters that neither has, or a name such as `<unk>` and `>>fra<<`.
+    run of characters that none has, or a name such as `<unk>` and Marian's `>>fra<<`.
 
     Args:
         vocabulary: The tokens.
         file: Their file, for messages.
-        models: The bytes of both sides' SentencePiece models.
+        models: The bytes of the SentencePiece models, of one side or of both.
 
     Raises:
         ValueError: A token is none of these.
