@@ -6,7 +6,7 @@ import random
 import keras
 import numpy as np
 import pytest
-from support.word_ids import WordIds, encode_pairs
+from support.word_ids import WordIds, encode_pairs, unlike_pairs
 
 import tfformer
 from tfformer.config import Config
@@ -47,14 +47,8 @@ def test_no_other_widths_need_less_padding(seed):
 
 @pytest.fixture(scope="module")
 def texts():
-    """700 unlike pairs with sides of 2 to 80 ids, the end included."""
-    dice = random.Random(3)
-    texts = []
-    for number in range(700):
-        length = min(78, int(dice.expovariate(0.05)))
-        other = max(0, min(78, length + dice.randint(-6, 6)))
-        texts.append((f"{1000 + number}" + " 5" * length, f"{2000 + number}" + " 6" * other))
-    return texts
+    """700 pairs with sides of 2 to 80 ids, the end included."""
+    return unlike_pairs(longest=80, mean=20)
 
 
 def epochs_of(batches, epochs):
@@ -125,6 +119,14 @@ def test_epochs_of_other_segmentations_add_few_shapes():
     assert added
     assert all(rows % 8 == 0 for rows, _ in added)
     assert len(shapes) <= 2 * MOST_WIDTHS
+
+
+def test_rows_that_the_first_epoch_of_a_mixture_lacks_have_a_width():
+    short, long = [("5 6", "7")] * 40, [("8 9", "7")] * 39 + [("5 " * 30, "7")]
+    text = encoding.encode_corpora([short, long], (WordIds(), WordIds()), max_length=40)
+    batches = Batches(text, 80, seed=1, shares=[0.95, 0.05], few_shapes=True)
+    widths = [{batch[1].shape[1] for batch in epochs_of(batches, epochs)} for epochs in (1, 30)]
+    assert widths == [{3}, {3, 31}]
 
 
 def test_a_row_that_is_longer_than_the_counted_ones_has_a_width_of_its_own():

@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from support.word_ids import WordIds, encode_pairs
+from support.word_ids import WordIds, encode_pairs, unlike_pairs
 
 from tfformer.data import batches as data
 from tfformer.data import encoding
@@ -35,17 +35,8 @@ def test_text_with_one_side_is_encoded_and_batched_without_a_source():
 
 @pytest.fixture(scope="module")
 def pairs():
-    """700 pairs with sides of 2 to 40 ids.
-
-    The sides of a pair are about as long as each other; each pair is unlike every other.
-    """
-    dice = random.Random(3)
-    texts = []
-    for number in range(700):
-        length = min(38, int(dice.expovariate(0.1)))
-        other = max(0, min(38, length + dice.randint(-6, 6)))
-        texts.append((f"{1000 + number}" + " 5" * length, f"{2000 + number}" + " 6" * other))
-    return encode_pairs(texts, max_length=40)
+    """700 pairs with sides of 2 to 40 ids."""
+    return encode_pairs(unlike_pairs(longest=40, mean=10), max_length=40)
 
 
 def rows_of(batch):

@@ -1,5 +1,7 @@
 """A stand-in for a tokenizer whose ids a test can write by hand."""
 
+import random
+
 from tfformer.data.encoding import encode_text
 
 
@@ -10,6 +12,20 @@ class WordIds:
 
     def encode(self, sentences):
         return [[int(word) for word in sentence.split()] for sentence in sentences]
+
+
+def unlike_pairs(longest, mean):
+    """700 pairs of sentences, each unlike every other, of 1 to `longest - 1` numbers a side.
+
+    The sides of a pair are about as long as each other, about `mean` numbers.
+    """
+    dice, most = random.Random(3), longest - 2
+    pairs = []
+    for number in range(700):
+        length = min(most, int(dice.expovariate(1 / mean)))
+        other = max(0, min(most, length + dice.randint(-6, 6)))
+        pairs.append((f"{1000 + number}" + " 5" * length, f"{2000 + number}" + " 6" * other))
+    return pairs
 
 
 def encode_pairs(pairs, max_length=8, **options):

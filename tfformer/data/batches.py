@@ -304,7 +304,8 @@ class Batches:
         else:
             self._text_of = functools.lru_cache(maxsize=1)(text_of_epoch)  # a text is large
         self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
-        first, self._shapes = self._text_of(0), None
+        first = self._text_of(0)
+        self._shapes = None
         if few_shapes:
             self._shapes = BatchShapes(batch_tokens, length_counts(first, range(first.kept)))
         widths = self._widths(length_counts(first, self._rows_of(0)))

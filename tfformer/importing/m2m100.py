@@ -178,14 +178,15 @@ def _names(folder: Path, size: int) -> Names:
     file = folder / SENTENCEPIECE
     content = sentencepiece_model(file)
     check_merges(content, file)
+    tokenizer = optional_object(folder / TOKENIZER)
     if (folder / VOCABULARY).is_file():
         pieces = read_vocabulary(folder / VOCABULARY)
         listed = len(pieces)
         check_segmentation(content, file, pieces)
         check_tokens(pieces, folder / VOCABULARY, [content])
     else:
-        pieces = _pieces_of_nllb(content, file)
-    added = _added_tokens(folder, len(pieces))
+        pieces = _pieces_of_nllb(content, file, tokenizer)
+    added = _added_tokens(folder, tokenizer, len(pieces))
     languages = [added[number] for number in sorted(added) if number >= len(pieces)]
     if len(pieces) + len(languages) > size:
         raise ValueError(
@@ -200,38 +201,37 @@ def _names(folder: Path, size: int) -> Names:
     return Names(rows, listed, added, [name for name in languages if not name.startswith("<")])
 
 
-def _pieces_of_nllb(model: bytes, file: Path) -> list[str]:
+def _pieces_of_nllb(model: bytes, file: Path, tokenizer: Mapping) -> list[str]:
     """Return the special tokens and SentencePiece's pieces.
 
-    A tokenizer.json that lists them too must give each the same id.
+    If tokenizer.json lists them too, it must give each the same id.
     """
     processor = parse_sentencepiece(model, str(file))
     own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
     pieces = [*FIRST, *own]
-    other = file.with_name(TOKENIZER)
-    tokenizer = optional_object(other).get("model")
-    ids = tokenizer.get("vocab") if isinstance(tokenizer, dict) else None
+    other = tokenizer.get("model")
+    ids = other.get("vocab") if isinstance(other, dict) else None
     if not isinstance(ids, dict):
         return pieces
     for number, piece in enumerate(pieces):
         if ids.get(piece) != number:
             raise ValueError(
-                f"{file} gives the piece {piece[:40]!r} the id {number:,}, but {other} does not; "
-                "they must agree, so copy both files again"
+                f"{file} gives the piece {piece[:40]!r} the id {number:,}, but {TOKENIZER} beside "
+                "it does not; they must agree, so copy both files again"
             )
     return pieces
 
 
-def _added_tokens(folder: Path, first: int) -> dict[int, str]:
+def _added_tokens(folder: Path, tokenizer: Mapping, first: int) -> dict[int, str]:
     """The tokens that are not SentencePiece's, by their ids.
 
-    They are those of the first file that has any. Languages have ids from `first` on. A file may
-    name the special tokens alone.
+    Languages have ids from `first` on, without a gap behind the other tokens. The first file that
+    names that id counts; one may name the special tokens alone.
     """
     config = optional_object(folder / "tokenizer_config.json")
     special = optional_object(folder / "special_tokens_map.json") | config
     for entries in (
-        _numbered(optional_object(folder / TOKENIZER).get("added_tokens")),
+        _numbered(tokenizer.get("added_tokens")),
         _keyed(config.get("added_tokens_decoder")),
         _listed(special.get("additional_special_tokens"), first),
         _listed(special.get("extra_special_tokens"), first),

@@ -207,12 +207,13 @@ def check_merges(model: bytes, file: Path) -> None:
     proto = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
     if proto.trainer_spec.model_type != proto.trainer_spec.BPE:
         return
-    scores = list(ordinary_pieces(model, file).items())
-    for (_, above), (piece, score), (_, below) in zip(scores, scores[1:], scores[2:], strict=False):
+    pieces = [piece for piece in proto.pieces if piece.type == piece.NORMAL]
+    scores = [piece.score for piece in pieces]
+    for piece, above, score, below in zip(pieces[1:], scores, scores[1:], scores[2:], strict=False):
         is_learned = above.is_integer() and below.is_integer() and above > below
         if is_learned and not (score.is_integer() and above >= score >= below):
             raise ValueError(
-                f"{file} has the piece {piece[:40]!r} of score {score} between {above:g} and "
+                f"{file} has the piece {piece.piece[:40]!r} of score {score} between {above:g} and "
                 f"{below:g}, but scores of BPE count its merges; copy the file again"
             )
 
