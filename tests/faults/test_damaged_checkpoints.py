@@ -1,8 +1,8 @@
 """A damaged checkpoint is refused in one line, or imported as its files say.
 
-A checkpoint has no digests, so a number that changed within its own file is that file's number.
-What is never taken: half a file, files that contradict each other, and anything of a file that it
-does not decide.
+Without digests, a number that changed within its own file is that file's number. What is never
+taken: half a file, files that contradict each other, and anything of a file that it does not
+decide. With the digests of a download, or of sha256sum, nothing that changed is taken at all.
 """
 
 import json
@@ -17,6 +17,7 @@ import pytest
 from support.damage import counted, damaged
 from support.faults import check_without, record, size
 from support.marian_checkpoints import every_kind, languages
+from support.stated_digests import state_by_downloads, state_by_list
 
 from tfformer.cli.verbs import main
 from tfformer.run_directory import Run
@@ -99,8 +100,12 @@ def decided_by(file: str) -> set[str]:
     return {"numbers"} if file.endswith(NUMBERS) else DECIDES.get(file, set())
 
 
+STATES = {"no digests": None, "a download's": state_by_downloads, "sha256sum's": state_by_list}
+
+
 @pytest.mark.slow
-def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(tmp_path, capsys):
+@pytest.mark.parametrize("digests", STATES)
+def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(tmp_path, capsys, digests):
     """By the command line, with its exit code."""
     draw, outcomes, stated, wrong = random.Random(27), Counter(), Counter(), []
     folders = every_kind(tmp_path)
@@ -113,12 +118,14 @@ def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(tmp_path, 
         run = tmp_path / f"run of {name}"
         assert main(["import", str(folder), "--run-dir", str(run), *words[name]]) == 0
         expected[name] = parts(run)
+        if (state := STATES[digests]) is not None:
+            state(folder)
     capsys.readouterr()
     for number in range(size("checkpoints", 40)):
         name = draw.choice(sorted(folders))
         copy, run = tmp_path / "copy", tmp_path / "run"
         shutil.copytree(folders[name], copy)
-        file = draw.choice(sorted(path.name for path in copy.iterdir()))
+        file = draw.choice(sorted(path.name for path in copy.iterdir() if path.is_file()))
         twins = [other / file for other in folders.values() if (other / file).is_file()]
         damage(copy / file, twins, draw)
         start, code = time.process_time(), None
@@ -131,7 +138,8 @@ def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(tmp_path, 
         if code == 0:
             found = parts(run)
             changed = {part for part in found if found[part] != expected[name][part]}
-            outcome = "harmless" if changed <= decided_by(file) else "wrong"
+            allowed = set() if STATES[digests] else decided_by(file)
+            outcome = "harmless" if changed <= allowed else "wrong"
             stated["in all"] += bool(changed)
             stated.update(changed)
         else:
@@ -143,7 +151,8 @@ def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(tmp_path, 
             wrong.append((number, name, file, changed, error))
         shutil.rmtree(copy)
         shutil.rmtree(run, ignore_errors=True)
-    record("damaged checkpoints", f"{counted(outcomes)}; changed as the file says: {dict(stated)}")
+    found = f"{counted(outcomes)}; changed as the file says: {dict(stated)}"
+    record(f"damaged checkpoints, {digests}", found)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     assert not wrong, "\n".join(map(str, wrong))
     assert outcomes["refused"] > outcomes["harmless"]

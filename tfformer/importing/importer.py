@@ -15,6 +15,7 @@ from tfformer.importing.checkpoint import Checkpoint, Choices
 from tfformer.importing.licence import licence
 from tfformer.importing.normalization import REWRITES
 from tfformer.importing.paths import check_paths
+from tfformer.importing.stated_digests import check_stated_digests
 
 
 def import_model(
@@ -93,6 +94,7 @@ def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
         raise ValueError(
             f"{folder} is neither a folder nor a zip; give that of a Marian checkpoint"
         )
+    check_stated_digests(folder)
     for family in (m2m100, hugging_face, marian):
         if family.recognises(folder):
             if family is not m2m100 and (choices.source_language or choices.target_language):
