@@ -1,5 +1,6 @@
 """The prompt, the progress and the output files of the command line."""
 
+import contextlib
 import io
 import os
 import pty
@@ -92,29 +93,45 @@ def read_until(terminal: int, end: bytes, seconds: float = 120) -> bytes:
     return shown
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("end", [b"\n", b"\x04"], ids=["empty line", "Ctrl-D"])
-def test_translate_answers_line_by_line_on_a_terminal(tiny_run, end):
+@contextlib.contextmanager
+def on_a_terminal(*words: str):
+    """A Python program and the keyboard of its terminal."""
     keyboard, screen = pty.openpty()
-    command = [sys.executable, "-m", "tfformer", "translate", str(tiny_run)]
-    process = subprocess.Popen(command, stdin=screen, stdout=screen, stderr=screen)
+    process = subprocess.Popen([sys.executable, *words], stdin=screen, stdout=screen, stderr=screen)
     os.close(screen)
-    sentences = ["The animal is tired.", "The man sleeps."]
     try:
+        yield process, keyboard
+    finally:
+        process.kill()
+        process.wait()
+        os.close(keyboard)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\x04"], ids=["empty line", "Ctrl-D"])
+def test_typing_on_a_terminal_ends(end):
+    program = "from tfformer.cli.terminal import typed_lines; print([*typed_lines()])"
+    with on_a_terminal("-c", program) as (process, keyboard):
+        read_until(keyboard, b"> ")
+        os.write(keyboard, b"one\n")
+        read_until(keyboard, b"> ")
+        os.write(keyboard, end)
+        assert read_until(keyboard, b"]\r\n").endswith(b"['one']\r\n")
+        assert process.wait(30) == 0
+
+
+@pytest.mark.slow
+def test_translate_answers_line_by_line_on_a_terminal(tiny_run):
+    sentences = ["The animal is tired.", "The man sleeps."]
+    translations = Translator.load(tiny_run).translate(sentences)
+    with on_a_terminal("-m", "tfformer", "translate", str(tiny_run)) as (process, keyboard):
         start = read_until(keyboard, b"> ")
         assert start.splitlines() == [
             b"A line of text at a time; an empty line or Ctrl-D ends.",
             b"> ",
         ]
-        for sentence, expected in zip(
-            sentences, Translator.load(tiny_run).translate(sentences), strict=True
-        ):
+        for sentence, expected in zip(sentences, translations, strict=True):
             os.write(keyboard, sentence.encode() + b"\n")
             answer = read_until(keyboard, b"> ").decode().splitlines()
             assert answer == [sentence, expected, "> "]
-        os.write(keyboard, end)
+        os.write(keyboard, b"\x04")
         assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(keyboard)

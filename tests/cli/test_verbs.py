@@ -37,6 +37,12 @@ def refused(arguments: list, capsys) -> str:
 
 
 @pytest.fixture(scope="module")
+def translator(tiny_run) -> Translator:
+    """The run's translator for what a verb must print; each verb loads one of its own."""
+    return Translator.load(tiny_run)
+
+
+@pytest.fixture(scope="module")
 def sentences() -> list[str]:
     return [pair.source for pair in phrasebook.pairs("test")[:9]]
 
@@ -74,11 +80,11 @@ def test_recipes_lists_every_file_with_its_first_line(capsys):
     assert "English to German" in printed
 
 
-def test_translate_keeps_order_and_blank_lines(tiny_run, sentences, tmp_path, capsys):
+def test_translate_keeps_order_and_blank_lines(tiny_run, translator, sentences, tmp_path, capsys):
     source, output = tmp_path / "in.en", tmp_path / "out.de"
     source.write_text("\n".join([sentences[0], "", *sentences[1:], "   "]) + "\n", encoding="utf-8")
     assert main(["translate", str(tiny_run), "--input", str(source), "--output", str(output)]) == 0
-    expected = Translator.load(tiny_run).translate(sentences)
+    expected = translator.translate(sentences)
     assert output.read_text(encoding="utf-8").split("\n") == [
         expected[0],
         "",
@@ -88,22 +94,22 @@ def test_translate_keeps_order_and_blank_lines(tiny_run, sentences, tmp_path, ca
     ]
 
 
-def test_translate_reads_standard_input_in_chunks(tiny_run, sentences, monkeypatch, capsys):
+def test_translate_reads_standard_input_in_chunks(
+    tiny_run, translator, sentences, monkeypatch, capsys
+):
     monkeypatch.setattr(cli, "CHUNK", 2)
     typed = io.BytesIO("\n".join(sentences[:5]).encode())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(typed))
     assert main(["translate", str(tiny_run), "--beam-size", "1"]) == 0
-    assert capsys.readouterr().out.splitlines() == Translator.load(tiny_run).translate(
-        sentences[:5], beam_size=1
-    )
+    assert capsys.readouterr().out.splitlines() == translator.translate(sentences[:5], beam_size=1)
 
 
-def test_a_page_is_translated_between_its_tags(tiny_run, sentences, tmp_path):
+def test_a_page_is_translated_between_its_tags(tiny_run, translator, sentences, tmp_path):
     page, output = tmp_path / "page.html", tmp_path / "page.de.html"
     page.write_bytes(f"<p>{sentences[0]} {sentences[1]}\r\n<br><code>a</code></p>".encode())
     files = ["--input", str(page), "--output", str(output)]
     assert main(["translate", str(tiny_run), "--format", "html", *files]) == 0
-    one, two = Translator.load(tiny_run).translate(sentences[:2])
+    one, two = translator.translate(sentences[:2])
     expected = f"<p>{html.escape(one, quote=False)} {html.escape(two, quote=False)}\r\n"
     assert output.read_bytes().decode() == expected + "<br><code>a</code></p>"
 
@@ -117,7 +123,7 @@ def test_the_words_of_a_file_stay_as_they_are(tiny_run, tmp_path, capsys):
     assert capsys.readouterr().out.count("Foo Bar") == 1
 
 
-def test_progress_is_told_within_a_chunk(tiny_run, sentences, tmp_path, monkeypatch):
+def test_progress_is_told_within_a_chunk(tiny_run, translator, sentences, tmp_path, monkeypatch):
     """In portions of like length, which come out in the order of the input."""
     monkeypatch.setattr(cli, "PORTION", 2)
     monkeypatch.setattr(terminal, "LINES_A_REPORT", 4)
@@ -128,18 +134,18 @@ def test_progress_is_told_within_a_chunk(tiny_run, sentences, tmp_path, monkeypa
     output = tmp_path / "out.de"
     assert main(["translate", str(tiny_run), "--input", str(source), "--output", str(output)]) == 0
     assert re.findall(r"\r(\d) lines done, ", sys.stderr.getvalue()) == ["4", "8", "9"]
-    expected = Translator.load(tiny_run).translate(sentences)
+    expected = translator.translate(sentences)
     assert output.read_text(encoding="utf-8").splitlines() == expected
 
 
-def test_n_best_with_scores_prints_the_translators_own(tiny_run, sentences, tmp_path, capsys):
+def test_n_best_with_scores_prints_the_translators_own(
+    tiny_run, translator, sentences, tmp_path, capsys
+):
     source = tmp_path / "in.en.gz"
     source.write_bytes(gzip.compress((sentences[0] + "\n").encode()))
     arguments = ["--n-best", "3", "--scores", "--length-penalty", "0"]
     assert main(["translate", str(tiny_run), "--input", str(source), *arguments]) == 0
-    expected = Translator.load(tiny_run).n_best([sentences[0]], beam_size=3, length_penalty=0.0)[0][
-        :3
-    ]
+    expected = translator.n_best([sentences[0]], beam_size=3, length_penalty=0.0)[0][:3]
     assert capsys.readouterr().out.splitlines() == [f"{t.score:.4f}\t{t.text}" for t in expected]
 
 
@@ -201,14 +207,16 @@ def test_tensorflows_own_errors_are_one_line(tiny_run, tmp_path, monkeypatch, ca
     )
 
 
-def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(tiny_run, tmp_path, capsys):
+def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(
+    tiny_run, translator, tmp_path, capsys
+):
     pairs = phrasebook.pairs("test")[:20]
     (tmp_path / "t.en").write_text("".join(pair.source + "\n" for pair in pairs))
     (tmp_path / "t.de").write_text("".join(pair.target + "\n" for pair in pairs))
     files = ["--source", str(tmp_path / "t.en"), "--reference", str(tmp_path / "t.de")]
     assert main(["evaluate", str(tiny_run), *files, "--beam-size", "2"]) == 0
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
-    translations = Translator.load(tiny_run).translate([pair.source for pair in pairs], beam_size=2)
+    translations = translator.translate([pair.source for pair in pairs], beam_size=2)
     references = [[pair.target for pair in pairs]]
     assert result["bleu"] == pytest.approx(sacrebleu.corpus_bleu(translations, references).score)
     assert result["chrf"] == pytest.approx(sacrebleu.corpus_chrf(translations, references).score)
@@ -320,7 +328,7 @@ def test_translate_refuses_broken_text_and_writes_nothing(
     assert list(tmp_path.iterdir()) == [source]
 
 
-def test_translate_overwrites_when_told_to_and_only_then(tiny_run, tmp_path, capsys):
+def test_translate_overwrites_when_told_to_and_only_then(tiny_run, translator, tmp_path, capsys):
     source = tmp_path / "in.en"
     output = tmp_path / "out.de"
     source.write_text("The animal is tired.\n")
@@ -330,7 +338,7 @@ def test_translate_overwrites_when_told_to_and_only_then(tiny_run, tmp_path, cap
     assert remedy in refused(arguments, capsys)
     assert output.read_text() == "mine"
     assert main([*map(str, arguments), "--overwrite"]) == 0
-    expected = Translator.load(tiny_run).translate(["The animal is tired."])
+    expected = translator.translate(["The animal is tired."])
     assert output.read_text(encoding="utf-8").splitlines() == expected
 
 
@@ -424,7 +432,10 @@ def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
             "section 'training' has an unknown key 'epoch'; known are epochs",
         ),
         (
-            ["phrasebook", "--set", "tokenizer.vocab_size=900000"],
+            [
+                *("phrasebook", "--set", "data.train=phrasebook:valid"),
+                *("--set", "tokenizer.vocab_size=900000"),
+            ],
             "vocab_size 900000 is larger than these sentences support",
         ),
         (["phrasebook", "--set", "data.train=phrasebook:dev"], "unknown split 'dev'"),
