@@ -1,3 +1,4 @@
+import functools
 import warnings
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import pytest
 from support.marian_checkpoints import checkpoint, languages, write_marian_model
 
 from tfformer.importing.importer import import_model
+from tfformer.inference.translator import Translator
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +24,15 @@ def imported(tmp_path_factory):
         return runs[name]
 
     return run_of
+
+
+@pytest.fixture(scope="session")
+def loaded(imported):
+    """Fixture's name -> the translator of its run, loaded once.
+
+    Its weights are to be read, never changed.
+    """
+    return functools.cache(lambda name: Translator.load(imported(name)))
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from tfformer.importing.hugging_face import slot_name
 from tfformer.importing.importer import import_model
 from tfformer.importing.weights import Slot, take
 from tfformer.inference.graphs import translate_ids
-from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
@@ -41,9 +40,9 @@ def inputs(run, arrays):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_tensor_of_a_layer_is_bit_equal(imported, name):
+def test_every_tensor_of_a_layer_is_bit_equal(loaded, name):
     stored = safetensors_files.read(FIXTURES / name / "model.safetensors")
-    found = take(Run.open(imported(name)).load_model())
+    found = take(loaded(name).model)
     slots = [place for place in found if isinstance(place, Slot)]
     assert len(slots) == sum("layer" in name for name in stored)
     for slot in slots:
@@ -52,9 +51,9 @@ def test_every_tensor_of_a_layer_is_bit_equal(imported, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_row_of_the_tables_is_bit_equal(imported, name):
+def test_every_row_of_the_tables_is_bit_equal(imported, loaded, name):
     stored = safetensors_files.read(FIXTURES / name / "model.safetensors")
-    model = Run.open(imported(name)).load_model()
+    model = loaded(name).model
     shared = stored.get("model.shared.weight")
     source = stored.get("model.encoder.embed_tokens.weight", shared)
     target = stored.get("model.decoder.embed_tokens.weight", shared)
@@ -70,19 +69,19 @@ def test_every_row_of_the_tables_is_bit_equal(imported, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_output_bias_is_bit_equal_but_for_padding_and_start(imported, name):
+def test_the_output_bias_is_bit_equal_but_for_padding_and_start(imported, loaded, name):
     stored = safetensors_files.read(FIXTURES / name / "model.safetensors")
     order = rows(imported(name), "target")
     wanted = stored.get("final_logits_bias", np.zeros((1, len(order)), np.float32))[0][order]
     wanted[[PAD_ID, START_ID]] = -1e4
-    model = Run.open(imported(name)).load_model()
+    model = loaded(name).model
     np.testing.assert_array_equal(model.output_bias, wanted)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_states_of_every_layer_are_those_of_transformers(imported, name):
+def test_states_of_every_layer_are_those_of_transformers(imported, loaded, name):
     arrays = answers(name).arrays
-    model = Run.open(imported(name)).load_model()
+    model = loaded(name).model
     given = inputs(imported(name), arrays)
     mask = given["source"] != PAD_ID
     keys = tf.constant(mask[:, np.newaxis, np.newaxis])
@@ -103,10 +102,10 @@ def test_states_of_every_layer_are_those_of_transformers(imported, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_logits_are_those_of_transformers(imported, name):
+def test_logits_are_those_of_transformers(imported, loaded, name):
     arrays = answers(name).arrays
     run = imported(name)
-    logits = Run.open(run).load_model()(inputs(run, arrays)).numpy()
+    logits = loaded(name).model(inputs(run, arrays)).numpy()
     order = np.array(rows(run, "target"))
     kept = np.arange(len(order)) > START_ID
     kept[1] = True
@@ -116,19 +115,19 @@ def test_logits_are_those_of_transformers(imported, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_source_ids_are_those_of_transformers(imported, name):
+def test_source_ids_are_those_of_transformers(imported, loaded, name):
     wanted = answers(name).texts
     run = imported(name)
-    found = Run.open(run).tokenizers.source.encode(wanted["sentences"])
+    found = loaded(name).tokenizers.source.encode(wanted["sentences"])
     order = rows(run, "source")
     ended = [[*ids, END_ID] for ids in found]
     assert [[order[number] for number in ids] for ids in ended] == wanted["source_ids"]
 
 
 @pytest.mark.parametrize("name", [*"CDFGHI", "M2M", "NLLB"])
-def test_greedy_translations_are_those_of_transformers(imported, name):
+def test_greedy_translations_are_those_of_transformers(loaded, name):
     wanted = answers(name).texts
-    translator = Translator.load(imported(name))
+    translator = loaded(name)
     found = translator.translate(wanted["sentences"], beam_size=1)
     assert found == wanted["target_texts"]
 
@@ -137,10 +136,10 @@ def test_greedy_translations_are_those_of_transformers(imported, name):
     ("name", "setting"),
     [("A", "4 1.0"), ("B", "2 0.0"), ("C", "8 0.6"), ("I", "4 1.0"), ("M2M", "4 1.0")],
 )
-def test_every_beam_hypothesis_is_that_of_transformers(imported, name, setting):
+def test_every_beam_hypothesis_is_that_of_transformers(imported, loaded, name, setting):
     wanted = answers(name).texts
     run = imported(name)
-    translator = Translator.load(run)
+    translator = loaded(name)
     target = translator.tokenizers.target
     order = here(run, "target", np.arange(len(set(rows(run, "target")))))
     size, alpha = setting.split()
@@ -158,9 +157,9 @@ def test_every_beam_hypothesis_is_that_of_transformers(imported, name, setting):
 
 
 @pytest.mark.parametrize("name", ["B", "E", "NLLB"])
-def test_cached_steps_give_the_logits_of_teacher_forcing(imported, name):
+def test_cached_steps_give_the_logits_of_teacher_forcing(imported, loaded, name):
     arrays = answers(name).arrays
-    model = Run.open(imported(name)).load_model()
+    model = loaded(name).model
     given = inputs(imported(name), arrays)
     wanted = model(given).numpy()
     memory = model.encode_and_project(tf.constant(given["source"]))
@@ -171,8 +170,10 @@ def test_cached_steps_give_the_logits_of_teacher_forcing(imported, name):
         np.testing.assert_allclose(logits[:, 0], wanted[:, step], atol=1e-5)
 
 
-def test_padding_and_start_are_never_generated_though_their_logit_would_be_the_highest(imported):
-    model = Run.open(imported("H")).load_model()
+def test_padding_and_start_are_never_generated_though_their_logit_would_be_the_highest(
+    imported, loaded
+):
+    model = loaded("H").model
     arrays = answers("H").arrays
     logits = model(inputs(imported("H"), arrays)).numpy()
     shifted = tf.nn.softmax(logits).numpy()
@@ -194,9 +195,9 @@ def test_with_the_table_of_marian_the_search_is_marians(tmp_path):
     assert (decoding.max_length_factor, decoding.extra_length) == (3, 0)
 
 
-def test_a_translation_begins_with_its_language_at_no_cost(imported):
+def test_a_translation_begins_with_its_language_at_no_cost(loaded):
     """Greedy and random ones too: their first token is given, and has no text."""
-    translator = Translator.load(imported("M2M"))
+    translator = loaded("M2M")
     first = translator.tokenizers.target.prefix_id
     source = tf.constant([[*translator.encode(["a dog"]).ids[0], END_ID]])
     for beam_size in (1, 3):
@@ -212,14 +213,14 @@ def test_languages_and_length_are_those_of_the_tokenizer(imported):
     assert data.max_length == 512
 
 
-def test_codes_of_target_languages_reach_the_model(imported):
-    translator = Translator.load(imported("I"))
+def test_codes_of_target_languages_reach_the_model(loaded):
+    translator = loaded("I")
     ids = translator.tokenizers.source.encode([">>fra<< a b", ">>deu<< a b"])
     assert translator.tokenizers.source.pieces([ids[0][0], ids[1][0]]) == [">>fra<<", ">>deu<<"]
     assert ids[0][1:] == ids[1][1:]
 
 
-def test_an_unknown_code_is_refused_with_the_known_ones(imported):
-    translator = Translator.load(imported("I"))
+def test_an_unknown_code_is_refused_with_the_known_ones(loaded):
+    translator = loaded("I")
     with pytest.raises(ValueError, match=r"no target language >>nld<<; known are >>deu<<, >>fra<<"):
         translator.translate([">>nld<< a b"])

@@ -42,7 +42,9 @@ SENTENCES = ["a dog", "we see the dog."]
 
 
 @pytest.mark.parametrize(("name", "pair"), [("M2M", ("fr", "en")), ("NLLB", (None, "fra_Latn"))])
-def test_a_run_translates_between_all_languages_of_its_checkpoint(imported, tmp_path, name, pair):
+def test_a_run_translates_between_all_languages_of_its_checkpoint(
+    imported, loaded, tmp_path, name, pair
+):
     """As the run of another import does, which has that pair as its own."""
     found = Translator.load(imported(name), *pair)
     own = languages(name)
@@ -52,7 +54,7 @@ def test_a_run_translates_between_all_languages_of_its_checkpoint(imported, tmp_
     assert found.tokenizers.source.prefix_id == wanted.tokenizers.source.prefix_id
     assert found.encode(SENTENCES).ids == wanted.encode(SENTENCES).ids
     assert found.translate(SENTENCES) == wanted.translate(SENTENCES)
-    assert found.translate(SENTENCES) != Translator.load(imported(name)).translate(SENTENCES)
+    assert found.translate(SENTENCES) != loaded(name).translate(SENTENCES)
     assert found.language == wanted.language == asked["source_language"]
 
 
