@@ -9,8 +9,11 @@ begins with], ...], answers [[pieces of the best translation, log-probability], 
 """
 
 import json
+import os
 import sys
 
+# OpenMP's idle threads sleep: spinning, they take seconds where other programs run, too.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import ctranslate2
 
 
