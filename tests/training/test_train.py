@@ -3,12 +3,16 @@
 The tests are about learning, keeping, resuming, stopping and refusing.
 """
 
+import contextlib
 import dataclasses
+import io
 import json
 import random
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -35,6 +39,7 @@ from tfformer.training.workers import Workers
 
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
+EPOCH_STEPS = 7  # of `full_config`
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +92,10 @@ def whole(corpus, tmp_path_factory) -> Path:
 
 
 def full_config(corpus: Path, **values) -> Config:
+    """Its epochs end within a pass over the text, whose random cuts a resumed run needs again."""
     stateful = {
         "epochs": 3,
+        "epoch_steps": EPOCH_STEPS,
         "ema_momentum": 0.9,
         "accumulate_steps": 2,
         "clip_norm": 1.0,
@@ -105,80 +112,138 @@ class Kill(BaseException):
     """Stands for the end of the process: nothing catches it."""
 
 
-def kill_at(monkeypatch, step: int) -> None:
-    """Make the next training die when it has taken `step` steps."""
+def kill(*_) -> None:
+    raise Kill
+
+
+def at_step(
+    patch: pytest.MonkeyPatch, step: int, act: Callable[[callbacks.StopOnNaN], None]
+) -> None:
+    """Make the next training call `act` when it has taken `step` steps."""
     original = callbacks.StopOnNaN.on_train_batch_end
 
     def on_train_batch_end(self, batch, logs=None):
         original(self, batch, logs)
         if self.counter.step == step:
-            raise Kill
+            act(self)
 
-    monkeypatch.setattr(callbacks.StopOnNaN, "on_train_batch_end", on_train_batch_end)
+    patch.setattr(callbacks.StopOnNaN, "on_train_batch_end", on_train_batch_end)
 
 
 @pytest.mark.slow
-def test_a_resumed_run_has_the_losses_and_weights_of_an_uninterrupted_one(
+def test_a_run_killed_in_two_epochs_has_the_losses_and_weights_of_an_uninterrupted_one(
     corpus, whole, tmp_path, monkeypatch
 ):
-    config, steps = full_config(corpus), Run.open(whole).history()[0]["step"]
-    with monkeypatch.context() as patch:
-        kill_at(patch, steps + steps // 2)
-        with pytest.raises(Kill):
-            train(config, tmp_path / "run", report=silent)
-    assert len(losses(tmp_path / "run")) == 1
-    train(config, tmp_path / "run", resume=True, report=silent)
-    np.testing.assert_allclose(losses(tmp_path / "run"), losses(whole), rtol=1e-6)
-    with (
-        np.load(whole / "resume.npz") as expected,
-        np.load(tmp_path / "run" / "resume.npz") as resumed,
-    ):
+    """It begins anew after the first kill, and within a pass over the text after the second.
+
+    The two runs begin by themselves, so their seed decides all draws.
+    """
+    config, run = full_config(corpus), tmp_path / "run"
+    assert TrainingData.read(config, None, silent).train.steps_per_epoch > EPOCH_STEPS
+    for epochs, step in enumerate((3, EPOCH_STEPS + 3)):
+        with monkeypatch.context() as patch:
+            at_step(patch, step, kill)
+            with pytest.raises(Kill):
+                train(config, run, resume=epochs > 0, report=silent)
+        assert len(losses(run)) == epochs
+    train(config, run, resume=True, report=silent)
+    np.testing.assert_allclose(losses(run), losses(whole), rtol=1e-6)
+    with np.load(whole / "resume.npz") as expected, np.load(run / "resume.npz") as resumed:
         for name in expected.files:
             if name != "history":
                 np.testing.assert_allclose(resumed[name], expected[name], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_a_run_resumed_within_a_pass_has_the_losses_of_an_uninterrupted_one(corpus, tmp_path):
-    """Epochs that are a step shorter end within a pass over the text.
-
-    Its random cuts must come again.
-    """
-    steps = TrainingData.read(full_config(corpus), None, silent).train.steps_per_epoch - 1
-    config = full_config(corpus, epoch_steps=steps, epochs=3)
-    train(config, tmp_path / "whole", report=silent)
-    train(full_config(corpus, epoch_steps=steps, epochs=1), tmp_path / "run", report=silent)
-    train(config, tmp_path / "run", resume=True, report=silent)
-    np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_a_mixture_in_a_cache_trains_and_resumes_as_one_in_memory(corpus, tmp_path, monkeypatch):
-    values = config_for(corpus, epochs=3).to_dict()
+def mixture(corpus: Path, cache: Path | None = None, **training_values) -> Config:
+    """A recipe that takes two thirds of an epoch from one text, and averages the weights."""
+    values = config_for(corpus, ema_momentum=0.8, **training_values).to_dict()
     texts = (["train.en", "train.de"], ["val*.en", "val*.de"])
     weighted = [
         {"text": text, "weight": weight} for text, weight in zip(texts, (2, 1), strict=True)
     ]
-    values["data"] |= {"train": weighted}
-    lines = []
-    train(Config.from_dict(values), tmp_path / "whole", report=lines.append)
-    assert "train: shares of an epoch 66.7%, 33.3%" in lines
-    values["data"] |= {"cache": str(tmp_path / "cache")}
-    config, steps = Config.from_dict(values), Run.open(tmp_path / "whole").history()[0]["step"]
-    with monkeypatch.context() as patch:
-        kill_at(patch, steps + steps // 2)
-        with pytest.raises(Kill):
-            train(config, tmp_path / "run", report=silent)
+    values["data"] |= {"train": weighted, "cache": cache and str(cache)}
+    return Config.from_dict(values)
+
+
+@pytest.fixture(scope="module")
+def mixed(corpus, tmp_path_factory) -> SimpleNamespace:
+    """A run of two epochs, its lines, and its trainable weights after each step."""
+    run, lines, weights = tmp_path_factory.mktemp("mixed") / "run", [], []
+    original = callbacks.StopOnNaN.on_train_batch_end
+
+    def on_train_batch_end(self, batch, logs=None):
+        original(self, batch, logs)
+        weights.append([variable.numpy() for variable in self.model.trainable_variables])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(callbacks.StopOnNaN, "on_train_batch_end", on_train_batch_end)
+        train(mixture(corpus), run, report=lines.append)
+    return SimpleNamespace(run=run, lines=lines, weights=weights)
+
+
+@pytest.fixture(scope="module")
+def first_epoch_in_cache(corpus, tmp_path_factory) -> Path:
+    """A folder with a cache and a run that has ended after one epoch; to be copied."""
+    folder = tmp_path_factory.mktemp("cached")
+    train(mixture(corpus, folder / "cache", epochs=1), folder / "run", report=silent)
+    return folder
+
+
+@pytest.fixture
+def first_epoch(first_epoch_in_cache, tmp_path) -> Path:
+    """The run that has ended after one epoch; it may be changed."""
+    return Path(shutil.copytree(first_epoch_in_cache / "run", tmp_path / "run"))
+
+
+@pytest.mark.slow
+def test_the_shares_of_a_mixture_are_reported(mixed):
+    assert "train: shares of an epoch 66.7%, 33.3%" in mixed.lines
+
+
+@pytest.mark.slow
+def test_a_longer_recipe_resumes_a_finished_mixture_in_a_cache_as_one_in_memory(
+    corpus, mixed, first_epoch, first_epoch_in_cache, monkeypatch
+):
     monkeypatch.setattr(text_cache, "encode_corpora", None)  # nothing is encoded again
-    train(config, tmp_path / "run", resume=True, report=silent)
-    assert losses(tmp_path / "run") == losses(tmp_path / "whole")
+    longer = mixture(corpus, first_epoch_in_cache / "cache")
+    assert train(longer, first_epoch, resume=True, report=silent)["epochs"] == 2
+    assert Run.open(first_epoch).config.training.epochs == 2
+    assert losses(first_epoch) == losses(mixed.run)
     with (
-        np.load(tmp_path / "whole" / "resume.npz") as expected,
-        np.load(tmp_path / "run" / "resume.npz") as resumed,
+        np.load(mixed.run / "resume.npz") as expected,
+        np.load(first_epoch / "resume.npz") as resumed,
     ):
         for name in expected.files:
             if name != "history":
                 np.testing.assert_array_equal(resumed[name], expected[name])
+
+
+@pytest.mark.slow
+def test_a_run_may_go_on_with_its_text_and_cache_elsewhere(corpus, mixed, first_epoch, tmp_path):
+    moved = shutil.copytree(corpus, tmp_path / "moved")
+    train(mixture(moved, tmp_path / "other"), first_epoch, resume=True, report=silent)
+    assert losses(first_epoch) == losses(mixed.run)
+
+
+@pytest.mark.slow
+def test_a_run_may_go_on_with_another_strategy_and_no_cache(corpus, mixed, first_epoch):
+    """The update is that of one device."""
+    train(mixture(corpus, strategy="mirrored"), first_epoch, resume=True, report=silent)
+    np.testing.assert_allclose(losses(first_epoch), losses(mixed.run), rtol=0.01)
+
+
+@pytest.mark.slow
+def test_another_recipe_does_not_resume_a_run(corpus, first_epoch):
+    with pytest.raises(
+        ValueError, match=r"--resume cannot change training.seed from 1 to 2; only training.epochs"
+    ):
+        train(mixture(corpus, seed=2), first_epoch, resume=True, report=silent)
+
+
+@pytest.mark.slow
+def test_another_seed_gives_another_run(corpus, mixed, tmp_path):
+    train(mixture(corpus, seed=2, epochs=1), tmp_path / "other", report=silent)
+    assert not np.allclose(losses(tmp_path / "other"), losses(mixed.run)[:1], rtol=1e-6)
 
 
 def test_altered_copies_are_in_the_cache_with_their_shares(corpus, tmp_path):
@@ -193,56 +258,38 @@ def test_altered_copies_are_in_the_cache_with_their_shares(corpus, tmp_path):
     assert found[0] == found[1] != found[2] == found[3]
 
 
-@pytest.mark.slow
-def test_a_run_may_go_on_with_its_text_or_cache_elsewhere_or_with_no_cache(corpus, tmp_path):
-    values = config_for(corpus, epochs=1).to_dict()
-    values["data"] |= {"cache": str(tmp_path / "cache")}
-    train(Config.from_dict(values), tmp_path / "run", report=silent)
-    moved = str(shutil.copytree(corpus, tmp_path / "moved"))
-    changes = {"cache": None}, {"cache": str(tmp_path / "other"), "folder": moved}
-    for epochs, change in enumerate(changes, start=2):
-        values["training"]["epochs"] = epochs
-        values["data"] |= change
-        train(Config.from_dict(values), tmp_path / "run", resume=True, report=silent)
-    assert len(losses(tmp_path / "run")) == 3
+def one_batch_an_epoch(corpus: Path, **training_values) -> Config:
+    """A recipe without dropout, whose losses do not depend on the way of their computation."""
+    values = config_for(corpus, epochs=4, **training_values).to_dict()
+    values["data"] |= {"batch_tokens": 3000}
+    values["model"] |= {"dropout": 0.0}
+    return Config.from_dict(values)
+
+
+@pytest.fixture(scope="module")
+def plain_losses(corpus, tmp_path_factory) -> list[float]:
+    """Those of a run that nothing compiles or divides."""
+    run = tmp_path_factory.mktemp("plain") / "run"
+    train(one_batch_an_epoch(corpus), run, report=silent)
+    return losses(run)
 
 
 @pytest.mark.slow
-def test_the_seed_decides_the_run(corpus, whole, tmp_path):
-    train(full_config(corpus), tmp_path / "same", report=silent)
-    train(full_config(corpus, seed=2, epochs=1), tmp_path / "other", report=silent)
-    np.testing.assert_allclose(losses(tmp_path / "same"), losses(whole), rtol=1e-6)
-    assert not np.allclose(losses(tmp_path / "other"), losses(whole)[:1], rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_a_run_compiled_by_xla_has_the_losses_of_one_that_is_not(corpus, tmp_path):
-    """One batch an epoch, which XLA gets with more padding."""
-    text = dataclasses.replace(config_for(corpus).data, batch_tokens=3000)
-    for jit_compile in (False, True):
-        config = config_for(corpus, epochs=4, jit_compile=jit_compile)
-        model = dataclasses.replace(config.model, dropout=0.0)
-        config = dataclasses.replace(config, data=text, model=model)
-        train(config, tmp_path / str(jit_compile), report=silent)
-    compiled, plain = losses(tmp_path / "True"), losses(tmp_path / "False")
-    assert compiled == pytest.approx(plain, rel=1e-4)
-    assert plain[-1] < plain[0]
-
-
-@pytest.mark.slow
-def test_a_recipes_shards_are_learned_and_give_the_losses_of_whole_batches(
-    corpus, tmp_path, monkeypatch
+@pytest.mark.parametrize(
+    ("settings", "shards"), [({"jit_compile": True}, set()), ({"shards": 2}, {0, 1})]
+)
+def test_a_run_compiled_by_xla_or_in_shards_has_the_losses_of_a_plain_one(
+    corpus, plain_losses, tmp_path, monkeypatch, settings, shards
 ):
+    """XLA gets the batches with more padding."""
     cut, shard = [], batch_shards._shard
     monkeypatch.setattr(
         batch_shards, "_shard", lambda *given: cut.append(given[1]) or shard(*given)
     )
-    for shards in (1, 2):
-        config = config_for(corpus, epochs=1, shards=shards)
-        config = dataclasses.replace(config, model=dataclasses.replace(config.model, dropout=0.0))
-        train(config, tmp_path / str(shards), report=silent)
-        assert set(cut) == ({0, 1} if shards > 1 else set())
-    np.testing.assert_allclose(losses(tmp_path / "2"), losses(tmp_path / "1"), rtol=1e-4)
+    train(one_batch_an_epoch(corpus, **settings), tmp_path / "run", report=silent)
+    assert set(cut) == shards
+    np.testing.assert_allclose(losses(tmp_path / "run"), plain_losses, rtol=1e-4)
+    assert plain_losses[-1] < plain_losses[0]
 
 
 def test_a_run_directory_holds_what_its_contract_says(whole):
@@ -300,57 +347,38 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
 
 
 @pytest.mark.slow
-def test_the_kept_weights_are_the_moving_average(corpus, tmp_path, monkeypatch):
+def test_the_kept_weights_are_the_moving_average(mixed):
     """Recomputed in NumPy from the weights after each step.
 
     Keras lets the first step replace the initial weights.
     """
-    seen = []
-    original = callbacks.StopOnNaN.on_train_batch_end
-
-    def on_train_batch_end(self, batch, logs=None):
-        original(self, batch, logs)
-        seen.append([variable.numpy() for variable in self.model.trainable_variables])
-
-    monkeypatch.setattr(callbacks.StopOnNaN, "on_train_batch_end", on_train_batch_end)
-    train(config_for(corpus, epochs=1, ema_momentum=0.8), tmp_path / "run", report=silent)
-    average = seen[0]
-    for weights in seen[1:]:
+    average, *later = mixed.weights[: best_epoch(Run.open(mixed.run).history())["step"]]
+    assert len(later) >= 7
+    for weights in later:
         average = [0.8 * old + 0.2 * new for old, new in zip(average, weights, strict=True)]
-    kept = Translator.load(tmp_path / "run").model.trainable_variables
+    kept = Translator.load(mixed.run).model.trainable_variables
     for variable, expected in zip(kept, average, strict=True):
         np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("after", "step", "message"),
+    ("poisoned", "message"),
     [
-        (
-            3,
-            12,
-            "the loss is nan at step 12; ",
-        ),  # poisoned by step 11, seen in the loss of the next
-        (
-            0,
-            16,
-            "a weight is NaN or infinite at step 16; ",
-        ),  # poisoned by the last step of the second epoch
+        (11, "the loss is nan at step 12; "),  # seen in the loss of the next step
+        (16, "a weight is NaN or infinite at step 16; "),  # by the last step of the epoch
     ],
 )
 def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
-    corpus, tmp_path, monkeypatch, after, step, message
+    corpus, tmp_path, monkeypatch, poisoned, message
 ):
     """Eight steps an epoch; the weights are poisoned after a step of the second epoch."""
-    original = callbacks.StopOnNaN.on_train_batch_end
-    poisoned = step if after == 0 else step - 1
 
-    def poison(self, batch, logs=None):
-        original(self, batch, logs)
-        if self.counter.step == poisoned:
-            self.model.trainable_variables[0].assign(self.model.trainable_variables[0] * np.nan)
+    def poison(callback):
+        weights = callback.model.trainable_variables[0]
+        weights.assign(weights * np.nan)
 
-    monkeypatch.setattr(callbacks.StopOnNaN, "on_train_batch_end", poison)
+    at_step(monkeypatch, poisoned, poison)
     with pytest.raises(TrainingDiverged, match=message):
         train(config_for(corpus, epochs=3), tmp_path / "run", report=silent)
     assert Run.open(tmp_path / "run").history()[0]["step"] == 8
@@ -363,14 +391,10 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
 
 
 @pytest.mark.slow
-def test_patience_and_minutes_end_a_run(corpus, tmp_path):
-    stuck = {"learning_rate": 1e-12, "epochs": 9}
-    assert (
-        train(config_for(corpus, patience=2, **stuck), tmp_path / "a", report=silent)["epochs"] == 3
-    )
-    timed = train(config_for(corpus, max_minutes=1e-6, **stuck), tmp_path / "b", report=silent)
+def test_minutes_end_a_run_with_a_validation(corpus, tmp_path):
+    timed = train(config_for(corpus, max_minutes=1e-6, epochs=9), tmp_path / "run", report=silent)
     assert (timed["epochs"], timed["steps"]) == (1, 1)
-    assert (tmp_path / "b" / "best.weights.h5").exists()
+    assert (tmp_path / "run" / "best.weights.h5").exists()
 
 
 def test_a_resumed_run_counts_the_minutes_behind_it(monkeypatch):
@@ -383,67 +407,28 @@ def test_a_resumed_run_counts_the_minutes_behind_it(monkeypatch):
 
 
 @pytest.mark.slow
-def test_plateau_lowers_the_learning_rate_when_bleu_stands_still(corpus, tmp_path):
-    config = config_for(
-        corpus,
-        schedule="plateau",
-        learning_rate=1e-12,
-        plateau_patience=2,
-        plateau_factor=0.1,
-        epochs=5,
-    )
-    train(config, tmp_path / "run", report=silent)
+def test_where_bleu_stands_still_plateau_lowers_the_rate_and_patience_ends_the_run(
+    corpus, tmp_path
+):
+    stuck = {"learning_rate": 1e-12, "epochs": 9}
+    plateau = {"schedule": "plateau", "plateau_patience": 2, "plateau_factor": 0.1, "patience": 4}
+    result = train(config_for(corpus, **stuck, **plateau), tmp_path / "run", report=silent)
+    assert result["epochs"] == 5
     rates = [epoch["learning_rate"] for epoch in Run.open(tmp_path / "run").history()]
     np.testing.assert_allclose(rates, [1e-12] * 3 + [1e-13] * 2, rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_run_may_go_on_with_another_strategy(corpus, tmp_path):
-    """The update is that of one device."""
-    train(config_for(corpus, epochs=2), tmp_path / "whole", report=silent)
-    train(config_for(corpus, epochs=1), tmp_path / "run", report=silent)
-    mirrored = config_for(corpus, epochs=2, strategy="mirrored")
-    train(mirrored, tmp_path / "run", resume=True, report=silent)
-    np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=0.01)
-
-
-@pytest.mark.slow
-def test_a_longer_recipe_resumes_a_finished_run_and_another_recipe_does_not(corpus, tmp_path):
-    train(config_for(corpus, epochs=1), tmp_path / "run", report=silent)
-    with pytest.raises(
-        ValueError, match=r"--resume cannot change training.seed from 1 to 2; only training.epochs"
-    ):
-        train(config_for(corpus, epochs=2, seed=2), tmp_path / "run", resume=True, report=silent)
-    assert (
-        train(config_for(corpus, epochs=2), tmp_path / "run", resume=True, report=silent)["epochs"]
-        == 2
-    )
-    assert Run.open(tmp_path / "run").config.training.epochs == 2
-
-
-@pytest.mark.slow
-def test_a_run_killed_in_its_first_epoch_resumes_from_its_beginning(
-    corpus, whole, tmp_path, monkeypatch
-):
-    with monkeypatch.context() as patch:
-        kill_at(patch, 3)
-        with pytest.raises(Kill):
-            train(full_config(corpus), tmp_path / "run", report=silent)
-    train(full_config(corpus), tmp_path / "run", resume=True, report=silent)
-    np.testing.assert_allclose(losses(tmp_path / "run"), losses(whole), rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, whole, tmp_path):
     """It does even where the recipe says another vocabulary.
 
-    It does so after a kill in the first epoch, too.
+    It does so after a kill before the first step, too.
     """
-    values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
+    values = config_for(corpus, epochs=1, learning_rate=1e-12).to_dict()
     values["tokenizer"] = {"vocab_size": 30, "model_type": "bpe"}
     values["model"]["dropout"] = 0.3
     with pytest.MonkeyPatch.context() as patch:
-        kill_at(patch, 3)
+        patch.setattr(training, "_fit", kill)
         with pytest.raises(Kill):
             train(Config.from_dict(values), tmp_path / "tuned", init_from=whole, report=silent)
     resumed = Run.open(tmp_path / "tuned").config
@@ -473,7 +458,7 @@ def language_model(corpus: Path, **training_values) -> Config:
 
     It has the shapes of `full_config`'s encoder.
     """
-    values = full_config(corpus, **training_values).to_dict()
+    values = full_config(corpus, epoch_steps=None, **training_values).to_dict()
     values["model"] |= {"architecture": "decoder"}
     values["data"] |= {"train": "train.en", "valid": "valid.en"}
     values["data"]["augment"] |= {"upper": 0.0, "typos": 0.0}
@@ -481,25 +466,38 @@ def language_model(corpus: Path, **training_values) -> Config:
     return Config.from_dict(values)
 
 
+@pytest.fixture(scope="module")
+def language_runs(corpus, tmp_path_factory) -> Path:
+    """A folder with a run, `whole`, and its copy within the second epoch, `killed`."""
+    folder, config = tmp_path_factory.mktemp("language"), language_model(corpus)
+    within = TrainingData.read(config, None, silent).train.steps_per_epoch + 2
+    with pytest.MonkeyPatch.context() as patch:
+        at_step(patch, within, lambda _: shutil.copytree(folder / "whole", folder / "killed"))
+        train(config, folder / "whole", report=silent)
+    return folder
+
+
 @pytest.mark.slow
-def test_a_language_model_trains_resumes_and_keeps_its_best_weights_like_a_translator(
-    corpus, tmp_path, monkeypatch
-):
-    config = language_model(corpus)
-    result = train(config, tmp_path / "whole", report=silent)
-    history = Run.open(tmp_path / "whole").history()
+def test_a_language_model_trains_and_keeps_its_best_weights_like_a_translator(language_runs):
+    result = json.loads((language_runs / "whole" / "result.json").read_text())
+    history = Run.open(language_runs / "whole").history()
     bits = [epoch["val_bits_per_byte"] for epoch in history]
     assert bits == sorted(bits, reverse=True)
     assert bits[-1] < bits[0]
     assert (result["best_epoch"], result["val_bits_per_byte"]) == (3, round(bits[-1], 4))
-    with monkeypatch.context() as patch:
-        kill_at(patch, history[0]["step"] + 2)
-        with pytest.raises(Kill):
-            train(config, tmp_path / "run", report=silent)
-    train(config, tmp_path / "run", resume=True, report=silent)
-    np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "whole"), rtol=1e-6)
-    resumed = [epoch["val_bits_per_byte"] for epoch in Run.open(tmp_path / "run").history()]
-    np.testing.assert_allclose(resumed, bits, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_killed_language_model_resumes_like_a_translator(corpus, language_runs, tmp_path):
+    run = Path(shutil.copytree(language_runs / "killed", tmp_path / "run"))
+    assert len(losses(run)) == 1
+    train(language_model(corpus), run, resume=True, report=silent)
+    np.testing.assert_allclose(losses(run), losses(language_runs / "whole"), rtol=1e-6)
+    resumed, expected = (
+        [epoch["val_bits_per_byte"] for epoch in Run.open(one).history()]
+        for one in (run, language_runs / "whole")
+    )
+    np.testing.assert_allclose(resumed, expected, rtol=1e-5)
 
 
 def test_the_fewest_bits_per_byte_are_kept_and_patience_counts_those_that_are_not_fewer():
@@ -512,18 +510,20 @@ def test_the_fewest_bits_per_byte_are_kept_and_patience_counts_those_that_are_no
 
 
 @pytest.mark.slow
-def test_a_translators_encoder_starts_from_a_language_model_of_the_source(corpus, tmp_path):
+def test_a_translators_encoder_starts_from_a_language_model_of_the_source(
+    corpus, language_runs, tmp_path
+):
     """Its embedding, its layers and its vocabulary.
 
     All parts that the language model lacks are as in any new run.
     """
-    train(language_model(corpus, epochs=1), tmp_path / "lm", report=silent)
-    values = full_config(corpus, epochs=1, learning_rate=1e-12).to_dict()
+    initial = language_runs / "whole"
+    values = config_for(corpus, epochs=1, learning_rate=1e-12).to_dict()
     values["tokenizer"] |= {"shared": False, "vocab_size": 45, "model_type": "bpe"}
     values["model"] |= {"tie_embeddings": "output", "num_decoder_layers": 2, "dropout": 0.3}
     values["model"] |= {"num_decoder_heads": 4, "decoder_d_ff": 48}
-    train(Config.from_dict(values), tmp_path / "run", init_from=tmp_path / "lm", report=silent)
-    origin, run = Generator.load(tmp_path / "lm"), Translator.load(tmp_path / "run")
+    train(Config.from_dict(values), tmp_path / "run", init_from=initial, report=silent)
+    origin, run = Generator.load(initial), Translator.load(tmp_path / "run")
     assert run.tokenizers.source.digest == origin.tokenizer.digest != run.tokenizers.target.digest
     assert run.tokenizers.target.vocab_size == 45
     own = [*run.model.source_embedding.weights, *run.model.encoder.weights]
@@ -595,12 +595,7 @@ def test_float16_learns_and_resumes_as_float32(corpus, tmp_path):
     np.testing.assert_allclose(losses(tmp_path / "run"), losses(tmp_path / "float32"), rtol=0.02)
 
 
-@pytest.mark.slow
-def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus, tmp_path):
-    """Inverse square root with its peak at step 20, warmup by equation 3.
-
-    The figure is the rate after the eighth step.
-    """
+def test_the_recipes_loss_precision_shards_and_devices_reach_the_model(corpus):
     text = TrainingData.read(config_for(corpus), None, silent)
     model = training._compiled_model(
         config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), text, Workers()
@@ -611,11 +606,19 @@ def test_the_recipes_loss_precision_and_learning_rates_reach_the_training(corpus
         config_for(corpus, shards=2, strategy="mirrored"), text, Workers(["GPU:0", "GPU:1"])
     )
     assert (model.shards, model.devices, model.workers) == (4, ("GPU:0", "GPU:1"), None)
+
+
+@pytest.mark.slow
+def test_the_recipes_learning_rates_reach_the_training(corpus, mixed):
+    """Inverse square root with its peak at step 20, warmup by equation 3."""
+    first = Run.open(mixed.run).history()[0]
+    assert first["learning_rate"] == pytest.approx(0.005 * (first["step"] + 1) / 20, rel=1e-5)
     paper = {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0}
-    for values, expected in (({}, 0.005 * 9 / 20), (paper, 2 * 32**-0.5 * 9 * 20**-1.5)):
-        train(config_for(corpus, epochs=1, **values), tmp_path / str(expected), report=silent)
-        [epoch] = Run.open(tmp_path / str(expected)).history()
-        assert epoch["learning_rate"] == pytest.approx(expected, rel=1e-5)
+    text = TrainingData.read(config_for(corpus), None, silent)
+    optimizer = training._compiled_model(config_for(corpus, **paper), text, Workers()).optimizer
+    optimizer.iterations.assign(8)
+    expected = 2 * 32**-0.5 * 9 * 20**-1.5
+    assert float(optimizer.learning_rate) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("r_drop", [0.0, 3.0])
@@ -651,7 +654,7 @@ def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kep
     monkeypatch.setattr(evaluation, "scores", lambda *_: {"bleu": next(scripted), "chrf": 0.0})
     config = config_for(corpus, epochs=5, validate_every=2)
     with monkeypatch.context() as patch:
-        kill_at(patch, 4 * 8 + 2)
+        at_step(patch, 4 * 8 + 2, kill)
         with pytest.raises(Kill):
             train(config, tmp_path / "run", report=silent)
     run = Run.open(tmp_path / "run")
@@ -662,19 +665,20 @@ def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kep
     assert run.weights.read_bytes() == best
 
 
-@pytest.mark.slow
-def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, tmp_path):
-    train(config_for(corpus, epochs=3, epoch_steps=3), tmp_path / "run", report=silent)
-    assert [epoch["step"] for epoch in Run.open(tmp_path / "run").history()] == [3, 6, 9]
+def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, whole):
+    config = Run.open(whole).config
+    assert TrainingData.read(config, None, silent).train.steps_per_epoch > EPOCH_STEPS
+    steps = [epoch["step"] for epoch in Run.open(whole).history()]
+    assert steps == [EPOCH_STEPS, 2 * EPOCH_STEPS, 3 * EPOCH_STEPS]
 
 
-@pytest.mark.slow
-def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_path, monkeypatch):
+def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_path):
+    """The run has two epochs and no validation."""
     config = config_for(corpus, epochs=4, validate_every=4)
-    with monkeypatch.context() as patch:
-        kill_at(patch, 2 * 8 + 1)
-        with pytest.raises(Kill):
-            train(config, tmp_path / "run", report=silent)
+    text = TrainingData.read(config, None, silent)
+    run = Run.create(tmp_path / "run", config, text.tokenizers, text.train.text.digest)
+    epochs = [{"epoch": n, "step": 8 * n, "minutes": 0.1 * n, "loss": 3.0} for n in (1, 2)]
+    run.save_resume_state(training._compiled_model(config, text, Workers()), epochs)
     with pytest.raises(
         ValueError, match=r"the recipe ends .*run before its first validation; give it more epochs"
     ):
@@ -686,22 +690,44 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
         )
     with pytest.raises(ValueError, match=r"leave out --init-from"):
         train(config, tmp_path / "run", resume=True, init_from=tmp_path / "run", report=silent)
-    run = Run.open(tmp_path / "run")
     Run.create(run.path, config, run.tokenizers, "digest of another text")
     with pytest.raises(ValueError, match=r"the training text is not the one that .*run began with"):
         train(config, tmp_path / "run", resume=True, report=silent)
 
 
-@pytest.mark.slow
-def test_what_is_dropped_and_padded_is_reported(corpus, tmp_path):
-    lines = []
-    values = config_for(corpus, epochs=1).to_dict()
+@pytest.fixture(scope="module")
+def printed(corpus, tmp_path_factory) -> list[str]:
+    """The lines of a training of two epochs, which warns of the rows that it leaves out.
+
+    It is validated once, and has BLEU 0.
+    """
+    values = config_for(corpus, epochs=2, validate_every=2).to_dict()
     values["data"]["max_length"] = 8
-    with pytest.warns(UserWarning, match="had more than 7 tokens"):
-        train(Config.from_dict(values), tmp_path / "run", report=lines.append)
-    text = "\n".join(lines)
+    run, text = tmp_path_factory.mktemp("printed") / "run", io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(text):
+        patch.setattr(evaluation, "scores", lambda *_: {"bleu": 0.0, "chrf": 1.0})
+        with pytest.warns(UserWarning, match="had more than 7 tokens"):
+            train(Config.from_dict(values), run)
+    return text.getvalue().splitlines()
+
+
+@pytest.mark.slow
+def test_what_is_dropped_and_padded_is_reported(printed):
+    text = "\n".join(printed)
     assert "for a side of more than 8 tokens" in text
     assert "% padding" in text
+
+
+@pytest.mark.slow
+def test_the_figures_of_an_epoch_are_printed_once(printed):
+    (figures,) = (line for line in printed if "val_bleu" in line)
+    assert re.search(r" - loss: .* - val_loss: .* - val_bleu: .* - val_chrf: ", figures)
+
+
+@pytest.mark.slow
+def test_no_bleu_at_all_is_worth_a_warning(printed):
+    assert "warning: the best validation has BLEU 0" in printed[-1]
+    assert "set data.languages or training.bleu_tokenizer=char" in printed[-1]
 
 
 @pytest.mark.parametrize(
@@ -785,14 +811,6 @@ def test_equal_bleu_is_decided_by_chrf():
     assert validations_since_best(history) == 1
 
 
-@pytest.mark.slow
-def test_the_figures_of_an_epoch_are_printed_once(corpus, tmp_path, capsys):
-    train(config_for(corpus, epochs=2, validate_every=2), tmp_path / "run")
-    lines = capsys.readouterr().out.splitlines()
-    (figures,) = (line for line in lines if "val_bleu" in line)
-    assert re.search(r" - loss: .* - val_loss: .* - val_bleu: .* - val_chrf: ", figures)
-
-
 def test_a_tokenizer_of_bleu_that_is_missing_is_said_before_the_training(
     corpus, tmp_path, monkeypatch
 ):
@@ -803,12 +821,3 @@ def test_a_tokenizer_of_bleu_that_is_missing_is_said_before_the_training(
     with pytest.raises(ValueError, match="BLEU's tokenizer ja-mecab needs a library"):
         train(config_for(corpus, bleu_tokenizer="ja-mecab"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-def test_no_bleu_at_all_is_worth_a_warning(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluation, "scores", lambda *_: {"bleu": 0.0, "chrf": 1.0})
-    lines = []
-    train(config_for(corpus, epochs=1), tmp_path / "run", report=lines.append)
-    assert "warning: the best validation has BLEU 0" in lines[-1]
-    assert "set data.languages or training.bleu_tokenizer=char" in lines[-1]
