@@ -8,37 +8,36 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support import forked
 from support.faults import record, size
 from support.ports import free_addresses, tf_config
 from support.process_tree import descendants
 
+from tfformer.cli.verbs import main
 from tfformer.folders import folder_at
 
-EPOCHS = 60
+EPOCHS = 30
 PATIENCE_SECONDS = 600
 
 
-def started(recipe: Path, run: Path | str, *more: str) -> list[subprocess.Popen]:
+def started(recipe: Path, run: Path | str, *more: str) -> list[BaseProcess]:
     """Two workers that train, with their messages in files beside the recipe."""
-    addresses, processes = free_addresses(2), []
-    for number in range(2):
-        command = [sys.executable, "-m", "tfformer", "train", str(recipe), "--run-dir", str(run)]
-        environment = os.environ | {"TF_CONFIG": tf_config(addresses, number)}
-        with open(f"{recipe}.{number}", "w") as messages:
-            processes.append(
-                subprocess.Popen(
-                    [*command, *more], env=environment, stdout=messages, stderr=subprocess.STDOUT
-                )
-            )
-    return processes
+    addresses, words = free_addresses(2), ["train", str(recipe), "--run-dir", str(run), *more]
+    return [
+        forked.started(main, words, output=Path(f"{recipe}.{n}"), TF_CONFIG=tf_config(addresses, n))
+        for n in range(2)
+    ]
 
 
-def codes(processes: list[subprocess.Popen]) -> list[int]:
-    return [process.wait(PATIENCE_SECONDS) for process in processes]
+def codes(processes: list[BaseProcess]) -> list[int | None]:
+    for process in processes:
+        process.join(PATIENCE_SECONDS)
+    return [process.exitcode for process in processes]
 
 
 def files(run: Path | str) -> Path:
@@ -64,7 +63,7 @@ def wait_for_epochs(run: Path | str, count: int) -> None:
 def recipe(smallest_config, tmp_path_factory) -> Path:
     values = smallest_config.to_dict()
     values["training"] |= {"strategy": "multi_worker", "epochs": EPOCHS, "wait_minutes": 5}
-    values["training"] |= {"validate_every": 30}
+    values["training"] |= {"validate_every": EPOCHS // 2}
     path = tmp_path_factory.mktemp("recipe") / "recipe.yaml"
     path.write_text(json.dumps(values))
     return path
@@ -89,23 +88,22 @@ def test_workers_with_another_text_are_refused_before_the_first_step(recipe, tmp
     values["data"] |= {"train": "train.tsv", "valid": "train.tsv"}
     values["tokenizer"]["vocab_size"] = 10
     (tmp_path / "recipe.yaml").write_text(json.dumps(values))
+    words = ["train", f"{tmp_path}/recipe.yaml", "--run-dir", f"{tmp_path}/run", "--set"]
     for number, line in enumerate(("a b\tc d\n", "b a\tc d\n")):
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / "train.tsv").write_text("a b\tc d\n" * 40 + line)
-        words = ["train", tmp_path / "recipe.yaml", "--run-dir", tmp_path / "run"]
         processes.append(
-            subprocess.Popen(
-                [sys.executable, "-m", "tfformer", *words, "--set", f"data.folder={folder}"],
-                env=os.environ | {"TF_CONFIG": tf_config(addresses, number)},
-                stderr=subprocess.PIPE,
-                text=True,
+            forked.started(
+                main,
+                [*words, f"data.folder={folder}"],
+                output=folder / "messages",
+                TF_CONFIG=tf_config(addresses, number),
             )
         )
-    for process in processes:
-        _, messages = process.communicate(timeout=PATIENCE_SECONDS)
-        assert process.returncode == 2
-        last = messages.splitlines()[-1]
+    assert codes(processes) == [2, 2]
+    for number in range(2):
+        last = (tmp_path / str(number) / "messages").read_text().splitlines()[-1]
         assert last.startswith(f"tfformer: worker 1 ({addresses[1]}) has the text's digest ")
         assert last.endswith("start every worker with the same recipe, text and versions")
     assert not (tmp_path / "run").exists()

@@ -1,11 +1,7 @@
-"""Fifty steps of training on made-up batches, in a process of its own: losses and weights.
+"""Fifty steps of training on made-up batches, in a process of its own: losses and weights."""
 
-python parallel_steps.py FILE.npz devices     on one, two and four logical processors in turn
-python parallel_steps.py FILE.npz workers     as a worker of TF_CONFIG
-"""
-
-import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -85,7 +81,14 @@ class Losses(keras.callbacks.Callback):
         self.model.reset_metrics()
 
 
-def main(file: str, layout: str) -> None:
+def main(file: Path, layout: str) -> None:
+    """Train, and save the losses and the weights.
+
+    Args:
+        file: The place of the arrays.
+        layout: "devices", for one, two and four logical processors in turn, or "workers", for a
+            worker of TF_CONFIG.
+    """
     if layout == "workers":
         workers = workers_of(config("adam", "multi_worker"))
         runs = {(optimizer, 2): workers for optimizer in ("adam", "muon")}
@@ -101,7 +104,3 @@ def main(file: str, layout: str) -> None:
         arrays = trained(optimizer, workers)
         found |= {f"{optimizer}_{count}_{part}": array for part, array in arrays.items()}
     np.savez(file, **found)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -4,31 +4,27 @@ Each layout trains fifty steps in processes of its own, in float32 without dropo
 accumulation, averaged weights and a scaled loss.
 """
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from support import forked, parallel_steps
 from support.parallel_steps import RUNS_ON_DEVICES, STEPS
 from support.ports import free_addresses, tf_config
 
 from tfformer.config import Config
-
-PROGRAM = Path(__file__).parents[1] / "support" / "parallel_steps.py"
 
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory) -> dict[str, np.ndarray]:
     """The losses and weights of each layout; of the workers, those of both."""
     folder, addresses = tmp_path_factory.mktemp("steps"), free_addresses(2)
-    processes = [subprocess.Popen([sys.executable, PROGRAM, folder / "devices.npz", "devices"])]
+    processes = [forked.started(parallel_steps.main, folder / "devices.npz", "devices")]
     for number in range(2):
-        command = [sys.executable, PROGRAM, folder / f"worker{number}.npz", "workers"]
-        environment = os.environ | {"TF_CONFIG": tf_config(addresses, number)}
-        processes.append(subprocess.Popen(command, env=environment))
-    assert [process.wait(900) for process in processes] == [0, 0, 0]
+        to = folder / f"worker{number}.npz"
+        task = tf_config(addresses, number)
+        processes.append(forked.started(parallel_steps.main, to, "workers", TF_CONFIG=task))
+    for process in processes:
+        process.join(900)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
     found = {}
     for name in ("devices", "worker0", "worker1"):
         with np.load(folder / f"{name}.npz") as arrays:
