@@ -134,6 +134,34 @@ def train_tiny_run(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
+def dynamic_litert(made_once, tiny_run) -> Path:
+    """The tiny run as a LiteRT file of free shapes, with a beam search.
+
+    The version is to be read, never changed.
+    """
+    return made_once("dynamic_litert", functools.partial(export_to_litert, tiny_run)) / "1"
+
+
+@pytest.fixture(scope="session")
+def static_litert(made_once, tiny_run) -> Path:
+    """The tiny run as a LiteRT file of fixed shapes, with a beam search.
+
+    The version is to be read, never changed.
+    """
+    fill = functools.partial(export_to_litert, tiny_run, static=True)
+    return made_once("static_litert", fill) / "1"
+
+
+def export_to_litert(run: Path, folder: Path, **settings) -> None:
+    """Export a run with what the tests ask its files as samples."""
+    from support.litert_samples import SENTENCES
+
+    from tfformer.export import tflite
+
+    tflite(run, folder, beam_size=3, samples=SENTENCES, **settings)
+
+
+@pytest.fixture(scope="session")
 def cpp_loader(made_once) -> Callable[[Path, str, list[str]], list[str]]:
     """A function (SavedModel, signature, sentences) -> texts.
 

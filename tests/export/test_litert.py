@@ -20,6 +20,7 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 from flatbuffers import number_types
+from support.litert_samples import SENTENCES
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
@@ -40,8 +41,6 @@ pytest.importorskip(
 )
 
 CLIENT = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
-SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 40)]
-SENTENCES += ["", "The dog", "The dog " * 60, "the Ж 😀 dog"]
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +49,18 @@ def translator(tiny_run):
 
 
 @pytest.fixture(scope="module")
-def dynamic(tiny_run, tmp_path_factory):
-    return export.tflite(
-        tiny_run, tmp_path_factory.mktemp("dynamic"), beam_size=3, samples=SENTENCES
-    )
+def dynamic(dynamic_litert):
+    return dynamic_litert
 
 
 @pytest.fixture(scope="module")
-def static(tiny_run, tmp_path_factory):
-    return export.tflite(
-        tiny_run, tmp_path_factory.mktemp("static"), static=True, beam_size=3, samples=SENTENCES
-    )
+def static(static_litert):
+    return static_litert
+
+
+@pytest.fixture(scope="module")
+def with_text(tiny_run, tmp_path_factory):
+    return export.tflite(tiny_run, tmp_path_factory.mktemp("with_text"), with_text=True)
 
 
 @pytest.fixture(scope="module")
@@ -516,22 +516,19 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
     assert list(dynamic.parent.iterdir()) == [dynamic]
 
 
-def test_text_goes_in_and_comes_out(tiny_run, translator, tmp_path):
-    folder = export.tflite(tiny_run, tmp_path, with_text=True, samples=SENTENCES[:40])
-    assert "`translate_text` needs TF Text's operators" in (folder / "README.md").read_text()
+def test_text_goes_in_and_comes_out(with_text, translator):
+    assert "`translate_text` needs TF Text's operators" in (with_text / "README.md").read_text()
     requests = [["translate_text", {"text": [sentence]}] for sentence in SENTENCES[:40]]
-    found = ask("litert", [folder / "model.tflite", "tensorflow_text"], requests)
+    found = ask("litert", [with_text / "model.tflite", "tensorflow_text"], requests)
     assert [answer["translation"][0] for answer in found] == own(translator, 1)[:40]
 
 
-def test_text_of_random_pieces_comes_out_as_by_ids(tiny_run, tmp_path):
+def test_text_of_random_pieces_comes_out_as_by_ids(with_text):
     """Some of their translations begin with blanks alone.
 
     TF Text by itself would write these.
     """
-    manifest = json.loads(
-        (export.tflite(tiny_run, tmp_path, with_text=True) / "manifest.json").read_text()
-    )
+    manifest = json.loads((with_text / "manifest.json").read_text())
     found = manifest["parity"]["translate_text"]
     assert found["identical"] == found["sentences"] >= 30
 

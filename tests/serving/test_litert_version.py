@@ -1,7 +1,6 @@
 """LiteRT exports behind the server, against the translator of their run."""
 
 import asyncio
-import itertools
 import shutil
 import sys
 from types import SimpleNamespace
@@ -9,10 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from support.litert_samples import SENTENCES
 from support.servers import save_scripted_model
 
 from tfformer.cli.verbs import main
-from tfformer.data.sources import read_pairs
 from tfformer.export import formats as export
 from tfformer.export.litert.search import LitertSearch
 from tfformer.inference.translator import Translator
@@ -27,9 +26,6 @@ pytest.importorskip(
     "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
 )
 
-SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 37)]
-SENTENCES += ["", "The dog", "The dog " * 60, "the Ж 😀 dog"]
-
 
 @pytest.fixture(scope="module")
 def translator(tiny_run):
@@ -37,16 +33,9 @@ def translator(tiny_run):
 
 
 @pytest.fixture(scope="module", params=["dynamic", "static"])
-def folder(request, tiny_run, tmp_path_factory):
+def version(request):
     """A version with a beam search."""
-    place = tmp_path_factory.mktemp(request.param)
-    is_static = request.param == "static"
-    return export.tflite(tiny_run, place, static=is_static, beam_size=3, samples=SENTENCES[:4])
-
-
-@pytest.fixture(scope="module")
-def version(folder):
-    return ServedModel("m", [folder]).newest
+    return ServedModel("m", [request.getfixturevalue(f"{request.param}_litert")]).newest
 
 
 @pytest.fixture(scope="module")
