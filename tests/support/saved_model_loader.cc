@@ -1,62 +1,67 @@
-// Translates with a SavedModel the way TensorFlow Serving does: LoadSavedModel in C++, no Python anywhere.
+// Translates with a SavedModel the way TensorFlow Serving does: by LoadSavedModel of C++, which the C API calls, with no
+// Python anywhere. The headers of the C API compile in a fraction of a second, those of the C++ one in five.
 //
-//     saved_model_loader MODEL SIGNATURE [LIBRARY_OF_OPERATIONS...] < sentences
+//     saved_model_loader MODEL INPUT SCORES TEXTS [LIBRARY_OF_OPERATIONS...] < sentences
 //
-// The signature takes `text` and gives one string and one float tensor, (B,) or (B, N). Prints "score<tab>translation",
-// N lines for each line read.
+// INPUT, SCORES and TEXTS are two arguments each: an operation and the number of its output, such as
+// `StatefulPartitionedCall 1`. Scores and texts are (B,) or (B, N). Prints "score<tab>translation", N lines for each line read.
 
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "tensorflow/c/c_api.h"
-#include "tensorflow/cc/saved_model/loader.h"
-#include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/public/session_options.h"
 
-namespace tf = tensorflow;
+TF_Status* status = TF_NewStatus();
 
-bool Load(const char* library) {
-  TF_Status* status = TF_NewStatus();
-  TF_LoadLibrary(library, status);
-  const bool loaded = TF_GetCode(status) == TF_OK;
-  if (!loaded) std::cerr << TF_Message(status) << "\n";
-  TF_DeleteStatus(status);
-  return loaded;
+void Check() {
+  if (TF_GetCode(status) == TF_OK) return;
+  std::cerr << TF_Message(status) << "\n";
+  std::exit(1);
 }
 
-tf::Tensor ReadText() {
+TF_Output Find(TF_Graph* graph, char** words) {
+  TF_Operation* operation = TF_GraphOperationByName(graph, words[0]);
+  if (operation) return {operation, std::atoi(words[1])};
+  std::cerr << "no operation " << words[0] << "\n";
+  std::exit(1);
+}
+
+TF_Tensor* ReadText() {
   std::vector<std::string> sentences;
   for (std::string line; std::getline(std::cin, line);) sentences.push_back(line);
-  tf::Tensor text(tf::DT_STRING, tf::TensorShape({static_cast<int64_t>(sentences.size())}));
-  for (size_t n = 0; n < sentences.size(); ++n) text.flat<tf::tstring>()(n) = sentences[n];
+  const int64_t count = sentences.size();
+  TF_Tensor* text = TF_AllocateTensor(TF_STRING, &count, 1, count * sizeof(TF_TString));
+  TF_TString* strings = static_cast<TF_TString*>(TF_TensorData(text));
+  for (int64_t n = 0; n < count; ++n) {
+    TF_TString_Init(&strings[n]);
+    TF_TString_Copy(&strings[n], sentences[n].data(), sentences[n].size());
+  }
   return text;
 }
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 2;
-  for (int n = 3; n < argc; ++n) {
-    if (!Load(argv[n])) return 1;
+  if (argc < 8) return 2;
+  for (int n = 8; n < argc; ++n) {
+    TF_LoadLibrary(argv[n], status);
+    Check();
   }
-  tf::SavedModelBundle bundle;
-  tf::Status status = tf::LoadSavedModel(tf::SessionOptions(), tf::RunOptions(), argv[1], {"serve"}, &bundle);
-  if (!status.ok()) {
-    std::cerr << status << "\n";
-    return 1;
-  }
-  const auto& signature = bundle.GetSignatures().at(argv[2]);
-  std::vector<std::string> names;
-  for (const auto& [key, output] : signature.outputs()) names.push_back(output.name());
-  std::vector<tf::Tensor> outputs;
-  status = bundle.GetSession()->Run({{signature.inputs().at("text").name(), ReadText()}}, names, {}, &outputs);
-  if (!status.ok()) {
-    std::cerr << status << "\n";
-    return 1;
-  }
-  const int text = outputs[0].dtype() == tf::DT_STRING ? 0 : 1;
-  for (int64_t n = 0; n < outputs[text].NumElements(); ++n) {
-    std::printf("%.6f\t%s\n", outputs[1 - text].flat<float>()(n), outputs[text].flat<tf::tstring>()(n).c_str());
+  const char* tags[] = {"serve"};
+  TF_Graph* graph = TF_NewGraph();
+  TF_Session* session =
+      TF_LoadSessionFromSavedModel(TF_NewSessionOptions(), nullptr, argv[1], tags, 1, graph, nullptr, status);
+  Check();
+  const TF_Output input = Find(graph, argv + 2), outputs[] = {Find(graph, argv + 4), Find(graph, argv + 6)};
+  TF_Tensor *given = ReadText(), *found[2];
+  TF_SessionRun(session, nullptr, &input, &given, 1, outputs, found, 2, nullptr, 0, nullptr, status);
+  Check();
+  const float* scores = static_cast<const float*>(TF_TensorData(found[0]));
+  const TF_TString* texts = static_cast<const TF_TString*>(TF_TensorData(found[1]));
+  for (int64_t n = 0; n < TF_TensorElementCount(found[0]); ++n) {
+    const int size = TF_TString_GetSize(&texts[n]);
+    std::printf("%.6f\t%.*s\n", scores[n], size, TF_TString_GetDataPointer(&texts[n]));
   }
   return 0;
 }
