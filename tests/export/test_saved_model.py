@@ -15,6 +15,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -334,36 +335,96 @@ def test_the_model_card_says_what_the_manifest_does(version):
     assert f"up to {manifest['decoding']['max_length']} tokens" in card
 
 
-def test_each_step_is_a_line_with_its_seconds(tiny_run, tmp_path):
-    """The lines of a person's terminal; a caller that gives no stream gets none."""
-    lines = io.StringIO()
-    export.saved_model(tiny_run, tmp_path, with_text=False, samples=["a"] * 3, progress=lines)
-    expected = [
-        f"loading {tiny_run}",
-        "writing the SavedModel",
-        "reading it back in another process",
-        "comparing 3 samples",
-    ]
-    found = [re.fullmatch(r"(.*) \.\.\. \d+\.\d s", line) for line in lines.getvalue().splitlines()]
-    assert [match[1] for match in found] == expected
+class NextVersion(NamedTuple):
+    """An export without text into a folder in which another one was killed."""
+
+    path: Path
+    others: dict[Path, bytes | None]  # what was there before both
+    left: Path  # of the killed one
+    warnings: list[str]
+    lines: list[str]  # of a person's terminal
 
 
-def test_the_leavings_of_a_killed_export_are_cleared_by_the_next(tiny_run, tmp_path):
-    """The export is killed while it reads back.
-
-    The folder it wrote stays, and the next start removes it and says so.
-    """
+@pytest.fixture(scope="module")
+def next_version(tiny_run, tmp_path_factory):
+    output = tmp_path_factory.mktemp("used")
+    for name in ("1", "7", "notes", ".hidden"):
+        (output / name).mkdir()
+        (output / name / "file").write_text(name)
+    others, names = contents(output), set(output.iterdir())
     program = (
         "import os, tfformer.export.formats as formats\n"
         "formats.saved_model_requests.run = lambda *_: os.kill(os.getpid(), 9)\n"
-        f"formats.saved_model({str(tiny_run)!r}, {str(tmp_path)!r}, with_text=False)"
+        f"formats.saved_model({str(tiny_run)!r}, {str(output)!r}, with_text=False)"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == -9
-    (left,) = tmp_path.iterdir()
+    (left,) = set(output.iterdir()) - names
     assert (left / "saved_model.pb").is_file()
-    with pytest.warns(UserWarning, match=f"cleared {left}, which a killed process had left"):
-        version = export.saved_model(tiny_run, tmp_path, with_text=False)
-    assert list(tmp_path.iterdir()) == [version]
+    lines = io.StringIO()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        version = export.saved_model(
+            tiny_run, output, with_text=False, max_length=20, progress=lines
+        )
+    messages = [str(warning.message) for warning in caught]
+    return NextVersion(version, others, left, messages, lines.getvalue().splitlines())
+
+
+def contents(folder):
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def test_each_step_is_a_line_with_its_seconds(next_version):
+    """The lines of a person's terminal; a caller that gives no stream gets none."""
+    expected = [
+        "loading .*",
+        "writing the SavedModel",
+        "reading it back in another process",
+        "comparing 32 samples",
+    ]
+    for line, step in zip(next_version.lines, expected, strict=True):
+        assert re.fullmatch(rf"{step} \.\.\. \d+\.\d s", line)
+
+
+def test_the_leavings_of_a_killed_export_are_cleared_by_the_next(next_version):
+    """The export was killed while it read back.
+
+    The folder it wrote stayed, and the next start removes it and says so.
+    """
+    cleared = f"cleared {next_version.left}, which a killed process had left"
+    assert [message for message in next_version.warnings if cleared in message]
+    assert not next_version.left.exists()
+
+
+def test_versions_count_up_and_are_never_touched(next_version):
+    version = next_version.path
+    assert version.name == "8"
+    found = contents(version.parent)
+    assert {
+        path: text for path, text in found.items() if version not in (path, *path.parents)
+    } == next_version.others
+    assert (
+        version.stat().st_mode & 0o055 == 0o055 & ~current_umask()
+    )  # the server may be another user
+
+
+def current_umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_without_text_there_is_no_text(next_version):
+    version = next_version.path
+    assert list(saved_model_writer.signatures(version)) == ["translate_ids"]
+    warmup = (version / "assets.extra" / "tf_serving_warmup_requests").read_bytes()
+    assert b"translate_ids" in warmup
+    assert b"serving_default" not in warmup
+    assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
+    translate = tf.saved_model.load(str(version)).signatures["translate_ids"]
+    found = translate(ids=tf.fill((1, 90), 50), lengths=tf.constant([90]))
+    assert found["lengths"][0] <= 20
+    assert json.loads((version / "manifest.json").read_text())["decoding"]["max_length"] == 20
 
 
 def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, translator):
@@ -423,20 +484,6 @@ def test_readme_names_every_signature_and_key(version):
     assert [name for name in names if f"`{name}`" not in readme] == []
 
 
-def test_without_text_there_is_no_text(tiny_run, tmp_path):
-    version = export.saved_model(tiny_run, tmp_path, with_text=False, max_length=20)
-    assert list(saved_model_writer.signatures(version)) == ["translate_ids"]
-    warmup = (version / "assets.extra" / "tf_serving_warmup_requests").read_bytes()
-    assert b"translate_ids" in warmup
-    assert b"serving_default" not in warmup
-    assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
-    (found,) = ask(
-        "saved_model", [version], [["translate_ids", {"ids": [[50] * 90], "lengths": [90]}]]
-    )
-    assert found["lengths"][0] <= 20
-    assert json.loads((version / "manifest.json").read_text())["decoding"]["max_length"] == 20
-
-
 def test_bfloat16_is_measured_and_half_the_size(tiny_run, version, tmp_path, monkeypatch):
     monkeypatch.setattr(processor_speed, "beside_float32", lambda dtype: 0.75)
     half = export.saved_model(
@@ -457,33 +504,6 @@ def test_a_slower_bfloat16_is_refused_before_anything_is_written(tiny_run, tmp_p
     with pytest.raises(ValueError, match=r"0\.50 times as fast as in float32"):
         export.saved_model(tiny_run, tmp_path / "new", dtype="bfloat16")
     assert not (tmp_path / "new").exists()
-
-
-def contents(folder):
-    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
-
-
-def test_versions_count_up_and_are_never_touched(tiny_run, tmp_path):
-    for name in ("1", "7", "notes", ".hidden"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text(name)
-    before = contents(tmp_path)
-    version = export.saved_model(tiny_run, tmp_path, with_text=False)
-    assert version == tmp_path / "8"
-    assert {
-        path: text
-        for path, text in contents(tmp_path).items()
-        if version not in (path, *path.parents)
-    } == before
-    assert (
-        version.stat().st_mode & 0o055 == 0o055 & ~current_umask()
-    )  # the server may be another user
-
-
-def current_umask():
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def test_an_artefact_that_translates_differently_is_not_kept(tiny_run, tmp_path, monkeypatch):
