@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 from support.exported_page import MISSING, browse
 from support.marian_checkpoints import FIXTURES, answers, edit_yaml
@@ -35,12 +36,11 @@ TEXTS = [">>deu<< we see the dog.", ">>fra<< thank you.", "the girl is 猫 big."
 
 @pytest.mark.slow
 def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
-    imported, tmp_path, cpp_loader
+    imported, loaded, tmp_path, cpp_loader
 ):
     """By the loader of C++: what is not tracked is not there."""
-    run = imported("I")
-    version = saved_model(run, tmp_path, max_length=48, samples=TEXTS[:3])
-    wanted = Translator.load(run).translate(TEXTS, beam_size=1)
+    version = saved_model(imported("I"), tmp_path, max_length=48, samples=TEXTS[:3])
+    wanted = loaded("I").translate(TEXTS, beam_size=1)
     assert cpp_loader(version, "serving_default", TEXTS) == wanted
     manifest = json.loads((version / "manifest.json").read_text())
     assert manifest["imported"]["origin"] == "I"
@@ -82,12 +82,11 @@ def on_device():
 
 
 @pytest.mark.slow
-def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, tmp_path):
-    run = imported("I")
-    version = tflite(run, tmp_path, max_length=48, samples=TEXTS[:3])
+def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, loaded, tmp_path):
+    version = tflite(imported("I"), tmp_path, max_length=48, samples=TEXTS[:3])
     client = on_device().Translator(version)
     found = client.translate([client.pieces(text) for text in TEXTS])
-    assert found == Translator.load(run).translate(TEXTS, beam_size=1)
+    assert found == loaded("I").translate(TEXTS, beam_size=1)
     with pytest.raises(ValueError, match="no target language >>nld<<; known are >>deu<<, >>fra<<"):
         client.pieces(">>nld<< a")
 
@@ -114,25 +113,25 @@ def test_marians_limit_of_a_length_goes_into_every_export(marian_model, tmp_path
     rows = Translator.load(run).encode([SOURCES[0], "dog"]).ids
     wanted = [2 * (len(row) + 1) for row in rows]
     requests = [{"ids": [row + [0] * (16 - len(row))], "lengths": [len(row)]} for row in rows]
-    settings = {"max_length": 64, "beam_size": 1, "samples": SOURCES[:2]}
-    server = saved_model(run, tmp_path / "server", **settings)
+    settings = {"max_length": 32, "beam_size": 1, "samples": SOURCES[:2]}
+    server = saved_model(run, tmp_path / "server", with_text=False, **settings)
+    translate = tf.saved_model.load(str(server)).signatures["translate_ids"]
+    for request, length in zip(requests, wanted, strict=True):
+        assert translate(**{k: tf.constant(v) for k, v in request.items()})["lengths"] == [length]
     phone = tflite(run, tmp_path / "phone", **settings)
     page = tflite(run, tmp_path / "page", static=True, **settings)
-    for program, arguments, signature in (
-        ("saved_model", [server, "tensorflow_text"], "translate_ids"),
-        ("litert", [phone / "model.tflite"], "translate"),
-        ("litert", [page / "model.tflite"], "translate_16"),
-    ):
-        found = ask(program, arguments, [[signature, request] for request in requests])
+    for version, signature in ((phone, "translate"), (page, "translate_16")):
+        asked = [[signature, request] for request in requests]
+        found = ask("litert", [version / "model.tflite"], asked)
         assert [answer["lengths"][0] for answer in found] == wanted
-    ctranslate2(run, tmp_path / "ctranslate2", max_length=64, samples=SOURCES[:2])
+    ctranslate2(run, tmp_path / "ctranslate2", max_length=32, samples=SOURCES[:2])
 
 
 @pytest.mark.slow
-def test_a_multilingual_run_has_its_languages_in_every_export(imported, tmp_path):
+def test_a_multilingual_run_has_its_languages_in_every_export(imported, loaded, tmp_path):
     """The server's graph and the client on the device put the tokens of the languages in."""
     run, texts = imported("M2M"), [*answers("M2M").texts["sentences"][:6], ""]
-    wanted = Translator.load(run).translate(texts, beam_size=1)
+    wanted = loaded("M2M").translate(texts, beam_size=1)
     saved_model(run, tmp_path / "server", max_length=48, beam_size=2, samples=texts[:6])
     client = on_device().Translator(tflite(run, tmp_path / "phone", max_length=48, samples=texts))
     assert client.translate([client.pieces(text) for text in texts]) == wanted
@@ -148,14 +147,11 @@ def test_another_pair_of_languages_goes_into_every_export(imported, tmp_path):
     server = saved_model(run, tmp_path / "server", **settings)
     phone = tflite(run, tmp_path / "phone", **settings)
     assert json.loads((phone / "manifest.json").read_text())["languages"] == ["fr", "en"]
-    requests = [["serving_default", {"text": texts}]]
-    (found,) = ask("saved_model", [server, "tensorflow_text"], requests)
-    assert found["translation"] == wanted
+    assert load_engine(find_model(server, beam_size=1)).translate(texts) == wanted
     client = on_device().Translator(phone)
     assert client.translate([client.pieces(text) for text in texts]) == wanted
     version = ctranslate2(run, tmp_path / "ctranslate2", **settings)
-    model = find_model(version, beam_size=1)
-    assert load_engine(model).translate(texts) == wanted
+    assert load_engine(find_model(version, beam_size=1)).translate(texts) == wanted
 
 
 @pytest.mark.slow
@@ -169,13 +165,14 @@ def test_ctranslate2_gives_the_translations_of_the_run(imported, tmp_path):
 
 @pytest.mark.slow
 def test_text_goes_into_a_litert_file_with_the_ids_of_the_list(imported, tmp_path):
-    """Also pieces that only one of the two sides has, and characters that no side has."""
+    """Also pieces that only one of the two sides has, and characters that no side has.
+
+    The export compares the texts that come out with the run's; test_litert.py asks such a file.
+    """
     texts = [*answers("C").texts["sentences"][:8], "the girl is 猫 big.", "  a  b "]
     version = tflite(imported("C"), tmp_path, max_length=48, with_text=True, samples=texts)
-    requests = [["translate_text", {"text": [text]}] for text in texts]
-    found = ask("litert", [version / "model.tflite", "tensorflow_text"], requests)
-    wanted = Translator.load(imported("C")).translate(texts, beam_size=1)
-    assert [answer["translation"][0] for answer in found] == wanted
+    measured = json.loads((version / "manifest.json").read_text())["parity"]["translate_text"]
+    assert measured["identical"] == measured["sentences"] == len(texts)
 
 
 def test_codes_of_languages_are_no_text_for_litert(imported, tmp_path):
@@ -207,27 +204,26 @@ def test_a_recipes_vocabulary_that_the_operators_cut_otherwise_is_refused(settin
 
 
 @pytest.mark.slow
-def test_the_browser_looks_pieces_up_in_the_list(imported, tmp_path):
+def test_the_browser_looks_pieces_up_in_the_list(imported, loaded, tmp_path):
     """With codes, also an unknown one, and unusual characters.
 
     One character is the target's alone, one is unknown.
     """
     if MISSING:
         pytest.skip(f"{' and '.join(MISSING)} not installed")
-    run = imported("I")
     texts = [*answers("I").texts["sentences"][:8], *TEXTS]
     with pytest.warns(UserWarning, match="names no validation text"):
-        page = web(run, tmp_path, max_length=32, samples=texts)
+        page = web(imported("I"), tmp_path, max_length=32, samples=texts)
     found = browse(page, [*texts, ">>nld<< a"])["translations"]
-    assert [row["text"] for row in found[:-1]] == Translator.load(run).translate(texts, beam_size=1)
+    assert [row["text"] for row in found[:-1]] == loaded("I").translate(texts, beam_size=1)
     assert found[-1]["error"] == (
         "the model has no target language >>nld<<; known are >>deu<<, >>fra<<"
     )
 
 
-def test_forced_scores_are_those_of_transformers_without_padding(imported):
+def test_forced_scores_are_those_of_transformers_without_padding(loaded):
     wanted = answers("A")
-    translator = Translator.load(imported("A"))
+    translator = loaded("A")
     sources = wanted.texts["sentences"][:2]
     targets = wanted.texts["target_texts"][:2]
     logits = wanted.arrays["logits"][..., :-1]  # padding is the last column
