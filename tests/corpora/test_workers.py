@@ -23,6 +23,7 @@ from tfformer.data.sources import read_pairs
 from tfformer.inference.translator import Translator
 
 SENTENCES = [source for source, _ in read_pairs("phrasebook:valid")][:60]
+PARTS_OF_A_CLUSTER = 30
 
 
 @pytest.fixture(scope="module")
@@ -273,46 +274,52 @@ def test_the_progress_of_a_corpus_is_a_share_with_rates_and_the_time_left(
     assert shown == " 25% of the corpus, 60 lines, 2 lines/s, 30 tokens/s, 0:01:30 left".strip()
 
 
-@pytest.mark.slow
-def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_process(
-    tiny_run, expected, tmp_path
-):
-    """Part n begins with sentence n, and each worker still has some when the machine is lost."""
+@pytest.fixture(scope="module")
+def cluster():
+    """A Ray cluster of this machine, with two nodes of one processor each."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
     from ray.cluster_utils import Cluster
 
-    output, parts = tmp_path / "out", range(len(SENTENCES))
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        cluster.add_node(num_cpus=1)
+        yield cluster
+    finally:
+        cluster.shutdown()
+
+
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_process(
+    cluster, tiny_run, expected, tmp_path
+):
+    """Part n begins with sentence n, and each worker still has some when the machine is lost."""
+    output, parts = tmp_path / "out", range(PARTS_OF_A_CLUSTER)
     for first in parts:
         lines = [*SENTENCES[first:], *SENTENCES[:first]]
         (tmp_path / f"part-{first:02}.en").write_text("".join(f"{line}\n" for line in lines))
     words = command(tiny_run, tmp_path / "part-*.en", output)
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    try:
-        _, lost = [cluster.add_node(num_cpus=1) for _ in range(2)]
-        words = [*words, "--ray", cluster.address, "--workers", "3"]
-        process = subprocess.Popen([sys.executable, "-m", "tfformer", *words])
-        end = time.monotonic() + 300
-        while len(list(output.glob("part-*.en"))) < 3 and time.monotonic() < end:
-            time.sleep(0.01)
-        cluster.remove_node(lost, allow_graceful=False)
-        assert not (output / f"part-{parts[-1]:02}.en").exists()
-        cluster.add_node(num_cpus=1)
-        assert process.wait(300) == 0
-    finally:
-        cluster.shutdown()
+    words = [*words, "--ray", cluster.address, "--workers", "3"]
+    lost = cluster.add_node(num_cpus=1)
+    process = subprocess.Popen([sys.executable, "-m", "tfformer", *words])
+    end = time.monotonic() + 300
+    while len(list(output.glob("part-*.en"))) < 3 and time.monotonic() < end:
+        time.sleep(0.01)
+    cluster.remove_node(lost, allow_graceful=False)
+    assert not (output / f"part-{parts[-1]:02}.en").exists()
+    cluster.add_node(num_cpus=1)
+    assert process.wait(300) == 0
     assert lines_of(output) == [line for n in parts for line in [*expected[n:], *expected[:n]]]
 
 
 @pytest.mark.slow
-def test_a_file_at_which_workers_of_a_cluster_die_is_left_out(tiny_run, tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+def test_a_file_at_which_workers_of_a_cluster_die_is_left_out(cluster, tiny_run, tmp_path):
     (tmp_path / "part.en").write_text(f"{SENTENCES[0]}\n" * 1_000_000)
-    words = command(tiny_run, tmp_path / "part.en", tmp_path / "out", "--ray", "local")
+    words = command(tiny_run, tmp_path / "part.en", tmp_path / "out", "--ray", cluster.address)
     with open(tmp_path / "messages", "w") as messages:
         process = subprocess.Popen([sys.executable, "-m", "tfformer", *words], stderr=messages)
     killed, end = set(), time.monotonic() + 300
     while process.poll() is None and time.monotonic() < end:
-        for number, line in descendants(process.pid).items():
+        for number, line in descendants(os.getpid()).items():
             if "PartTranslator)).submit" in line and number not in killed:
                 time.sleep(2)  # its part is begun by then, but on a busy machine
                 os.kill(number, signal.SIGKILL)

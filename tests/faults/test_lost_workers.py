@@ -56,7 +56,7 @@ def wait_for_epochs(run: Path | str, count: int) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while epochs(run) < count:
         assert time.monotonic() < deadline
-        time.sleep(0.01)
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
