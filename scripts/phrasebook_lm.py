@@ -17,7 +17,7 @@ from tfformer.cli.terminal import import_tensorflow
 
 import_tensorflow()
 
-from nltk.lm import KneserNeyInterpolated  # noqa: E402
+from nltk.lm import KneserNeyInterpolated, NgramCounter, Vocabulary  # noqa: E402
 from nltk.util import everygrams, ngrams  # noqa: E402
 
 from tfformer import Generator, phrasebook  # noqa: E402
@@ -49,19 +49,21 @@ def rows_of(generator: Generator, sentences: Sequence[str]) -> list[list[str]]:
 
 
 def n_gram_bits(train: list[list[str]], held_out: list[list[str]]) -> float:
-    """Return -log2 p of all held-out rows; a sentence takes about a tenth of a second."""
-    model = KneserNey(ORDER, discount=DISCOUNT)
-    # The start token is never predicted: a context of it alone would have a follower too many.
-    grams = (
-        [gram for gram in everygrams(row, max_len=ORDER) if gram[-1] != START] for row in train
-    )
-    model.fit(grams, {piece for row in train for piece in row})
-    bits = 0.0
-    for number, row in enumerate(held_out, start=1):
-        bits -= sum(model.logscore(gram[-1], gram[:-1]) for gram in ngrams(row, ORDER))
-        if sys.stderr.isatty():
-            print(f"\r{ORDER}-gram: {number} of {len(held_out)} sentences", end="", file=sys.stderr)
-    return bits
+    """Return -log2 p of all held-out rows."""
+    asked = [gram for row in held_out for gram in ngrams(row, ORDER)]
+    contexts = {gram[start:-1] for gram in asked for start in range(ORDER)}
+
+    def counts(gram: tuple[str, ...]) -> bool:
+        """Return whether an answer counts it: its context is asked for, or ends with one that is.
+
+        The start token is never predicted: a context of it alone would have a follower too many.
+        """
+        return gram[-1] != START and (gram[:-1] in contexts or gram[1:-1] in contexts)
+
+    grams = (filter(counts, everygrams(row, max_len=ORDER)) for row in train)
+    vocabulary = Vocabulary(piece for row in train for piece in row)
+    model = KneserNey(ORDER, DISCOUNT, vocabulary=vocabulary, counter=NgramCounter(grams))
+    return -sum(model.logscore(gram[-1], gram[:-1]) for gram in asked)
 
 
 def main(run: str) -> None:
