@@ -56,9 +56,9 @@ def uncached_greedy(model, source, most):
 
 @pytest.mark.slow
 def test_cached_decoding_equals_decoding_without_a_cache(model):
-    hypotheses = graphs.translate_ids(model, padded(SOURCES), 20, DecodingConfig(beam_size=1))
+    hypotheses = graphs.translate_ids(model, padded(SOURCES), 12, DecodingConfig(beam_size=1))
     for source, (ids, score) in zip(SOURCES, found_rows(hypotheses), strict=True):
-        expected_ids, expected_score = uncached_greedy(model, source, most=20)
+        expected_ids, expected_score = uncached_greedy(model, source, most=12)
         assert ids == expected_ids
         assert score == pytest.approx(expected_score, abs=1e-4)
 
@@ -178,7 +178,7 @@ def test_a_transposed_copy_of_the_output_matrix_gives_the_models_own(tie_embeddi
     to_logits = transposed(model)
     for compute in (
         lambda *to_logits: (
-            graphs.translate_ids(model, padded(SOURCES), 20, DecodingConfig(3), *to_logits).scores
+            graphs.translate_ids(model, padded(SOURCES), 8, DecodingConfig(3), *to_logits).scores
         ),
         lambda *to_logits: graphs.token_log_probs(model, *[padded(SOURCES)] * 2, *to_logits),
     ):
