@@ -24,7 +24,7 @@ MEMORY = RNG.normal(size=(2, 5, D)).astype(np.float32)
 IDS = RNG.integers(1, 11, size=(2, 4)).astype(np.int32)
 LAYER = {"d_model": D, "num_heads": HEADS, "d_ff": D_FF, "norm": "pre", "activation": "gelu"}
 STACK = LAYER | {"num_layers": 2, "position_layout": "halves", "epsilon": 1e-5}
-MODEL = STACK | {"tie_embeddings": "none", "output_bias": True, "dropout": 0.0}
+MODEL = STACK | {"num_layers": 1, "tie_embeddings": "none", "output_bias": True, "dropout": 0.0}
 LAYERS = {  # class, arguments, inputs, output shape
     "PositionalEncoding": (tfformer.PositionalEncoding, {"d_model": D}, X, (2, 4, D)),
     "TokenEmbedding": (tfformer.TokenEmbedding, {"vocab_size": 11, "d_model": D}, IDS, (2, 4, D)),
