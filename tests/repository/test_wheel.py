@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from support.documentation import ROOT
 
+PIP = [sys.executable, "-m", "pip", "--python"]
+
 
 def run(*command, folder: Path) -> str:
     """Run a command; its bytecode is kept for the next, whatever the tests' own process does."""
@@ -29,7 +31,7 @@ def run(*command, folder: Path) -> str:
 def install(python: Path, *words, folder: Path) -> None:
     """Install by uv or, as scripts/environment.sh does where uv finds no package, by pip."""
     uv = [sys.executable, "-m", "uv", "pip", "install", "--no-config", "--python", python]
-    pip = [python, "-m", "pip", "install", "--no-compile"]  # most of TensorFlow is never imported
+    pip = [*PIP, python, "install", "--no-compile"]  # most of TensorFlow is never imported
     try:
         run(*uv, "--quiet", *words, folder=folder)
     except AssertionError:
@@ -71,12 +73,12 @@ def python(wheel, tmp_path_factory) -> Iterator[Path]:
     that.
     """
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     python = folder / "bin" / "python"
     needs = ["--require-hashes", "--requirement", ROOT / "requirements" / "base.txt"]
     install(python, *needs, folder=folder)
     install(python, "--no-deps", wheel, folder=folder)
-    run(python, "-m", "pip", "check", folder=folder)  # the wheel itself names all that it needs
+    run(*PIP, python, "check", folder=folder)  # the wheel itself names all that it needs
     yield python
     subprocess.run(["sh", "-c", 'rm -rf "$0" &', folder], check=True)
 
@@ -98,7 +100,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
 
 @pytest.mark.slow
 def test_the_quickstarts_verbs_work_in_another_folder(python, tmp_path):
-    """The recipe takes a fraction of a minute.
+    """The recipe is made small, and one process runs all verbs that load TensorFlow.
 
     The scores are tested with the quickstart.
     """
@@ -107,22 +109,26 @@ def test_the_quickstarts_verbs_work_in_another_folder(python, tmp_path):
     assert Path(where.strip()).is_relative_to(python.parents[1])
     assert "phrasebook" in run(*verbs, "recipes", folder=tmp_path)
     run(*verbs, "corpus", "phrasebook", "--output", "corpus", folder=tmp_path)
+    for language in ("en", "de"):
+        lines = (tmp_path / "corpus" / f"test.{language}").read_text().splitlines()[:4]
+        (tmp_path / f"short.{language}").write_text("\n".join(lines) + "\n")
     smaller = [
         "tokenizer.vocab_size=500",
         "model.num_layers=1",
         "model.num_decoder_layers=1",
         "model.d_model=32",
     ]
-    smaller += ["training.epochs=1", "training.epoch_steps=2", "data.train=phrasebook:valid"]
-    run(*verbs, "train", "phrasebook", "--run-dir", "run", "--set", *smaller, folder=tmp_path)
-    text = ["--source", "short.en", "--reference", "short.de"]
-    for language in ("en", "de"):
-        lines = (tmp_path / "corpus" / f"test.{language}").read_text().splitlines()[:4]
-        (tmp_path / f"short.{language}").write_text("\n".join(lines) + "\n")
-    printed = run(*verbs, "evaluate", "run", *text, "--json", folder=tmp_path)
-    assert json.loads(printed)["sentences"] == 4
-    translated = run(*verbs, "translate", "run", "--input", "short.en", folder=tmp_path)
-    assert len(translated.splitlines()) == 4
-    picture = ["--output", "look.html"]
-    run(*verbs, "attention", "run", "The animal is tired.", *picture, folder=tmp_path)
+    smaller += ["training.epochs=1", "training.epoch_steps=2", "training.shards=1"]
+    smaller += ["data.train=phrasebook:valid", "data.valid=[short.en, short.de]"]
+    commands = [
+        ["train", "phrasebook", "--run-dir", "run", "--set", *smaller],
+        ["evaluate", "run", "--source", "short.en", "--reference", "short.de", "--json"],
+        ["translate", "run", "--input", "short.en", "--output", "short.out"],
+        ["attention", "run", "The animal is tired.", "--output", "look.html"],
+    ]
+    code = f"from tfformer.cli.verbs import main; print(list(map(main, {commands})))"
+    *_, scores, _, codes = run(python, "-P", "-c", code, folder=tmp_path).splitlines()
+    assert json.loads(scores)["sentences"] == 4
+    assert codes == "[0, 0, 0, 0]"
+    assert len((tmp_path / "short.out").read_text().splitlines()) == 4
     assert "<html" in (tmp_path / "look.html").read_text()
