@@ -21,9 +21,9 @@ pytest.importorskip(
 TABLE = np.random.default_rng(1).normal(size=(64, 32)).astype(np.float32)
 
 
-@pytest.fixture
-def two_widths(tmp_path):
-    """A model with two signatures.
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory) -> bytes:
+    """A file with two signatures.
 
     They differ in nothing but the width of x (width, 32).
     """
@@ -35,11 +35,16 @@ def two_widths(tmp_path):
         return tf.function(add, input_signature=[tf.TensorSpec((width, 32), tf.float32, "x")])
 
     functions = {f"add_{width}": over(width) for width in (64, 48)}
-    tf.saved_model.save(tf.Module(), str(tmp_path), signatures=functions)
-    converter = tf.lite.TFLiteConverter.from_saved_model(
-        str(tmp_path), signature_keys=list(functions)
-    )
-    return flatbuffer_utils.convert_bytearray_to_object(converter.convert())
+    folder = str(tmp_path_factory.mktemp("two_widths"))
+    tf.saved_model.save(tf.Module(), folder, signatures=functions)
+    names = list(functions)
+    return tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=names).convert()
+
+
+@pytest.fixture
+def two_widths(converted):
+    """The model of that file, to be changed."""
+    return flatbuffer_utils.convert_bytearray_to_object(bytearray(converted))
 
 
 def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_path):
