@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -189,35 +190,37 @@ def test_the_grpc_client_tries_again_and_keeps_its_deadline():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CLIENTS)
-def test_a_client_outlives_a_server_that_is_killed_and_started_again(name, tmp_path):
+def test_each_client_outlives_a_server_that_is_killed_and_started_again(tmp_path):
     save_scripted_model(tmp_path / "echo" / "1", "v1")
     server = start_server(tmp_path / "echo")
-    command = [
-        sys.executable,
-        str(CLIENTS[name]),
-        getattr(server, name),
-        "echo",
-        "--batch-size",
-        "1",
+    clients = [
+        subprocess.Popen(
+            [sys.executable, str(program), getattr(server, name), "echo", "--batch-size", "1"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for name, program in CLIENTS.items()
     ]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+    with ExitStack() as running:
+        for client in clients:
+            running.enter_context(client)
 
         def send(line: bytes) -> None:
-            client.stdin.write(line)
-            client.stdin.flush()
+            for client in clients:
+                client.stdin.write(line)
+                client.stdin.flush()
 
         send(b"one\n")
-        assert client.stdout.readline() == b"v1: one\n"
+        assert [client.stdout.readline() for client in clients] == [b"v1: one\n"] * 2
         server.process.kill()
         server.process.wait()
         send(b"two\n")
         ports = [urlsplit(server.rest).port, server.grpc.rpartition(":")[2]]
         server = start_server(tmp_path / "echo", ports=ports)
-        assert client.stdout.readline() == b"v1: two\n"
+        assert [client.stdout.readline() for client in clients] == [b"v1: two\n"] * 2
         send(b"three\n")
-        assert client.communicate()[0] == b"v1: three\n"
-        assert client.returncode == 0
+        assert [client.communicate()[0] for client in clients] == [b"v1: three\n"] * 2
+        assert [client.returncode for client in clients] == [0, 0]
     server.process.kill()
     server.process.wait()
 
