@@ -39,7 +39,7 @@ def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
     imported, loaded, tmp_path, cpp_loader
 ):
     """By the loader of C++: what is not tracked is not there."""
-    version = saved_model(imported("I"), tmp_path, max_length=48, samples=TEXTS[:3])
+    version = saved_model(imported("I"), tmp_path, max_length=48, beam_size=1, samples=TEXTS[:3])
     wanted = loaded("I").translate(TEXTS, beam_size=1)
     assert cpp_loader(version, "serving_default", TEXTS) == wanted
     manifest = json.loads((version / "manifest.json").read_text())
@@ -144,7 +144,7 @@ def test_another_pair_of_languages_goes_into_every_export(imported, tmp_path):
     texts = answers("M2M").texts["sentences"][:4]
     wanted = translator.translate(texts, beam_size=1)
     settings = {"max_length": 48, "samples": texts} | pair
-    server = saved_model(run, tmp_path / "server", **settings)
+    server = saved_model(run, tmp_path / "server", beam_size=1, **settings)
     phone = tflite(run, tmp_path / "phone", **settings)
     assert json.loads((phone / "manifest.json").read_text())["languages"] == ["fr", "en"]
     assert load_engine(find_model(server, beam_size=1)).translate(texts) == wanted
