@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfformer.inference.logits import keep_top_k, keep_top_p, top_k
+from tfformer.inference.logits import LARGE, argmax, keep_top_k, keep_top_p, top_k, without
 
 
 @pytest.mark.parametrize("vocab_size", [5, 64, 200, 640, 1000])
@@ -23,6 +23,30 @@ def test_of_equal_logits_in_two_blocks_the_first_comes_first():
     logits = np.zeros((1, 640), np.float32)
     logits[0, [600, 601, 3]] = [7, 5, 5]
     np.testing.assert_array_equal(top_k(tf.constant(logits), 3)[1], [[600, 3, 601]])
+
+
+@pytest.mark.parametrize("vocab_size", [7, LARGE, LARGE + 1, LARGE + 63])
+@pytest.mark.parametrize("distinct", [3, 10**6])
+def test_the_largest_logit_by_blocks_is_that_of_numpy(vocab_size, distinct):
+    logits = np.random.default_rng(vocab_size).integers(0, distinct, (200, vocab_size))
+    found = argmax(tf.constant(logits, tf.float32))
+    np.testing.assert_array_equal(found, logits.argmax(axis=1))
+
+
+@pytest.mark.parametrize("places", [[LARGE - 1], [LARGE], [LARGE + 4], [LARGE - 1, LARGE], [0]])
+def test_the_largest_logit_may_stand_at_the_end_of_the_last_whole_block_or_behind_it(places):
+    logits = np.zeros((1, LARGE + 5), np.float32)
+    logits[0, places] = 1
+    assert argmax(tf.constant(logits)).numpy().tolist() == places[:1]
+
+
+def test_a_token_that_is_left_out_has_the_lowest_logit_and_the_others_their_own():
+    logits = np.random.default_rng(0).normal(size=(4, 9)).astype(np.float32)
+    found = without(tf.constant(logits), 3).numpy()
+    others = np.arange(9) != 3
+    np.testing.assert_array_equal(found[:, others], logits[:, others])
+    assert (found[:, 3] <= np.finfo(np.float32).min).all()
+    np.testing.assert_array_equal(without(tf.constant(logits), None), logits)
 
 
 def test_top_k_and_top_p_keep_exactly_the_expected_logits_of_every_row():

@@ -5,7 +5,8 @@ Shape letters: R rows, V vocabulary.
 
 import tensorflow as tf
 
-BLOCK = 64  # neighbouring logits of which `top_k` compares the largest first
+BLOCK = 64  # neighbouring logits of which the largest are compared first
+LARGE = 4096  # logits of a row from which on the blocks pay for their operations
 
 
 def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
@@ -79,11 +80,44 @@ def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
     return values, tf.gather(ids, places, batch_dims=1)
 
 
+def argmax(logits: tf.Tensor) -> tf.Tensor:
+    """Find the largest logit of each row, as `tf.argmax` does but faster for many.
+
+    Only the first block of the largest maximum is searched. The window of the last one begins
+    earlier if it would not be full, at logits that are smaller.
+
+    Args:
+        logits: (R, V).
+
+    Returns:
+        Their ids (R,) int32; of equal logits the first counts.
+
+    Example:
+        >>> argmax(tf.constant([[0.0, 2.0, 1.0, 2.0]])).numpy().tolist()
+        [1]
+    """
+    size = logits.shape[-1]
+    if size is None or size < LARGE:
+        return tf.argmax(logits, axis=-1, output_type=tf.int32)
+    whole = size // BLOCK * BLOCK
+    maxima = tf.reduce_max(tf.reshape(logits[:, :whole], [-1, whole // BLOCK, BLOCK]), axis=-1)
+    if whole < size:
+        rest = tf.reduce_max(logits[:, whole:], axis=-1, keepdims=True)
+        maxima = tf.concat([maxima, rest], axis=1)
+    block = tf.argmax(maxima, axis=-1, output_type=tf.int32)  # (R,)
+    first = tf.minimum(block * BLOCK, size - BLOCK)
+    window = first[:, tf.newaxis] + tf.range(BLOCK)  # (R, BLOCK)
+    place = tf.argmax(tf.gather(logits, window, batch_dims=1), axis=-1, output_type=tf.int32)
+    return first + place
+
+
 def without(logits: tf.Tensor, token: int | None) -> tf.Tensor:
     """Give a token, if there is one, the lowest logit (R, V)."""
     if token is None:
         return logits
-    return tf.where(tf.range(tf.shape(logits)[-1]) == token, logits.dtype.min, logits)
+    size = logits.shape[-1] or tf.shape(logits)[-1]
+    lowest = tf.one_hot(token, size, logits.dtype.min, dtype=logits.dtype)
+    return logits + lowest  # LiteRT is slow to select
 
 
 def log_sum_exp(logits: tf.Tensor, likeliest: tf.Tensor) -> tf.Tensor:

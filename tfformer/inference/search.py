@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import tensorflow as tf
 
-from tfformer.inference.logits import keep_top_k, keep_top_p, log_sum_exp, top_k, without
+from tfformer.inference.logits import argmax, keep_top_k, keep_top_p, log_sum_exp, top_k, without
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 EMPTY = -1e9  # the score of a slot that holds no beam and no hypothesis
@@ -136,7 +136,10 @@ def greedy_search(
     """
 
     def choose(logits: tf.Tensor, step: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        return tf.argmax(without(logits, suppressed), axis=-1, output_type=tf.int32)
+        if suppressed is None:
+            return argmax(logits)
+        first, second = tf.unstack(top_k(logits, 2)[1], axis=1)  # each (R,)
+        return tf.where(first == suppressed, second, first)
 
     return _decode_rows(step_fn, state, max_lengths, choose, capacity, rounds)
 
@@ -196,7 +199,7 @@ def sample(
         shape = [all_rows, tf.shape(logits)[1]]  # a row's noise is the same whichever have left
         uniform = tf.random.stateless_uniform(shape, key, minval=1e-30)  # log(0) would be -inf
         gumbel = -tf.math.log(-tf.math.log(tf.gather(uniform, rows)))
-        return tf.argmax(logits + gumbel, axis=-1, output_type=tf.int32)
+        return argmax(logits + gumbel)
 
     return _decode_rows(step_fn, state, max_lengths, choose, rounds=rounds)
 
@@ -279,7 +282,7 @@ def _decode_rows(
         logits, state = step_fn(last, step, state)
         logits = tf.cast(logits, tf.float32)  # (R, V)
         chosen = choose(logits, step, row)  # (R,)
-        likeliest = tf.argmax(logits, axis=-1, output_type=tf.int32)  # (R,)
+        likeliest = argmax(logits)  # (R,)
         log_prob = tf.gather(logits, chosen, batch_dims=1) - log_sum_exp(logits, likeliest)
         chosen = tf.where(unfinished, chosen, PAD_ID)
         scores += tf.where(unfinished, log_prob, 0.0)
@@ -541,7 +544,7 @@ def _top_continuations(
     top_logits, tokens = top_k(without(logits, suppressed), per_beam)  # (B * N, per_beam)
     likeliest = tokens[:, 0]
     if suppressed is not None:  # it may be the likeliest itself
-        likeliest = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        likeliest = argmax(logits)
     log_probs = top_logits - log_sum_exp(logits, likeliest)[:, tf.newaxis]
     log_probs = tf.reshape(log_probs, [sentences, beam_size, per_beam])
     candidates = log_probs + scores[:, :, tf.newaxis]  # (B, N, per_beam)
