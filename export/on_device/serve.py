@@ -12,6 +12,8 @@ SIGTERM and Ctrl-C let the requests under way come to their end.
 
 import argparse
 import asyncio
+import contextlib
+import ctypes
 import ipaddress
 import itertools
 import json
@@ -42,6 +44,12 @@ MAX_WAITING = 4_096  # sentences of all requests
 MAX_BYTES = 2 * 2**20  # of a request
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 DRAIN_SECONDS = 20  # for the requests under way when the server is told to end
+# Options of glibc's mallopt, by the numbers of malloc.h -> their values.
+KEEPING_MEMORY = {
+    -8: 1,  # M_ARENA_MAX: one heap for all threads, as those of a thread end at 64 MB
+    -3: 2**30,  # M_MMAP_THRESHOLD: what is larger is mapped anew each time
+    -1: 2**30,  # M_TRIM_THRESHOLD: what is free at the heap's end beyond it is given back
+}
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -320,6 +328,17 @@ def languages_of(folder: Path) -> list[str]:
     return languages if isinstance(languages, list) and len(languages) == 2 else []
 
 
+def keep_memory() -> None:
+    """Keep the memory of a batch for the next one, where the C library is glibc.
+
+    Otherwise each batch has its megabytes mapped and filled with zeros anew.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, value in KEEPING_MEMORY.items():
+            mallopt(option, value)
+
+
 def main() -> None:
     """Serve the folder of the command line."""
     parser = argparse.ArgumentParser(
@@ -336,6 +355,7 @@ def main() -> None:
         raise ValueError("--workers must be at least 1")
     if not 0 <= options.port < 2**16:
         raise ValueError(f"--port {options.port} must be at least 0 and below {2**16}")
+    keep_memory()
     translators = [Translator(options.folder, beam=options.beam) for _ in range(options.workers)]
     languages = languages_of(newest_version(Path(options.folder)))
     server = Server(Workers(translators), languages, [options.host, *options.allow_host])

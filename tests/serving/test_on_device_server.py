@@ -3,6 +3,8 @@
 import asyncio
 import io
 import logging
+import platform
+import subprocess
 import sys
 import threading
 import time
@@ -356,3 +358,27 @@ def test_broken_http_leaves_no_traceback_in_the_log(serve, caplog):
     assert logged == 0
     assert status == 500
     assert "ZeroDivisionError" in caplog.text
+
+
+FREED = """
+import sys
+from pathlib import Path
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+import serve
+
+def kept() -> int:
+    array = np.ones(25_000_000)  # 200 MB
+    del array
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+before = kept()
+serve.keep_memory()
+print(kept() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have no mallopt")
+def test_the_memory_of_a_batch_is_kept_for_the_next_one():
+    command = [sys.executable, "-c", FREED, PROGRAM.parent]
+    assert int(subprocess.run(command, capture_output=True, check=True).stdout) > 190_000_000
