@@ -21,6 +21,7 @@ import matplotlib.pyplot
 """
 
 
+@pytest.mark.slow
 def test_what_is_left_out_can_be_imported_afterwards():
     found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr

@@ -80,6 +80,7 @@ def test_recipes_lists_every_file_with_its_first_line(capsys):
     assert "English to German" in printed
 
 
+@pytest.mark.slow
 def test_translate_keeps_order_and_blank_lines(tiny_run, translator, sentences, tmp_path, capsys):
     source, output = tmp_path / "in.en", tmp_path / "out.de"
     source.write_text("\n".join([sentences[0], "", *sentences[1:], "   "]) + "\n", encoding="utf-8")
@@ -94,6 +95,7 @@ def test_translate_keeps_order_and_blank_lines(tiny_run, translator, sentences, 
     ]
 
 
+@pytest.mark.slow
 def test_translate_reads_standard_input_in_chunks(
     tiny_run, translator, sentences, monkeypatch, capsys
 ):
@@ -138,6 +140,7 @@ def test_progress_is_told_within_a_chunk(tiny_run, translator, sentences, tmp_pa
     assert output.read_text(encoding="utf-8").splitlines() == expected
 
 
+@pytest.mark.slow
 def test_n_best_with_scores_prints_the_translators_own(
     tiny_run, translator, sentences, tmp_path, capsys
 ):
@@ -207,6 +210,7 @@ def test_tensorflows_own_errors_are_one_line(tiny_run, tmp_path, monkeypatch, ca
     )
 
 
+@pytest.mark.slow
 def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(
     tiny_run, translator, tmp_path, capsys
 ):
@@ -423,6 +427,7 @@ def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -448,6 +453,7 @@ def test_train_refuses_and_writes_nothing(tmp_path, capsys, arguments, message):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_generate_prints_the_generators_own_texts(counting_run, tmp_path, capsys):
     generator, output = Generator.load(counting_run), tmp_path / "texts"
     assert main(["generate", str(counting_run), "--prefix", "two three", "--greedy"]) == 0

@@ -134,6 +134,7 @@ def test_a_row_that_is_longer_than_the_counted_ones_has_a_width_of_its_own():
     assert shapes.widths(np.array([2, 4, 5, 6, 17, 49, 50])).tolist() == [3, 5, 5, 8, 24, 50, 50]
 
 
+@pytest.mark.slow
 def test_the_added_padding_changes_no_update(texts):
     """Losses and weights beside the same rows, padded no further than their longest."""
     batches = Batches(encode_pairs(texts, max_length=80), 256, few_shapes=True)

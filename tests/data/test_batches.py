@@ -118,6 +118,7 @@ def test_ordering_length_by_length_is_ordering_at_once(pairs, block, monkeypatch
         np.testing.assert_array_equal(counts, np.bincount(np.maximum(source, target)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", [None, [0.3, 0.7], [0.01, 0.99]])
 def test_an_epoch_and_the_next_need_less_than_24_bytes_a_row(shares, monkeypatch):
     """The ids and offsets may be mapped from files; all else is counted."""

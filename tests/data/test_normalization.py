@@ -34,6 +34,7 @@ def test_there_is_a_rule_for_every_composed_and_every_wide_character(charsmap):
     assert len(missing) <= 0.02 * len(changed), missing  # Unicode has grown since
 
 
+@pytest.mark.slow
 def test_the_plain_rules_are_the_others_and_the_quotes(charsmap):
     usual = dict(rules_of(charsmap))
     lines = [line.split("\t") for line in plain_rules(charsmap).splitlines()]

@@ -418,6 +418,7 @@ def test_with_bytes_every_text_comes_back_normalised(model_type):
     assert tokenizer.decode(ids) == normalised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_the_graph_knows_symbols_and_bytes(model_type):
     import tensorflow as tf

@@ -128,6 +128,7 @@ def test_pharaoh_and_the_error_rate_by_hand():
         alignment_error_rate([()], [()])
 
 
+@pytest.mark.slow
 def test_translate_prints_alignments_of_its_own_words(tiny_run, translator, tmp_path, capsys):
     source = tmp_path / "in.en"
     lines = [phrasebook.pairs("test")[0].source, "", phrasebook.pairs("test")[1].source]
@@ -147,6 +148,7 @@ def test_translate_prints_alignments_of_its_own_words(tiny_run, translator, tmp_
             assert word < len(text.split())
 
 
+@pytest.mark.slow
 def test_the_alignments_of_cut_sentences_are_counted_once(tiny_run, tmp_path, capsys):
     (tmp_path / "in.en").write_text("the animal " * 500 + "\n")
     arguments = [

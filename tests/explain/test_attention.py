@@ -165,6 +165,7 @@ def test_blank_sentences_are_refused(translator):
         attention(translator, SENTENCES[0], "")
 
 
+@pytest.mark.slow
 def test_overlong_sentences_are_cut_with_one_warning(translator, tokenizer):
     long = " ".join(SENTENCES * 2)
     expected = tuple(tokenizer.pieces(tokenizer.encode([long])[0][:39]))

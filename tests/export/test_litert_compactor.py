@@ -47,6 +47,7 @@ def two_widths(converted):
     return flatbuffer_utils.convert_bytearray_to_object(bytearray(converted))
 
 
+@pytest.mark.slow
 def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_path):
     file = tmp_path / "compact.tflite"
     litert_compactor.compact(two_widths)

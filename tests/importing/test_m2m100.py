@@ -41,6 +41,7 @@ def test_a_language_may_be_named_by_its_token(tmp_path):
 SENTENCES = ["a dog", "we see the dog."]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "pair"), [("M2M", ("fr", "en")), ("NLLB", (None, "fra_Latn"))])
 def test_a_run_translates_between_all_languages_of_its_checkpoint(
     imported, loaded, tmp_path, name, pair
@@ -70,6 +71,7 @@ def test_an_unknown_language_is_refused_with_the_known_ones(imported, side):
         Translator.load(imported("M2M"), **{side: "xx"})
 
 
+@pytest.mark.slow
 def test_the_command_line_translates_into_another_language(imported, tmp_path, capsys):
     (tmp_path / "source").write_text("a dog\n")
     words = ["translate", str(imported("M2M")), "--input", str(tmp_path / "source")]

@@ -115,6 +115,7 @@ def test_a_continuation_is_the_same_alone_and_beside_longer_and_shorter_prefixes
     ]
 
 
+@pytest.mark.slow
 def test_samples_follow_their_seed_and_the_distribution(generator, lines):
     drawn = [c.text for c in generator.sample([""] * 600, seed=1)]
     assert drawn == [c.text for c in generator.sample([""] * 600, seed=1)]

@@ -63,6 +63,7 @@ def test_cached_decoding_equals_decoding_without_a_cache(model):
         assert score == pytest.approx(expected_score, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model, beam_size):
     ids = tf.TensorSpec((None, None), tf.int32)
@@ -79,6 +80,7 @@ def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model
         assert one[1] == pytest.approx(third[1], abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
     """A growing cache has 16 positions, then 32, then 64.

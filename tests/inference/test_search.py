@@ -459,6 +459,7 @@ def test_the_length_of_the_ids_is_a_limit_too(beam_size):
     assert found.lengths[:, 0].numpy().tolist() == [3, 2]
 
 
+@pytest.mark.slow
 def test_search_is_the_same_in_a_graph_of_unknown_batch():
     tree = Tree(sentences=4, vocab_size=5, depth=4, seed=7)
     specs = [tf.TensorSpec([None], tf.int32)] * 3

@@ -24,6 +24,7 @@ def sentences() -> list[str]:
     return [pair.source for pair in phrasebook.pairs("test")[:40]]
 
 
+@pytest.mark.slow
 def test_a_reloaded_run_translates_identically(translator, tiny_run, sentences):
     assert Translator.load(tiny_run).n_best(sentences) == translator.n_best(sentences)
 
@@ -165,6 +166,7 @@ def test_a_sentence_that_is_too_long_is_cut_to_the_models_length(translator, sen
     )
 
 
+@pytest.mark.slow
 def test_sampling_follows_its_seed_and_its_temperature(translator, sentences):
     once = translator.sample(sentences, seed=1, temperature=1.0)
     assert translator.sample(sentences, seed=1, temperature=1.0) == once

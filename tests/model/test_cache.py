@@ -115,6 +115,7 @@ def decoded(model, capacity, chunks):
     return tf.concat(logits, axis=1), tf.shape(cache[0].keys)[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_graph", [False, True])
 @pytest.mark.parametrize(
     ("capacity", "chunks", "expected"),

@@ -184,6 +184,7 @@ def expected(tour) -> dict[str, list[np.ndarray]]:
     }
 
 
+@pytest.mark.slow
 def test_every_printed_figure_is_numpys(printed, expected):
     assert printed.keys() == expected.keys()
     for name, arrays in expected.items():
@@ -233,6 +234,7 @@ def log_prob(model, ids) -> float:
     return float(np.log(softmax(logits)[range(len(ids)), ids]).sum())
 
 
+@pytest.mark.slow
 def test_beam_search_finds_the_likeliest_of_all_and_greedy_search_does_not(tour):
     text, variables, _ = tour
     model = variables["model"]

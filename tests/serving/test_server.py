@@ -465,6 +465,7 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
 # The page
 
 
+@pytest.mark.slow
 def test_the_page_says_that_a_model_without_beam_search_is_not_for_it(tmp_path):
     module = tf.Module()
     double = tf.function(

@@ -28,6 +28,7 @@ def long_text(spaces: tuple[str, ...], characters: int, seed: int = 1) -> Iterat
         yield part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["lines", "text", "html"])
 @pytest.mark.parametrize("spaces", [SPACES, (" ",)], ids=["lines", "one line"])
 def test_no_more_than_a_few_blocks_of_a_long_text_are_held(format, spaces):

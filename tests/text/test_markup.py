@@ -185,6 +185,7 @@ def test_elements_that_words_stand_beside_are_within_a_sentence(text, sentences)
     assert translate_text(text, same, "html") == text.replace("<g> now", " <g>now")
 
 
+@pytest.mark.slow
 def test_rows_are_translated_while_they_are_read():
     """So that a file of XML, which has no paragraphs, need not be held."""
     read = 0
@@ -314,6 +315,7 @@ def test_pieces_are_cut_within_words_and_markup_goes_on():
     assert ["".join(p.raw for p in group) for group in cut(WORDS, [1, 1, 2])] == ["a", "b", "<i>cd"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("format", "text"),
     [
