@@ -2,6 +2,7 @@
 # The packages are those of requirements/, by version and digest; a file with another is refused. scripts/lock.sh renews them.
 # uv installs them, in a third of pip's time; where it finds none, as behind an index that pip's own configuration names, pip does.
 # What is there is not installed again, until pyproject.toml or a list changes.
+unset PYTHONDONTWRITEBYTECODE # which containers often set: each process would compile TensorFlow's modules anew
 installed=.venv/extras # a line each
 found="$(command -v python3.11 python3.12 python3.13 | head -n 1 || true)" # those for which TensorFlow has wheels
 python="${PYTHON:-${found:-python3.11}}"
