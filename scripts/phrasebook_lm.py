@@ -54,7 +54,7 @@ def n_gram_bits(train: list[list[str]], held_out: list[list[str]]) -> float:
     contexts = {gram[start:-1] for gram in asked for start in range(ORDER)}
 
     def counts(gram: tuple[str, ...]) -> bool:
-        """Return whether an answer counts it: its context is asked for, or ends with one that is.
+        """Return whether an answer counts it: one about its context, or about that context's end.
 
         The start token is never predicted: a context of it alone would have a follower too many.
         """

@@ -19,6 +19,7 @@ import itertools
 import json
 import logging
 import math
+import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Collection
@@ -47,8 +48,8 @@ DRAIN_SECONDS = 20  # for the requests under way when the server is told to end
 # Options of glibc's mallopt, by the numbers of malloc.h -> their values.
 KEEPING_MEMORY = {
     -8: 1,  # M_ARENA_MAX: one heap for all threads, as those of a thread end at 64 MB
-    -3: 2**30,  # M_MMAP_THRESHOLD: what is larger is mapped anew each time
-    -1: 2**30,  # M_TRIM_THRESHOLD: what is free at the heap's end beyond it is given back
+    -4: 0,  # M_MMAP_MAX: nothing is mapped beside the heap
+    -1: 2**30,  # M_TRIM_THRESHOLD: bytes at the heap's end that may be free
 }
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -331,8 +332,11 @@ def languages_of(folder: Path) -> list[str]:
 def keep_memory() -> None:
     """Keep the memory of a batch for the next one, where the C library is glibc.
 
-    Otherwise each batch has its megabytes mapped and filled with zeros anew.
+    Otherwise each batch has its megabytes mapped and filled with zeros anew. Settings of the
+    environment come first.
     """
+    if any(name.startswith("MALLOC_") for name in os.environ):
+        return
     with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
         for option, value in KEEPING_MEMORY.items():

@@ -276,7 +276,7 @@ def test_the_progress_of_a_corpus_is_a_share_with_rates_and_the_time_left(
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A Ray cluster of this machine, with two nodes of one processor each."""
+    """A Ray cluster of this machine, of nodes of one processor each, at first two."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
     from ray.cluster_utils import Cluster
 
@@ -304,8 +304,8 @@ def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_proce
     end = time.monotonic() + 300
     while len(list(output.glob("part-*.en"))) < 3 and time.monotonic() < end:
         time.sleep(0.01)
-    cluster.remove_node(lost, allow_graceful=False)
     assert not (output / f"part-{parts[-1]:02}.en").exists()
+    cluster.remove_node(lost, allow_graceful=False)
     cluster.add_node(num_cpus=1)
     assert process.wait(300) == 0
     assert lines_of(output) == [line for n in parts for line in [*expected[n:], *expected[:n]]]

@@ -1,6 +1,6 @@
-"""The SavedModel of a language model, run without tfformer.
+"""The SavedModel of a language model, run by a process that has not imported tfformer.
 
-The process has not imported it.
+One without text is run in this process.
 """
 
 import json
@@ -87,6 +87,7 @@ def test_manifest_and_signatures_are_those_of_the_contract(version):
 def test_without_text_only_ids_are_continued(counting_run, tmp_path):
     version = export.saved_model(counting_run, tmp_path, with_text=False, max_length=6)
     assert list(saved_model_writer.signatures(version)) == ["continue_ids"]
+    assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
     continue_ids = tf.saved_model.load(str(version)).signatures["continue_ids"]
     found = continue_ids(ids=tf.fill((2, 9), 5), lengths=tf.constant([9, 0]))
     lengths = found["lengths"].numpy().tolist()

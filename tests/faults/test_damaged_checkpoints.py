@@ -2,7 +2,7 @@
 
 Without digests, a number that changed within its own file is that file's number. What is never
 taken: half a file, files that contradict each other, and anything of a file that it does not
-decide. With the digests of a download, or of sha256sum, nothing that changed is taken at all.
+decide. With the digests of a download, or of sha256sum, no file that changed is taken at all.
 """
 
 import json

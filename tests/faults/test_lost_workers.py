@@ -127,7 +127,7 @@ def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, place):
     for kill in range(kills):
         run, victim = f"{place}/{kill}", draw.randrange(2)
         processes = started(recipe, run)
-        wait_for_epochs(run, draw.randint(1, EPOCHS // 2))
+        wait_for_epochs(run, draw.randint(1, EPOCHS // 3))
         time.sleep(draw.random() / 10)
         processes[victim].kill()
         begin = time.monotonic()

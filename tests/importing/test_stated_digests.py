@@ -1,5 +1,7 @@
 """A checkpoint whose files have other digests than those that came with them is refused."""
 
+import hashlib
+
 import pytest
 from support import stated_digests
 from support.marian_checkpoints import checkpoint, edit_json
@@ -76,6 +78,35 @@ def test_a_list_that_is_no_list_is_refused_with_its_line(folder):
         file.write("0123  config.json\n")
     with pytest.raises(ValueError, match=r"SHA256SUMS, line \d+: '0123  config.json' is no line"):
         check_stated_digests(folder)
+
+
+def test_a_list_may_be_written_twice_and_have_comments_and_capitals(folder):
+    """The second time the shell has made it anew, so it names itself, still empty."""
+    stated_digests.state_by_list(folder)
+    place = folder / "SHA256SUMS"
+    place.write_text("")
+    stated_digests.state_by_list(folder)
+    assert " SHA256SUMS" in place.read_text()
+    digest, name = place.read_text().splitlines()[-1].split("  ")
+    place.write_text(f"# by hand\n\n{digest.upper()} *{name}\n")
+    check_stated_digests(folder)
+    (folder / name).write_bytes(b"changed")
+    with pytest.raises(ValueError, match=f"{name} is damaged or changed"):
+        check_stated_digests(folder)
+
+
+def test_a_link_of_the_cache_to_nothing_is_left_out(folder):
+    snapshot = stated_digests.as_cache(folder)
+    (snapshot / "tokenizer_config.json").resolve().unlink()
+    check_stated_digests(snapshot)
+
+
+def test_the_digest_of_a_mirror_is_known(folder):
+    stated_digests.state_by_downloads(folder)
+    digest = hashlib.sha1((folder / "config.json").read_bytes()).hexdigest()
+    note = folder / ".cache" / "huggingface" / "download" / "config.json.metadata"
+    note.write_text(f"{stated_digests.COMMIT}\n{digest}\n0\n")
+    check_stated_digests(folder)
 
 
 def test_files_that_are_not_there_and_other_kinds_of_digests_are_left_out(folder):

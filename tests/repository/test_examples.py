@@ -7,10 +7,12 @@ import gzip
 import importlib.util
 import json
 import os
+import random
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -61,22 +63,44 @@ def test_both_arms_of_the_pretrained_encoder_are_trained_and_compared(tmp_path):
     assert [line.split(":")[0] for line in printed[-3:-1]] == list(results)
 
 
-def test_the_n_gram_model_counts_contexts_to_the_end_token():
-    """Worked by hand, trained on one piece and the end.
-
-    Each of the two is one of two seen. Then for each length of the context the share 1/4 is the
-    count's and 3/4 that of the shorter context; the same for both.
-    """
+@pytest.fixture
+def phrasebook_lm() -> ModuleType:
+    """The script as a module."""
     spec = importlib.util.spec_from_file_location(
         "phrasebook_lm", ROOT / "scripts" / "phrasebook_lm.py"
     )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_n_gram_model_counts_contexts_to_the_end_token(phrasebook_lm):
+    """Worked by hand, trained on one piece and the end.
+
+    Each of the two is one of two seen. Then for each length of the context the share 1/4 is the
+    count's and 3/4 that of the shorter context; the same for both.
+    """
     rows = [["<s>"] * 4 + ["a", "</s>"]]
     p = 1 / 2
     for _ in range(4):
         p = 1 / 4 + 3 / 4 * p
-    assert module.n_gram_bits(rows, rows * 3) == pytest.approx(-3 * 2 * np.log2(p))
+    assert phrasebook_lm.n_gram_bits(rows, rows * 3) == pytest.approx(-3 * 2 * np.log2(p))
+
+
+def test_the_n_grams_that_are_left_out_change_no_probability(phrasebook_lm):
+    """Beside NLTK's own fit to all of them, on other rows than those that are asked."""
+    from nltk.lm import KneserNeyInterpolated
+    from nltk.util import everygrams, ngrams
+
+    draw = random.Random(5)
+    rows = [["<s>"] * 4 + draw.choices("abc", k=draw.randint(1, 6)) + ["</s>"] for _ in range(40)]
+    train, held_out = rows[:30], rows[30:]
+    model = KneserNeyInterpolated(5, discount=0.75)
+    grams = [[gram for gram in everygrams(row, max_len=5) if gram[-1] != "<s>"] for row in train]
+    model.fit(grams, {piece for row in train for piece in row})
+    asked = [gram for row in held_out for gram in ngrams(row, 5)]
+    bits = -sum(model.logscore(gram[-1], gram[:-1]) for gram in asked)
+    assert phrasebook_lm.n_gram_bits(train, held_out) == pytest.approx(bits)
 
 
 def test_of_each_beam_the_closest_to_the_reference_are_kept_and_equal_ones_count_once(tmp_path):

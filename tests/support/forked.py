@@ -22,7 +22,8 @@ def started(
         output: The file of both streams, if they go to one.
         **more: Variables of the environment, beside those of this process.
     """
-    process = CONTEXT.Process(target=_call, args=(function, arguments, output, os.environ | more))
+    given = (function, arguments, output, os.environ | more)
+    process = CONTEXT.Process(target=_call, args=given, daemon=True)  # it ends with this one
     process.start()
     return process
 

@@ -70,10 +70,13 @@ def test_a_training_killed_after_its_first_validation_ends_with_the_same_bits(ca
         time.sleep(0.01)
     assert (whole / "best.weights.h5").exists(), f"no validation within {PATIENCE} s"
     os.kill(process.pid, signal.SIGSTOP)
-    while "T (stopped)" not in Path(f"/proc/{process.pid}/status").read_text():
-        time.sleep(0.001)
-    shutil.copytree(whole, killed)
-    os.kill(process.pid, signal.SIGCONT)
+    try:
+        while "T (stopped)" not in Path(f"/proc/{process.pid}/status").read_text():
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        shutil.copytree(whole, killed)
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
     assert not (killed / "result.json").exists()
     resumed = training(captions, killed, "--resume")
     for one in (process, resumed):

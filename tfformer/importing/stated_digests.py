@@ -17,7 +17,7 @@ DOWNLOADS = Path(".cache", "huggingface", "download")
 NOTE = ".metadata"  # behind a file's name: the commit, the file's digest and the time, a line each
 LIST = "SHA256SUMS"
 DIGEST = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
-LISTED = re.compile("(?P<digest>[0-9a-f]{64}) [ *](?:\\./)?(?P<name>.+)")
+LISTED = re.compile("(?P<digest>[0-9a-fA-F]{64}) [ *](?:\\./)?(?P<name>.+)")
 
 
 class Stated(NamedTuple):
@@ -45,19 +45,19 @@ def check_stated_digests(folder: Path) -> None:
     """
     for of_a_kind in (_of_the_cache, _of_downloads, _of_the_list):
         for stated in of_a_kind(folder):
-            found = _digest(stated.file, len(stated.digest))
-            if found != stated.digest:
+            found = _digests(stated.file, len(stated.digest))
+            if stated.digest not in found:
                 raise ValueError(
-                    f"{stated.file} is damaged or changed: its digest is {found[:12]}..., but "
+                    f"{stated.file} is damaged or changed: its digest is {found[0][:12]}..., but "
                     f"{stated.digest[:12]}... came with it; copy it again, or {stated.remedy}"
                 )
 
 
 def _of_the_cache(folder: Path) -> Iterator[Stated]:
     """Digests of files that are links to blobs/DIGEST."""
-    for path in sorted(folder.iterdir()):
+    for path in sorted(path for path in folder.iterdir() if path.is_symlink() and path.is_file()):
         blob = path.resolve()
-        if path.is_symlink() and blob.parent.name == "blobs" and DIGEST.fullmatch(blob.name):
+        if blob.parent.name == "blobs" and DIGEST.fullmatch(blob.name):
             yield Stated(path, blob.name, "put a file in place of the link")
 
 
@@ -70,22 +70,32 @@ def _of_downloads(folder: Path) -> Iterator[Stated]:
 
 
 def _of_the_list(folder: Path) -> Iterator[Stated]:
+    """Digests of the files that are there; the list may name itself too."""
     place = folder / LIST
     lines = place.read_text(encoding="utf-8", errors="replace") if place.is_file() else ""
     for number, line in enumerate(lines.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
         listed = LISTED.fullmatch(line)
         if listed is None:
             raise ValueError(
                 f"{place}, line {number}: {line[:80]!r} is no line of sha256sum; write the list "
                 "again, or remove it"
             )
-        if (file := folder / listed["name"]).is_file():
-            yield Stated(file, listed["digest"], f"write {place} again")
+        file = folder / listed["name"]
+        if file.is_file() and file != place:
+            yield Stated(file, listed["digest"].lower(), f"write {place} again")
 
 
-def _digest(file: Path, digits: int) -> str:
-    """Git's digest is the SHA-1 of the file behind a head with its size."""
+def _digests(file: Path, digits: int) -> list[str]:
+    """Return the digests of a file that have so many digits.
+
+    Git's is the SHA-1 of the file behind a head with its size. Some mirrors of the hub state that
+    of the file alone.
+    """
     if digits == 64:
-        return file_digest(file)
+        return [file_digest(file)]
     content = file.read_bytes()
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    head = b"blob %d\0" % len(content)
+    both = (head + content, content)
+    return [hashlib.sha1(part, usedforsecurity=False).hexdigest() for part in both]

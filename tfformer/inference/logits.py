@@ -53,7 +53,7 @@ def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
     blocks stay in the order of the vocabulary, so that of equal logits the first comes first.
 
     Args:
-        logits: (R, V); V is a plain number.
+        logits: (R, V).
         k: At most V.
 
     Returns:
@@ -64,16 +64,17 @@ def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
         >>> values.numpy().tolist(), ids.numpy().tolist()
         ([[2.0, 2.0, 1.0]], [[1, 3, 2]])
     """
-    count, rest = divmod(logits.shape[-1], BLOCK)
-    if count <= k:
+    size = logits.shape[-1]
+    if size is None or size // BLOCK <= k:
         return tf.math.top_k(logits, k)
+    count, rest = divmod(size, BLOCK)
     blocks = tf.reshape(logits[:, : count * BLOCK], [-1, count, BLOCK])
     _, best = tf.math.top_k(tf.reduce_max(blocks, axis=-1), k)  # (R, k)
     best = -tf.math.top_k(-best, k).values  # ascending
     values = tf.reshape(tf.gather(blocks, best, batch_dims=1), [-1, k * BLOCK])
     ids = tf.reshape(best[:, :, tf.newaxis] * BLOCK + tf.range(BLOCK), [-1, k * BLOCK])
     if rest:
-        last = tf.range(count * BLOCK, logits.shape[-1])
+        last = tf.range(count * BLOCK, size)
         values = tf.concat([values, logits[:, count * BLOCK :]], axis=1)
         ids = tf.concat([ids, tf.zeros_like(ids[:, :1]) + last], axis=1)
     values, places = tf.math.top_k(values, k)  # (R, k)
