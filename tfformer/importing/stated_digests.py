@@ -2,7 +2,7 @@
 
 Three ways to state a digest are known: the cache of `huggingface_hub`, which names a file by its
 digest; the notes that its downloads into a folder leave; and the list of the program `sha256sum`.
-They are kept by Git's digest of a file, 40 hexadecimal digits, or by SHA-256, 64 of them.
+A digest is SHA-256, 64 hexadecimal digits, or has 40 of them, such as Git's of a file.
 """
 
 import hashlib

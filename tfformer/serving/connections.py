@@ -63,7 +63,14 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the answer to an error that came before the application, or behind it."""
+        """Return the answer to an error that came before the application, or behind it.
+
+        Args:
+            request: The request, as far as it was read.
+            status: The status of an error of the server's own.
+            exc: The error; one of HTTP is the client's.
+            message: The text of an error of the server's own.
+        """
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         remedy = "; send long texts in the body" if isinstance(exc, LineTooLong) else ""
