@@ -134,6 +134,13 @@ def test_a_damaged_zip_is_refused(tmp_path, place):
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.zip"]
 
 
+def test_what_is_wrong_in_a_zip_is_told_by_the_place_in_the_zip(tmp_path):
+    path = packed(tmp_path / "model.zip", ("config.json", b"{", 0))
+    with pytest.raises(ValueError, match="is not JSON") as refused:
+        import_model(path, tmp_path / "run")
+    assert str(refused.value).startswith(f"{path / 'config.json'} is not JSON")
+
+
 def test_an_encrypted_zip_is_refused(tmp_path):
     path = packed(tmp_path / "model.zip", ("decoder.yml", b"models: [a]", 0))
     content = bytearray(path.read_bytes())

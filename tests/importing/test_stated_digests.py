@@ -27,6 +27,7 @@ def in_place(state):
 WAYS = {
     "downloads": in_place(stated_digests.state_by_downloads),
     "list": in_place(stated_digests.state_by_list),
+    "tagged list": in_place(lambda folder: stated_digests.state_by_list(folder, "--tag")),
     "cache": stated_digests.as_cache,
 }
 

@@ -7,6 +7,8 @@ terabytes. Only plain files of a bounded size without a folder in their name are
 import shutil
 import stat
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tfformer.importing.stored_arrays import check_members, naming_damage
@@ -49,6 +51,23 @@ def unpack(path: Path, folder: Path) -> None:
         for entry in archive.infolist():
             with archive.open(entry) as member, (folder / entry.filename).open("xb") as file:
                 shutil.copyfileobj(member, file)
+
+
+@contextmanager
+def naming_archive(path: Path, folder: Path) -> Iterator[None]:
+    """Let errors name the files of a zip where the user has them.
+
+    Args:
+        path: The zip.
+        folder: The folder that it was unpacked to.
+
+    Raises:
+        ValueError: That of the block, with the zip in place of the folder.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(str(error).replace(str(folder), str(path))) from error
 
 
 def _check(archive: zipfile.ZipFile) -> None:

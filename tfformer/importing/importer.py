@@ -85,8 +85,10 @@ def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> It
         yield _read(place, place, choices)
         return
     with temporary_folder(Path(run_dir).absolute().parent) as temporary:
-        archive.unpack(place, temporary / "model")
-        yield _read(temporary / "model", place, choices)
+        unpacked = temporary / "model"
+        archive.unpack(place, unpacked)
+        with archive.naming_archive(place, unpacked):
+            yield _read(unpacked, place, choices)
 
 
 def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:

@@ -17,7 +17,10 @@ DOWNLOADS = Path(".cache", "huggingface", "download")
 NOTE = ".metadata"  # behind a file's name: the commit, the file's digest and the time, a line each
 LIST = "SHA256SUMS"
 DIGEST = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
-LISTED = re.compile("(?P<digest>[0-9a-fA-F]{64}) [ *](?:\\./)?(?P<name>.+)")
+LISTED = (  # a line of `sha256sum`, and of `sha256sum --tag`
+    re.compile(r"(?P<digest>[0-9a-fA-F]{64}) [ *](?:\./)?(?P<name>.+)"),
+    re.compile(r"SHA256 \((?:\./)?(?P<name>.+)\) = (?P<digest>[0-9a-fA-F]{64})"),
+)
 
 
 class Stated(NamedTuple):
@@ -76,7 +79,7 @@ def _of_the_list(folder: Path) -> Iterator[Stated]:
     for number, line in enumerate(lines.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        listed = LISTED.fullmatch(line)
+        listed = next(filter(None, (form.fullmatch(line) for form in LISTED)), None)
         if listed is None:
             raise ValueError(
                 f"{place}, line {number}: {line[:80]!r} is no line of sha256sum; write the list "
