@@ -4,7 +4,10 @@ Its import beside that of Keras is tested too.
 """
 
 import ast
+import doctest
+import inspect
 import json
+import operator
 import os
 import pydoc
 import re
@@ -17,6 +20,7 @@ import pytest
 import tfformer
 
 ROOT = Path(__file__).parents[1]
+PUBLIC_NAMES = [*tfformer.__all__, *(f"export.{name}" for name in tfformer.export.__all__)]
 
 
 def run(code: str, folder: Path, **variables: str) -> subprocess.CompletedProcess:
@@ -55,6 +59,29 @@ def test_help_describes_the_public_names_and_nothing_else():
     classes |= set(re.findall(r"^    class (\w+)$", sections["CLASSES"], re.MULTILINE))
     functions = set(re.findall(r"^    (\w+)\(", sections["FUNCTIONS"], re.MULTILINE))
     assert classes | functions == set(tfformer.__all__)
+
+
+def documented(name: str) -> dict[str, object]:
+    """Return a public name's value, and the public methods of a class, by their names."""
+    value = operator.attrgetter(name)(tfformer)
+    if not inspect.isclass(value):
+        return {name: value}
+    methods = {
+        f"{name}.{method}": function
+        for method, function in inspect.getmembers(value, inspect.isroutine)
+        if not method.startswith("_") and function.__module__.startswith("tfformer")
+    }
+    return {name: value} | methods
+
+
+@pytest.mark.parametrize("name", PUBLIC_NAMES)
+def test_an_example_can_be_pasted_into_an_empty_namespace(name, tmp_path, monkeypatch):
+    """Unlike pytest's own run of a module's examples, which sees all that the module has."""
+    monkeypatch.chdir(tmp_path)
+    for place, value in documented(name).items():
+        test = doctest.DocTestParser().get_doctest(value.__doc__ or "", {}, place, None, None)
+        said: list[str] = []
+        assert doctest.DocTestRunner().run(test, out=said.append).failed == 0, "".join(said)
 
 
 def test_an_unknown_name_is_an_attribute_error():

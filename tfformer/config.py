@@ -308,10 +308,11 @@ class Config:
         decoding: The search, unless told otherwise.
 
     Example:
-        >>> config = Config.from_dict({"training": {"epochs": 3}})
+        >>> import tfformer
+        >>> config = tfformer.Config.from_dict({"training": {"epochs": 3}})
         >>> config.training.epochs, config.decoding.beam_size
         (3, 4)
-        >>> Config.from_dict({"training": {"epochs": 0}})
+        >>> tfformer.Config.from_dict({"training": {"epochs": 0}})
         Traceback (most recent call last):
             ...
         ValueError: training.epochs=0 must be from 1 to 1,000,000,000

@@ -464,9 +464,9 @@ def training_dataset(
             pair does not fit into a batch.
 
     Example:
-        >>> from tfformer.data.tokenizers import Tokenizer
-        >>> tokenizer = Tokenizer.train(["a b c"] * 20, vocab_size=8)
-        >>> dataset = training_dataset([("a b", "c a")] * 10, tokenizer, batch_tokens=50)
+        >>> import tfformer
+        >>> tokenizer = tfformer.Tokenizer.train(["a b c"] * 20, vocab_size=8)
+        >>> dataset = tfformer.training_dataset([("a b", "c a")] * 10, tokenizer, batch_tokens=50)
         >>> inputs, labels, weights = next(iter(dataset))
         >>> inputs["source"].shape.as_list(), inputs["target"].shape.as_list()
         ([10, 5], [10, 5])

@@ -126,8 +126,9 @@ class Tokenizer:
         ValueError: `model` is not a whole SentencePiece model, or has other special ids.
 
     Example:
+        >>> import tfformer
         >>> texts = ["the dog sees the cat", "the cat sleeps"] * 50
-        >>> tokenizer = Tokenizer.train(texts, vocab_size=20)
+        >>> tokenizer = tfformer.Tokenizer.train(texts, vocab_size=20)
         >>> ids = tokenizer.encode(["the cat sees"])
         >>> tokenizer.decode(ids)
         ['the cat sees']
@@ -186,8 +187,9 @@ class Tokenizer:
             ValueError: The sentences cannot satisfy the settings, or a setting has no such value.
 
         Example:
+            >>> import tfformer
             >>> texts = ["low lower lowest"] * 20
-            >>> tokenizer = Tokenizer.train(texts, vocab_size=14, model_type="bpe")
+            >>> tokenizer = tfformer.Tokenizer.train(texts, vocab_size=14, model_type="bpe")
             >>> tokenizer.vocab_size
             14
         """

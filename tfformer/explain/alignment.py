@@ -49,14 +49,14 @@ def alignments(
     Example:
         A model that has learned nothing; `Translator.load("my_run")` gives one that has.
 
-        >>> from tfformer import Tokenizer, Transformer
+        >>> import tfformer
         >>> from tfformer.config import DecodingConfig
         >>> from tfformer.run_directory import Tokenizers
-        >>> tokenizer = Tokenizer.train(["a b c d"] * 20, vocab_size=9)
-        >>> model = Transformer(9, 9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
+        >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
+        >>> model = tfformer.Transformer(9, 9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
         >>> tokenizers = Tokenizers(tokenizer, tokenizer)
-        >>> translator = Translator(model, tokenizers, DecodingConfig(), max_length=8)
-        >>> alignments(translator, ["a"], ["b"])  # each word has one to look at
+        >>> translator = tfformer.Translator(model, tokenizers, DecodingConfig(), max_length=8)
+        >>> tfformer.alignments(translator, ["a"], ["b"])  # each word has one to look at
         [((0, 0),)]
     """
     layer = checked_layer(translator, layer)

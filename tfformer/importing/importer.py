@@ -53,7 +53,8 @@ def import_model(
             written then.
 
     Example:
-        >>> import_model("no/such/folder", "runs/new")
+        >>> import tfformer
+        >>> tfformer.import_model("no/such/folder", "runs/new")
         Traceback (most recent call last):
             ...
         ValueError: no/such/folder is neither a folder nor a zip; give that of a Marian checkpoint

@@ -70,10 +70,12 @@ class Generator:
     Example:
         A model that has learned nothing; `Generator.load("my_run")` gives one that has.
 
-        >>> from tfformer.data.tokenizers import Tokenizer
-        >>> tokenizer = Tokenizer.train(["a b c d"] * 20, vocab_size=9)
-        >>> model = LanguageModel(9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
-        >>> generator = Generator(model, Tokenizers(tokenizer, tokenizer), max_length=8)
+        >>> import tfformer
+        >>> from tfformer.run_directory import Tokenizers
+        >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
+        >>> model = tfformer.LanguageModel(9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
+        >>> tokenizers = Tokenizers(tokenizer, tokenizer)
+        >>> generator = tfformer.Generator(model, tokenizers, max_length=8)
         >>> [log_prob] = generator.log_prob(["a b"])
         >>> log_prob < 0
         True

@@ -127,10 +127,11 @@ def greedy_search(
         penalty.
 
     Example:
+        >>> import tensorflow as tf, tfformer
         >>> table = tf.constant([[0, 0, 0, 1, 3.0], [0, 0, 0, 2, 1.0]])  # logits at step 0 and 1
         >>> def step_fn(ids, step, state):
         ...     return tf.repeat(table[step : step + 1], len(ids), axis=0), state
-        >>> hypotheses = greedy_search(step_fn, tf.zeros(1), max_lengths=tf.constant([2]))
+        >>> hypotheses = tfformer.greedy_search(step_fn, tf.zeros(1), max_lengths=tf.constant([2]))
         >>> hypotheses.ids.numpy().tolist()
         [[[4, 3]]]
     """
@@ -180,10 +181,12 @@ def sample(
         distribution.
 
     Example:
+        >>> import tensorflow as tf, tfformer
         >>> def step_fn(ids, step, state):
         ...     return tf.repeat([[-1e9, -1e9, -1e9, 1.0, 1.0]], len(ids), axis=0), state
-        >>> drawn = sample(step_fn, tf.zeros(4), tf.constant([9, 9, 9, 9]), seed=1)
-        >>> again = sample(step_fn, tf.zeros(4), tf.constant([9, 9, 9, 9]), seed=1)
+        >>> max_lengths = tf.constant([9, 9, 9, 9])
+        >>> drawn = tfformer.sample(step_fn, tf.zeros(4), max_lengths, seed=1)
+        >>> again = tfformer.sample(step_fn, tf.zeros(4), max_lengths, seed=1)
         >>> bool(tf.reduce_all(drawn.ids == again.ids))
         True
     """
@@ -448,14 +451,16 @@ def beam_search(
     Example:
         The likeliest first token is 4, but the likeliest pair begins with 5.
 
-        >>> import numpy as np
-        >>> p = np.full((6, 6), 1e-9, "float32")  # P(next token | last token)
+        >>> import numpy, tfformer, tensorflow as tf
+        >>> from tfformer.special_ids import START_ID
+        >>> p = numpy.full((6, 6), 1e-9, "float32")  # P(next token | last token)
         >>> p[START_ID, 3:] = [0.1, 0.5, 0.4]
         >>> p[4, 3:] = [0.3, 0.4, 0.3]
         >>> p[5, 3:] = [0.9, 0.0, 0.1]
         >>> def step_fn(ids, step, state):
         ...     return tf.math.log(tf.gather(p, ids)), state
-        >>> hypotheses = beam_search(step_fn, tf.zeros(2), tf.constant([2]), beam_size=2, alpha=0.0)
+        >>> state, max_lengths = tf.zeros(2), tf.constant([2])
+        >>> hypotheses = tfformer.beam_search(step_fn, state, max_lengths, beam_size=2, alpha=0.0)
         >>> hypotheses.ids[0, 0].numpy().tolist(), round(float(tf.exp(hypotheses.scores[0, 0])), 2)
         ([5, 3], 0.36)
     """

@@ -83,11 +83,13 @@ class Translator:
     Example:
         A model that has learned nothing; `Translator.load("my_run")` gives one that has.
 
-        >>> from tfformer.data.tokenizers import Tokenizer
-        >>> tokenizer = Tokenizer.train(["a b c d"] * 20, vocab_size=9)
-        >>> model = Transformer(9, 9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
+        >>> import tfformer
+        >>> from tfformer.config import DecodingConfig
+        >>> from tfformer.run_directory import Tokenizers
+        >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
+        >>> model = tfformer.Transformer(9, 9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
         >>> tokenizers = Tokenizers(tokenizer, tokenizer)
-        >>> translator = Translator(model, tokenizers, DecodingConfig(), max_length=8)
+        >>> translator = tfformer.Translator(model, tokenizers, DecodingConfig(), max_length=8)
         >>> [len(translations) for translations in translator.n_best(["a b", "c"], beam_size=3)]
         [3, 3]
         >>> translator.score(["a b"], ["c"])[0].tokens

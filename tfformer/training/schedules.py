@@ -23,7 +23,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         ValueError: `d_model` or `warmup_steps` is not a whole number from 1.
 
     Example:
-        >>> schedule = WarmupSchedule(d_model=512)
+        >>> import tfformer
+        >>> schedule = tfformer.WarmupSchedule(d_model=512)
         >>> f"{float(schedule(0)):.2e} {float(schedule(3999)):.2e} {float(schedule(15999)):.2e}"
         '1.75e-07 6.99e-04 3.49e-04'
     """
@@ -47,7 +48,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             The schedule.
 
         Example:
-            >>> schedule = WarmupSchedule.with_peak(0.003, d_model=128, warmup_steps=300)
+            >>> import tfformer
+            >>> schedule = tfformer.WarmupSchedule.with_peak(0.003, d_model=128, warmup_steps=300)
             >>> f"{float(schedule(299)):.4f}"
             '0.0030'
         """
@@ -79,7 +81,8 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
         ValueError: `warmup_steps` is not below `total_steps`.
 
     Example:
-        >>> schedule = LinearSchedule(0.01, warmup_steps=100, total_steps=500)
+        >>> import tfformer
+        >>> schedule = tfformer.LinearSchedule(0.01, warmup_steps=100, total_steps=500)
         >>> [round(float(schedule(step)), 4) for step in (0, 99, 299, 499)]
         [0.0001, 0.01, 0.005, 0.0]
     """

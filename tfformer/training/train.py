@@ -77,10 +77,11 @@ def train(
         TrainingDiverged: The loss or a weight is NaN or infinite; the last good checkpoint is kept.
 
     Example:
+        >>> import tfformer
         >>> from tfformer.config import find_recipe, read_recipe
         >>> config = read_recipe(find_recipe("phrasebook"), ["training.epochs=1"])
-        >>> result = train(config, "runs/phrasebook")  # doctest: +SKIP
-        >>> train(Config(), "runs/empty")  # doctest: +ELLIPSIS
+        >>> result = tfformer.train(config, "runs/phrasebook")  # doctest: +SKIP
+        >>> tfformer.train(tfformer.Config(), "runs/empty")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
         ValueError: the recipe names no data.valid; give a file for each side, ...
