@@ -5,6 +5,7 @@ types, a step of training, saving and loading, half precision.
 """
 
 import importlib
+import json
 import sys
 import types
 
@@ -14,6 +15,7 @@ import pytest
 import tensorflow as tf
 
 import tfformer
+from tfformer.config import Config
 from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization
 from tfformer.model.layers import Residual
 
@@ -131,7 +133,7 @@ TOO_SMALL = [
     (name, size)
     for name, (_, settings, _, _) in LAYERS.items()
     for size in SIZES
-    if size in settings and name not in {"Residual"}
+    if size in settings
 ]
 
 
@@ -147,6 +149,49 @@ def test_a_size_that_is_no_whole_number_from_1_is_refused_by_its_name(name, size
 def test_a_dropout_that_is_no_rate_is_refused_by_its_name(name, rate):
     with pytest.raises(ValueError, match=f"^dropout={rate} must be at least 0 and below 1$"):
         made(name, dropout=rate)
+
+
+EPSILONS = ["Residual", "EncoderLayer", "DecoderLayer", "Encoder", "Decoder", *sorted(MODELS)]
+
+
+@pytest.mark.parametrize("name", EPSILONS)
+@pytest.mark.parametrize("epsilon", [-0.5, 1.5])
+def test_an_epsilon_outside_0_to_1_is_refused_as_in_recipes(name, epsilon):
+    with pytest.raises(ValueError, match=f"^epsilon={epsilon} must be from 0 to 1$"):
+        made(name, epsilon=epsilon)
+    with pytest.raises(ValueError, match=rf"^model\.epsilon={epsilon} must be from 0 to 1$"):
+        Config.from_dict({"model": {"epsilon": epsilon}})
+
+
+@pytest.mark.parametrize("name", EPSILONS)
+@pytest.mark.parametrize("argument", ["dropout", "epsilon"])
+@pytest.mark.parametrize(("value", "kind"), [("a", "str"), (None, "NoneType")])
+def test_a_rate_that_is_no_number_is_refused_by_its_name(name, argument, value, kind):
+    message = f"^{argument}={value!r} is of type {kind}; give a number$"
+    with pytest.raises(ValueError, match=message):
+        made(name, **{argument: value})
+
+
+TO_NUMPY = {int: np.int64, float: np.float64}
+MORE_NUMBERS = {
+    "PositionalEncoding": {"offset": 2},
+    "Encoder": {"position_offset": 2, "dropout": 0.25},
+    "Transformer": {"num_decoder_layers": 2, "num_decoder_heads": 4, "decoder_d_ff": 16},
+}
+
+
+@pytest.mark.parametrize("name", sorted(LAYERS.keys() - {"Dense", "LayerNormalization", "Dropout"}))
+def test_numbers_of_numpy_are_taken_and_kept_as_plain_ones(name):
+    layer_class, settings, inputs, shape = LAYERS[name]
+    settings = settings | MORE_NUMBERS.get(name, {})
+    numbers = {key: value for key, value in settings.items() if type(value) in TO_NUMPY}
+    of_numpy = {key: TO_NUMPY[type(value)](value) for key, value in numbers.items()}
+    layer = layer_class(**settings | of_numpy)
+    config = layer.get_config()
+    for key, value in numbers.items():
+        assert (type(config[key]), config[key]) == (type(value), value)
+    json.dumps(config)
+    assert called(layer, inputs).shape == shape
 
 
 @pytest.mark.parametrize("name", ["PositionalEncoding", "Encoder", "Decoder"])

@@ -12,7 +12,15 @@ import tensorflow as tf
 from tfformer.model.cache import Cache, with_capacity
 from tfformer.model.layers import TokenEmbedding
 from tfformer.model.masks import look_ahead_mask
-from tfformer.model.registry import Shape, arguments_of, register, require
+from tfformer.model.registry import (
+    Shape,
+    arguments_of,
+    register,
+    require,
+    require_fraction,
+    require_rate,
+    require_size,
+)
 from tfformer.model.token_model import TIES, TokenModel, ToLogits
 from tfformer.model.transformer import STACK_ARGUMENTS, Encoder
 from tfformer.special_ids import END_ID, START_ID
@@ -85,28 +93,30 @@ class LanguageModel(TokenModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.vocab_size = vocab_size
-        self.num_layers = num_layers
-        self.d_model = d_model
-        self.num_heads = num_heads
-        self.d_ff = d_ff
-        self.dropout = dropout
+        self.vocab_size = require_size("vocab_size", vocab_size)
+        self.num_layers = require_size("num_layers", num_layers)
+        self.d_model = require_size("d_model", d_model)
+        self.num_heads = require_size("num_heads", num_heads)
+        self.d_ff = require_size("d_ff", d_ff)
+        self.dropout = require_rate("dropout", dropout)
         self.tie_embeddings = require("tie_embeddings", tie_embeddings, TIES)
         self.use_output_bias = output_bias
         self.activation = activation
         self.norm = require("norm", norm, ("post", "pre"))
         self.use_bias = use_bias
-        self.epsilon = epsilon
+        self.epsilon = require_fraction("epsilon", epsilon)
         self.position_layout = position_layout
         self.position_timescale = position_timescale
-        self.position_offset = position_offset
+        self.position_offset = require_size("position_offset", position_offset, least=0)
         self.scale_embedding = scale_embedding
         policy = self.dtype_policy
-        embedding = {"d_model": d_model, "scale": scale_embedding, "dtype": policy}
-        self.embedding = TokenEmbedding(vocab_size, name="embedding", **embedding)
+        embedding = {"d_model": self.d_model, "scale": scale_embedding, "dtype": policy}
+        self.embedding = TokenEmbedding(self.vocab_size, name="embedding", **embedding)
         self.output_embedding = self.embedding
         if tie_embeddings in ("none", "input"):
-            self.output_embedding = TokenEmbedding(vocab_size, name="output_embedding", **embedding)
+            self.output_embedding = TokenEmbedding(
+                self.vocab_size, name="output_embedding", **embedding
+            )
         self.stack = Encoder(**arguments_of(self, STACK_ARGUMENTS), name="stack", dtype=policy)
         self.build((None, None))
 

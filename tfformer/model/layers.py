@@ -26,8 +26,9 @@ from tfformer.model.registry import (
     arguments_of,
     register,
     require,
+    require_fraction,
     require_rate,
-    require_sizes,
+    require_size,
 )
 
 ACTIVATIONS = get_args(config.Activation)
@@ -112,18 +113,17 @@ class PositionalEncoding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        require_sizes(d_model=d_model)
-        if d_model % 2:
+        self.d_model = require_size("d_model", d_model)
+        if self.d_model % 2:
             raise ValueError(
                 f"d_model={d_model} is odd; sines and cosines come in pairs, so choose an even "
                 "d_model"
             )
-        self.d_model = d_model
         self.layout = require("layout", layout, POSITION_LAYOUTS)
         self.timescale = require("timescale", timescale, POSITION_TIMESCALES)
-        self.offset = offset
+        self.offset = require_size("offset", offset, least=0)
         self.supports_masking = True
-        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: d_model})
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: self.d_model})
 
     def build(self, input_shape: Shape | None = None) -> None:
         """Create nothing: there are no weights."""
@@ -185,7 +185,8 @@ class TokenEmbedding(keras.layers.Embedding):
         zero_id: int | None = None,
         **kwargs: Any,
     ) -> None:
-        require_sizes(vocab_size=vocab_size, d_model=d_model)
+        vocab_size = require_size("vocab_size", vocab_size)
+        d_model = require_size("d_model", d_model)
         super().__init__(vocab_size, d_model, embeddings_initializer="zeros", **kwargs)
         self.vocab_size = vocab_size
         self.d_model = d_model
@@ -286,20 +287,19 @@ class MultiHeadAttention(MaskedLayer):
 
     def __init__(self, d_model: int, num_heads: int, use_bias: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        require_sizes(d_model=d_model, num_heads=num_heads)
-        if d_model % num_heads:
+        self.d_model = require_size("d_model", d_model)
+        self.num_heads = require_size("num_heads", num_heads)
+        if self.d_model % self.num_heads:
             raise ValueError(
                 f"d_model={d_model} cannot be split into num_heads={num_heads} equal heads; choose "
                 "a divisor"
             )
-        self.d_model = d_model
-        self.num_heads = num_heads
-        self.d_k = d_model // num_heads  # dimensions of a head
+        self.d_k = self.d_model // self.num_heads  # dimensions of a head
         self.use_bias = use_bias
         dense = {"use_bias": use_bias, "dtype": self.dtype_policy}
-        self.query = Dense(d_model, name="query", **dense)
-        self.key_value = Dense(2 * d_model, name="key_value", **dense)
-        self.output_projection = Dense(d_model, name="output", **dense)
+        self.query = Dense(self.d_model, name="query", **dense)
+        self.key_value = Dense(2 * self.d_model, name="key_value", **dense)
+        self.output_projection = Dense(self.d_model, name="output", **dense)
 
     def build(self, query_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
         """Create the weights of the projections."""
@@ -441,13 +441,12 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        require_sizes(d_model=d_model, d_ff=d_ff)
-        self.d_model = d_model
-        self.d_ff = d_ff
+        self.d_model = require_size("d_model", d_model)
+        self.d_ff = require_size("d_ff", d_ff)
         self.activation = require("activation", activation, ACTIVATIONS)
         self.supports_masking = True
-        self.inner = Dense(d_ff, activation=activation, name="inner", dtype=self.dtype_policy)
-        self.outer = Dense(d_model, name="outer", dtype=self.dtype_policy)
+        self.inner = Dense(self.d_ff, activation=activation, name="inner", dtype=self.dtype_policy)
+        self.outer = Dense(self.d_model, name="outer", dtype=self.dtype_policy)
 
     def build(self, input_shape: Shape | None = None) -> None:
         """Create the weights of both projections."""
@@ -503,15 +502,15 @@ class Residual(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.d_model = d_model
+        self.d_model = require_size("d_model", d_model)
         self.dropout = require_rate("dropout", dropout)
         self.norm = require("norm", norm, NORMS)
-        self.epsilon = epsilon
+        self.epsilon = require_fraction("epsilon", epsilon)
         self.supports_masking = True
         self.normalization = LayerNormalization(
-            epsilon=epsilon, name="normalization", dtype=self.dtype_policy
+            epsilon=self.epsilon, name="normalization", dtype=self.dtype_policy
         )
-        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
 
     def build(
         self, x_shape: Shape | None = None, sublayer_output_shape: Shape | None = None
@@ -564,14 +563,14 @@ class _TransformerLayer(MaskedLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.d_model = d_model
-        self.num_heads = num_heads
-        self.d_ff = d_ff
-        self.dropout = dropout
+        self.d_model = require_size("d_model", d_model)
+        self.num_heads = require_size("num_heads", num_heads)
+        self.d_ff = require_size("d_ff", d_ff)
+        self.dropout = require_rate("dropout", dropout)
         self.activation = activation
         self.norm = norm
         self.use_bias = use_bias
-        self.epsilon = epsilon
+        self.epsilon = require_fraction("epsilon", epsilon)
         self._add_sublayers()
 
     def _add_sublayers(self) -> None:

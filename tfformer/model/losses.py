@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfformer.model.registry import register
+from tfformer.model.registry import register, require_rate
 
 
 @register
@@ -46,9 +46,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         **kwargs: Any,
     ) -> None:
         super().__init__(name=name, reduction=reduction, **kwargs)
-        if not 0.0 <= label_smoothing < 1.0:
-            raise ValueError(f"label_smoothing={label_smoothing} must be at least 0 and below 1")
-        self.label_smoothing = label_smoothing
+        self.label_smoothing = require_rate("label_smoothing", label_smoothing)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Compute the loss (B, T) in nats of logits (B, T, V) and labels (B, T)."""

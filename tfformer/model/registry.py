@@ -39,46 +39,85 @@ def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
     return value
 
 
-def require_sizes(**sizes: int) -> None:
-    """Refuse sizes that are not whole numbers from 1.
+def require_size(name: str, size: int, least: int = 1) -> int:
+    """Return a whole number, such as NumPy's, as a plain `int`.
+
+    Keras takes no other integers as sizes, and JSON writes no others.
 
     Args:
-        **sizes: The arguments by name.
+        name: The argument's name, for the message.
+        size: The argument's value.
+        least: The least that it may be.
+
+    Returns:
+        The size.
 
     Raises:
-        ValueError: A size is too small or not a whole number.
+        ValueError: The size is too small or not a whole number.
 
     Example:
-        >>> require_sizes(d_model=8, num_heads=0)
+        >>> import numpy
+        >>> require_size("d_model", numpy.int64(8))
+        8
+        >>> require_size("num_heads", 0)
         Traceback (most recent call last):
         ValueError: num_heads=0 must be a whole number from 1
     """
-    for name, size in sizes.items():
-        if not isinstance(size, numbers.Integral) or size < 1:
-            raise ValueError(f"{name}={size!r} must be a whole number from 1")
+    if not isinstance(size, numbers.Integral) or size < least:
+        raise ValueError(f"{name}={size!r} must be a whole number from {least}")
+    return int(size)
 
 
 def require_rate(name: str, rate: float) -> float:
-    """Return a dropout rate that is from 0 to below 1.
+    """Return a rate, as of dropout, that is from 0 to below 1.
 
     Args:
         name: The argument's name, for the message.
         rate: The argument's value.
 
     Returns:
-        The rate.
+        The rate as a plain `float`.
 
     Raises:
-        ValueError: The rate is outside its range.
+        ValueError: The rate is no number, or outside its range.
 
     Example:
         >>> require_rate("dropout", 1.5)
         Traceback (most recent call last):
         ValueError: dropout=1.5 must be at least 0 and below 1
     """
-    if not 0 <= rate < 1:
+    if not 0 <= _number(name, rate) < 1:
         raise ValueError(f"{name}={rate!r} must be at least 0 and below 1")
-    return rate
+    return float(rate)
+
+
+def require_fraction(name: str, value: float) -> float:
+    """Return a number from 0 to 1, both included, such as an epsilon.
+
+    Args:
+        name: The argument's name, for the message.
+        value: The argument's value.
+
+    Returns:
+        The value as a plain `float`.
+
+    Raises:
+        ValueError: The value is no number, or outside its range.
+
+    Example:
+        >>> require_fraction("epsilon", -1)
+        Traceback (most recent call last):
+        ValueError: epsilon=-1 must be from 0 to 1
+    """
+    if not 0 <= _number(name, value) <= 1:
+        raise ValueError(f"{name}={value!r} must be from 0 to 1")
+    return float(value)
+
+
+def _number(name: str, value: float) -> float:
+    if not isinstance(value, numbers.Real):
+        raise ValueError(f"{name}={value!r} is of type {type(value).__name__}; give a number")
+    return float(value)
 
 
 def arguments_of(layer: keras.layers.Layer, names: tuple[str, ...]) -> dict:

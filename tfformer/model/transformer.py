@@ -37,8 +37,9 @@ from tfformer.model.registry import (
     arguments_of,
     register,
     require,
+    require_fraction,
     require_rate,
-    require_sizes,
+    require_size,
 )
 from tfformer.model.token_model import TIES, TokenModel
 from tfformer.special_ids import START_ID
@@ -87,32 +88,35 @@ class _Stack(MaskedLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        require_sizes(num_layers=num_layers)
-        self.num_layers = num_layers
-        self.d_model = d_model
-        self.num_heads = num_heads
-        self.d_ff = d_ff
+        self.num_layers = require_size("num_layers", num_layers)
+        self.d_model = require_size("d_model", d_model)
+        self.num_heads = require_size("num_heads", num_heads)
+        self.d_ff = require_size("d_ff", d_ff)
         self.dropout = require_rate("dropout", dropout)
         self.activation = activation
         self.norm = norm
         self.use_bias = use_bias
-        self.epsilon = epsilon
+        self.epsilon = require_fraction("epsilon", epsilon)
         self.position_layout = position_layout
         self.position_timescale = position_timescale
-        self.position_offset = position_offset
-        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: d_model})
+        self.position_offset = require_size("position_offset", position_offset, least=0)
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: self.d_model})
         self.positions = PositionalEncoding(
-            d_model, position_layout, position_timescale, position_offset, dtype=self.dtype_policy
+            self.d_model,
+            position_layout,
+            position_timescale,
+            self.position_offset,
+            dtype=self.dtype_policy,
         )
-        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
         of_a_layer = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
         self.layers = [
-            self._layer_class(**of_a_layer, name=f"layer_{n}") for n in range(num_layers)
+            self._layer_class(**of_a_layer, name=f"layer_{n}") for n in range(self.num_layers)
         ]
         self.normalization = None
         if norm != "post":
             self.normalization = LayerNormalization(
-                epsilon=epsilon, name="normalization", dtype=self.dtype_policy
+                epsilon=self.epsilon, name="normalization", dtype=self.dtype_policy
             )
 
     def _build_layers(self) -> None:
@@ -497,7 +501,6 @@ class Transformer(TokenModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        require_sizes(source_vocab_size=source_vocab_size, target_vocab_size=target_vocab_size)
         require("tie_embeddings", tie_embeddings, TIES)
         if tie_embeddings in ("all", "input") and source_vocab_size != target_vocab_size:
             raise ValueError(
@@ -505,25 +508,27 @@ class Transformer(TokenModel):
                 f"source_vocab_size={source_vocab_size} and target_vocab_size={target_vocab_size}; "
                 "share the vocabulary or choose 'output'"
             )
-        self.source_vocab_size = source_vocab_size
-        self.target_vocab_size = target_vocab_size
-        self.num_layers = num_layers
-        self.d_model = d_model
-        self.num_heads = num_heads
-        self.d_ff = d_ff
-        self.dropout = dropout
-        self.num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
+        self.source_vocab_size = require_size("source_vocab_size", source_vocab_size)
+        self.target_vocab_size = require_size("target_vocab_size", target_vocab_size)
+        self.num_layers = require_size("num_layers", num_layers)
+        self.d_model = require_size("d_model", d_model)
+        self.num_heads = require_size("num_heads", num_heads)
+        self.d_ff = require_size("d_ff", d_ff)
+        self.dropout = require_rate("dropout", dropout)
+        self.num_decoder_layers = _size_or(
+            self.num_layers, "num_decoder_layers", num_decoder_layers
+        )
         self.tie_embeddings = tie_embeddings
         self.activation = activation
         self.norm = norm
         self.use_bias = use_bias
-        self.epsilon = epsilon
+        self.epsilon = require_fraction("epsilon", epsilon)
         self.position_layout = position_layout
         self.position_timescale = position_timescale
-        self.position_offset = position_offset
+        self.position_offset = require_size("position_offset", position_offset, least=0)
         self.scale_embedding = scale_embedding
-        self.num_decoder_heads = num_heads if num_decoder_heads is None else num_decoder_heads
-        self.decoder_d_ff = d_ff if decoder_d_ff is None else decoder_d_ff
+        self.num_decoder_heads = _size_or(self.num_heads, "num_decoder_heads", num_decoder_heads)
+        self.decoder_d_ff = _size_or(self.d_ff, "decoder_d_ff", decoder_d_ff)
         self.zero_start = zero_start
         self._add_embeddings()
         of_encoder = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
@@ -734,6 +739,11 @@ class Transformer(TokenModel):
         """
         sides = ("source", "target")
         return [{side: keras.InputSpec(dtype="int32", shape=(None, None)) for side in sides}]
+
+
+def _size_or(default: int, name: str, size: int | None) -> int:
+    """Return a size of the decoder, or where it is None the encoder's."""
+    return default if size is None else require_size(name, size)
 
 
 def _two_sides(

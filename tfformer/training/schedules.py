@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from tfformer.model.registry import register, require_sizes
+from tfformer.model.registry import register, require_size
 
 
 @register
@@ -30,9 +30,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0) -> None:
-        require_sizes(d_model=d_model, warmup_steps=warmup_steps)
-        self.d_model = d_model
-        self.warmup_steps = warmup_steps
+        self.d_model = require_size("d_model", d_model)
+        self.warmup_steps = require_size("warmup_steps", warmup_steps)
         self.scale = scale
 
     @classmethod
