@@ -49,6 +49,10 @@ def test_dir_has_the_public_names_and_nothing_else():
     assert dir(tfformer) == sorted([*tfformer.__all__, "export"])
 
 
+def test_dir_of_the_exports_has_the_formats_and_nothing_else():
+    assert dir(tfformer.export) == tfformer.export.__all__
+
+
 def test_help_describes_the_public_names_and_nothing_else():
     text = pydoc.plain(pydoc.render_doc(tfformer))
     sections = {
@@ -77,6 +81,7 @@ def documented(name: str) -> dict[str, object]:
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
 def test_an_example_can_be_pasted_into_an_empty_namespace(name, tmp_path, monkeypatch):
     """Unlike pytest's own run of a module's examples, which sees all that the module has."""
+    assert ">>> import" in operator.attrgetter(name)(tfformer).__doc__
     monkeypatch.chdir(tmp_path)
     for place, value in documented(name).items():
         test = doctest.DocTestParser().get_doctest(value.__doc__ or "", {}, place, None, None)

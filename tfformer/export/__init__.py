@@ -22,3 +22,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'tfformer.export' has no attribute {name!r}")
     return getattr(importlib.import_module("tfformer.export.formats"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -51,6 +51,14 @@ def write_hugging_face(
     Raises:
         ValueError: The run is not finished, or its model in Transformers has no such layers.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
+
+    Example:
+        >>> import tfformer.export
+        >>> version = tfformer.export.hugging_face("runs/opus", "models")  # doctest: +SKIP
+        >>> tfformer.export.hugging_face("no/such/run", "models")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        FileNotFoundError: no/such/run is not a run directory: ...
     """
     return _write(run, output, "hugging_face", progress)
 
@@ -69,6 +77,14 @@ def write_marian(run: str | Path, output: str | Path, *, progress: TextIO | None
     Raises:
         ValueError: The run is not finished, or Marian has no such layers.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
+
+    Example:
+        >>> import tfformer.export
+        >>> version = tfformer.export.marian("runs/opus", "models")  # doctest: +SKIP
+        >>> tfformer.export.marian("no/such/run", "models")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        FileNotFoundError: no/such/run is not a run directory: ...
     """
     return _write(run, output, "marian", progress)
 

@@ -177,13 +177,21 @@ def ctranslate2(
     Raises:
         ValueError: CTranslate2 is not installed, an argument is wrong, or a text differs.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
+
+    Example:
+        >>> import tfformer.export
+        >>> version = tfformer.export.ctranslate2("runs/phrasebook", "models")  # doctest: +SKIP
+        >>> tfformer.export.ctranslate2("no/such/run", "models")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        FileNotFoundError: no/such/run is not a run directory: ...
     """
+    opened = Run.open(run).with_languages(source_language, target_language)
+    opened.check_architecture("encoder-decoder")
     if importlib.util.find_spec("ctranslate2") is None:
         raise ValueError(
             "this format needs CTranslate2; install it with: pip install 'tfformer[ctranslate2]'"
         )
-    opened = Run.open(run).with_languages(source_language, target_language)
-    opened.check_architecture("encoder-decoder")
     step = Steps(progress)
     with step(f"loading {run}"):
         options = SearchOptions(max_length, beam_size, length_penalty=0.0, is_plain=True)
@@ -242,9 +250,17 @@ def tflite(
     Raises:
         ValueError: LiteRT is not installed, an argument is wrong, or a translation differs.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
+
+    Example:
+        >>> import tfformer.export
+        >>> tfformer.export.tflite("runs/phrasebook", "models", quantize="int4")
+        Traceback (most recent call last):
+            ...
+        ValueError: quantize='int4' is not known; choose one of none, int8, float16
     """
+    _check_litert_options(quantize, static, with_text)
     opened = Run.open(run).with_languages(source_language, target_language)
-    _check_litert(opened, quantize, static, with_text)
+    _check_litert(opened, quantize, with_text)
     step = Steps(progress)
     beam_size = 1 if beam_size is None else beam_size
     with step(f"loading {run}"):
@@ -292,9 +308,18 @@ def web(
     Raises:
         ValueError: LiteRT or npm is not installed, an argument is wrong, or a translation differs.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
+
+    Example:
+        >>> import tfformer.export
+        >>> version = tfformer.export.web("runs/phrasebook", "models")  # doctest: +SKIP
+        >>> tfformer.export.web("no/such/run", "models")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        FileNotFoundError: no/such/run is not a run directory: ...
     """
+    _check_litert_options(quantize)
     opened = Run.open(run).with_languages(source_language, target_language)
-    _check_litert(opened, quantize, static=True, with_text=False)
+    _check_litert(opened, quantize)
     step = Steps(progress)
     page = web_page.built(progress=progress)
     with step(f"loading {run}"):
@@ -374,12 +399,15 @@ def _write_litert(
     _complete(folder, run, task, translator, described)
 
 
-def _check_litert(run: Run, quantize: str, static: bool, with_text: bool) -> None:
+def _check_litert_options(quantize: str, static: bool = True, with_text: bool = False) -> None:
     if quantize not in litert_writer.QUANTIZATIONS:
         known = ", ".join(litert_writer.QUANTIZATIONS)
         raise ValueError(f"quantize={quantize!r} is not known; choose one of {known}")
     if static and with_text:
         raise ValueError("text has no fixed shape; choose --static or --text, not both")
+
+
+def _check_litert(run: Run, quantize: str, with_text: bool = False) -> None:
     if importlib.util.find_spec("ai_edge_litert") is None:
         raise ValueError(
             "this format needs LiteRT; install it with: pip install 'tfformer[litert]'"
