@@ -1,5 +1,8 @@
 """Addresses, placeholders, numbers and emoji come out as they went in."""
 
+import random
+import re
+
 import pytest
 from support.limits import at_most
 
@@ -65,6 +68,66 @@ def test_a_line_of_a_corpus_is_all_the_model_s():
 )
 def test_words_that_stay_twice_come_back_in_their_places(text):
     assert translate_text(text, lambda sentences: sentences) == text
+
+
+def glued(sentences):
+    """A model that writes no spaces."""
+    return ["".join(sentence.split()) for sentence in sentences]
+
+
+def backwards(sentences):
+    return [" ".join(reversed(sentence.split())) for sentence in sentences]
+
+
+APART = ["https://a.org/b?c=1", "a@b.org", "{x}", "12:30", "38 %", "a_1.pdf", "$5", "😀", "Foo Inc"]
+
+
+@pytest.mark.parametrize("translate", [forgetful, glued, backwards])
+@pytest.mark.parametrize("placeholders", [(), ("⟦1⟧", "⟦2⟧")])
+@pytest.mark.parametrize("seed", range(40))
+def test_copies_that_stand_apart_are_not_glued_to_anything(translate, placeholders, seed):
+    """One to five of them, with commas between them or words, each as often as it was."""
+    draw = random.Random(seed)
+    items = draw.sample(APART, draw.randint(1, 5))
+    text = "We need " + draw.choice([", ", " ", " and "]).join(items) + " today."
+    translator = TextTranslator(translate, keep=["Foo Inc"], placeholders=placeholders)
+    found = translator.translate(text)
+    for item in items:
+        alone = re.findall(rf"(?<![^\s,.]){re.escape(item)}(?![^\s,.])", found)
+        assert len(alone) == 1, found
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("See {a}, {b}.", "Siehe⟦1⟧⟦2⟧.", "Siehe {a} {b}."),
+        ("See {a} (or {b}) now.", "Jetzt⟦1⟧oder(⟦2⟧).", "Jetzt {a} oder({b})."),
+        ("See {a}{b} now.", "Jetzt ⟦1⟧⟦2⟧.", "Jetzt {a}{b}."),
+        ("The word v{a}b is new.", "Das Wort v⟦1⟧b ist neu.", "Das Wort v{a}b ist neu."),
+        ("See {a}'s dog.", "Siehe ⟦1⟧s Hund.", "Siehe {a}s Hund."),
+        ("See {a} and {b} now.", "现在看⟦1⟧和⟦2⟧。", "现在看{a}和{b}。"),
+        ("See {a} now.", "⟦1⟧를 보세요.", "{a}를 보세요."),
+        ("看{a}和{b}。", "Siehe⟦1⟧und⟦2⟧.", "Siehe {a} und {b}."),
+    ],
+)
+def test_a_space_stands_beside_a_copy_where_words_have_spaces(text, answer, expected):
+    """Not where the source has none, nor in scripts without them."""
+    assert heard_and_said(text, answer)[1] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["See <i>{a}</i> now.", "<b>{a}</b> <i>{b}</i> now.", "See <b><i>{a}</i></b> <img> now."],
+)
+def test_the_space_beside_a_copy_stands_outside_of_its_tags(text):
+    """A model that writes no spaces, beside alignments that know its words."""
+
+    def spaced(sources, targets):
+        return [[] for _ in sources]
+
+    found = TextTranslator(glued, spaced, placeholders=SYMBOLS).translate(text, "html")
+    assert re.sub("<[^>]*>", "", found).split() == re.sub("<[^>]*>", "", text).split()
+    assert not re.search(r"<[bi]> | </", found)
 
 
 @pytest.mark.parametrize("text", ["Use `a` and `a`.", "The cat has a `cat` file, a `cat`."])

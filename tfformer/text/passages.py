@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tfformer.special_ids import PLACEHOLDER
 from tfformer.text.segmentation import segments
 
 WORD = re.compile(r"\S+")
@@ -24,6 +25,14 @@ WHOLE = (
     r"(?<![\w$€£¥])(?<!\d[.,:/-]){copy}(?!\w|[.,:/-]\d)",
     r"(?<![\dA-Za-zÀ-ɏ$€£¥])(?<!\d[.,:/-]){copy}(?![\dA-Za-zÀ-ɏ]|[.,:/-]\d)",
 )
+# Scripts that write words, or particles behind a word, without a space: those of South-East Asia,
+# Chinese, Japanese, Korean.
+ASIAN = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+UNSPACED = re.compile(f"[{ASIAN}]")
+GLUE = re.compile(rf"(?![{ASIAN}])[\w'’/\u2010\u2011-]")  # it ties a word to the copy beside it
 
 Links = Sequence[tuple[int, int]]  # (source word, target word)
 Span = tuple[int, int]  # start and end in a text
@@ -307,6 +316,8 @@ class _Places:
         fitting = [place for place, is_whole in free.items() if is_whole]
         if not _is_whole(copy, self.source, start):  # such as "{x}" of "v2{x}"
             fitting = [place for place, is_whole in free.items() if not is_whole] or fitting
+        if not fitting and not (copy[:1].isalnum() or copy[-1:].isalnum()):
+            fitting = list(free)  # no part of a longer number or word, whatever is glued to it
         if not fitting:
             return expected
         place = min(fitting, key=lambda span: abs(span[0] - expected[0]))
@@ -402,9 +413,22 @@ class _Mark:
     end: int
     closing: str = ""
     inside: list[_Mark] = field(default_factory=list)
+    _place: Span | None = None
 
-    def place(self, places: _Places) -> tuple[int, int]:
+    def place(self, places: _Places) -> Span:
         """The stretch of the translation that it belongs to."""
+        if self._place is None:
+            copies = list(_copies(self.inside)) if self._holds_copies_alone(places.source) else []
+            found = [copy.place(places) for copy in copies] or [self._find(places)]
+            self._place = min(start for start, _ in found), max(end for _, end in found)
+        return self._place
+
+    def _holds_copies_alone(self, source: str) -> bool:
+        """Whether there are no words in it but those that stay."""
+        copies = "".join(source[copy.start : copy.end] for copy in _copies(self.inside))
+        return copies != "" and _unspaced(copies) == _unspaced(source[self.start : self.end])
+
+    def _find(self, places: _Places) -> Span:
         if self.piece.role is Role.BREAK:
             place = places.of_break(self.start)
         elif self.piece.role is Role.CLOSE:
@@ -418,6 +442,22 @@ class _Mark:
         return place, place
 
 
+class _Written(NamedTuple):
+    """A part of a translation with its markup.
+
+    Attributes:
+        raw: The characters of the document.
+        role: The part that it plays.
+        shown: The characters that a reader sees; of a copy, any that begin and end as it does.
+        mark: The copy that it is.
+    """
+
+    raw: str
+    role: Role = Role.TEXT
+    shown: str = ""
+    mark: _Mark | None = None
+
+
 class _Writer:
     """Writes a translation with the marks of its passage."""
 
@@ -426,34 +466,106 @@ class _Writer:
         self.translation = translation
         self.places = places
         self.spelling = passage.spelling()
+        self._written: list[_Written] = []
+        self._marks = _tree(passage.pieces)
+        copies = list(_copies(self._marks))
+        symbols = {mark.piece.text for mark in copies if PLACEHOLDER.fullmatch(mark.piece.text)}
+        self._symbols = re.compile("|".join(map(re.escape, symbols)) or "(?!)")
+        self._copy_starts = {mark.start for mark in copies}
+        self._copy_ends = {mark.end for mark in copies}
 
     def written(self) -> str:
-        return self._inside(_tree(self.passage.pieces), 0, len(self.translation))
+        self._inside(self._marks, 0, len(self.translation))
+        return "".join(self._spaced())
 
-    def _inside(self, marks: Sequence[_Mark], start: int, end: int) -> str:
+    def _inside(self, marks: Sequence[_Mark], start: int, end: int) -> None:
         """Write a stretch of the translation, with marks that do not overlap."""
         placed = _apart([(mark.place(self.places), mark) for mark in marks])
         placed.sort(key=lambda pair: pair[0])
-        parts = []
         done = start
         for (left, right), mark in placed:
             left = min(max(left, done), end)
             right = min(max(right, left), end)
-            before = self.translation[done:left]
-            parts.append(_spelled(before, self.spelling))
-            parts.append(self._mark(mark, left, right))
+            self._text(done, left)
+            self._mark(mark, left, right)
             done = right
             if mark.piece.role is Role.BREAK:
                 done = BLANKS.match(self.translation, right, end).end()  # type: ignore[union-attr]
-        return "".join([*parts, _spelled(self.translation[done:end], self.spelling)])
+        self._text(done, end)
 
-    def _mark(self, mark: _Mark, start: int, end: int) -> str:
-        raw = mark.piece.raw
-        if mark.piece.role is Role.OPEN:
-            raw += self._inside(mark.inside, start, end) + mark.closing
-        is_empty = mark.start == mark.end and mark.piece.role in (Role.OPEN, Role.POINT)
+    def _text(self, start: int, end: int) -> None:
+        text = self._symbols.sub("", self.translation[start:end])
+        if text:
+            self._written.append(_Written(_spelled(text, self.spelling), Role.TEXT, text))
+
+    def _mark(self, mark: _Mark, start: int, end: int) -> None:
+        raw, role = mark.piece.raw, mark.piece.role
+        shown = {Role.COPY: raw, Role.BREAK: " "}.get(role, "")
+        self._written.append(_Written(raw, role, shown, mark if role is Role.COPY else None))
+        if role is Role.OPEN:
+            self._inside(mark.inside, start, end)
+            self._written.append(_Written(mark.closing, Role.CLOSE))
+        is_empty = mark.start == mark.end and role in (Role.OPEN, Role.POINT)
         is_apart = is_empty and self.places.source[mark.start : mark.start + 1] == " "
-        return raw + " " * (is_apart and self.translation[end : end + 1] not in ("", " "))
+        if is_apart and self.translation[end : end + 1] not in ("", " "):
+            self._written.append(_Written(" ", Role.TEXT, " "))
+
+    def _spaced(self) -> Iterator[str]:
+        """Yield what is written, with a space beside each copy that needs one.
+
+        It stands behind the end tags and before the beginnings of tags between the two.
+        """
+        before = _Written("")
+        between: list[str] = []
+        ends = 0  # of `between`, the end tags it begins with
+        for part in self._written:
+            if not part.shown:
+                ends += part.role is Role.CLOSE and ends == len(between)
+                between.append(part.raw)
+                continue
+            yield from between[:ends]
+            if self._lacks_space(before, part):
+                yield " "
+            yield from between[ends:]
+            yield part.raw
+            before, between, ends = part, [], 0
+        yield from between
+
+    def _lacks_space(self, left: _Written, right: _Written) -> bool:
+        """Whether a copy stands right beside a word or a copy, and does not in the source."""
+        if not left.shown or not _is_spaced(left) or not _is_spaced(right, first=True):
+            return False
+        source = self.places.source
+        is_apart = False
+        if left.mark is not None:
+            end = left.mark.end
+            is_apart = end not in self._copy_starts and not GLUE.match(source, end)
+        if right.mark is not None and not is_apart:
+            start = right.mark.start
+            is_glued = start in self._copy_ends or GLUE.match(source, max(0, start - 1), start)
+            is_apart = not is_glued
+        return is_apart
+
+
+def _is_spaced(part: _Written, first: bool = False) -> bool:
+    """Whether a space is written between words where a part ends, or begins."""
+    character = part.shown[0 if first else -1]
+    if UNSPACED.match(character):
+        return False
+    return part.role is Role.COPY or character.isalnum()
+
+
+def _unspaced(text: str) -> str:
+    """The text without its spaces."""
+    return "".join(text.split())
+
+
+def _copies(marks: Sequence[_Mark]) -> Iterator[_Mark]:
+    """Yield the copies of a tree."""
+    for mark in marks:
+        if mark.piece.role is Role.COPY:
+            yield mark
+        yield from _copies(mark.inside)
 
 
 def _apart(placed: Sequence[tuple[Span, _Mark]]) -> list[tuple[Span, _Mark]]:
