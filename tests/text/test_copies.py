@@ -27,6 +27,27 @@ KEPT = [
     "€4",
     "[^1]",
     "😀👍🏽",
+    "https://en.wikipedia.org/wiki/Animal_(disambiguation)",
+    "http://localhost:8080/x?y=[1]",
+    "http://[::1]:80/x",
+    "report-final.v2.docx",
+    "a_b.tar.gz",
+    "src/main.py",
+    r"C:\Users\x\file.txt",
+    "~/a.py",
+    "./run.sh",
+    "-3 °C",
+    "±0.5",
+    "10x10 cm",
+    "1920 × 1080",
+    "v1.2.3",
+    "%1$s",
+    "%-10.2f",
+    "%@",
+    "#{x}",
+    "%{name}",
+    "{{ x|y }}",
+    "{% x %}",
     "Foo Bar Inc",
 ]
 
@@ -148,6 +169,8 @@ def test_code_that_is_a_word_of_the_sentence_too_keeps_its_place(text):
             ("😀\u200d", True),
             ("a.b", True),
         ),
+        *(("a.B", False), ("{% ", False), ("~", False)),
+        *(("https://a(", True), ("https://a[(", True), ("1 x ", True), ("aa/", True)),
     ],
 )
 def test_the_time_grows_in_proportion_to_the_text(word, is_kept):
@@ -239,6 +262,46 @@ def test_a_unit_is_whole_or_no_part_of_what_stays():
     assert kept_pattern().findall("3 km/h, 3 km/day, 5 m/s, 2 kWh, 9 Whales, 7 ‰") == (
         ["3 km/h", "3", "5 m/s", "2 kWh", "9", "7 ‰"]
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("(see https://a.de/x)", ["https://a.de/x"]),
+        ("(https://a.de/x_(y)).", ["https://a.de/x_(y)"]),
+        ("[it](https://a.de/x), www.a.de/(b).", ["https://a.de/x", "www.a.de/(b)"]),
+        ("https://a.de/x(y. It", ["https://a.de/x(y"]),
+        ("https://a.de/f(), https://b.de.", ["https://a.de/f()", "https://b.de"]),
+    ],
+)
+def test_an_address_ends_in_a_bracket_that_begins_in_it(text, kept):
+    assert kept_pattern().findall(text) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("It is -3 or (-4) or +5.", ["-3", "-4", "+5"]),
+        ("Take 5 -3 and 5-3 and 5 - 3.", ["5", "-3", "5-3", "5", "3"]),
+        ("Then – 3 or –3, word-3 and --3.", ["3", "3", "3", "3"]),
+    ],
+)
+def test_a_dash_is_a_sign_where_nothing_stands_before_it(text, kept):
+    assert kept_pattern().findall(text) == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "He said (and meant it) that it's the end. The man is tired and/or old, e.g. in A.I.",
+        "Mr. Smith lives at home: a well-known house [so they say]; it is his/hers 100 per cent.",
+        "Das ist z.B. ein Haus, d.h. i.d.R. ein altes; der/die Mieter u.a. sagen: {so ist es}!",
+        "Vega, versions, v. Bismarck, x-rays, the 10th and 3D, 50 and % or %s-like.",
+    ],
+)
+def test_ordinary_words_do_not_stay(text):
+    kept = kept_pattern().findall(text)
+    assert not any(character.isalpha() for word in kept for character in word if word != "%s")
 
 
 def test_a_placeholder_behind_a_number_is_no_per_cent():

@@ -11,17 +11,34 @@ from tfformer.special_ids import PLACEHOLDER as SYMBOL
 from tfformer.text.passages import Passage, Piece, Role, cut, raw_text
 from tfformer.text.segmentation import LETTER
 
-URL = r"(?:https?|ftp)://[^\s<>\"']*[\w/=&#-]|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"']*[\w/=&#-])?"
+GROUP = r"\([^\s<>\"'()]*\)|\[[^\s<>\"'\[\]]*\]"  # brackets, as at the end of a page's address
+# Up to a letter or a group: the full stop behind it, or the bracket around it, is the sentence's.
+TAIL = rf"(?>{GROUP}|[^\s<>\"'])*(?:{GROUP}|[\w/=&#-])"
+URL = rf"(?:https?|ftp)://{TAIL}|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/{TAIL}|/)?"
 E_MAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
 NOTE = r"\[\^[\w-]{1,60}\]"  # the mark of a footnote in Markdown
-PLACEHOLDER = r"\{\{?[^{}\s]{1,60}\}?\}|%\([\w.]{1,60}\)[sdif]|%[sdif]\b|\$\{[^{}\s]{1,60}\}"
+# Of printf: "%1$s", "%-10.2f", "%@"; no space, lest "5 % of" be one.
+CONVERSION = (
+    r"(?:\d{1,3}\$)?[-+#0]{0,5}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?"
+    r"(?:(?:hh?|ll?|[qLjzt])?[sdifuxXeEgGcop]\b|@)"
+)
+PLACEHOLDER = (
+    r"\{\{[^{}\n]{1,100}\}\}|\{%[^{}\n]{1,100}%\}|[#$%]?\{[^{}\s]{1,60}\}"
+    rf"|%\([\w.]{{1,60}}\)[sdif]|%{CONVERSION}"
+)
 FOLDER = r"/(?:\.{1,2}(?=/)|\.?[\w-]+(?:\.[\w-]+)*)"  # without a full stop behind it
+ON_WINDOWS = r"(?<!\w)[A-Za-z]:(?:\\[\w$~-]+(?:\.[\w$~-]+)*)+"
 ENDING = r"(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
-FILE = rf"(?:~|\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![\w-])[\w-]{{2,255}}\.{ENDING}"
+PATH = rf"(?:(?<!\w)[A-Za-z]:|\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![\w~.])(?:~|\.{{1,2}}){FOLDER}"
+NAME = rf"(?<![\w./-])/?(?:[\w-]+/)*(?:[\w-]\.)*[\w-]{{2,255}}(?:\.[\w-]+)*\.{ENDING}"
+FILE = rf"{ON_WINDOWS}|~?{PATH}|{NAME}"
 MEASURE = r"[kcmµ]?m[²³]?|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kMG]?Wh?|[kM]?V|EUR|USD|GBP|CHF"
 SHARE = r"/(?:h|s|min|k?m[²³]?|k?g|l)"  # of a compound unit, as km/h
-UNIT = rf"(?:[%‰](?!\(|[sdif]\b)|°[CF]?|[€$£¥]|(?:{MEASURE})(?:{SHARE})?(?![\w/]))"
-NUMBER = rf"[€$£¥]\s?\d+(?:[.,:]\d+)*|\d+(?:[.,:/-]\d+)*(?:\s?{UNIT})?(?!\w)"
+UNIT = rf"(?:[%‰](?![({{]|{CONVERSION})|°[CF]?|[€$£¥]|x(?!\w)|(?:{MEASURE})(?:{SHARE})?(?![\w/]))"
+SIGN = r"(?<![^\s(\[\"'„“«»])[-−+±]"  # of a number, no dash between two words
+TIMES = r"\s?[x×]\s?\d+(?:[.,]\d+)*"
+NUMBER = rf"[€$£¥]\s?\d+(?:[.,:]\d+)*|\d+(?:[.,:/-]\d+)*(?:{TIMES})*(?:\s?{UNIT})?(?!\w)"
+VERSION = r"(?<![\w.])v\d+(?:\.\d+)+(?:[-+][\w.]*\w)?(?!\w)"
 EMOJI = (
     "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff]"
     "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+"
@@ -41,9 +58,9 @@ def kept_pattern(keep: Sequence[str] = ()) -> re.Pattern[str]:
     """
     phrases = sorted((phrase.strip() for phrase in keep), key=len, reverse=True)
     own = [rf"(?<!\w){re.escape(phrase)}(?!\w)" for phrase in phrases if phrase]
-    numbers = rf"(?<![\w.,])(?:{NUMBER})"
-    own.append(SYMBOL.pattern)
-    return re.compile("|".join([*own, URL, E_MAIL, PLACEHOLDER, NOTE, FILE, numbers, EMOJI]))
+    numbers = rf"(?<![\w.,])(?:{SIGN})?(?:{NUMBER})"
+    kinds = [SYMBOL.pattern, URL, E_MAIL, PLACEHOLDER, NOTE, FILE, VERSION, numbers, EMOJI]
+    return re.compile("|".join([*own, *kinds]))
 
 
 def with_copies(
