@@ -218,7 +218,8 @@ def _is_one_corpus(items: list[Any]) -> bool:
 
 def _corpus(item: object, setting: str) -> Corpus:
     values: dict[str, Any] = item if isinstance(item, dict) else {"text": item}
-    text, weight = values.get("text"), values.get("weight")
+    text = values.get("text")
+    weight = values.get("weight")
     if not (isinstance(text, str) or _is_list_of_texts(text)) or not values.keys() <= CORPUS_KEYS:
         raise ValueError(
             f"{setting} has the corpus {shown(item)}, but a corpus is a file, a list of its two "

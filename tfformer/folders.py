@@ -204,7 +204,8 @@ class RemoteFolder(Folder):
         Args:
             refusal: The message of the error in the process that loses the folder.
         """
-        self._token, self._refusal = secrets.token_hex(16).encode(), refusal
+        self._token = secrets.token_hex(16).encode()
+        self._refusal = refusal
         try:
             self._ask(self._store.pipe_file, self._place(LOCK), self._token)
             self._pull(but=())

@@ -221,6 +221,9 @@ def _ctranslate2(place: str, beam_size: int) -> Engine:
     longest = _max_tokens(manifest)
     prefix = None if target.prefix_id is None else target.pieces([target.prefix_id])
 
+    def ids_of(pieces: list[str]) -> list[int]:
+        return [number_of[piece] for piece in pieces]
+
     def translate(sentences: list[str]) -> list[str]:
         rows = [ids[:longest] for ids in source.encode(sentences)]
         results = translator.translate_batch(
@@ -231,8 +234,7 @@ def _ctranslate2(place: str, beam_size: int) -> Engine:
             min_decoding_length=0,
             max_decoding_length=decoding["max_length"],
         )
-        best = [result.hypotheses[0] for result in results]
-        return target.decode([[number_of[piece] for piece in pieces] for pieces in best])
+        return target.decode([ids_of(result.hypotheses[0]) for result in results])
 
     return Engine(translate, source, longest)
 

@@ -141,8 +141,9 @@ def _encoded(tokenizer: CountsTokens, lines: list[Line]) -> tuple[list[Line], li
     Lines that the tokenizer refuses, such as those that ask for a language that a model has not,
     are bad. They are found by halves.
     """
+    texts = [line.text for line in lines]
     try:
-        return lines, [len(ids) for ids in tokenizer.encode([line.text for line in lines])]
+        return lines, [len(ids) for ids in tokenizer.encode(texts)]
     except ValueError as error:
         if len(lines) == 1:
             reason = " ".join(str(error).split())

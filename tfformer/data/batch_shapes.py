@@ -88,7 +88,8 @@ def best_widths(counts: np.ndarray, most: int) -> np.ndarray:
     # Rows i to j of the sorted lengths, padded to the length of j: (i, j), infinite for i > j.
     positions = (rows[1:] - rows[:-1, np.newaxis]) * lengths.astype(float)
     positions[np.tril_indices_from(positions, -1)] = np.inf
-    fewest, previous = positions[0], []  # fewest[j]: of all rows up to j, by the widths so far
+    fewest = positions[0]  # fewest[j]: of all rows up to j, by the widths so far
+    previous = []
     for _ in range(min(most, len(lengths)) - 1):
         sums = np.append(0, fewest[:-1])[:, np.newaxis] + positions
         previous.append(sums.argmin(axis=0))

@@ -126,7 +126,8 @@ def order_by_length(
         longer = longer[ascending]
         rank = np.arange(len(block)) - np.searchsorted(longer, longer)  # among its length
         places = free[longer] + rank
-        order[places], ties[places] = block[ascending], drawn[ascending]
+        order[places] = block[ascending]
+        ties[places] = drawn[ascending]
         free += np.bincount(longer, minlength=len(free))
     for start, stop in zip(stops - counts, stops, strict=True):
         group = order[start:stop]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -60,8 +61,8 @@ def _corpus_fingerprint(
     if name.startswith(SELF_CONTAINED):
         rows = json.dumps(list(read_pairs(name)))
         return {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": languages}
-    parts = source_files(text, folder)
-    return {"files": [[noted_digest(file, notes) for file in part] for part in parts]}
+    digest = functools.partial(noted_digest, notes=notes)
+    return {"files": [list(map(digest, files)) for files in source_files(text, folder)]}
 
 
 def noted_digest(file: Path, notes: Path) -> str:

@@ -74,5 +74,6 @@ def rows_by_shares(
         rows[start : stop - rest] = np.tile(np.arange(size, dtype=dtype), whole)
         rows[stop - rest : stop] = drawn
         rows[start:stop] += first
-        first, start = first + size, stop
+        first += size
+        start = stop
     return rows

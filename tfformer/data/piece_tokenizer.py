@@ -451,9 +451,9 @@ def _is_table(values: object) -> bool:
     needed = {"prefix", "rewrites", "pieces"}
     if not isinstance(values, dict) or values.keys() - {"languages"} != needed:
         return False
-    pieces, rewrites = values["pieces"], values["rewrites"]
+    rewrites = values["rewrites"]
     return (
-        _are_texts(pieces)
+        _are_texts(values["pieces"])
         and _are_texts(values.get("languages", []))
         and (values["prefix"] is None or isinstance(values["prefix"], str))
         and isinstance(rewrites, list)

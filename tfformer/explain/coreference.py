@@ -10,7 +10,7 @@ head for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -126,11 +126,14 @@ def mention(pair: Pair, kind: str) -> Mention:
         return Mention(it, pair.antecedent, pair.distractor)
     if kind == "cross":
         return Mention(pronoun, pair.antecedent, pair.distractor)
-    antecedent, distractor = (
-        tuple(word + 1 for word in pair.in_target(phrase))
-        for phrase in (pair.antecedent, pair.distractor)
-    )
+    antecedent = _behind_start(pair.in_target(pair.antecedent))
+    distractor = _behind_start(pair.in_target(pair.distractor))
     return Mention(pronoun, antecedent, distractor)
+
+
+def _behind_start(words: Iterable[int]) -> tuple[int, ...]:
+    """Return the columns of words in a decoder's map, whose first is the start token."""
+    return tuple(word + 1 for word in words)
 
 
 def word_maps(attention: Attention, kind: str) -> AttentionMaps:
@@ -176,11 +179,10 @@ def find_coreference_head(translator: Translator, pairs: Sequence[Pair]) -> list
     for one in each_attention(translator, sources, targets):
         for kind in KINDS:
             maps[kind].append(word_maps(one, kind))
-    scores = [
-        score
-        for kind in KINDS
-        for score in head_scores(maps[kind], [mention(pair, kind) for pair in pairs])
-    ]
+    scores: list[HeadScore] = []
+    for kind in KINDS:
+        mentions = [mention(pair, kind) for pair in pairs]
+        scores += head_scores(maps[kind], mentions)
     return sorted(scores, key=lambda score: -score.resolution)
 
 

@@ -124,10 +124,8 @@ def log_odds(
         log P(decided word) - log P(any alternative), (N,) in nats.
     """
     chosen = _log_probs(translator, decisions, hidden)
-    alternatives = [
-        _log_probs(translator, others, hidden)
-        for others in zip(*(decision.instead() for decision in decisions), strict=True)
-    ]
+    instead = [decision.instead() for decision in decisions]  # of each, its alternatives
+    alternatives = [_log_probs(translator, others, hidden) for others in zip(*instead, strict=True)]
     return chosen - np.logaddexp.reduce(alternatives)
 
 

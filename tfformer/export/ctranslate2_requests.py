@@ -33,6 +33,7 @@ def _best(
     answers = ask("ctranslate2", [folder.resolve()], requests)
     pieces_of_target = target.pieces(range(target.vocab_size))
     id_of = {piece: number for number, piece in enumerate(pieces_of_target)}
-    texts = target.decode([[id_of[piece] for piece in pieces] for pieces, _ in answers])
+    ids = [list(map(id_of.__getitem__, pieces)) for pieces, _ in answers]
+    texts = target.decode(ids)
     scores = [score for _, score in answers]
     return Hypotheses(beam_size, list(zip(texts, scores, strict=True)))

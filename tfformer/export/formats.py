@@ -531,7 +531,8 @@ def _sample_sentences(subject: Subject, ids: Sequence[int] | None = None) -> lis
 
     The pieces are drawn from `ids` or all of them.
     """
-    tokenizer, longest = subject.tokenizers.source, subject.max_length
+    tokenizer = subject.tokenizers.source
+    longest = subject.max_length
     dice = random.Random(1)
     lengths = [*(1 + n % longest for n in range(SAMPLES - 1)), 2 * longest]
     ids = ids or range(END_ID + 1, tokenizer.vocab_size)

@@ -56,14 +56,13 @@ def write(folder: Path, subject: Subject, task: Task, with_text: bool) -> None:
 
 def _first_requests(signatures: dict[str, dict[str, Any]]) -> dict[str, dict[str, np.ndarray]]:
     """A small request for each signature: the first is slow, as it prepares the graph."""
-    text, ids = np.array([FIRST_TEXT], object), np.array([[END_ID + 1]], np.int32)
-    values = {"ids": ids, "lengths": np.array([1], np.int32)} | dict.fromkeys(
-        ("text", "source", "target"), text
-    )
-    return {
-        name: {given: values[given] for given in described["inputs"]}
-        for name, described in signatures.items()
-    }
+    ids = {"ids": np.array([[END_ID + 1]], np.int32), "lengths": np.array([1], np.int32)}
+    texts = dict.fromkeys(("text", "source", "target"), np.array([FIRST_TEXT], object))
+    values = ids | texts
+    requests = {}
+    for name, described in signatures.items():
+        requests[name] = {given: values[given] for given in described["inputs"]}
+    return requests
 
 
 def signatures(folder: Path) -> dict[str, dict]:

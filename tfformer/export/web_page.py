@@ -10,7 +10,8 @@ from tfformer.export.steps import Steps
 
 SOURCES = Path(__file__).parents[2] / "export" / "on_device" / "web"
 BUILD = ("npm ci", "npm run build")
-SERVICE_WORKER, VERSION = "service_worker.js", 'VERSION = "VERSION"'
+SERVICE_WORKER = "service_worker.js"
+VERSION = 'VERSION = "VERSION"'
 
 
 def built(sources: Path = SOURCES, progress: TextIO | None = None) -> Path:

@@ -116,7 +116,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
             f"{path}: vocab_size is {size}, but {names[SOURCE]} has {len(tables[SOURCE])} rows"
         )
     tokens = _names(folder, size)
-    pieces, languages = tokens.rows, tokens.languages
+    pieces = tokens.rows
+    languages = tokens.languages
     order = _order(path, config, pieces)
     check_special_ids(folder, config, order)
     content = sentencepiece_model(folder / SENTENCEPIECE)

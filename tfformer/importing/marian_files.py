@@ -34,6 +34,10 @@ PLAIN = {
 }
 
 
+def _plain(resolvers: list[tuple]) -> list[tuple]:
+    return [resolver for resolver in resolvers if resolver[0] in PLAIN]
+
+
 class _PlainLoader(yaml.SafeLoader):
     """YAML of values that JSON knows too: a date is a string.
 
@@ -46,7 +50,7 @@ class _PlainLoader(yaml.SafeLoader):
         if tag is None or tag in PLAIN  # None: of all other tags, which are refused
     }
     yaml_implicit_resolvers = {
-        first: [resolver for resolver in resolvers if resolver[0] in PLAIN]
+        first: _plain(resolvers)
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 

@@ -254,10 +254,14 @@ def ordinary_pieces(model: bytes, file: Path) -> dict[str, float]:
 
     parsed = parse_sentencepiece(model, str(file))
     kinds = (parsed.is_control, parsed.is_unknown, parsed.is_unused, parsed.is_byte)
+
+    def is_text(number: int) -> bool:
+        return not any(is_kind(number) for is_kind in kinds)
+
     return {
         parsed.id_to_piece(number): parsed.get_score(number)
         for number in range(parsed.get_piece_size())
-        if not any(is_kind(number) for is_kind in kinds)
+        if is_text(number)
     }
 
 

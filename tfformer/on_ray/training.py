@@ -89,7 +89,8 @@ def _despite_deaths(
     report: Report,
 ) -> dict[str, Any]:
     """Train, and after each loss again from the last checkpoint, if there is one."""
-    deaths, epochs = 0, _epochs(run_dir)
+    deaths = 0
+    epochs = _epochs(run_dir)
     last = None  # loss
     while True:
         try:

@@ -50,7 +50,7 @@ def translate_parts(
         from tfformer.on_ray.translation_job import TranslationJob
 
         # No link is followed: the name of a file says whether it is packed.
-        absolute = [Part(*(path.absolute() for path in part)) for part in parts]
+        absolute = [Part(part.source.absolute(), part.output.absolute()) for part in parts]
         job = on_head(ray, TranslationJob, max_concurrency=AT_ONCE)
         return _with_job(ray, job, model, absolute, count, report)
     finally:

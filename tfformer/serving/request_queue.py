@@ -160,9 +160,11 @@ def _run(batch: list[_Request]) -> Sequence[Arrays | Exception]:
 
 def _run_together(batch: list[_Request]) -> list[Arrays]:
     first = batch[0]
-    inputs = {
-        name: np.concatenate([request.inputs[name] for request in batch]) for name in first.inputs
-    }
+
+    def together(name: str) -> np.ndarray:
+        return np.concatenate([request.inputs[name] for request in batch])
+
+    inputs = {name: together(name) for name in first.inputs}
     outputs = first.version.run(first.signature, inputs)
     _check_rows(outputs, sum(request.size for request in batch))
     ends = np.cumsum([request.size for request in batch])[:-1]

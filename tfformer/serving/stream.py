@@ -35,7 +35,8 @@ async def _stream(request: web.Request) -> web.StreamResponse:
     length, as it is translated while it arrives.
     """
     if request.content_type == PLAIN_TEXT:
-        fields, text = allowed_query(request), text_blocks(request)
+        fields = allowed_query(request)
+        text = text_blocks(request)
     else:
         fields = await read_allowed_fields(request)
         text = _given(fields.text("q"))

@@ -242,7 +242,8 @@ def _portions(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
         sentences += segment.is_sentence
         if sentences == STREAMED or len(portion) == MAX_PORTION:
             yield portion
-            portion, sentences = [], 0
+            portion = []
+            sentences = 0
     if portion:
         yield portion
 
@@ -267,10 +268,14 @@ def _lists(outputs: Arrays) -> list[list[str]]:
     if "translation" in outputs:
         return [[_text(one)] for one in outputs["translation"]]
     rows = zip(outputs["translations"], outputs["scores"], strict=True)
-    return [
-        _distinct(_text(one) for one, score in zip(*row, strict=True) if score > NO_TRANSLATION)
-        for row in rows
-    ]
+    return [_distinct(_filled(beam, scores)) for beam, scores in rows]
+
+
+def _filled(beam: np.ndarray, scores: np.ndarray) -> Iterator[str]:
+    """Yield the translations of a beam, from the places that were filled."""
+    for translation, score in zip(beam, scores, strict=True):
+        if score > NO_TRANSLATION:
+            yield _text(translation)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

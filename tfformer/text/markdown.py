@@ -121,7 +121,8 @@ def _note(state: StateInline, made: Sequence[Token], start: int) -> None:
                 token.meta[SPAN] = (end - len(token.content), end)
                 end -= len(token.content)
     elif len(marks) == 2 and marks[0].info != "auto":  # a link
-        position, state.pos = state.pos, start
+        position = state.pos
+        state.pos = start
         label_end = state.md.helpers.parseLinkLabel(state, start, True)
         state.pos = position
         marks[0].meta[SPAN] = (start, start + 1)

@@ -167,7 +167,8 @@ def _portions(parts: Iterable[Part]) -> Iterator[list[Part]]:
         size += len(part if isinstance(part, str) else part.text)
         if len(portion) == PORTION or size >= BLOCK:
             yield portion
-            portion, size = [], 0
+            portion = []
+            size = 0
     if portion:
         yield portion
 

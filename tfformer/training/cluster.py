@@ -124,7 +124,8 @@ class Cluster:
                         if rest.get("workers", len(self.addresses)) != len(self.addresses):
                             self._refuse(line)
                         elif 0 < number < len(self.addresses):
-                            found[number], lines[number] = others, line
+                            found[number] = others
+                            lines[number] = line
             everyone = [found[number] for number in range(len(self.addresses))]
             for number, line in lines.items():
                 try:

@@ -82,7 +82,8 @@ def is_over(config: Config, history: History) -> bool:
     """Return whether the epochs, the minutes or the patience are used up."""
     if not history:
         return False
-    settings, last = config.training, history[-1]
+    settings = config.training
+    last = history[-1]
     return (
         last["epoch"] >= settings.epochs
         or last["minutes"] >= (settings.max_minutes or math.inf)

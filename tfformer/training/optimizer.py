@@ -124,7 +124,8 @@ def learning_rate(config: Config) -> float | WarmupSchedule | LinearSchedule:
         >>> learning_rate(Config()).warmup_steps
         4000
     """
-    settings, d_model = config.training, config.model.d_model
+    settings = config.training
+    d_model = config.model.d_model
     accumulate = settings.accumulate_steps
     warmup_steps = settings.warmup_steps * accumulate
     if settings.learning_rate is None:

@@ -204,7 +204,8 @@ def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> Non
     A matrix of both sides, which comes twice, has the cases of the target. With float16 Keras has
     put the optimizer into another, which scales the loss.
     """
-    tokenizers, text = data.tokenizers, data.train.text
+    tokenizers = data.tokenizers
+    text = data.train.text
     source = (tokenizers.source, text.source)
     target = (tokenizers.target, text.target)
     sides = {

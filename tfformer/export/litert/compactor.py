@@ -27,7 +27,8 @@ class Once:
     def Pack(self, builder: flatbuffers.Builder) -> int:
         """Write the table if the file does not have it yet; return its place."""
         if self.builder is not builder:
-            self.builder, self.place = builder, self.table.Pack(builder)
+            self.builder = builder
+            self.place = self.table.Pack(builder)
         return self.place
 
 
@@ -128,7 +129,8 @@ def _insert(
     graph.tensors[output].buffer = 0
     operator = schema.OperatorT()
     operator.opcodeIndex = operator_index(model, builtin, version=1)
-    operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
+    operator.inputs = np.array(inputs, np.int32)
+    operator.outputs = np.array([output], np.int32)
     operator.builtinOptionsType, operator.builtinOptions = options
     graph.operators.insert(0, operator)
 
@@ -175,7 +177,8 @@ def _forget_inner_details(model: schema.ModelT) -> None:
 
 def _share_buffers(model: schema.ModelT) -> None:
     """Keep each used buffer once; all empty ones are the first, as the format has it."""
-    kept, places = [model.buffers[0]], {_digest(b""): 0}
+    kept = [model.buffers[0]]
+    places = {_digest(b""): 0}
     for user in (
         *(tensor for subgraph in model.subgraphs for tensor in subgraph.tensors),
         *(model.metadata or []),

@@ -37,8 +37,10 @@ def use_builtins(model: schema.ModelT) -> None:
     for found in model.operatorCodes:
         if found.customCode in NAMED:
             found.builtinCode = NAMED[found.customCode]
-            found.deprecatedBuiltinCode, found.customCode = 127, None  # 127: look at builtinCode
+            found.deprecatedBuiltinCode = 127  # look at builtinCode
+            found.customCode = None
     for operator in (operator for subgraph in model.subgraphs for operator in subgraph.operators):
         if builtin_code(model, operator) in NAMED.values():
-            operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.NONE, None
+            operator.builtinOptionsType = schema.BuiltinOptions.NONE
+            operator.builtinOptions = None
             operator.customOptions = None

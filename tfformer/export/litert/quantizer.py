@@ -35,7 +35,8 @@ class RowScales(schema.QuantizationParametersT):
 
         The zero points are written where the file lacks them.
         """
-        scales, rows = builder.CreateNumpyVector(self.scale), len(self.scale)
+        rows = len(self.scale)
+        scales = builder.CreateNumpyVector(self.scale)
         if (builder, rows) not in self.zeros:
             self.zeros[builder, rows] = builder.CreateNumpyVector(np.zeros(rows, np.int64))
         schema.QuantizationParametersStart(builder)
@@ -80,7 +81,8 @@ def _takes_rows(
     builtin = builtin_code(model, operator)
     if builtin == BUILTINS.GATHER:
         # LiteRT's embedding lookup, which knows scales, takes a plain list of ids.
-        options, ids = operator.builtinOptions, subgraph.tensors[operator.inputs[1]]
+        ids = subgraph.tensors[operator.inputs[1]]
+        options = operator.builtinOptions
         return place == 0 and (options.axis, options.batchDims) == (0, 0) and len(_shape(ids)) == 1
     return builtin == BUILTINS.FULLY_CONNECTED and place == 1
 
@@ -114,7 +116,8 @@ def _tell_operators(model: schema.ModelT, subgraph: schema.SubGraphT, index: int
         if builtin_code(model, operator) == BUILTINS.GATHER:
             operator.opcodeIndex = operator_index(model, BUILTINS.EMBEDDING_LOOKUP, version=3)
             operator.inputs = operator.inputs[[1, 0]]
-            operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.NONE, None
+            operator.builtinOptionsType = schema.BuiltinOptions.NONE
+            operator.builtinOptions = None
         else:
             operator.opcodeIndex = operator_index(model, BUILTINS.FULLY_CONNECTED, version=12)
             operator.builtinOptions.asymmetricQuantizeInputs = True

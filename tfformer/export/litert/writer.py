@@ -7,7 +7,7 @@ a long one. Shape letters: B sentences, S source tokens, T target tokens, N beam
 """
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,7 +96,8 @@ def _add_metadata(model: schema.ModelT) -> None:
     buffer.data = np.frombuffer(content, np.uint8)
     model.buffers.append(buffer)
     entry = schema.MetadataT()
-    entry.name, entry.buffer = metadata.NAME, len(model.buffers) - 1
+    entry.name = metadata.NAME
+    entry.buffer = len(model.buffers) - 1
     model.metadata = [*(model.metadata or []), entry]
 
 
@@ -134,16 +135,20 @@ def signatures(path: Path) -> dict[str, dict]:
         Signature -> `inputs` and `outputs` -> name -> `dtype` and `shape`, None where free.
     """
     model = flatbuffer_utils.convert_bytearray_to_object(path.read_bytes())
-    return {
-        signature.signatureKey.decode(): {
-            side: {
-                entry.name.decode(): _described(model.subgraphs[signature.subgraphIndex], entry)
-                for entry in entries
-            }
-            for side, entries in (("inputs", signature.inputs), ("outputs", signature.outputs))
+    found = {}
+    for signature in model.signatureDefs:
+        subgraph = model.subgraphs[signature.subgraphIndex]
+        found[signature.signatureKey.decode()] = {
+            "inputs": _all_described(subgraph, signature.inputs),
+            "outputs": _all_described(subgraph, signature.outputs),
         }
-        for signature in model.signatureDefs
-    }
+    return found
+
+
+def _all_described(
+    subgraph: schema.SubGraphT, entries: Sequence[schema.TensorMapT]
+) -> dict[str, dict]:
+    return {entry.name.decode(): _described(subgraph, entry) for entry in entries}
 
 
 def _described(subgraph: schema.SubGraphT, entry: schema.TensorMapT) -> dict:
