@@ -9,6 +9,7 @@ import struct
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 from support.marian_checkpoints import checkpoint, edit_json, languages, write_shards
 from support.pytorch_writer import write_pytorch
@@ -175,6 +176,39 @@ def test_a_search_that_is_not_known_is_left_out_with_a_warning(folder):
     with pytest.warns(UserWarning, match="no_repeat_ngram_size 3 is not known here") as found:
         import_model(folder, folder.parent / "run")
     assert not any("repetition_penalty" in str(warning.message) for warning in found)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"bad_words_ids": [[117], [5]]}, {"bad_words_ids": 3}, {"suppress_tokens": [4]}]
+)
+def test_tokens_that_may_not_come_are_left_out_with_a_warning(folder, setting):
+    edit_json(folder / "generation_config.json", **setting)
+    with pytest.warns(UserWarning, match=f"{next(iter(setting))} .*left out"):
+        run = import_model(folder, folder.parent / "run")
+    assert Run.open(run).config.decoding.allow_unknown
+
+
+def test_the_unknown_token_may_be_forbidden(folder, tmp_path):
+    unknown = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))["<unk>"]
+    edit_json(folder / "generation_config.json", bad_words_ids=[[117], [unknown]])
+    run = import_model(folder, tmp_path / "run")
+    assert not Run.open(run).config.decoding.allow_unknown
+
+
+def test_a_shared_table_that_nothing_uses_is_left_out_with_a_warning(tmp_path):
+    with pytest.warns(UserWarning, match=r"model\.shared\.weight differs .* left out"):
+        import_model(checkpoint("D", tmp_path), tmp_path / "run")
+
+
+@pytest.mark.parametrize("timescale", ["paper", "t2t"])
+def test_a_table_of_positions_may_be_rounded_to_bfloat16(folder, timescale):
+    steps = np.arange(8) / (8 if timescale == "paper" else 7)
+    angles = np.arange(512)[:, None] / 10_000**steps
+    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    rounded = tf.cast(tf.cast(table, tf.bfloat16), tf.float32).numpy()
+    change_tensors(folder, **{"model.encoder.embed_positions.weight": lambda t: rounded})
+    run = import_model(folder, folder.parent / "run")
+    assert Run.open(run).config.model.position_timescale == timescale
 
 
 def test_a_token_that_no_segmentation_writes_is_refused(folder):

@@ -142,6 +142,16 @@ def test_both_layouts_of_torch_hold_the_tensors_of_safetensors(tmp_path, layout)
         np.testing.assert_array_equal(found[name], tensor)
 
 
+@pytest.mark.parametrize("layout", ["zip.bin", "legacy.bin"])
+@pytest.mark.parametrize("share", [0, 0.1, 2 / 3])
+def test_a_torn_file_of_torch_is_to_be_copied_again(tmp_path, layout, share):
+    content = (checkpoint("K", tmp_path) / layout).read_bytes()
+    path = tmp_path / "pytorch_model.bin"
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ValueError, match=r"pytorch_model\.bin.*copy the file again"):
+        pytorch_files.read(path)
+
+
 class Evil:
     def __reduce__(self):
         return (print, ("executed",))

@@ -4,6 +4,7 @@ Refusals name the option.
 """
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -206,6 +207,25 @@ def test_tensors_that_do_not_fit_are_named(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         import_model(folder, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_what_decoder_yml_leaves_open_is_as_marian_decoder_has_it(marian_model, tmp_path):
+    """Its --beam-size is 12 and its --normalize 0, as `marian-decoder --help` says."""
+    folder = marian_model("shared")
+    decoder = yaml.safe_load((folder / "decoder.yml").read_text())
+    del decoder["beam-size"], decoder["normalize"]
+    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder))
+    decoding = Run.open(import_model(folder, tmp_path / "run")).config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (12, 0.0)
+
+
+def test_several_ways_to_decode_are_refused(marian_model, tmp_path):
+    """As a training leaves them, one beside each of its models."""
+    folder = marian_model("shared")
+    shutil.copy(folder / "decoder.yml", folder / "model.npz.best-bleu.npz.decoder.yml")
+    (folder / "decoder.yml").rename(folder / "model.npz.decoder.yml")
+    with pytest.raises(ValueError, match=r"has 2 ways to decode .*copy one to decoder\.yml"):
+        import_model(folder, tmp_path / "run")
 
 
 def test_several_models_need_a_decoder_yml_that_names_one(marian_model, tmp_path):

@@ -13,6 +13,7 @@ from support.marian_checkpoints import (
     MARIAN,
     MULTILINGUAL,
     checkpoint,
+    edit_json,
     edit_yaml,
     languages,
     put,
@@ -64,6 +65,26 @@ def test_a_search_that_stood_in_config_json_goes_back_there(tmp_path):
     )
     assert not (version / "generation_config.json").exists()
     assert json.loads((version / "config.json").read_text()) == config
+
+
+def test_a_multilingual_checkpoint_may_begin_with_another_token_than_the_end(tmp_path):
+    folder = checkpoint("M2M", tmp_path)
+    for file in ("config.json", "generation_config.json"):
+        edit_json(folder / file, decoder_start_token_id=0)
+    run = import_model(folder, tmp_path / "run", **languages("M2M"))
+    version = hugging_face(run, tmp_path / "out")
+    first = safetensors_files.read(folder / "model.safetensors")
+    found = safetensors_files.read(version / "model.safetensors")
+    assert found.keys() == first.keys()
+    assert all(np.array_equal(found[name], tensor) for name, tensor in first.items())
+    assert json.loads((version / "config.json").read_text())["decoder_start_token_id"] == 0
+
+
+def test_an_unknown_token_that_may_not_come_goes_back(marian_model, tmp_path):
+    """Marian never takes it; Transformers has it among the forbidden words."""
+    run = import_model(marian_model("shared"), tmp_path / "run")
+    again = import_model(hugging_face(run, tmp_path / "out"), tmp_path / "again")
+    assert not Run.open(again).config.decoding.allow_unknown
 
 
 @pytest.mark.parametrize("name", MULTILINGUAL)

@@ -5,6 +5,7 @@ and decoder are post-norm; the table of positions has all sines before all cosin
 stored as (outputs, inputs).
 """
 
+import reprlib
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,7 +34,7 @@ from tfformer.importing.weights import (
     Table,
     shapes,
 )
-from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 SHARED = "model.shared.weight"
 ENCODER_EMBEDDING = "model.encoder.embed_tokens.weight"
@@ -47,7 +48,7 @@ EPSILON = 1e-5  # torch.nn.LayerNorm
 MARIAN_EPSILON = 1e-6  # of most models' training
 MAX_LENGTH = 512  # of MarianTokenizer
 LONGEST = 4096
-TABLE_TOLERANCE = 1e-3  # of half precision; the two tables are 0.04 apart within 30 positions
+TABLE_TOLERANCE = 4e-3  # of bfloat16; the two tables are 0.04 apart within 30 positions
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 NEEDED = (  # keys that every version of transformers writes
     *("d_model", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim"),
@@ -68,6 +69,8 @@ USUAL_SEARCH = {  # settings that change a search, as they are where they have n
     "encoder_no_repeat_ngram_size": 0,
     "repetition_penalty": 1.0,
     "num_beam_groups": 1,
+    "suppress_tokens": [],
+    "begin_suppress_tokens": [],
 }
 BLOCKS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
 PARTS = {
@@ -167,7 +170,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         source=source,
         target=target,
         shares_vocabulary=shared,
-        decoding=decoding_of(folder, generation, as_marian=choices.positions == "marian"),
+        decoding=decoding_of(folder, generation, target.order, choices.positions == "marian"),
         max_length=longest_source(folder, tokenizer),
         languages=_languages(tokenizer),
         family="hugging_face",
@@ -312,6 +315,8 @@ def embedding_tables(
         found[table] = tensors[present[0]]
         if ties:
             _warn_of_differences(tensors, present)
+    if not ties:
+        _warn_of_unused(tensors, found)
     names[OUTPUT_BIAS] = BIAS
     bias = tensors.pop(BIAS, None)
     if bias is None:  # transformers, too, begins with zeros
@@ -370,6 +375,18 @@ def _warn_of_differences(tensors: Mapping[str, np.ndarray], names: list[str]) ->
             )
 
 
+def _warn_of_unused(tensors: Mapping[str, np.ndarray], tables: Mapping[Table, np.ndarray]) -> None:
+    """Warn of a shared table that no table of an untied model is taken from."""
+    shared = tensors.get(SHARED)
+    if shared is None or any(np.array_equal(shared, table) for table in tables.values()):
+        return
+    warnings.warn(
+        f"{SHARED} differs from each table that the model uses, as nothing is tied, and is left "
+        "out",
+        stacklevel=3,
+    )
+
+
 def _position_table(positions: str, tensors: dict[str, np.ndarray]) -> str:
     """Return the timescale of the positions.
 
@@ -404,14 +421,27 @@ def search_settings(folder: Path, config: Mapping) -> dict:
     return dict(config) | own
 
 
-def decoding_of(folder: Path, generation: Mapping, as_marian: bool = False) -> DecodingConfig:
-    """Return the search that a checkpoint asks for, with Marian's beam or its own."""
+def decoding_of(
+    folder: Path, generation: Mapping, order: RowOrder, as_marian: bool = False
+) -> DecodingConfig:
+    """Return the search that a checkpoint asks for.
+
+    Args:
+        folder: Its folder, for messages.
+        generation: The settings of the search.
+        order: The target's rows.
+        as_marian: Whether the beam is Marian's, in place of its own.
+
+    Raises:
+        ValueError: A setting has no meaning here.
+    """
+    forbidden = _forbidden_tokens(folder, generation, order)
     values = {
         "beam_size": generation.get("num_beams", 1),
         "length_penalty": generation.get("length_penalty", 1.0),
         "length_normalization": "power",
         "narrowing": as_marian,
-        "allow_unknown": not as_marian,
+        "allow_unknown": not as_marian and order.rows[UNKNOWN_ID] not in forbidden,
     }
     if as_marian:
         values |= {"max_length_factor": MAX_LENGTH_FACTOR, "extra_length": 0}
@@ -428,6 +458,25 @@ def decoding_of(folder: Path, generation: Mapping, as_marian: bool = False) -> D
         return Config.from_dict({"decoding": values}).decoding
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
+
+
+def _forbidden_tokens(folder: Path, generation: Mapping, order: RowOrder) -> set[int | None]:
+    """Return the ids that a translation never has, by `bad_words_ids`.
+
+    Padding and the start are never generated here, and the unknown token need not be.
+    """
+    words = generation.get("bad_words_ids") or []
+    is_known = isinstance(words, list) and all(
+        word in [[order.rows[place]] for place in (PAD_ID, START_ID, UNKNOWN_ID)] for word in words
+    )
+    if not is_known:
+        warnings.warn(
+            f"{folder}: bad_words_ids {reprlib.repr(words)} has more than padding, start and the "
+            "unknown token; they are left out",
+            stacklevel=3,
+        )
+        return set()
+    return {number for word in words for number in word}
 
 
 def longest_source(folder: Path, tokenizer: Mapping) -> int:

@@ -168,7 +168,8 @@ def _generation(foreign: Foreign, config: Config) -> dict:
     if first:
         return changed_search(first, config)
     ids = special_ids(foreign.target)
-    never = sorted({number for number in (ids["pad"], ids["start"]) if number is not None})
+    silent = ["pad", "start", *([] if config.decoding.allow_unknown else ["unknown"])]
+    never = sorted({number for name in silent if (number := ids[name]) is not None})
     return {
         "num_beams": config.decoding.beam_size,
         "length_penalty": config.decoding.length_penalty,

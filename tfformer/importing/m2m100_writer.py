@@ -16,7 +16,7 @@ from tfformer.importing.m2m100 import SENTENCEPIECE, VOCABULARY
 from tfformer.importing.weights import OUTPUT_BIAS
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
-from tfformer.special_ids import END_ID, START_ID
+from tfformer.special_ids import PAD_ID, START_ID
 
 CLASSES = ("NllbTokenizer", "M2M100Tokenizer")  # without and with a vocab.json
 
@@ -65,10 +65,12 @@ def _check(path: Path, foreign: Foreign, model: Transformer) -> None:
             "since its import; use --format ctranslate2"
         )
     table = model.target_embedding.table()
-    if not np.array_equal(table[START_ID], table[END_ID]):
+    rows = foreign.target.order.rows
+    same = [here for here, row in enumerate(rows) if row == rows[START_ID] and here != PAD_ID]
+    if not np.all(table[same] == table[START_ID]):
         raise ValueError(
             f"{path} begins a translation with a vector of its own, where M2M100 and NLLB begin "
-            "with the end token: it was trained since its import; use --format ctranslate2"
+            "with that of a token: it was trained since its import; use --format ctranslate2"
         )
 
 

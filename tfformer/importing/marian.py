@@ -32,7 +32,8 @@ from tfformer.importing.weights import (
 )
 
 EPSILON = 1e-6  # layers/generic.h
-MAX_LENGTH_FACTOR = 3  # of marian-decoder, where decoder.yml does not state max-length-factor
+# Of marian-decoder, where decoder.yml does not state them.
+BEAM_SIZE, NORMALIZE, MAX_LENGTH_FACTOR = 12, 0.0, 3
 MAX_LENGTH = 512  # Marian has no limit; this is that of MarianTokenizer
 BIAS = "decoder_ff_logit_out_b"
 NEEDED = (  # without them Marian loads a model and translates wrongly
@@ -333,11 +334,17 @@ def _places(names: dict[Place, str], tensors: dict[str, np.ndarray]) -> dict[Pla
 
 
 def _decoder_options(folder: Path) -> dict:
-    """The file that says how to decode; there may be none."""
-    files = sorted([*folder.glob("decoder.yml"), *folder.glob("*.decoder.yml")])
-    if not files:
-        return {}
-    return marian_files.read_options(files[0])
+    """The file that says how to decode; there may be none.
+
+    A training leaves one beside each of its models, such as the best by BLEU.
+    """
+    files = [*folder.glob("decoder.yml")] or sorted(folder.glob("*.decoder.yml"))
+    if len(files) > 1:
+        raise ValueError(
+            f"{folder} has {len(files)} ways to decode "
+            f"({', '.join(file.name for file in files)}); copy one to decoder.yml"
+        )
+    return marian_files.read_options(files[0]) if files else {}
 
 
 def _model_file(folder: Path, decoder: Mapping) -> Path:
@@ -364,8 +371,8 @@ def _decoding(folder: Path, decoder: Mapping, positions: str) -> DecodingConfig:
             stacklevel=2,
         )
     values = {
-        "beam_size": decoder.get("beam-size", 6),
-        "length_penalty": decoder.get("normalize", 1.0),
+        "beam_size": decoder.get("beam-size", BEAM_SIZE),
+        "length_penalty": decoder.get("normalize", NORMALIZE),
         "length_normalization": "power",
         "narrowing": positions != "hf",
         "allow_unknown": positions == "hf" or decoder.get("allow-unk", False),

@@ -9,7 +9,7 @@ list. Layouts (torch/serialization.py): a zip file since torch 1.6, and a chain 
 import io
 import pickletools
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,10 @@ def _read_legacy(path: Path) -> dict[str, np.ndarray]:
     for key in _run(stream):
         count = int.from_bytes(stream.read(8), "little")
         item = np.dtype(storages[key].dtype).itemsize
-        contents[key] = stream.read(min(count, storages[key].size) * item)
+        size = min(count, storages[key].size) * item
+        contents[key] = stream.read(size)
+        if len(contents[key]) < size:
+            raise ValueError("it ends within its numbers; copy the file again")
     return _arrays(tensors, lambda storage: np.frombuffer(contents[storage.key], storage.dtype))
 
 
@@ -162,11 +165,20 @@ def _view(name: str, tensor: _Tensor, numbers: np.ndarray) -> np.ndarray:
 def _run(stream: io.BytesIO) -> Any:
     """Run one pickle, from the stream's place to its end, and return its value."""
     machine = _Machine()
-    for operation, argument, _ in pickletools.genops(stream):
-        if operation.name == "STOP":
+    for name, argument in _instructions(stream):
+        if name == "STOP":
             return machine.stack.pop()
-        machine.step(operation.name, argument)
+        machine.step(name, argument)
     raise ValueError("its pickle has no end; copy the file again")
+
+
+def _instructions(stream: io.BytesIO) -> Iterator[tuple[str, Any]]:
+    """Yield the instructions of a pickle, each with its argument."""
+    try:
+        for operation, argument, _ in pickletools.genops(stream):
+            yield operation.name, argument
+    except ValueError as error:
+        raise ValueError(f"its pickle is damaged ({error}); copy the file again") from None
 
 
 class _Machine:
