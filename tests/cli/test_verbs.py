@@ -503,7 +503,9 @@ def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, 
     assert "is a language model and takes no --reference" in refused(
         ["evaluate", counting_run, *both], capsys
     )
-    assert "needs a --reference" in refused(["evaluate", tiny_run, "--source", text], capsys)
+    assert "is a translation model and needs --reference FILE" in refused(
+        ["evaluate", tiny_run, "--source", text], capsys
+    )
 
 
 @pytest.mark.parametrize(

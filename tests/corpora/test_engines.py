@@ -132,5 +132,5 @@ def test_a_command_with_an_export_for_ctranslate2_needs_no_tensorflow(tmp_path):
     words = ["translate", folder, "--input", tmp_path / "a.en", "--output", tmp_path / "out"]
     command = [sys.executable, "-c", code, *map(str, words), "--workers", "2"]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "--workers 2 is more than the 1 files" in found.stderr
+    assert "--workers 2 is more than the 1 file of" in found.stderr
     assert found.stdout == "False\n"

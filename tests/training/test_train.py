@@ -733,7 +733,10 @@ def test_no_bleu_at_all_is_worth_a_warning(printed):
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [
-        (lambda run: (run / "config.json").write_text("{}"), "already holds a run; add --resume"),
+        (
+            lambda run: (run / "config.json").write_text("{}"),
+            r"already holds a run; add --resume \(in Python resume=True\) to go on with it",
+        ),
         (
             lambda run: (run / "notes.txt").write_text("mine"),
             "exists and is not an empty folder; choose another --run-dir",

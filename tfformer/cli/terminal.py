@@ -96,6 +96,16 @@ def output_file(path: str | None, overwrite: bool = False) -> Iterator[TextIO]:
         yield file
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Example:
+        >>> counted(1, "file"), counted(2_000, "file")
+        ('1 file', '2,000 files')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 class Progress:
     """The number of lines done and their rate, in one line of the terminal.
 

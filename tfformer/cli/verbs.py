@@ -36,6 +36,7 @@ from tfformer.cli.checks import (
 from tfformer.cli.terminal import (
     CorpusProgress,
     Progress,
+    counted,
     import_tensorflow,
     input_lines,
     input_parts,
@@ -209,8 +210,8 @@ def _translate_corpus(options: argparse.Namespace) -> None:
     workers = options.workers or 1
     if workers > len(parts):
         raise ValueError(
-            f"--workers {workers} is more than the {len(parts)} files of {options.input}; give "
-            "fewer, or split the files"
+            f"--workers {workers} is more than the {counted(len(parts), 'file')} of "
+            f"{options.input}; give fewer, or split the files"
         )
     settings = {"model": model.digest, "beam_size": model.beam_size, "engine": engine}
     with job_folder(options.output, settings):
@@ -223,7 +224,8 @@ def _translate_parts(
 ) -> Counts:
     """Translate the parts that are not done yet, in processes or on a cluster."""
     left = [part for part in parts if not part.is_done]
-    print(f"{len(parts):,} files, of which {len(parts) - len(left):,} are done", file=sys.stderr)
+    files = counted(len(parts), "file")
+    print(f"{files}, of which {len(parts) - len(left):,} are done", file=sys.stderr)
     with CorpusProgress([part.source for part in left]) as progress:
         if options.ray:
             from tfformer.on_ray import translating
@@ -356,7 +358,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         line, measured = _evaluate_language_model(options, run)
     else:
         if options.reference is None:
-            raise ValueError(f"{options.run} needs a --reference")
+            raise ValueError(f"{options.run} is a translation model and needs --reference FILE")
         line, measured = _evaluate_translation(options, run)
     if not options.json:
         print(line)

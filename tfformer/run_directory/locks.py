@@ -97,7 +97,8 @@ def check_free(path: str | Path) -> None:
     names = folder_at(path).names()
     if RUN_CONFIG in names:
         raise FileExistsError(
-            f"{path} already holds a run; add --resume to go on with it, or choose another folder"
+            f"{path} already holds a run; add --resume (in Python resume=True) to go on with it, "
+            "or choose another folder"
         )
     strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}
     if strange or (names and LOCK not in names):
