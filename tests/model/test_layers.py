@@ -146,6 +146,92 @@ def test_fresh_embeddings_and_their_logits_have_unit_variance():
     assert np.std(layer.logits(tf.constant(x))) == pytest.approx(1, abs=0.03)
 
 
+WIDER_TYPES = ["int8", "int16", "int64", "uint8", "uint16", "uint32", "uint64", "float32"]
+
+
+@pytest.mark.parametrize("kind", WIDER_TYPES)
+@pytest.mark.parametrize("zero_id", [None, 3])
+def test_ids_of_any_type_are_looked_up(kind, zero_id):
+    layer = randomized(TokenEmbedding(7, 16, zero_id=zero_id))
+    ids = np.array([[0, 6], [3, 3]])
+    expected = 4 * layer.get_weights()[0][ids]
+    expected[ids == zero_id] = 0
+    for training in (False, True):
+        np.testing.assert_allclose(layer(ids.astype(kind), training=training), expected, rtol=1e-6)
+
+
+MATRIX = RNG.normal(size=(9, 16)).astype(np.float32)
+PADDED = np.array([[3, 4, 0, 0], [5, 8, 7, 0]])
+OF_KERAS = {  # arguments of Keras' own layer
+    "none": {},
+    "initializer": {"embeddings_initializer": "ones"},
+    "regularizer": {"embeddings_regularizer": keras.regularizers.L2(0.1)},
+    "constraint": {"embeddings_constraint": keras.constraints.MaxNorm(1.0)},
+    "mask": {"mask_zero": True},
+    "weights": {"weights": [MATRIX]},
+    "bare_weights": {"weights": MATRIX},
+    "lora": {"lora_rank": 2},
+    "activity": {"activity_regularizer": keras.regularizers.L1(0.3)},
+}
+
+
+def pooled(embedding):
+    layers = [embedding, keras.layers.GlobalAveragePooling1D()]
+    model = keras.Sequential(layers)
+    model(PADDED)
+    return model
+
+
+@pytest.mark.parametrize("arguments", OF_KERAS.values(), ids=OF_KERAS)
+def test_arguments_of_keras_do_as_in_its_own_layer_before_and_after_a_file(arguments, tmp_path):
+    model = pooled(TokenEmbedding(9, 16, scale=False, **arguments))
+    reference = pooled(keras.layers.Embedding(9, 16, **arguments))
+    given = arguments.keys() & {"weights", "embeddings_initializer"}
+    if not given:
+        reference.set_weights(model.get_weights())
+    for each in (model, reference):
+        optimizer, loss = keras.optimizers.SGD(2.0), keras.losses.MeanSquaredError()
+        each.compile(optimizer, loss, jit_compile=False)
+    expected = [float(reference.train_on_batch(PADDED, np.ones((2, 16)))) for _ in range(3)]
+    losses = [float(model.train_on_batch(PADDED, np.ones((2, 16)))) for _ in range(3)]
+    assert losses == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(model(PADDED), reference(PADDED), rtol=1e-5, atol=1e-6)
+
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.layers[0].get_config() == model.layers[0].get_config()
+    np.testing.assert_allclose(loaded(PADDED), reference(PADDED), rtol=1e-5, atol=1e-6)
+    after = float(reference.evaluate(PADDED, np.ones((2, 16)), verbose=0))
+    assert loaded.evaluate(PADDED, np.ones((2, 16)), verbose=0) == pytest.approx(after, rel=1e-5)
+
+
+def test_a_lora_from_the_constructor_has_its_alpha_and_learns_on_after_a_file(tmp_path):
+    model = pooled(TokenEmbedding(9, 16, lora_rank=2, lora_alpha=6))
+    embedding = model.layers[0]
+    a, b = (RNG.normal(size=shape).astype(np.float32) for shape in ((9, 2), (2, 16)))
+    embedding.lora_embeddings_a.assign(a)
+    embedding.lora_embeddings_b.assign(b)
+    expected = 4 * (embedding._embeddings.numpy() + 6 / 2 * a @ b)[PADDED]
+    np.testing.assert_allclose(embedding(PADDED), expected, rtol=1e-4, atol=1e-5)
+
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    embedding = loaded.layers[0]
+    assert (embedding.lora_rank, embedding.lora_alpha) == (2, 6)
+    np.testing.assert_allclose(embedding(PADDED), expected, rtol=1e-4, atol=1e-5)
+    loaded.compile(keras.optimizers.SGD(0.003), "mse", jit_compile=False)
+    merged = embedding._embeddings.numpy()
+    losses = [float(loaded.train_on_batch(PADDED, np.zeros((2, 16)))) for _ in range(20)]
+    assert losses[-1] < 0.9 * losses[0]
+    np.testing.assert_array_equal(embedding._embeddings.numpy(), merged)
+
+
+def test_an_embeddings_quantization_config_is_refused_by_its_name():
+    message = "quantization_config='int8' is for `quantize`, which TokenEmbedding refuses; .*out"
+    with refusal(message):
+        TokenEmbedding(9, 16, quantization_config="int8")
+
+
 # Attention
 
 

@@ -161,13 +161,20 @@ class TokenEmbedding(keras.layers.Embedding):
         d_model: Width of the model, the size of each vector.
         scale: Multiply the vectors by sqrt(d_model).
         zero_id: An id whose vector is zeros, whatever its row of the matrix is; None for none.
+        embeddings_initializer: Keras' initialiser of the matrix, in place of the one above.
+        embeddings_regularizer: Keras' regulariser of the matrix.
+        embeddings_constraint: Keras' constraint of the matrix.
+        mask_zero: Mask the id 0 for the layers that follow.
+        weights: The matrix (V, D) to begin with, or a list of it. A file has the matrix itself.
+        lora_rank: The rank of a LoRA from the beginning, as by `enable_lora`.
+        lora_alpha: Over the rank, the factor of the LoRA; by default the rank.
         **kwargs: Keras' own `name` and `dtype`.
 
     Attributes:
         embeddings: The matrix (V, D).
 
     Raises:
-        ValueError: A size is not a whole number from 1.
+        ValueError: A size is not a whole number from 1, or there is a `quantization_config`.
 
     Example:
         >>> import numpy, tfformer
@@ -177,35 +184,71 @@ class TokenEmbedding(keras.layers.Embedding):
         (TensorShape([1, 3, 8]), TensorShape([1, 3, 100]))
     """
 
+    embeddings_initializer: keras.initializers.Initializer | None  # None for the one above
+    lora_alpha: float | None
+
     def __init__(
         self,
         vocab_size: int,
         d_model: int,
         scale: bool = True,
         zero_id: int | None = None,
+        embeddings_initializer: str | keras.initializers.Initializer | None = None,
+        embeddings_regularizer: str | keras.regularizers.Regularizer | None = None,
+        embeddings_constraint: str | keras.constraints.Constraint | None = None,
+        mask_zero: bool = False,
+        weights: np.ndarray | list[np.ndarray] | None = None,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
         **kwargs: Any,
     ) -> None:
-        vocab_size = require_size("vocab_size", vocab_size)
-        d_model = require_size("d_model", d_model)
-        super().__init__(vocab_size, d_model, embeddings_initializer="zeros", **kwargs)
-        self.vocab_size = vocab_size
-        self.d_model = d_model
+        if kwargs.get("quantization_config") is not None:  # Keras passes None when it loads
+            raise ValueError(
+                f"quantization_config={kwargs['quantization_config']!r} is for `quantize`, which "
+                "TokenEmbedding refuses; leave it out"
+            )
+        super().__init__(
+            require_size("vocab_size", vocab_size),
+            require_size("d_model", d_model),
+            embeddings_initializer=embeddings_initializer,
+            embeddings_regularizer=embeddings_regularizer,
+            embeddings_constraint=embeddings_constraint,
+            mask_zero=mask_zero,
+            weights=weights,
+            lora_rank=lora_rank,
+            lora_alpha=lora_alpha,
+            **kwargs,
+        )
         self.scale = scale
         self.zero_id = zero_id
 
+    @property
+    def vocab_size(self) -> int:
+        """The number V of token ids."""
+        return self.input_dim
+
+    @property
+    def d_model(self) -> int:
+        """The size D of each vector."""
+        return self.output_dim
+
     def build(self, input_shape: Shape | None = None) -> None:
         """Create the matrix (V, D)."""
-        # Not in the constructor: an initialiser draws its seed when it is made, and so decides the
-        # seeds of all layers made after it.
-        self.embeddings_initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
+        given, alpha = self.embeddings_initializer, self.lora_alpha
+        if given is None:
+            # Not in the constructor: an initialiser draws its seed when it is made, and so decides
+            # the seeds of all layers made after it.
+            self.embeddings_initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         super().build(input_shape)
+        self.embeddings_initializer = given
+        self.lora_alpha = alpha  # Keras sets it to the rank here
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Look up token ids (B, T) as vectors (B, T, D).
 
-        Ids in floating point are cast to int32.
+        Ids of other types than int32 and int64 are cast to int32.
         """
-        if not ids.dtype.is_integer:
+        if ids.dtype not in (tf.int32, tf.int64):
             ids = tf.cast(ids, tf.int32)
         table = tf.convert_to_tensor(self.embeddings)  # (V, D)
         vectors = gather(table, ids, dense_gradient=training)  # (B, T, D)
@@ -231,14 +274,26 @@ class TokenEmbedding(keras.layers.Embedding):
         logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
         return tf.reshape(logits, with_last_axis(x, self.vocab_size))
 
+    def load_own_variables(self, store: Any) -> None:
+        """Load the matrix, into which a LoRA is merged when it is saved.
+
+        Keras sets both halves of the LoRA to 0, and neither would have a gradient ever after.
+        """
+        first = self.lora_embeddings_a.numpy() if self.lora_enabled else None
+        super().load_own_variables(store)
+        if first is not None:
+            self.lora_embeddings_a.assign(first)
+
     def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
         """Refuse quantisation; Keras warns so of each layer of a model."""
         raise quantization_error(self, mode)
 
     def get_config(self) -> dict:
-        """Return the constructor's arguments."""
-        base = keras.layers.Layer.get_config(self)
-        return base | arguments_of(self, ("vocab_size", "d_model", "scale", "zero_id"))
+        """Return the constructor's arguments, but for the `weights` to begin with."""
+        config = super().get_config()
+        for of_keras in ("input_dim", "output_dim", "quantization_config"):
+            config.pop(of_keras, None)
+        return config | arguments_of(self, ("vocab_size", "d_model", "scale", "zero_id"))
 
 
 class MaskedLayer(keras.layers.Layer):
