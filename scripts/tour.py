@@ -19,6 +19,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from keras.layers import Layer
 from numpy.typing import ArrayLike
 
 from tfformer import SmoothedCrossEntropy, Transformer, look_ahead_mask, padding_mask
@@ -32,36 +33,6 @@ HEADS = 2
 D_K = D_MODEL // HEADS
 D_FF = 6
 SMOOTHING = 0.1
-
-Layer = keras.layers.Layer
-
-
-def show(
-    step: str,
-    place: str,
-    values: ArrayLike,
-    rows: Sequence[str] = (),
-    columns: Sequence[str] = (),
-) -> None:
-    """Print a step, its place in the paper, its shape and its numbers.
-
-    Names stand around the numbers.
-    """
-    values = np.asarray(values)
-    shape = " x ".join(map(str, values.shape)) or "one number"
-    print(f"\n{step}   ({place}; {shape})")
-    heads = values if values.ndim == 3 else [np.atleast_2d(values)]
-    for number, head in enumerate(heads, start=1):
-        if len(heads) > 1 or columns:
-            name = f"  head {number}" if len(heads) > 1 else ""
-            print(f"{name:<14}" + "".join(f"{column:>8}" for column in columns))
-        for name, row in zip(rows or [""] * len(head), head, strict=True):
-            print(f"    {name:<10}" + "".join(f"{number:8.2f}" for number in row))
-
-
-def split_heads(x: ArrayLike) -> np.ndarray:
-    """Split (T, D) into (H, T, D / H): each head has its own part of the columns."""
-    return np.stack(np.split(np.asarray(x), HEADS, axis=-1))
 
 
 def words(ids: Sequence[int]) -> list[str]:
@@ -91,6 +62,36 @@ labels = [6, 7, END_ID]
 print("source:", words(source), source)
 print("what the decoder reads: ", words(target), target)
 print("what it should write:   ", words(labels), labels)
+
+# %% [markdown]
+# Every step is printed by one function, with its place in the paper and its shape. The matrix E
+# comes first.
+
+
+# %%
+def show(
+    step: str,
+    place: str,
+    values: ArrayLike,
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> None:
+    """Print a step, its place in the paper, its shape and its numbers.
+
+    Names stand around the numbers.
+    """
+    values = np.asarray(values)
+    shape = " x ".join(map(str, values.shape)) or "one number"
+    print(f"\n{step}   ({place}; {shape})")
+    heads = values if values.ndim == 3 else [np.atleast_2d(values)]
+    for number, head in enumerate(heads, start=1):
+        if len(heads) > 1 or columns:
+            name = f"  head {number}" if len(heads) > 1 else ""
+            print(f"{name:<14}" + "".join(f"{column:>8}" for column in columns))
+        for name, row in zip(rows or [""] * len(head), head, strict=True):
+            print(f"    {name:<10}" + "".join(f"{number:8.2f}" for number in row))
+
+
 show("E, the embedding of each word", "section 3.4", model.source_embedding.embeddings, WORDS)
 
 # %% [markdown]
@@ -118,6 +119,11 @@ show("x = E[id] * sqrt(d_model) + PE", "section 3.5", x[0], words(source))
 
 
 # %%
+def split_heads(x: ArrayLike) -> np.ndarray:
+    """Split (T, D) into (H, T, D / H): each head has its own part of the columns."""
+    return np.stack(np.split(np.asarray(x), HEADS, axis=-1))
+
+
 def attend(
     layer: Layer,
     x: tf.Tensor,
