@@ -26,6 +26,7 @@ BLOCK = 2**16  # characters of a text that are held at a time
 UTF_8 = codecs.getincrementaldecoder("utf-8")
 
 Fits = Callable[[str], bool]  # whether a sentence is short enough for the model
+Mask = Callable[[str], str]  # a text in, one as long out, without stops within what stays whole
 Translate = Callable[[list[str]], list[str]]
 
 
@@ -62,10 +63,15 @@ def _behind_marker(text: str, start: int) -> int:
     return marker.end() if marker else start
 
 
-def clauses(sentence: str, fits: Fits) -> Iterator[tuple[str, bool]]:
+def clauses(sentence: str, fits: Fits, mask: Mask = str) -> Iterator[tuple[str, bool]]:
     """Yield a sentence in stretches that fit, as `split` yields a text.
 
     One that is too long is halved at a comma or the like, else at a space, as often as needed.
+
+    Args:
+        sentence: A sentence.
+        fits: Whether a stretch is short enough for the model.
+        mask: A text in, one of the same length out, whose commas and spaces alone count.
 
     Example:
         >>> list(clauses("One two, three four.", lambda part: len(part) < 15))
@@ -74,22 +80,30 @@ def clauses(sentence: str, fits: Fits) -> Iterator[tuple[str, bool]]:
     if fits(sentence) or len(sentence) < 2:
         yield from _stretch(sentence)
         return
-    middle = _middle(sentence)
+    middle = _middle(mask(sentence))
     for half in (sentence[:middle], sentence[middle:]):
-        yield from clauses(half, fits)
+        yield from clauses(half, fits, mask)
 
 
-def stretches(text: str, fits: Fits) -> Iterator[tuple[str, bool]]:
-    """Yield the stretches of a text as `split` does, with long sentences in clauses."""
-    for stretch, is_sentence in split(text):
+def stretches(text: str, fits: Fits, mask: Mask = str) -> Iterator[tuple[str, bool]]:
+    """Yield the stretches of a text as `split` does, with long sentences in clauses.
+
+    Args:
+        text: A text.
+        fits: Whether a sentence is short enough for the model.
+        mask: A text in, one of the same length out, whose punctuation and spaces alone count.
+    """
+    end = 0
+    for stretch, is_sentence in split(mask(text)):
+        start, end = end, end + len(stretch)
         if is_sentence:
-            yield from clauses(stretch, fits)
+            yield from clauses(text[start:end], fits, mask)
         else:
-            yield stretch, False
+            yield text[start:end], False
 
 
 def translated(
-    text: Iterable[str], translate: Translate, fits: Fits, size: int = 32
+    text: Iterable[str], translate: Translate, fits: Fits, size: int = 32, mask: Mask = str
 ) -> Iterator[str]:
     r"""Yield a text with its sentences translated; all else stays as it is.
 
@@ -98,6 +112,7 @@ def translated(
         translate: Sentences in, as many translations out.
         fits: Whether a sentence is short enough for the model.
         size: The most sentences that are translated together.
+        mask: As in `stretches`.
 
     Example:
         >>> shout = lambda sentences: [sentence.upper() for sentence in sentences]
@@ -106,7 +121,7 @@ def translated(
     """
     held: list[tuple[str, bool]] = []
     for part in text:
-        for stretch in stretches(part, fits):
+        for stretch in stretches(part, fits, mask):
             held.append(stretch)
             if len(held) == size:
                 yield from _filled(held, translate)

@@ -6,7 +6,8 @@
     curl http://127.0.0.1:8502/translate -d q="The animal is tired. It sleeps."
 
 It answers the clients of LibreTranslate: POST /translate with a text or a list of texts (JSON or a
-form), GET /languages; and GET /healthz. It uses `translate.py` and `sentences.py` beside it.
+form), GET /languages; and GET /healthz. Paragraphs, addresses, numbers and the like stay as they
+are. It uses `translate.py`, `sentences.py` and `copies.py` beside it.
 SIGTERM and Ctrl-C let the requests under way come to their end.
 """
 
@@ -15,7 +16,6 @@ import asyncio
 import contextlib
 import ctypes
 import ipaddress
-import itertools
 import json
 import logging
 import math
@@ -36,8 +36,9 @@ except ImportError:
     sys.exit("serve.py: aiohttp is missing; pip install aiohttp ai-edge-litert sentencepiece numpy")
 
 sys.path.insert(0, str(Path(__file__).parent))
+from copies import PLACEHOLDERS, Keeper, Marked, with_words
 from sentences import stretches
-from translate import Translator, manifest_text, newest_version
+from translate import Parser, Translator, manifest_text, newest_version
 
 BATCH = 32  # sentences that run together at most
 PART = 512  # sentences of a request that wait at a time
@@ -63,6 +64,9 @@ class TranslatesRows(Protocol):
     def pieces(self, sentence: str) -> list[int]:
         """Return a sentence as ids of pieces."""
 
+    def has(self, piece: str) -> bool:
+        """Return whether a text is one piece of the vocabularies."""
+
     def code_of(self, text: str) -> str:
         """Return the code of a language that a text begins with, or nothing."""
 
@@ -71,10 +75,19 @@ class TranslatesRows(Protocol):
 
 
 class Stretch(NamedTuple):
-    """A part of a text: a sentence with its pieces, or what stands between two."""
+    """A part of a text: a sentence with its pieces, or what stands between two.
+
+    Attributes:
+        text: Its characters.
+        marked: The sentence with placeholders, if it is one.
+        row: The pieces of that.
+        code: The code of its text's language.
+    """
 
     text: str
-    row: list[int] | None
+    marked: Marked | None = None
+    row: list[int] = []
+    code: str = ""
 
 
 class Waiting(NamedTuple):
@@ -97,6 +110,7 @@ class Workers:
     def __init__(self, translators: list[TranslatesRows], batch: int = BATCH) -> None:
         self._batch = batch
         self._model = translators[0]
+        self._keeper = Keeper(placeholders=list(filter(self._model.has, PLACEHOLDERS)))
         self._free = list(translators)
         self._threads = ThreadPoolExecutor(len(translators))
         self._waiting: list[Waiting] = []
@@ -110,13 +124,15 @@ class Workers:
         code = self._model.code_of(text)
 
         def fits(sentence: str) -> bool:
-            return len(self._model.pieces(code + sentence)) < self._model.max_length
+            marked = self._keeper.marked(sentence)
+            return len(self._model.pieces(code + marked.text)) < self._model.max_length
 
-        found = stretches(text[len(code) :], fits)
-        return [
-            Stretch(stretch, self._row(code + stretch) if is_sentence else None)
-            for stretch, is_sentence in found
-        ]
+        found = stretches(text[len(code) :], fits, self._keeper.masked)
+        return [self._stretch(stretch, code) if one else Stretch(stretch) for stretch, one in found]
+
+    def row(self, sentence: str) -> list[int]:
+        """Return a sentence as pieces; of one that is too long for the model, its beginning."""
+        return self._model.pieces(sentence)[: self._model.max_length - 1]
 
     async def translate(self, rows: list[list[int]]) -> list[str]:
         """Return the translations of sentences given as pieces, of which there may be any number.
@@ -142,9 +158,12 @@ class Workers:
         self._begin()
         return await asyncio.gather(*(one.answer for one in waiting))
 
-    def _row(self, sentence: str) -> list[int]:
-        """A sentence as pieces; of a word that is longer than the model takes, its beginning."""
-        return self._model.pieces(sentence)[: self._model.max_length - 1]
+    def _stretch(self, sentence: str, code: str) -> Stretch:
+        """A sentence with its pieces; without words beside those that stay it stays as it is."""
+        marked = self._keeper.marked(sentence)
+        if not marked.has_text:
+            return Stretch(sentence)
+        return Stretch(sentence, marked, self.row(code + marked.text), code)
 
     def _begin(self) -> None:
         """Give every free translator something to do."""
@@ -193,20 +212,19 @@ class Workers:
 async def translate_texts(texts: list[str], workers: Workers) -> list[str]:
     """Return the translations of texts; all that is no sentence stays as it is.
 
-    The sentences of all texts wait together, so that those of like length run together.
+    The sentences of all texts wait together, so that those of like length run together. Those of
+    which the model has lost a placeholder are translated as they are too.
     """
-
-    def divide() -> list[list[Stretch]]:
-        return [workers.divided(text) for text in texts]
-
-    divided = await asyncio.get_running_loop().run_in_executor(None, divide)
-    rows = [one.row for one in itertools.chain.from_iterable(divided) if one.row is not None]
-    translations = iter(await workers.translate(rows))
-
-    def joined(found: list[Stretch]) -> str:
-        return "".join(one.text if one.row is None else next(translations) for one in found)
-
-    return list(map(joined, divided))
+    in_thread = partial(asyncio.get_running_loop().run_in_executor, None)
+    divided = await in_thread(lambda: [workers.divided(text) for text in texts])
+    sentences = [one for stretches in divided for one in stretches if one.marked]
+    first = await workers.translate([one.row for one in sentences])
+    pairs = zip(sentences, first, strict=True)
+    lost = [one.code + one.text for one, translation in pairs if one.marked.lacks(translation)]
+    again = await workers.translate(await in_thread(lambda: list(map(workers.row, lost))))
+    marked = [one.marked for one in sentences]
+    filled = iter(await in_thread(with_words, marked, first, again))
+    return ["".join(next(filled) if one.marked else one.text for one in found) for found in divided]
 
 
 # --- The server -----------------------------------------------------------------------------------
@@ -251,6 +269,7 @@ class Server:
     async def _translate(self, request: web.Request) -> web.Response:
         fields = await read_fields(request)
         self._check_languages(fields)
+        check_format(fields)
         query = fields.get("q")
         is_list = isinstance(query, list)
         texts = [checked(text) for text in (query if is_list else [query])]
@@ -301,6 +320,13 @@ async def read_fields(request: web.Request) -> dict[str, Any]:
     return fields
 
 
+def check_format(fields: dict[str, Any]) -> None:
+    """Raise ValueError if the text is in another format than this server divides."""
+    if (format := fields.get("format") or "text") != "text":
+        remedy = "`tfformer serve` takes html too"
+        raise ValueError(f"format must be text; it is {str(format)[:20]!r} ({remedy})")
+
+
 def checked(text: object) -> str:
     """Return a text; ValueError if it is none, or no Unicode."""
     if not isinstance(text, str):
@@ -345,9 +371,7 @@ def keep_memory() -> None:
 
 def main() -> None:
     """Serve the folder of the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="DIR", help="of a version, or of all: the newest counts")
     parser.add_argument("--host", default="127.0.0.1", metavar="H")
     parser.add_argument("--port", type=int, default=8502, metavar="P")

@@ -8,8 +8,8 @@ The folder is one that `tfformer export --format litert` has written.
 
 The folder is that of a version, such as models/mine/1, or of all versions: the newest counts. One
 sentence a line in, one translation a line out; with `--format text` a text of any form, which keeps
-its paragraphs (by `sentences.py` and `copies.py` beside it). What cannot be done is one line on
-standard error and exit code 2.
+its paragraphs, addresses, numbers and the like (by `sentences.py` and `copies.py` beside it). What
+cannot be done is one line on standard error and exit code 2.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 UNKNOWN_ID, END_ID = 1, 3
 FILE = "model.tflite"
@@ -109,6 +109,10 @@ class Translator:
     def pieces(self, sentence: str) -> list[int]:
         """Return the sentence as ids of pieces, without start and end token."""
         return self._source.encode(sentence)
+
+    def has(self, piece: str) -> bool:
+        """Return whether a text is one piece of both vocabularies."""
+        return all(is_piece(one, piece) for one in (self._source, self._target))
 
     def code_of(self, text: str) -> str:
         """Return the code of a language, such as `>>fra<<`, that a text begins with.
@@ -284,6 +288,10 @@ class ListedPieces:
         pieces = [*self._prefix, *pieces] if pieces else []
         return [self._ids.get(piece, UNKNOWN_ID) for piece in pieces]
 
+    def has(self, piece: str) -> bool:
+        """Return whether a text is a piece of the list."""
+        return piece in self._ids
+
     def code_of(self, text: str) -> str:
         """Return the code that a text begins with; empty if there is none."""
         code = re.match(">>.*?<<", text, re.DOTALL) if self._codes else None
@@ -297,6 +305,13 @@ class ListedPieces:
         pieces = [self._pieces[number] for number in row if number > END_ID]
         pieces = [piece for piece in pieces if piece not in self._prefix]
         return self._cutter.decode(pieces).replace("\u2581", " ").strip(" ") if pieces else ""
+
+
+def is_piece(tokenizer: Any, text: str) -> bool:
+    """Return whether a text is one piece of a vocabulary."""
+    if isinstance(tokenizer, ListedPieces):
+        return tokenizer.has(text)
+    return tokenizer.piece_to_id(text) != tokenizer.unk_id()
 
 
 def is_unchanged(manifest: dict[str, Any]) -> bool:
@@ -407,6 +422,14 @@ def _compiled_model(file: Path, threads: int, packed: Path) -> Any:
     )
 
 
+class Parser(argparse.ArgumentParser):
+    """Arguments of the command line, of which a wrong one is one line and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
 def sentences(lines: Iterable[bytes]) -> Iterator[str]:
     """Yield each line of UTF-8 as text; ValueError where it is none."""
     for number, line in enumerate(lines, start=1):
@@ -433,32 +456,32 @@ def row_of(translator: Translator, sentence: str, name: str) -> list[int]:
 
 def print_text(translator: Translator, options: argparse.Namespace) -> None:
     """Print the translation of the text in standard input while it is read."""
-    from copies import keeping, read_phrases
+    from copies import PLACEHOLDERS, Keeper, read_phrases
     from sentences import blocks, translated
 
     text = blocks(sys.stdin.buffer)
     beginning = next(text, "")
     code = translator.code_of(beginning)  # of the language of all its sentences
     most = translator.max_length - 1
+    phrases = read_phrases(options.keep) if options.keep else []
+    keeper = Keeper(phrases, list(filter(translator.has, PLACEHOLDERS)))
 
     def fits(sentence: str) -> bool:
-        return len(translator.pieces(code + sentence)) <= most
+        return len(translator.pieces(code + keeper.marked(sentence).text)) <= most
 
     def translate(sentences: list[str]) -> list[str]:
         return translator.translate([translator.pieces(code + one)[:most] for one in sentences])
 
-    translate = keeping(read_phrases(options.keep) if options.keep else [], translate)
     whole = itertools.chain([beginning[len(code) :]], text)
-    for piece in translated(whole, translate, fits, options.batch_size):
+    keeping = keeper.keeping(translate)
+    for piece in translated(whole, keeping, fits, options.batch_size, keeper.masked):
         sys.stdout.write(piece)
     sys.stdout.flush()
 
 
 def main() -> None:
     """Translate standard input with the folder of the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "folder",
         metavar="DIR",
@@ -485,13 +508,15 @@ def main() -> None:
         help="lines, the default: a sentence a line; text: paragraphs, divided into sentences",
     )
     parser.add_argument(
-        "--keep", metavar="FILE", help="words that come out as they went in, one a line (text)"
+        "--keep", metavar="FILE", help="more words that come out as they went in, one a line (text)"
     )
     options = parser.parse_args()
     if options.keep and options.format != "text":
         raise ValueError("--keep goes with whole texts; set --format text")
     if min(options.threads, options.batch_size) < 1:
         raise ValueError("--threads and --batch-size must be at least 1")
+    from copies import without_strays
+
     translator = Translator(options.folder, options.threads, options.beam, options.weight_cache)
     sys.stdout.reconfigure(encoding="utf-8", newline="")
     if options.format == "text":
@@ -500,7 +525,8 @@ def main() -> None:
     lines = enumerate(sentences(sys.stdin.buffer), start=1)
     while batch := list(itertools.islice(lines, options.batch_size)):
         rows = [row_of(translator, line, f"line {number}") for number, line in batch]
-        print(*translator.translate(rows), sep="\n", flush=True)
+        found = zip(translator.translate(rows), (line for _, line in batch), strict=True)
+        print(*itertools.starmap(without_strays, found), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Translate standard input with TensorFlow Serving over REST.
 
 A line is a sentence; with `--format text` the input is a text of any form, which keeps its
-paragraphs (by `sentences.py` and `copies.py` beside this file). The client needs Python alone.
+paragraphs, addresses, numbers and the like (by `sentences.py` and `copies.py` beside this file).
+The client needs Python alone.
 
 python client_rest.py http://127.0.0.1:8501 phrasebook < sentences.en > sentences.de
 """
@@ -14,8 +15,11 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 from urllib.parse import quote, urlsplit
+
+from copies import Keeper, read_phrases, without_strays
+from sentences import blocks, translated
 
 BUSY = (429, 502, 503)  # HTTP: the same request may succeed later; translating twice does no harm
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds between tries
@@ -37,11 +41,17 @@ def main() -> int:
     return translate_input(options, lambda sentences, seconds: predict(options, sentences, seconds))
 
 
+class Parser(argparse.ArgumentParser):
+    """Arguments of the command line, of which a wrong one is one line and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
 def parser(description: str, server: str) -> argparse.ArgumentParser:
     """The arguments of either client."""
-    made = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    made = Parser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("server", metavar="SERVER", help=server)
     made.add_argument("model", metavar="MODEL", help="the model's name on the server")
     which = made.add_mutually_exclusive_group()
@@ -74,7 +84,7 @@ def parser(description: str, server: str) -> argparse.ArgumentParser:
         help="lines, the default: a sentence a line; text: paragraphs, divided into sentences",
     )
     made.add_argument(
-        "--keep", metavar="FILE", help="words that come out as they went in, one a line (text)"
+        "--keep", metavar="FILE", help="more words that come out as they went in, one a line (text)"
     )
     made.add_argument(
         "--max-words",
@@ -104,7 +114,9 @@ def translate_input(
             translate_text(options, predict)
             return 0
         for batch in batches(sys.stdin.buffer, options.batch_size):
-            for translation, score in in_time(predict, batch, options.deadline):
+            found = in_time(predict, batch, options.deadline)
+            for line, (translation, score) in zip(batch, found, strict=True):
+                translation = without_strays(translation, line)
                 print(f"{score:.4f}\t{translation}" if options.scores else translation)
             sys.stdout.flush()
             done += len(batch)
@@ -124,22 +136,21 @@ def translate_text(
     options: argparse.Namespace, predict: Callable[[list[str], float], Translations]
 ) -> None:
     """Print the translation of a whole text while it is read; its whitespace stays as it is."""
-    from copies import keeping, read_phrases
-    from sentences import blocks, translated
-
     if options.scores:
         raise ValueError("--scores are of sentences; leave them out, or give --format lines")
     if options.max_words < 1:
         raise ValueError(f"--max-words {options.max_words} must be at least 1")
 
+    keeper = Keeper(read_phrases(options.keep) if options.keep else [])
+
     def fits(sentence: str) -> bool:
-        return len(sentence.split()) <= options.max_words
+        return len(keeper.masked(sentence).split()) <= options.max_words
 
     def translate(sentences: list[str]) -> list[str]:
         return [text for text, _ in in_time(predict, sentences, options.deadline)]
 
-    translate = keeping(read_phrases(options.keep) if options.keep else [], translate)
-    for piece in translated(blocks(sys.stdin.buffer), translate, fits, options.batch_size):
+    text, keeping = blocks(sys.stdin.buffer), keeper.keeping(translate)
+    for piece in translated(text, keeping, fits, options.batch_size, keeper.masked):
         sys.stdout.write(piece)
     sys.stdout.flush()
 

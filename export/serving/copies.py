@@ -1,15 +1,43 @@
 """Keeps words as they are, around any function that translates sentences, with Python alone.
 
-A model that was trained with placeholders (⟦1⟧) copies them: it gets one in place of each word that
-stays. Where one of them does not come back, it gets the sentence as it is, and a word that is then
-missing is put at its share of the translation.
+Addresses, numbers with their units, placeholders, file names, emoji and the user's phrases stay. A
+model that was trained with placeholders (⟦1⟧) gets one in place of each of these words. One that
+does not come back is put at its share of the translation, which never has a placeholder that the
+sentence has not.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-PLACEHOLDER = "⟦{}⟧"
+PLACEHOLDERS = ("⟦1⟧", "⟦2⟧", "⟦3⟧", "⟦4⟧")  # that a model may have learned to copy
+SYMBOL = r"⟦\d+⟧"
+URL = r"(?:https?|ftp)://[^\s<>\"']*[\w/=&#-]|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"']*[\w/=&#-])?"
+E_MAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
+VARIABLE = r"\{\{?[^{}\s]{1,60}\}?\}|%\([\w.]{1,60}\)[sdif]|%[sdif]\b|\$\{[^{}\s]{1,60}\}"
+NOTE = r"\[\^[\w-]{1,60}\]"  # the mark of a footnote
+FOLDER = r"/(?:\.{1,2}(?=/)|\.?[\w-]+(?:\.[\w-]+)*)"  # without a full stop behind it
+ENDING = r"(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
+FILE = rf"(?:~|\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![\w-])[\w-]{{2,255}}\.{ENDING}"
+MEASURE = r"[kcmµ]?m[²³]?|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kMG]?Wh?|[kM]?V|EUR|USD|GBP|CHF"
+SHARE = r"/(?:h|s|min|k?m[²³]?|k?g|l)"  # of a compound unit, as km/h
+UNIT = rf"(?:[%‰](?!\(|[sdif]\b)|°[CF]?|[€$£¥](?![\d{{])|(?:{MEASURE})(?:{SHARE})?(?![\w/]))"
+GAP = "[ \xa0\u202f]"  # before a unit
+AMOUNT = rf"[€$£¥]{GAP}?\d+(?:[.,:]\d+)*|\d+(?:[.,:/-]\d+)*(?:{GAP}?{UNIT})?(?!\w)"
+NUMBER = rf"(?<![\w.,])(?:{AMOUNT})"
+EMOJI = (
+    "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff]"
+    "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+"
+)
+KINDS = (SYMBOL, URL, E_MAIL, VARIABLE, NOTE, FILE, NUMBER, EMOJI)
+
+LETTER = re.compile(r"[^\W\d_]")
+GLUE = r"[\dA-Za-zÀ-ӿ]"  # of scripts that write spaces between words
+ALONE = rf"(?<!{GLUE})(?<!\d[.,:/-])(?:{{}})(?!{GLUE}|[.,:/-]\d)"
+COVER = "~"  # no letter, no space, and no stop
+LAST_STOP = re.compile(r"[.!?…:;]*$")
+
 Translate = Callable[[list[str]], list[str]]
 
 
@@ -28,61 +56,208 @@ def read_phrases(path: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def keeping(phrases: list[str], translate: Translate) -> Translate:
-    """Return a function that translates and keeps phrases.
+def without_strays(translation: str, sentence: str) -> str:
+    """Return a translation without placeholders that its sentence has not.
 
-    Args:
-        phrases: Words and phrases that come out as they went in.
-        translate: Sentences in, as many translations out.
+    Where nothing else is left, the sentence stays.
 
     Example:
-        >>> shout = keeping(["Foo Inc"], lambda sentences: [one.upper() for one in sentences])
-        >>> shout(["The dog of Foo Inc sleeps."])
-        ['THE DOG OF Foo Inc SLEEPS.']
+        >>> without_strays("Um ⟦2⟧ in ⟦1⟧.", "In ⟦1⟧."), without_strays("⟦2⟧", "x")
+        ('Um in ⟦1⟧.', 'x')
     """
-    if not phrases:
-        return translate
-    longest_first = sorted(phrases, key=len, reverse=True)
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
+    own = re.findall(SYMBOL, sentence)
 
-    def translate_and_keep(sentences: list[str]) -> list[str]:
-        marked = translate([_with_placeholders(pattern, sentence) for sentence in sentences])
-        found = [
-            _with_words(pattern.findall(sentence), translation)
-            for sentence, translation in zip(sentences, marked, strict=True)
-        ]
-        lost = [sentence for sentence, whole in zip(sentences, found, strict=True) if whole is None]
-        again = iter(translate(lost) if lost else [])
-        return [
-            _with_missing(pattern, sentence, next(again)) if whole is None else whole
-            for sentence, whole in zip(sentences, found, strict=True)
-        ]
+    def kept(match: re.Match[str]) -> str:
+        if match[2] in own:
+            own.remove(match[2])
+            return match[0]
+        return _gap(match)
 
-    return translate_and_keep
+    text = re.sub(f"( ?)({SYMBOL})", kept, translation)
+    if text == translation:
+        return text
+    return text.strip(" ") if re.search(r"[^\W_]", text) else sentence
 
 
-def _with_placeholders(pattern: re.Pattern[str], sentence: str) -> str:
-    numbers = iter(range(1, len(sentence) + 1))
-    return pattern.sub(lambda _: PLACEHOLDER.format(next(numbers)), sentence)
+class Keeper:
+    """Knows the words that stay.
+
+    Args:
+        phrases: Words and phrases that stay, besides addresses, numbers and the like.
+        placeholders: Those of the model's vocabulary; if it is not known, those that it may have.
+
+    Example:
+        >>> shout = Keeper(["Foo Inc"]).keeping(lambda texts: [text.upper() for text in texts])
+        >>> shout(["The dog of Foo Inc costs 5 kg."])
+        ['THE DOG OF Foo Inc COSTS 5 kg.']
+    """
+
+    def __init__(
+        self, phrases: Iterable[str] = (), placeholders: Sequence[str] = PLACEHOLDERS
+    ) -> None:
+        longest_first = sorted(phrases, key=len, reverse=True)
+        own = [rf"(?<!\w){re.escape(phrase)}(?!\w)" for phrase in longest_first]
+        self.pattern = re.compile("|".join([*own, *KINDS]))
+        self._placeholders = placeholders
+
+    def masked(self, text: str) -> str:
+        """Return a text of the same length, without stops and spaces in words that stay."""
+
+        def covered(match: re.Match[str]) -> str:
+            return match[0] if match[0].isdecimal() else COVER * len(match[0])
+
+        return self.pattern.sub(covered, text)
+
+    def marked(self, sentence: str) -> "Marked":
+        """Return a sentence with placeholders for its first words, as many as there are."""
+        words = list(self.pattern.finditer(sentence))
+        free = [symbol for symbol in self._placeholders if symbol not in sentence]
+        parts, end = [], 0
+        for word, symbol in zip(words, free, strict=False):
+            parts += [sentence[end : word.start()], symbol]
+            end = word.end()
+        return Marked(sentence, "".join([*parts, sentence[end:]]), words, free[: len(words)])
+
+    def keeping(self, translate: Translate) -> Translate:
+        """Return a function that translates sentences and keeps their words."""
+
+        def translate_and_keep(sentences: list[str]) -> list[str]:
+            marked = [self.marked(sentence) for sentence in sentences]
+            asked = [one for one in marked if one.has_text]
+            first = translate([one.text for one in asked]) if asked else []
+            pairs = zip(asked, first, strict=True)
+            lost = [one.sentence for one, translation in pairs if one.lacks(translation)]
+            filled = iter(with_words(asked, first, translate(lost) if lost else []))
+            return [next(filled) if one.has_text else one.sentence for one in marked]
+
+        return translate_and_keep
 
 
-def _with_words(words: list[str], translation: str) -> str | None:
-    """The translation with words in place of their placeholders; None unless each is there once."""
-    for number, word in enumerate(words, start=1):
-        before, placeholder, after = translation.partition(PLACEHOLDER.format(number))
-        if not placeholder or placeholder in after:
-            return None
-        translation = before + word + after
-    return translation
+class Marked(NamedTuple):
+    """A sentence with placeholders.
+
+    Attributes:
+        sentence: The sentence as it is.
+        text: The sentence with placeholders for its first words that stay.
+        words: All words that stay.
+        symbols: The placeholders, of the first words.
+    """
+
+    sentence: str
+    text: str
+    words: list[re.Match[str]]
+    symbols: list[str]
+
+    @property
+    def has_text(self) -> bool:
+        """Whether there is a letter beside the words that stay."""
+        ends = [0, *(place for word in self.words for place in word.span()), len(self.sentence)]
+        gaps = zip(ends[::2], ends[1::2], strict=True)
+        return any(LETTER.search(self.sentence, start, end) for start, end in gaps)
+
+    def lacks(self, translation: str) -> bool:
+        """Return whether a translation of the text lacks a placeholder.
+
+        Then that of the sentence as it is may be better.
+        """
+        return any(symbol not in translation for symbol in self.symbols)
+
+    def filled(self, translation: str, of_sentence: str | None = None) -> str:
+        """Return a translation with all words that stay.
+
+        Args:
+            translation: That of the text.
+            of_sentence: That of the sentence as it is, which counts if it has more of the words.
+        """
+        text, numbers = self._numbered(translation, self.symbols)
+        if of_sentence is not None:
+            plain, found = self._numbered(of_sentence, [])
+            if len(found) > len(numbers):
+                translation, text, numbers = of_sentence, plain, found
+        if re.search(SYMBOL, translation) and not re.search(r"[^\W_]", text):
+            return self.sentence
+        text = text if translation.startswith(" ") else text.lstrip(" ")
+        for number, word in enumerate(self.words):
+            if number not in numbers:
+                text = self._with_symbol(text, number, word)
+        return self._with_words(text)
+
+    def _numbered(self, translation: str, symbols: Sequence[str]) -> tuple[str, set[int]]:
+        """A translation with ⟦n⟧ for the word n, without other placeholders; and the numbers n.
+
+        A number that is written otherwise, such as 1.000 for 1,000, is the word too.
+        """
+        names = [*symbols, *(word[0] for word in self.words[len(symbols) :])]
+        places: dict[str, list[int]] = {}  # of a name -> numbers, the last one first
+        for number in reversed(range(len(names))):
+            places.setdefault(names[number], []).append(number)
+        of_digits = {_digits(name): name for name in names if re.fullmatch(NUMBER, name)}
+        numbers: set[int] = set()
+
+        def numbered(match: re.Match[str]) -> str:
+            name = match[2] if match[2] in places else of_digits.get(_digits(match[2]), match[2])
+            if places.get(name):
+                numbers.add(places[name][-1])
+                return f"{match[1]}⟦{places[name].pop()}⟧"
+            return _gap(match) if re.fullmatch(SYMBOL, match[2]) else match[0]
+
+        words = sorted(places.keys() - {*symbols}, key=len, reverse=True)
+        alone = [ALONE.format("|".join(map(re.escape, words)))] if words else []
+        kinds = "|".join([SYMBOL, *alone, NUMBER])
+        return re.sub(f"( ?)({kinds})", numbered, translation), numbers
+
+    def _with_symbol(self, text: str, number: int, word: re.Match[str]) -> str:
+        """Put a word at its share of the translation; a full stop stays behind it."""
+        is_before_stop = word.end() < len(self.sentence) and LAST_STOP.fullmatch(
+            self.sentence, word.end()
+        )
+        stop = LAST_STOP.search(text)[0] if is_before_stop else ""
+        words = text.removesuffix(stop).split(" ")
+        place = round(word.start() / len(self.sentence) * len(words))
+        return " ".join([*words[:place], f"⟦{number}⟧", *words[place:]]).strip(" ") + stop
+
+    def _with_words(self, text: str) -> str:
+        """Put the words in place; none touches another word that it does not touch before."""
+        before, *parts = re.split(r"⟦(\d+)⟧", text)
+        result, last = [before], -1  # the number of the word before
+        for number, behind in zip(map(int, parts[::2]), parts[1::2], strict=True):
+            start, end = self.words[number].span()
+            if before or last < 0:
+                is_apart = _is_glue(before[-1:]) and not _is_glue(self.sentence[start - 1 : start])
+            else:
+                is_apart = self.words[last].end() != start
+            result += [" " * is_apart, self.words[number][0]]
+            result.append(
+                " " * (_is_glue(behind[:1]) and not _is_glue(self.sentence[end : end + 1]))
+            )
+            result.append(behind)
+            before, last = behind, number
+        return "".join(result)
 
 
-def _with_missing(pattern: re.Pattern[str], sentence: str, translation: str) -> str:
-    """The translation with the words that it lacks, each at its share of the sentence."""
-    for found in pattern.finditer(sentence):
-        word = found[0]
-        wanted = len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", sentence[: found.end()]))
-        if len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", translation)) < wanted:
-            words = translation.split(" ")
-            place = round(found.start() / len(sentence) * len(words))
-            translation = " ".join([*words[:place], word, *words[place:]])
-    return translation
+def with_words(sentences: list[Marked], first: list[str], again: list[str]) -> list[str]:
+    """Return the translations of sentences with all words that stay.
+
+    Args:
+        sentences: The sentences.
+        first: The translations of their texts.
+        again: Those of the sentences as they are, of those that lack a placeholder.
+    """
+    others = iter(again)
+    return [
+        one.filled(translation, next(others) if one.lacks(translation) else None)
+        for one, translation in zip(sentences, first, strict=True)
+    ]
+
+
+def _gap(stray: re.Match[str]) -> str:
+    """What is in the place of a placeholder, which takes the space before it along."""
+    return stray[1] if stray.string[stray.end() : stray.end() + 1].isalnum() else ""
+
+
+def _is_glue(character: str) -> bool:
+    return re.match(GLUE, character) is not None
+
+
+def _digits(text: str) -> str:
+    return re.sub(r"\D", "", text)

@@ -158,6 +158,30 @@ def test_a_text_keeps_its_paragraphs(dynamic):
     assert done.stdout.decode() == expected
 
 
+def test_addresses_numbers_and_the_like_stay(dynamic):
+    """By a model without placeholders, and one that has learned nothing of them."""
+    text = (
+        "The dog is at https://a.de/x?b=1, 3.50 € {name}.\nWrite to a@b.de 😀!\n\n12:30 – a_b.txt"
+    )
+    (*lines, last), _, code = client(dynamic, "--format", "text", text=[text])
+    assert code == 0
+    first, second, _ = lines
+    assert all(first.count(word) == 1 for word in ("https://a.de/x?b=1", "3.50 €", "{name}"))
+    assert all(second.count(word) == 1 for word in ("a@b.de", "😀"))
+    assert last == "12:30 – a_b.txt"
+
+
+def test_a_wrong_argument_is_one_line(dynamic):
+    assert client(dynamic, "--format", "zz") == (
+        [],
+        [
+            "translate.py: argument --format: invalid choice: 'zz' (choose from 'lines', 'text'); "
+            "see translate.py --help"
+        ],
+        2,
+    )
+
+
 @pytest.fixture
 def copied(dynamic, tmp_path):
     return Path(shutil.copytree(dynamic, tmp_path / "copied"))

@@ -2,11 +2,17 @@
 
 import io
 import random
+import time
+from collections.abc import Callable, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tfformer.text.copies import kept_pattern
+
+Model = Callable[[str], str]
 
 ON_DEVICE = Path(__file__).parents[2] / "export" / "on_device"
 
@@ -109,6 +115,10 @@ def without_placeholders(sentence: str) -> str:
     return sentence.replace("⟦", "").replace("⟧", "")
 
 
+def keep(model: Model, *phrases: str) -> Callable[[list[str]], list[str]]:
+    return copies.Keeper(phrases).keeping(lambda batch: list(map(model, batch)))
+
+
 @pytest.mark.parametrize(
     ("model", "sentence", "translation"),
     [
@@ -116,16 +126,145 @@ def without_placeholders(sentence: str) -> str:
         (shouting, "Foobar, Barter.", "FOOBAR, BARTER."),
         (shouting, "Nothing here.", "NOTHING HERE."),
         (shouting, "Foo Incx", "Foo INCX"),
+        (shouting, "See https://a.de/x?b=1 today.", "SEE https://a.de/x?b=1 TODAY."),
+        (shouting, "It costs 3.50 € {name} 😀.", "IT COSTS 3.50 € {name} 😀."),
+        (shouting, "of ⟦1⟧ and foo.txt", "OF ⟦1⟧ AND foo.txt"),
         (without_placeholders, "See Bar and Foo.", "See Bar and Foo."),
+        (without_placeholders, "See a@b.de, 5 kg.", "See a@b.de, 5 kg."),
         (deaf, "Here is one Bar there.", "Bla bla Bar bla bla."),
-        (deaf, "Bar Bar", "Bar Bla bla Bar bla bla."),
+        (deaf, "Bar said Bar", "Bar Bla bla bla Bar bla."),
+        (deaf, "Write to a@b.de.", "Bla bla a@b.de bla bla."),
+        (deaf, "It is at https://x.org/a.", "Bla https://x.org/a bla bla bla."),
+        (deaf, "Bar.", "Bar."),
+        (deaf, "12:30 – 5 kg, {x}!", "12:30 – 5 kg, {x}!"),
     ],
 )
 def test_words_stay_as_they_are(model, sentence, translation):
-    keep = copies.keeping(["Foo", "Foo Inc", "Bar"], lambda batch: list(map(model, batch)))
-    assert keep([sentence]) == [translation]
-    assert keep(["A.", sentence, "B."])[1] == translation
-    assert keep([]) == []
+    kept = keep(model, "Foo", "Foo Inc", "Bar")
+    assert kept([sentence]) == [translation]
+    assert kept(["A.", sentence, "B."])[1] == translation
+    assert kept([]) == []
+
+
+def heard_by(sentence: str, placeholders: Sequence[str]) -> list[str]:
+    heard = []
+    keeper = copies.Keeper(placeholders=placeholders)
+    keeper.keeping(lambda batch: heard.extend(batch) or batch)([sentence])
+    return heard
+
+
+def test_the_model_gets_as_many_placeholders_as_it_has():
+    sentence = "See {a}, {b}, {c}, {d} and {e}."
+    assert heard_by(sentence, copies.PLACEHOLDERS) == ["See ⟦1⟧, ⟦2⟧, ⟦3⟧, ⟦4⟧ and {e}."]
+    assert heard_by(sentence, ["⟦1⟧"]) == ["See ⟦1⟧, {b}, {c}, {d} and {e}."]
+    assert heard_by(sentence, []) == [sentence]
+    assert heard_by("See ⟦1⟧ and {a}.", copies.PLACEHOLDERS) == ["See ⟦2⟧ and ⟦3⟧."]
+    assert heard_by("https://a.de, {a}", copies.PLACEHOLDERS) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "by_model", "translation"),
+    [
+        ("Hello {a} {b}.", "Hallo⟦2⟧⟦1⟧.", "Hallo {b} {a}."),
+        ("{a}, please", "⟦1⟧bitte", "{a} bitte"),
+        ("See {a}{b} now", "Jetzt ⟦1⟧⟦2⟧", "Jetzt {a}{b}"),
+        ("See v2{x}s.", "Siehe v2⟦1⟧s.", "Siehe v2{x}s."),
+        ("See ({a}), {b}", "(⟦1⟧)-⟦2⟧", "({a})-{b}"),
+        ("See {a} here", "⟦1⟧を見る", "{a}を見る"),
+        ("See {a} here", "⟦1⟧ ⟦1⟧ ⟦3⟧ hier ⟦2⟧.", "{a} hier."),
+        ("the {a} is", "das ⟦7⟧ist ⟦1⟧", "das ist {a}"),
+        ("x", "⟦2⟧", "x"),
+        ("x.", "⟦2⟧ ⟦1⟧.", "x."),
+        ("of 1,000 and 5.", "von 1.000 und 5.", "von 1,000 und 5."),
+        ("of 10 dogs", "von 10.000 Hunden", "von 10 10.000 Hunden"),
+    ],
+)
+def test_words_stand_apart_and_no_placeholder_is_left(sentence, by_model, translation):
+    placeholders = copies.PLACEHOLDERS if "{" in sentence else []
+    kept = copies.Keeper(placeholders=placeholders).keeping(lambda batch: [by_model] * len(batch))
+    assert kept([sentence]) == [translation]
+
+
+def test_a_line_has_no_placeholder_that_its_source_has_not():
+    assert copies.without_strays("Der ⟦1⟧ ⟦2⟧.", "The ⟦2⟧.") == "Der ⟦2⟧."
+    assert copies.without_strays("⟦2⟧", "x") == "x"
+    assert copies.without_strays(" a  b ", "x") == " a  b "
+
+
+KEPT = (
+    "https://a.de/x?b=1", "www.x.org/a", "a@b.de", "3.50 €", "$12", "5 kg", "80 km/h", "2024-05-01",
+    "12:30", "50%", "{name}", "${HOME}", "%s", "%(n)s", "a_b.txt", "/usr/bin/env", "[^note]", "😀",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_made_up_words_survive_any_model(seed):
+    """It changes the order, loses, doubles and makes up placeholders, and glues what it likes."""
+    dice = random.Random(seed)
+
+    def unreliable(sentence: str) -> str:
+        words = [one for one in sentence.split(" ") if dice.random() < 0.8]
+        words += [f"⟦{dice.randrange(9)}⟧" for _ in range(dice.randrange(3))]
+        dice.shuffle(words)
+        return "".join(word + dice.choice((" ", " ", "")) for word in words)
+
+    for _ in range(300):
+        kept = dice.sample(KEPT, dice.randrange(1, 8))
+        words = [*kept, *dice.choices(("the", "dog", "sees", "one"), k=dice.randrange(1, 8))]
+        dice.shuffle(words)
+        (translation,) = keep(unreliable)([" ".join(words)])
+        assert all(word in translation for word in kept), (words, translation)
+        assert "⟦" not in translation
+
+
+SENTENCES = (
+    "See https://a.de/x?b=1 today, or http://x.org/a#b/ and ftp://x.org.",
+    "Write to a.b+c@mail.example.co.uk, a@b.de or @nobody.",
+    "It costs 3.50 €, $12.99, £ 5 or 1,000 EUR.",
+    "5 kg, 80 km/h, 20 °C, 50%, 3 m², 100 kWh and 5kg of 2 things.",
+    "On 2024-05-01 at 12:30 in room 5a, A4 and 3rd.",
+    "Hello {name}, {{user}}, ${HOME}, %s, %(count)d and 100%.",
+    "Open /usr/bin/env, ~/.bashrc/x, ../a/b, report.pdf, a_b.txt and song.mp3.",
+    "and/or e.g. this. That is it.No more...",
+    "Smile 😀 👍🏽 👨‍👩‍👧 ☀️.",
+    "Note[^1] and [^long-note] of ⟦1⟧ and ⟦12⟧.",
+    "Größe www.größe.de/ä und ändern@größe.de",
+)
+
+
+def test_the_words_that_stay_are_those_of_tfformer():
+    for sentence in SENTENCES:
+        assert copies.Keeper(["dog"]).pattern.findall(sentence) == kept_pattern(("dog",)).findall(
+            sentence
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1." * 60_000, "a." * 60_000, "/a" * 60_000, "a@" * 60_000, "{" * 99_000, "http://" * 15_000,
+     "😀" * 60_000, "1,000 " * 20_000, "www." * 30_000, "-" * 99_000, "⟦1⟧ " * 30_000],
+    ids=lambda text: text[:6],
+)  # fmt: skip
+def test_no_text_takes_long_to_search(text):
+    start = time.process_time()
+    assert len(copies.Keeper(["a b"]).masked(text)) == len(text)
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("space", [" ", ""])
+def test_a_word_that_stays_is_never_divided(space):
+    """Neither by a stop within it nor because the sentence or the word itself is long."""
+    keeper = copies.Keeper(["Yahoo! Inc"])
+    address = "https://a.de/" + "a,b;c:d." * 50 + "x"
+    text = "".join(f"one, two {address}{space}, Yahoo! Inc 猫 {{a.b}}. Go! " for _ in range(9))
+
+    def fits(sentence: str) -> bool:
+        return len(keeper.marked(sentence).text) < 60
+
+    shout = keeper.keeping(lambda batch: [one.upper() for one in batch])
+    found = "".join(sentences.translated([text], shout, fits, mask=keeper.masked))
+    assert found.count(address) == found.count("Yahoo! Inc") == found.count("{a.b}") == 9
+    assert found.replace(address, "").count("GO!") == 9
 
 
 def test_a_file_of_words_is_read_or_refused(tmp_path):

@@ -21,14 +21,14 @@ PROGRAM = Path(__file__).parents[2] / "export" / "on_device" / "serve.py"
 
 @pytest.fixture(scope="module")
 def serve():
-    """The program as a module; it finds `translate.py` and `sentences.py` beside it."""
+    """The program as a module; it finds `translate.py` and the others beside it."""
     spec = spec_from_file_location("on_device_serve", PROGRAM)
     module = module_from_spec(spec)
     before = list(sys.path)
     spec.loader.exec_module(module)
     yield module
     sys.path[:] = before
-    for name in ("translate", "sentences"):
+    for name in ("translate", "sentences", "copies"):
         sys.modules.pop(name, None)
 
 
@@ -44,6 +44,9 @@ class Backwards:
 
     def pieces(self, sentence: str) -> list[int]:
         return list(map(ord, sentence))
+
+    def has(self, piece: str) -> bool:
+        return False
 
     def code_of(self, text: str) -> str:
         return text[:7] if text.startswith(">>") else ""
@@ -101,7 +104,7 @@ def test_many_clients_get_their_own_texts_in_order(serve):
 
     async def scenario(client):
         async def translate(number: int) -> None:
-            lines = [f"s{number}:{'x' * (n % 7)}{n}" for n in range(30)]
+            lines = [f"s{number}:{'x' * (n % 7)}y{n}" for n in range(30)]
             body = {"q": "\n\n".join(lines), "source": "en", "target": "de"}
             async with client.post("/translate", json=body) as response:
                 found = (await response.json())["translatedText"]
@@ -251,6 +254,11 @@ def test_lists_languages_and_health_are_answered(serve):
         (b"[" * 100_000, 400, "nested too deeply"),
         (b'{"q": 7}', 400, "q must be a text or a list of texts"),
         (b'{"q": "\\ud800"}', 400, "surrogates not allowed"),
+        (
+            b'{"q": "<b>a</b>", "format": "html"}',
+            400,
+            "format must be text; it is 'html' (`tfformer",
+        ),
         (b'{"q": "a", "target": "fr"}', 400, "target must be de; it is 'fr'"),
         (b" " * (2 * 2**20 + 1), 413, "Maximum request body size"),
     ],
@@ -308,6 +316,44 @@ def test_a_request_may_have_more_sentences_than_wait_at_a_time(serve, monkeypatc
     assert refused[1] == 503
     assert done[-1] == long
     assert sum(map(len, translator.batches)) == 104
+
+
+class Lossy(Backwards):
+    """A translator that knows placeholders, of which it sometimes loses one or makes one up."""
+
+    max_length = 40
+
+    def has(self, piece: str) -> bool:
+        return piece in ("⟦1⟧", "⟦2⟧")
+
+    def translate(self, rows: list[list[int]]) -> list[str]:
+        sentences = ["".join(map(chr, row)).upper() for row in rows]
+        self.batches += sentences
+        return [one.replace("LOSE ⟦1⟧", "LOSE").replace("X", "⟦2⟧") for one in sentences]
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "asked"),
+    [
+        ("See a@b.de.\n\n- 5 kg", "SEE a@b.de.\n\n- 5 kg", ["SEE ⟦1⟧."]),
+        ("I lose {a} now.", "I {a} LOSE NOW.", ["I LOSE ⟦1⟧ NOW.", "I LOSE {A} NOW."]),
+        (">>fra<<I lose 5.", ">>FRA<<I LOSE 5.", [">>FRA<<I LOSE ⟦1⟧.", ">>FRA<<I LOSE 5."]),
+        ("x", "x", ["X"]),
+        ("x y", "Y", ["X Y"]),
+        ("{a}, {b}, 5", "{a}, {b}, 5", []),
+        ("at {a}, {b}, 5", "AT {a}, {b}, 5", ["AT ⟦1⟧, ⟦2⟧, 5"]),
+        ("at www.a.de/" + "b" * 50, "AT www.a.de/" + "b" * 50, ["AT ⟦1⟧"]),
+    ],
+)
+def test_addresses_numbers_and_the_like_stay(serve, text, translation, asked):
+    async def scenario(client):
+        async with client.post("/translate", json={"q": [text, "Go."]}) as response:
+            return await response.json()
+
+    translator = Lossy()
+    answer = with_client(serve, [translator], scenario)
+    assert answer == {"translatedText": [translation, "GO."]}
+    assert sorted(translator.batches) == sorted([*asked, "GO."])
 
 
 def test_a_client_that_goes_gives_its_places_back(serve, monkeypatch):

@@ -75,6 +75,30 @@ def test_the_client_keeps_the_words_of_a_file(server, tmp_path):
     assert done.stdout.decode() == "SEE Foo Inc.\n\n\tBARTER IS NO Bar!  ", done.stderr
 
 
+def test_the_client_keeps_addresses_and_the_like(server):
+    text = "See https://a.de/x?b=1 (5 kg {n}).\n- 12.50 €\n"
+    done = run_client("rest", server.rest, "--format", "text", "--beam", text=text)
+    assert done.stdout.decode() == "SEE https://a.de/x?b=1 (5 kg {n}).\n- 12.50 €\n", done.stderr
+
+
+@pytest.mark.parametrize("form", ["lines", "text"])
+def test_the_client_gives_no_placeholder_that_the_source_has_not(form):
+    rows = [{"translation": "⟦2⟧", "score": -1.0}, {"translation": "⟦1⟧ b ⟦3⟧", "score": -1.0}]
+    with scripted_server((0, 200, {"predictions": rows})) as (address, requests):
+        done = run_client("rest", address, "--format", form, text="x\n⟦1⟧ a b\n")
+    assert done.stdout.decode() == "x\n⟦1⟧ b\n"
+    assert requests[0]["instances"][1] == {"text": "⟦1⟧ a b" if form == "lines" else "⟦2⟧ a b"}
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_wrong_argument_is_one_line(name):
+    refused = run_client(name, "127.0.0.1:1", "--format", "zz")
+    (line,) = [one for one in refused.stderr.decode().splitlines() if one.startswith("client_")]
+    assert line.startswith(f"client_{name}.py: argument --format: invalid choice: 'zz'")
+    assert line.endswith(f"; see client_{name}.py --help")
+    assert (refused.returncode, refused.stdout, b"usage" in refused.stderr) == (2, b"", False)
+
+
 def test_the_client_refuses_what_a_text_cannot_have():
     refused = run_client("rest", "http://127.0.0.1:1", "--format", "text", "--scores")
     assert refused.returncode == 1
