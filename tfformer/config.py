@@ -64,9 +64,9 @@ def limited(default: T, low: float, high: float) -> T:
 class ModelConfig:
     """The model: the arguments of `tfformer.Transformer` but for its vocabulary sizes.
 
-    The tokenizers give those. With the architecture `decoder` those of `tfformer.LanguageModel`,
-    which has neither source nor decoder layers. The defaults are the base model of Vaswani et al.
-    2017, table 3. A recipe may name a `preset` and change some of it.
+    The vocabulary sizes come from the tokenizers. For `decoder`, the arguments are those of
+    `tfformer.LanguageModel`, which has neither source nor decoder layers. The defaults are the base
+    model of Vaswani et al. 2017, table 3. A recipe may name a `preset` and change some of it.
 
     Example:
         >>> Config.from_dict({"model": {"preset": "tiny", "dropout": 0.3}}).model.d_ff

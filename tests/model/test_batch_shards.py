@@ -126,8 +126,68 @@ def test_shards_without_sample_weights_are_refused():
     model.compile(keras.optimizers.SGD(0.5), tfformer.SmoothedCrossEntropy(), run_eagerly=True)
     model.shards = 2
     target, labels, _ = batch(4, 0)
-    with pytest.raises(ValueError, match="shards=2 average their losses by sample weights"):
+    with pytest.raises(
+        ValueError, match=r"^shards=2 needs sample weights \(B, T\): 1 for tokens, 0 for padding$"
+    ):
         model.train_on_batch({"source": target, "target": target}, labels)
+
+
+@pytest.mark.parametrize("shards", [0, -1, 1.5, None])
+def test_shards_that_are_no_whole_number_from_1_are_refused(shards):
+    model = language_model()
+    with pytest.raises(ValueError, match=f"^shards={shards} must be a whole number from 1$"):
+        model.shards = shards
+    model.shards = np.int64(2)
+    assert (type(model.shards), model.shards) == (int, 2)
+
+
+class WithMoreLosses(tfformer.LanguageModel):
+    """A model whose call adds two losses, a constant and a mean over the rows.
+
+    A variable of it has a regulariser, and `compute_loss` a metric.
+    """
+
+    def build(self, ids_shape=None):
+        self.seen = keras.metrics.Sum("seen")
+        super().build(ids_shape)
+        self.embedding.embeddings.regularizer = keras.regularizers.L2(0.1)
+
+    def call(self, ids, training=None):
+        self.add_loss(tf.constant(100.0))
+        logits = super().call(ids, training=training)
+        self.add_loss(tf.reduce_mean(tf.square(logits)))
+        return logits
+
+    def compute_loss(self, x, y, y_pred, sample_weight=None, training=True):
+        self.seen.update_state(tf.ones(tf.shape(y)[0]))
+        return super().compute_loss(x, y, y_pred, sample_weight, training=training)
+
+
+def reports_with_more_losses(rows, shards, has_weights):
+    """What three steps of plain descent report, and the weights after them."""
+    keras.utils.set_random_seed(1)
+    model = WithMoreLosses(19, **SHAPE)
+    model.compile(keras.optimizers.SGD(0.1), tfformer.SmoothedCrossEntropy(0.1), jit_compile=False)
+    model.shards = shards
+    target, labels, _ = batch(rows, 0)
+    weights = np.ones_like(labels, np.float32) if has_weights else None
+    reports = [model.train_on_batch(target, labels, weights, return_dict=True) for _ in range(3)]
+    return [{key: float(value) for key, value in report.items()} for report in reports], model
+
+
+@pytest.mark.parametrize(
+    ("rows", "shards"), [(8, 1), (8, 2), (7, 3), (1, 2)], ids=["one", "even", "uneven", "empty"]
+)
+def test_added_losses_regularisers_and_metrics_of_a_subclass_are_those_of_keras_step(rows, shards):
+    """Without sample weights the step is Keras' own; with weights of 1 it is the same mean."""
+    expected, reference = reports_with_more_losses(rows, 1, has_weights=False)
+    reports, model = reports_with_more_losses(rows, shards, has_weights=True)
+    assert [report["seen"] for report in reports] == [rows] * 3
+    assert 103 < reports[0]["loss"] < 110
+    for report, of_keras in zip(reports, expected, strict=True):
+        assert report == pytest.approx(of_keras, rel=1e-5)
+    for weight, of_keras in zip(model.get_weights(), reference.get_weights(), strict=True):
+        np.testing.assert_allclose(weight, of_keras, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

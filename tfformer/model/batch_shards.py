@@ -6,6 +6,8 @@ from typing import Protocol
 import keras
 import tensorflow as tf
 
+from tfformer.model.registry import require_size
+
 SEED = "seed_generator_state"  # the name of the variable of each `keras.random.SeedGenerator`
 
 
@@ -37,16 +39,25 @@ class ShardedModel(keras.Model):
     `RDropCrossEntropy`, which compares rows.
 
     Attributes:
-        shards: The number of shards of this process. With 1, and a loss that is no mean by sample
-            weights, the step is Keras' own.
+        shards: The number of shards of this process, from 1. With 1, and a loss that is no mean by
+            sample weights, the step is Keras' own.
         devices: The devices that process the shards in turn; the first one holds the weights. ""
             leaves the choice to TensorFlow.
         workers: The processes that train the model together; None for this one alone.
     """
 
-    shards: int = 1
     devices: Sequence[str] = ("",)
     workers: Workers | None = None
+    _shards: int = 1
+
+    @property
+    def shards(self) -> int:
+        """The number of shards of this process."""
+        return self._shards
+
+    @shards.setter
+    def shards(self, count: int) -> None:
+        self._shards = require_size("shards", count)
 
     def train_step(self, data: tuple) -> dict[str, tf.Tensor]:
         """Take Keras' step on a batch, or one by the sum of its shards' gradients.
@@ -66,7 +77,7 @@ class ShardedModel(keras.Model):
             return super().train_step(data)
         if weights is None:
             raise ValueError(
-                f"shards={count} average their losses by sample weights; give one for each token"
+                f"shards={count} needs sample weights (B, T): 1 for tokens, 0 for padding"
             )
         weights = tf.cast(weights, tf.float32)  # they may be boolean
         total = tf.reduce_sum(weights)
@@ -157,13 +168,23 @@ class ShardedModel(keras.Model):
         """
         x, labels, sample_weights = shard
         copies = [tf.identity(weight) for weight in weights]
+        variables = self.trainable_variables + self.non_trainable_variables
+        values = zip(variables, [*copies, *state], strict=True)
         with tf.GradientTape() as tape:
             tape.watch(copies)
-            predicted, state = self.stateless_call(copies, state, x, training=True)
-            mean = self.compute_loss(x, labels, predicted, sample_weights, training=True)
-            loss = mean * tf.math.divide_no_nan(tf.reduce_sum(sample_weights), total)
+            # In one scope: so the loss has the losses that the call adds, and a regulariser reads
+            # the copies, whose gradients are taken.
+            with keras.StatelessScope(values, collect_losses=True) as scope:
+                predicted = self(x, training=True)
+                mean = self.compute_loss(x, labels, predicted, sample_weights, training=True)
+            share = tf.math.divide_no_nan(tf.reduce_sum(sample_weights), total)
+            loss = tf.math.multiply_no_nan(mean, share)  # of no rows an added mean may be NaN
             scaled = self.optimizer.scale_loss(loss)
+        for variable in self.metrics_variables:  # those that `compute_loss` has updated
+            if (value := scope.get_current_value(variable)) is not None:
+                variable.assign(value)
         self.compute_metrics(x, labels, predicted, sample_weights)
+        state = [scope.get_current_value(variable) for variable in self.non_trainable_variables]
         return [loss, *tape.gradient(scaled, copies)], state
 
 

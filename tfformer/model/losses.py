@@ -22,7 +22,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
     reduction is the mean over real tokens; Keras' own default would divide by the padding too.
 
     Args:
-        label_smoothing: E, from 0 to below 1.
+        label_smoothing: The formula's e, from 0 to below 1.
         reduction: How losses (B, T) are reduced to one, see `keras.losses.Loss`.
         name: The loss's name in Keras' logs.
         **kwargs: Keras' own `dtype`.
@@ -120,7 +120,7 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
 
     Args:
         labels: Ids (B, T) int32.
-        logits: Z (B, T, V) float32.
+        logits: The formula's z, (B, T, V) float32.
         smoothing: The share of the target that is spread over the vocabulary.
 
     Returns:

@@ -428,7 +428,8 @@ class Transformer(TokenModel):
         tie_embeddings: "none": three matrices; "output": the output projection is the transposed
             target embedding; "all": source, target and output are one matrix, as in the paper
             (section 3.4); "input": source and target are one matrix. "all" and "input" need a
-            shared vocabulary. Equal sizes do not prove one, so the default is "output".
+            shared vocabulary. Equal sizes do not prove a shared vocabulary, so the default is
+            "output".
         output_bias: Add a bias to the logits.
         activation: "relu", "gelu" or "swish".
         norm: "post" as in the paper, "pre", or "marian", which is "pre" as marian-decoder decodes.
