@@ -101,7 +101,10 @@ class Keeper:
         self._placeholders = placeholders
 
     def masked(self, text: str) -> str:
-        """Return a text of the same length, without stops and spaces in words that stay."""
+        """Return a text of the same length, with ~ in place of words that stay.
+
+        So it has no stops and no spaces within them. Plain numbers stay as they are.
+        """
 
         def covered(match: re.Match[str]) -> str:
             return match[0] if match[0].isdecimal() else COVER * len(match[0])
@@ -213,7 +216,7 @@ class Marked(NamedTuple):
         )
         stop = LAST_STOP.search(text)[0] if is_before_stop else ""
         words = text.removesuffix(stop).split(" ")
-        place = round(word.start() / len(self.sentence) * len(words))
+        place = int(word.start() / len(self.sentence) * len(words) + 0.5)
         return " ".join([*words[:place], f"⟦{number}⟧", *words[place:]]).strip(" ") + stop
 
     def _with_words(self, text: str) -> str:

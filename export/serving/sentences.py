@@ -22,11 +22,12 @@ SPEECH = re.compile(r"[?!][\"'”’»]$")  # which goes on where a small letter
 LAST_WORD = 8  # characters that the longest abbreviation needs, with the one before it
 CLAUSE_END = re.compile(r"[,;:)\]–—，；：、]\s*")
 SPACE = re.compile(r"\s+")
+WHOLE = re.compile("~*")
 BLOCK = 2**16  # characters of a text that are held at a time
 UTF_8 = codecs.getincrementaldecoder("utf-8")
 
 Fits = Callable[[str], bool]  # whether a sentence is short enough for the model
-Mask = Callable[[str], str]  # a text in, one as long out, without stops within what stays whole
+Mask = Callable[[str], str]  # a text in, one as long out, with ~ in place of what stays whole
 Translate = Callable[[list[str]], list[str]]
 
 
@@ -71,7 +72,7 @@ def clauses(sentence: str, fits: Fits, mask: Mask = str) -> Iterator[tuple[str, 
     Args:
         sentence: A sentence.
         fits: Whether a stretch is short enough for the model.
-        mask: A text in, one of the same length out, whose commas and spaces alone count.
+        mask: A text in, one of the same length out, with ~ in place of what is never cut.
 
     Example:
         >>> list(clauses("One two, three four.", lambda part: len(part) < 15))
@@ -91,7 +92,7 @@ def stretches(text: str, fits: Fits, mask: Mask = str) -> Iterator[tuple[str, bo
     Args:
         text: A text.
         fits: Whether a sentence is short enough for the model.
-        mask: A text in, one of the same length out, whose punctuation and spaces alone count.
+        mask: A text in, one of the same length out, with ~ in place of what is never cut.
     """
     end = 0
     for stretch, is_sentence in split(mask(text)):
@@ -168,7 +169,9 @@ def _middle(sentence: str) -> int:
         places = [found.end() for found in end.finditer(sentence, half // 2, 3 * half // 2)]
         if places:
             return min(places, key=lambda place: abs(place - half))
-    return half
+    end = WHOLE.match(sentence, half).end()  # type: ignore[union-attr]
+    start = len(sentence[:half].rstrip("~"))
+    return end if end < len(sentence) else start or half
 
 
 def _filled(held: list[tuple[str, bool]], translate: Translate) -> Iterator[str]:

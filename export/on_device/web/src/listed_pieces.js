@@ -34,6 +34,11 @@ export class ListedPieces {
     return pieces.map((piece) => this.ids.get(piece) ?? UNKNOWN_ID);
   }
 
+  /** The text itself if it is a piece of the list. */
+  encodePieces(text) {
+    return this.ids.has(text) ? [text] : [];
+  }
+
   /** A piece that stands for a byte is one; the others are text in which a blank is written as ▁. */
   decodeIds(ids) {
     const encoder = new TextEncoder();

@@ -1,4 +1,5 @@
 // The page: sends the sentences of a text to the worker and shows what comes back. Knows no model.
+import { filled, lacks, marked } from "./copies.js";
 import { halves, stretches } from "./sentences.js";
 import { fill, fit, markBothSides } from "./sides.js";
 
@@ -10,6 +11,7 @@ const [state, loading, copy] = ["state", "loading", "copy"].map(byId);
 const known = new Map(); // sentence -> its translation
 const waiting = new Map(); // number of a request -> what to do with its answer
 let worker;
+let placeholders = []; // of the model's vocabulary
 let requests = 0;
 let timer;
 
@@ -61,6 +63,7 @@ function onState({ error, loaded, model }) {
     return;
   }
   loading.hidden = true;
+  placeholders = model.placeholders;
   source.disabled = false;
   source.focus();
   const [from, to] = model.languages.map(languageName);
@@ -134,10 +137,12 @@ function put(parts) {
   fit(source);
 }
 
-/** One that is longer than the model takes is divided, as often as needed. */
+/** With the words that stay; one that is longer than the model takes is divided, as often as needed. */
 async function translateWhole(sentence, request) {
-  const found = await translate(sentence, request);
-  if (!found.cut || sentence.length < 2 || request !== requests) return found;
+  const kept = marked(sentence, placeholders);
+  if (!kept.hasText) return { text: sentence, tokens: 0, seconds: 0, cut: false };
+  const found = await translate(kept.text, request);
+  if (!found.cut || sentence.length < 2 || request !== requests) return withWords(kept, found, request);
   const [first, second] = halves(sentence);
   const space = /\s*$/.exec(first)[0];
   const before = await translateWhole(first.trimEnd(), request);
@@ -153,6 +158,13 @@ async function translateWhole(sentence, request) {
   };
 }
 
+/** Where the model has lost a placeholder, it translates the sentence as it is too. */
+async function withWords(kept, found, request) {
+  if (found.error || request !== requests) return found;
+  const again = lacks(kept, found.text) ? await translate(kept.sentence, request) : {};
+  return { ...found, error: again.error, text: filled(kept, found.text, again.text) };
+}
+
 function translate(line, request) {
   return new Promise((resolve) => {
     waiting.set(request, (found) => {
@@ -166,7 +178,7 @@ function translate(line, request) {
 function tell({ tokens, seconds, memory }) {
   byId("tokens").textContent = tokens;
   byId("speed").textContent = tokens ? Math.round(tokens / seconds) : "–";
-  byId("memory").textContent = megabytes(memory);
+  if (memory) byId("memory").textContent = megabytes(memory);
 }
 
 function say(message, isWrong = false) {

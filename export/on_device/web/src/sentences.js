@@ -1,4 +1,5 @@
-// Divides a text into sentences and the rest, by the browser's own segmenter.
+// Divides a text into sentences and the rest, by the browser's own segmenter. Words that stay are never divided.
+import { masked } from "./copies.js";
 
 // Behind these the segmenter ends a sentence that goes on.
 const TITLES = "Mr|Mrs|Ms|Messrs|Dr|Drs|Prof|Rev|Capt|Col|Gen|Lt|Sgt|St|Mt";
@@ -10,22 +11,29 @@ const LETTER = /\p{L}/u;
 /** The stretches of a text: {text, isSentence}. Joined they are the text; a sentence has no whitespace at its ends. */
 export function stretches(text, language) {
   const segmenter = new Intl.Segmenter(known(language), { granularity: "sentence" });
-  return text.split(/([\t\r\n]+)/).flatMap((line) => {
-    const marker = MARKER.exec(line)?.[0] ?? "";
-    const sentences = joined(segmenter, line.slice(marker.length));
-    return [...(marker ? [{ text: marker, isSentence: false }] : []), ...sentences.flatMap(withoutEdges)];
-  });
+  let end = 0;
+  return masked(text)
+    .split(/([\t\r\n]+)/)
+    .flatMap((line) => {
+      const marker = MARKER.exec(line)?.[0] ?? "";
+      const sentences = joined(segmenter, line.slice(marker.length));
+      return [...(marker ? [{ text: marker, isSentence: false }] : []), ...sentences.flatMap(withoutEdges)];
+    })
+    .map(({ text: covered, isSentence }) => ({ text: text.slice(end, (end += covered.length)), isSentence }));
 }
 
 /** A sentence that is too long in two, cut at a comma or the like near its middle, else at a space. */
 export function halves(sentence) {
   const half = Math.floor(sentence.length / 2);
+  const covered = masked(sentence);
   for (const end of [/[,;:)\]–—，；：、]\s*/g, /\s+/g]) {
-    const places = [...sentence.matchAll(end)].map((found) => found.index + found[0].length);
+    const places = [...covered.matchAll(end)].map((found) => found.index + found[0].length);
     const near = places.filter((place) => Math.abs(place - half) <= half / 2);
     if (near.length) return cutAt(sentence, near.reduce((a, b) => (Math.abs(b - half) < Math.abs(a - half) ? b : a)));
   }
-  return cutAt(sentence, half);
+  const end = half + /^~*/.exec(covered.slice(half))[0].length; // of a word that stays, if it is one
+  const start = covered.slice(0, half).replace(/~+$/, "").length;
+  return cutAt(sentence, end < sentence.length ? end : start || half);
 }
 
 const cutAt = (text, place) => [text.slice(0, place), text.slice(place)];

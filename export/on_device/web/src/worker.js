@@ -1,6 +1,7 @@
 // Loads the exported model and translates a sentence at a time, beside the page, which stays responsive meanwhile.
 import { getGlobalLiteRt, loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { SentencePieceProcessor } from "@sctg/sentencepiece-js";
+import { PLACEHOLDERS } from "./copies.js";
 import { ListedPieces } from "./listed_pieces.js";
 import { canonical } from "./manifest_digest.js";
 
@@ -31,7 +32,9 @@ async function load() {
   await loadLiteRt(WEBASSEMBLY);
   const model = await loadAndCompile(bytes, { accelerator: "wasm" });
   const [languages, examples] = [texts(manifest.languages), texts(manifest.examples)];
-  self.postMessage({ model: { languages, examples, quantize: manifest.quantize, bytes: bytes.length, memory: memory() } });
+  const placeholders = PLACEHOLDERS.filter((symbol) => [source, target].every((one) => one.encodePieces(symbol).includes(symbol)));
+  const { quantize } = manifest;
+  self.postMessage({ model: { languages, examples, placeholders, quantize, bytes: bytes.length, memory: memory() } });
   return { model, source, target, widths: widths(manifest), longest: manifest.decoding.max_length };
 }
 

@@ -1,8 +1,8 @@
 // Drives an exported page in headless Chromium:
 //   node test/browser.mjs FOLDER CHROMIUM [SCREENSHOT.png] < sentences.json > found.json
 // Serves FOLDER, translates the sentences by the page's own worker, types the first into the page, then gives it a text
-// of the first three, points at its second sentence, gives it a long sentence, stops the server, loads the page again and
-// types once more. What it saw is the JSON.
+// of the first three, points at its second sentence, gives it words that stay and a long sentence, stops the server, loads
+// the page again and types once more. What it saw is the JSON.
 import { createServer } from "node:http";
 import { readFile, stat } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
@@ -12,6 +12,7 @@ import puppeteer from "puppeteer-core";
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".svg": "image/svg+xml", ".json": "application/json" };
 const TIMEOUT_MS = 120_000;
 const LONG = Array(20).fill("The dog sees the cat").join(", ") + "."; // longer than the model takes
+const KEPT = "The dog is at https://a.de/x?b=1, 3.50 € {name}. Write to a@b.de 😀!\n12:30 – a_b.txt";
 const [folder, chromium, screenshot] = process.argv.slice(2);
 const sentences = JSON.parse(await text(process.stdin));
 
@@ -50,6 +51,7 @@ async function look() {
   if (screenshot) await picture(page);
   const text = await give(page, `\t${sentences[0]}  ${sentences[1]}\n\n ${sentences[2]}\n- 1.5\n`);
   const marked = [await pointAt(page, "mirror"), await pointAt(page, "translation")];
+  const kept = await give(page, KEPT);
   const divided = await give(page, LONG);
   const stateOfDivided = await page.$eval("#state", (element) => element.textContent);
   await page.setViewport({ width: 360, height: 640 });
@@ -59,7 +61,7 @@ async function look() {
   await page.reload();
   const offlineState = await ready(page);
   const offline = offlineState === "Ready." ? await type(page, sentences[0]) : offlineState;
-  return { state, translations, typed, text, marked, divided, stateOfDivided, shown, fitsAPhone, offline, origins: [...requested].map((origin) => origin === new URL(address).origin ? "own" : origin) };
+  return { state, translations, typed, text, marked, kept, divided, stateOfDivided, shown, fitsAPhone, offline, origins: [...requested].map((origin) => origin === new URL(address).origin ? "own" : origin) };
 }
 
 /** What the page says once it has loaded, or cannot. */

@@ -1,0 +1,128 @@
+// Keeps words as they are: addresses, numbers with units, placeholders, file names, emoji; as copies.py does for Python. A
+// model that was trained with placeholders (⟦1⟧) gets one in place of each of these words. Knows no model.
+
+export const PLACEHOLDERS = ["⟦1⟧", "⟦2⟧", "⟦3⟧", "⟦4⟧"]; // that a model may have learned to copy
+const W = "[\\p{L}\\p{N}_]"; // Python's \w
+const PART = "[\\p{L}\\p{N}_-]";
+const SYMBOL = "⟦\\d+⟧";
+const LINK_END = "[\\p{L}\\p{N}_/=&#-]";
+const URL = `(?:https?|ftp)://[^\\s<>"']*${LINK_END}|(?<!${W})www\\.${PART}+(?:\\.${PART}+)+(?:/[^\\s<>"']*${LINK_END})?`;
+const E_MAIL = `(?<![\\p{L}\\p{N}_.+-])[\\p{L}\\p{N}_.+-]{1,64}@${PART}+(?:\\.${PART}+)+`;
+const VARIABLE = `\\{\\{?[^{}\\s]{1,60}\\}?\\}|%\\([\\p{L}\\p{N}_.]{1,60}\\)[sdif]|%[sdif](?!${W})|\\$\\{[^{}\\s]{1,60}\\}`;
+const NOTE = `\\[\\^${PART}{1,60}\\]`; // the mark of a footnote
+const FOLDER = `/(?:\\.{1,2}(?=/)|\\.?${PART}+(?:\\.${PART}+)*)`; // without a full stop behind it
+const ENDING = `(?:[a-z]{2}[a-z\\d]{0,2}|mp[34])(?!${W})`;
+const FILE = `(?:~|\\.{1,2})?(?:${FOLDER}){2,}|(?<!${PART})${PART}{2,255}\\.${ENDING}`;
+const MEASURE = "[kcmµ]?m[²³]?|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kMG]?Wh?|[kM]?V|EUR|USD|GBP|CHF";
+const SHARE = "/(?:h|s|min|k?m[²³]?|k?g|l)"; // of a compound unit, as km/h
+const UNIT = `(?:[%‰](?!\\(|[sdif](?!${W}))|°[CF]?|[€$£¥](?![\\d{])|(?:${MEASURE})(?:${SHARE})?(?![\\p{L}\\p{N}_/]))`;
+const GAP = "[ \\xa0\\u202f]"; // before a unit
+const AMOUNT = `[€$£¥]${GAP}?\\d+(?:[.,:]\\d+)*|\\d+(?:[.,:/-]\\d+)*(?:${GAP}?${UNIT})?(?!${W})`;
+const NUMBER = `(?<![\\p{L}\\p{N}_.,])(?:${AMOUNT})`;
+const EMOJI =
+  "(?:[\\u{1f000}-\\u{1faff}\\u2600-\\u27bf\\u2b00-\\u2bff][\\ufe0f\\u200d\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]*)+";
+const KEPT = new RegExp([SYMBOL, URL, E_MAIL, VARIABLE, NOTE, FILE, NUMBER, EMOJI].join("|"), "gu");
+
+const LETTER = /\p{L}/u;
+const WORD = /[\p{L}\p{N}]/u;
+const GLUE = /[\dA-Za-zÀ-ӿ]/; // of scripts that write spaces between words
+const IS_SYMBOL = new RegExp(`^${SYMBOL}$`);
+const IS_NUMBER = new RegExp(`^(?:${NUMBER})$`, "u");
+const LAST_STOP = /[.!?…:;]*$/;
+const COVER = "~"; // no letter, no space, and no stop
+
+const digits = (text) => text.replace(/\D/g, "");
+const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+const isGlue = (character) => GLUE.test(character ?? "");
+
+/** The words of a text that stay. */
+export function keptWords(text) {
+  return [...text.matchAll(KEPT)].map(([word]) => word);
+}
+
+/** A text of the same length, without stops and spaces in words that stay. */
+export function masked(text) {
+  return text.replace(KEPT, (word) => (/^\d+$/.test(word) ? word : COVER.repeat(word.length)));
+}
+
+/** A sentence, and as `text` the same with placeholders for its first words, as many as the model has. */
+export function marked(sentence, placeholders) {
+  const words = [...sentence.matchAll(KEPT)].map((found) => ({ word: found[0], start: found.index, end: found.index + found[0].length }));
+  const symbols = placeholders.filter((symbol) => !sentence.includes(symbol)).slice(0, words.length);
+  let number = 0;
+  const text = sentence.replace(KEPT, (word) => symbols[number++] ?? word);
+  const hasText = LETTER.test(sentence.replace(KEPT, " "));
+  return { sentence, text, words, symbols, hasText };
+}
+
+/** Whether a translation of the text lacks a placeholder; then that of the sentence as it is may be better. */
+export function lacks({ symbols }, translation) {
+  return symbols.some((symbol) => !translation.includes(symbol));
+}
+
+/** A translation of the text with all words that stay; that of the sentence as it is counts if it has more of them. */
+export function filled(sentence, translation, ofSentence) {
+  let best = { translation, ...numbered(sentence.words, translation, sentence.symbols) };
+  if (ofSentence !== undefined) {
+    const plain = numbered(sentence.words, ofSentence, []);
+    if (plain.numbers.size > best.numbers.size) best = { translation: ofSentence, ...plain };
+  }
+  if (best.translation.match(SYMBOL) && !WORD.test(best.text)) return sentence.sentence;
+  let text = best.translation.startsWith(" ") ? best.text : best.text.replace(/^ +/, "");
+  for (const number of sentence.words.keys()) {
+    if (!best.numbers.has(number)) text = withSymbol(text, sentence, number);
+  }
+  return withWords(text, sentence);
+}
+
+/**
+ * A translation with ⟦n⟧ for the word n, without other placeholders; and the numbers n. A number that is written otherwise,
+ * such as 1.000 for 1,000, is the word too.
+ */
+function numbered(words, translation, symbols) {
+  const names = words.map(({ word }, number) => symbols[number] ?? word);
+  const places = new Map(); // of a name -> numbers
+  for (const [number, name] of names.entries()) places.set(name, [...(places.get(name) ?? []), number]);
+  const ofDigits = new Map(names.filter((name) => IS_NUMBER.test(name)).map((name) => [digits(name), name]));
+  const numbers = new Set();
+  const own = [...places.keys()].filter((name) => !symbols.includes(name)).sort((a, b) => b.length - a.length);
+  const alone = `(?<!${GLUE.source})(?<!\\d[.,:/-])(?:${own.map(escaped).join("|")})(?!${GLUE.source}|[.,:/-]\\d)`;
+  const kinds = [SYMBOL, ...(own.length ? [alone] : []), NUMBER].join("|");
+  const text = translation.replace(new RegExp(`( ?)(${kinds})`, "gu"), (found, space, name, place) => {
+    const number = places.get(places.has(name) ? name : ofDigits.get(digits(name)))?.shift();
+    if (number !== undefined) {
+      numbers.add(number);
+      return `${space}⟦${number}⟧`;
+    }
+    if (!IS_SYMBOL.test(name)) return found;
+    return WORD.test(translation[place + found.length] ?? "") ? space : "";
+  });
+  return { text, numbers };
+}
+
+/** Puts a word at its share of the translation; a full stop stays behind it. */
+function withSymbol(text, { sentence, words }, number) {
+  const { start, end } = words[number];
+  const isBeforeStop = end < sentence.length && /^[.!?…:;]*$/.test(sentence.slice(end));
+  const stop = isBeforeStop ? LAST_STOP.exec(text)[0] : "";
+  const parts = text.slice(0, text.length - stop.length).split(" ");
+  const share = [...sentence.slice(0, start)].length / [...sentence].length; // of characters
+  parts.splice(Math.floor(share * parts.length + 0.5), 0, `⟦${number}⟧`);
+  return parts.join(" ").replace(/^ +| +$/g, "") + stop;
+}
+
+/** Puts the words in place; none touches another word that it does not touch before. */
+function withWords(text, { sentence, words }) {
+  const parts = text.split(/⟦(\d+)⟧/);
+  let result = parts[0];
+  for (let place = 1; place < parts.length; place += 2) {
+    const { word, start, end } = words[parts[place]];
+    const [before, behind] = [parts[place - 1], parts[place + 1]];
+    const isApart =
+      before || place === 1
+        ? isGlue(before.at(-1)) && !isGlue(sentence[start - 1])
+        : words[parts[place - 2]].end !== start;
+    result += (isApart ? " " : "") + word + (isGlue(behind[0]) && !isGlue(sentence[end]) ? " " : "") + behind;
+  }
+  return result;
+}

@@ -1,0 +1,93 @@
+"""The words that stay on the page in the browser are those of the programs in Python."""
+
+import json
+import random
+import shutil
+import subprocess
+
+import pytest
+from support.kept_words import KEPT, SENTENCES, copies
+
+from tfformer.export import web_page
+
+PLACEHOLDERS = copies.PLACEHOLDERS[:2]
+SCRIPT = """
+import {{ filled, keptWords, lacks, marked, masked }} from '{folder}/copies.js';
+import {{ halves, stretches }} from '{folder}/sentences.js';
+import {{ text }} from 'node:stream/consumers';
+const found = JSON.parse(await text(process.stdin)).map(([sentence, translation, ofSentence]) => {{
+  const one = marked(sentence, {placeholders});
+  const whole = [filled(one, translation), filled(one, translation, ofSentence)];
+  const words = [keptWords(sentence), masked(sentence).length - sentence.length];
+  const parts = [stretches(sentence, 'en'), halves(sentence)];
+  return [...words, one.text, one.hasText, lacks(one, translation), ...whole, ...parts];
+}});
+process.stdout.write(JSON.stringify(found));
+"""
+
+
+def page(rows: list[tuple[str, str, str]]) -> list[list]:
+    """What the page's program makes of sentences and their translations."""
+    if not (node := shutil.which("node")):
+        pytest.skip("node is not installed")
+    folder = web_page.SOURCES / "src"
+    script = SCRIPT.format(folder=folder, placeholders=json.dumps(PLACEHOLDERS))
+    command = [node, "--input-type=module", "--eval", script]
+    done = subprocess.run(
+        command, input=json.dumps(rows), capture_output=True, encoding="utf-8", timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def python(sentence: str, translation: str, of_sentence: str) -> list:
+    """The same of the programs in Python, but for the division into sentences."""
+    keeper = copies.Keeper(placeholders=PLACEHOLDERS)
+    one = keeper.marked(sentence)
+    words = [word[0] for word in one.words]
+    whole = [one.filled(translation), one.filled(translation, of_sentence)]
+    difference = len(keeper.masked(sentence)) - len(sentence)
+    return [words, difference, one.text, one.has_text, one.lacks(translation), *whole]
+
+
+def made_up(dice: random.Random) -> tuple[str, str, str]:
+    """A sentence with words that stay, and two translations by a model that knows no better."""
+    words = [
+        *dice.sample(KEPT, dice.randrange(6)),
+        *dice.choices(("the", "dog", "1,000", "ß"), k=4),
+    ]
+    dice.shuffle(words)
+    ends = ("", ".", " …", "!")
+    translations = []
+    for _ in range(2):
+        some = [
+            *dice.sample(words, dice.randrange(len(words))),
+            *dice.choices(["⟦1⟧", "⟦2⟧", "⟦3⟧", "1.000"], k=3),
+        ]
+        translations.append(
+            "".join(word + dice.choice((" ", " ", "")) for word in some) + dice.choice(ends)
+        )
+    return " ".join(words) + dice.choice(ends), translations[0], translations[1]
+
+
+def test_the_page_keeps_words_as_python_does():
+    dice = random.Random(3)
+    rows = [(sentence, sentence.upper(), "x") for sentence in SENTENCES]
+    rows += [made_up(dice) for _ in range(1_000)]
+    for row, found in zip(rows, page(rows), strict=True):
+        assert found[:7] == python(*row), row
+
+
+def test_the_page_divides_no_word_that_stays():
+    """The segmenter ends a sentence behind any question mark; long ones are cut at colons."""
+    address = "https://a.de/x?b=1:2,3"
+    text = f"See {address} today.\t{{a.b? C}} is not. {address}\n- {{a.B}} sleeps."
+    (found,) = page([(text, "", "")])
+    sentences = [one["text"] for one in found[7] if one["isSentence"]]
+    assert sentences[0] == f"See {address} today."
+    assert sentences[-1] == "{a.B} sleeps."
+    assert "".join(one["text"] for one in found[7]) == text
+    for sentence in (f"one {address} two", f"猫は{address}"):
+        (found,) = page([(sentence, "", "")])
+        assert any(address in half for half in found[8])
+        assert all(found[8])
