@@ -177,6 +177,78 @@ def test_a_limit_of_zero_finds_nothing_whatever_the_neighbours():
     assert len(n_best(found, 1)) == 3
 
 
+INTEGERS = [np.int64, np.int32, np.uint8]
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_limits_may_be_integers_of_any_type(kind, as_tensor):
+    """Each search finds the same as brute force: one beam, or all of them, of a small tree."""
+    tree = Tree(sentences=3, vocab_size=4, depth=3, seed=5)
+    limits = np.array([3, 1, 2], kind)
+    given = tf.constant(limits) if as_tensor else limits
+    greedy = greedy_search(tree, tree.state(range(3)), given)
+    cold = sample(tree, tree.state(range(3)), given, seed=1, top_k=1)
+    beams = beam_search(tree, tree.state(range(3), 20), given, 20, alpha=0.0)
+    for sentence, limit in enumerate(limits):
+        ids = []
+        while len(ids) < limit and END_ID not in ids:
+            ids.append(int(tree.log_probs(sentence, ids).argmax()))
+        expected = [(ids, tree.log_prob(sentence, ids))]
+        assert_same_n_best(n_best(greedy, sentence), expected)
+        assert_same_n_best(n_best(cold, sentence), expected)
+        every = [
+            (ids, tree.log_prob(sentence, ids)) for ids in tree.every_hypothesis(sentence, limit)
+        ]
+        best = sorted(every, key=lambda hypothesis: -hypothesis[1])[:20]
+        assert_same_n_best(n_best(beams, sentence), best)
+
+
+def test_a_capacity_may_be_an_integer_of_any_type():
+    tree = Tree(sentences=2, vocab_size=4, depth=3, seed=5)
+    limits = np.array([3, 3])
+    expected = greedy_search(tree, tree.state(range(2)), limits, capacity=2)
+    for capacity in (np.int64(2), tf.constant(2), tf.constant(2, tf.int64)):
+        found = greedy_search(tree, tree.state(range(2)), limits, capacity=capacity)
+        np.testing.assert_array_equal(found.ids, expected.ids)
+
+
+@pytest.mark.parametrize("beam_size", [0, -1, 1.5, None])
+def test_a_beam_size_that_is_no_whole_number_from_1_is_refused(beam_size):
+    tree = Tree(sentences=1, vocab_size=4, depth=2)
+    message = f"^beam_size={beam_size} must be a whole number from 1; one beam is a greedy search$"
+    with pytest.raises(ValueError, match=message):
+        beam_search(tree, tree.state([0]), tf.constant([2]), beam_size)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": 0.0}, "temperature=0.0 must be a finite number above 0; .* greedy search"),
+        ({"temperature": "a"}, "temperature=a must be a finite number above 0; .* greedy search"),
+        ({"top_p": 0.0}, "top_k=0 must be at least 0 and top_p=0.0 above 0 and at most 1"),
+        ({"top_p": 1.5}, "top_k=0 must be at least 0 and top_p=1.5 above 0 and at most 1"),
+        ({"top_k": -1}, "top_k=-1 must be at least 0 and top_p=1.0 above 0 and at most 1"),
+        ({"top_k": 1.5}, "top_k=1.5 must be a whole number from 0"),
+    ],
+)
+def test_invalid_settings_of_sample_are_refused(settings, message):
+    tree = Tree(sentences=1, vocab_size=4, depth=2)
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        sample(tree, tree.state([0]), tf.constant([2]), seed=1, **settings)
+
+
+def test_a_temperature_may_be_a_tensor_of_a_graph():
+    tree = Tree(sentences=4, vocab_size=4, depth=3)
+
+    @tf.function(autograph=False)
+    def drawn(temperature):
+        return sample(tree, tree.state(range(4)), tf.fill([4], 3), seed=1, temperature=temperature)
+
+    expected = sample(tree, tree.state(range(4)), tf.fill([4], 3), seed=1, temperature=0.5)
+    np.testing.assert_array_equal(drawn(tf.constant(0.5)).ids, expected.ids)
+
+
 # Beam search
 
 

@@ -8,6 +8,7 @@ fewer of a small vocabulary), L length of the ids.
 """
 
 import math
+import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -114,8 +115,8 @@ def greedy_search(
     Args:
         step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of B rows.
-        max_lengths: (B,) int32, the maximum number of tokens of each sentence's hypothesis, the end
-            token included.
+        max_lengths: (B,) integers, the most tokens of each sentence's hypothesis, the end token
+            included.
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
             makes every shape static.
         suppressed: The id of a token that is never taken; the others keep their probabilities.
@@ -164,8 +165,8 @@ def sample(
     Args:
         step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of B rows.
-        max_lengths: (B,) int32, the maximum number of tokens of each sentence's hypothesis, the end
-            token included.
+        max_lengths: (B,) integers, the most tokens of each sentence's hypothesis, the end token
+            included.
         seed: From 0 to 2^31 - 1; the same seed gives the same tokens.
         temperature: Above 0; the closer to 0, the closer to greedy search.
         top_k: If above 0, only the k likeliest tokens may be drawn (Fan et al. 2018).
@@ -180,6 +181,9 @@ def sample(
         One hypothesis for each sentence. Its score is the log-probability in the unchanged
         distribution.
 
+    Raises:
+        ValueError: `temperature`, `top_k` or `top_p` is outside its range.
+
     Example:
         >>> import tensorflow as tf, tfformer
         >>> def step_fn(ids, step, state):
@@ -190,6 +194,7 @@ def sample(
         >>> bool(tf.reduce_all(drawn.ids == again.ids))
         True
     """
+    check_sampling(_known(temperature, 1.0), top_k, _known(top_p, 1.0))
     # The key of a draw is (seed, batch * 2^32 + step): no two steps of a seed share one.
     first_draw = tf.cast(batch, tf.int64) * 2**32
     all_rows = tf.shape(max_lengths)[0]
@@ -218,15 +223,26 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
     Raises:
         ValueError: A setting is outside its range.
     """
-    if not 0 < temperature < math.inf:
+    if not (_is_number(temperature) and 0 < temperature < math.inf):
         raise ValueError(
             f"temperature={temperature} must be a finite number above 0; for the likeliest token "
             "at each step use greedy search"
         )
-    if top_k < 0 or not 0 < top_p <= 1:
+    if not isinstance(top_k, numbers.Integral):
+        raise ValueError(f"top_k={top_k} must be a whole number from 0")
+    if top_k < 0 or not (_is_number(top_p) and 0 < top_p <= 1):
         raise ValueError(
             f"top_k={top_k} must be at least 0 and top_p={top_p} above 0 and at most 1"
         )
+
+
+def _is_number(value: float) -> bool:
+    return isinstance(value, numbers.Real)
+
+
+def _known(value: float | tf.Tensor, default: float) -> float:
+    """Return a number, or `default` for a tensor, whose value a graph does not know."""
+    return default if tf.is_tensor(value) else value
 
 
 class _Sequences(NamedTuple):
@@ -276,9 +292,8 @@ def _decode_rows(
     Returns:
         One hypothesis for each row, with the sum of its tokens' log-probabilities in nats.
     """
+    max_lengths, longest = _limits(max_lengths, capacity)  # (R,) and L
     rows = tf.shape(max_lengths)[0]
-    longest = _longest(max_lengths, capacity)
-    max_lengths = tf.minimum(max_lengths, longest)  # no token stands behind the ids' end
 
     def append_token(sequences: _Sequences) -> list[_Sequences]:
         step, row, last, unfinished, ids, lengths, scores, max_lengths, state = sequences
@@ -430,8 +445,8 @@ def beam_search(
         step_fn: Computes the logits of the next token; see `StepFn`.
         state: The model's state, of B * N rows, the beams of a sentence adjacent; another one
             with a `reorder` of its own.
-        max_lengths: (B,) int32, the maximum number of tokens of each sentence's hypotheses, the end
-            token included.
+        max_lengths: (B,) integers, the most tokens of each sentence's hypotheses, the end token
+            included.
         beam_size: N, at least 1.
         alpha: Exponent of the length penalty.
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
@@ -447,6 +462,9 @@ def beam_search(
     Returns:
         N hypotheses for each sentence. A score is the log-probability over `length_penalty(length,
         alpha)`.
+
+    Raises:
+        ValueError: `beam_size` is not a whole number from 1.
 
     Example:
         The likeliest first token is 4, but the likeliest pair begins with 5.
@@ -464,9 +482,9 @@ def beam_search(
         >>> hypotheses.ids[0, 0].numpy().tolist(), round(float(tf.exp(hypotheses.scores[0, 0])), 2)
         ([5, 3], 0.36)
     """
+    beam_size = _checked_beam_size(beam_size)
+    max_lengths, longest = _limits(max_lengths, capacity)  # (B,) and L
     sentences = tf.shape(max_lengths)[0]  # B
-    longest = _longest(max_lengths, capacity)  # L
-    max_lengths = tf.minimum(max_lengths, longest)  # no token stands behind the ids' end
 
     def append_token(beams: _Beams) -> list[_Beams]:
         # Look at the 2N likeliest continuations of each sentence.
@@ -522,9 +540,28 @@ def beam_search(
     return _finish(start, append_token, rounds)
 
 
-def _longest(max_lengths: tf.Tensor, capacity: int | tf.Tensor | None) -> int | tf.Tensor:
-    """Return L, the length of the ids: `capacity`, or the largest limit; 0 if B is 0."""
-    return tf.maximum(tf.reduce_max(max_lengths), 0) if capacity is None else capacity
+def _checked_beam_size(beam_size: int) -> int:
+    """Return the number of beams as a plain number, or refuse it."""
+    if not isinstance(beam_size, numbers.Integral) or beam_size < 1:
+        raise ValueError(
+            f"beam_size={beam_size!r} must be a whole number from 1; one beam is a greedy search"
+        )
+    return int(beam_size)
+
+
+def _limits(
+    max_lengths: tf.Tensor, capacity: int | tf.Tensor | None
+) -> tuple[tf.Tensor, int | tf.Tensor]:
+    """Return the limits (B,) int32, and L, the length of the ids.
+
+    L is `capacity`, or the largest limit; 0 if B is 0. No token stands behind the ids' end.
+    """
+    max_lengths = tf.cast(max_lengths, tf.int32)
+    if capacity is None:
+        capacity = tf.maximum(tf.reduce_max(max_lengths), 0)
+    elif tf.is_tensor(capacity):
+        capacity = tf.cast(capacity, tf.int32)
+    return tf.minimum(max_lengths, capacity), capacity
 
 
 def _top_continuations(
