@@ -13,24 +13,42 @@ from typing import NamedTuple
 
 PLACEHOLDERS = ("⟦1⟧", "⟦2⟧", "⟦3⟧", "⟦4⟧")  # that a model may have learned to copy
 SYMBOL = r"⟦\d+⟧"
-URL = r"(?:https?|ftp)://[^\s<>\"']*[\w/=&#-]|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"']*[\w/=&#-])?"
+GROUP = r"\([^\s<>\"'()]*\)|\[[^\s<>\"'\[\]]*\]"  # brackets, as at the end of a page's address
+# Up to a letter or a group: the full stop behind it, or the bracket around it, is the sentence's.
+TAIL = rf"(?:{GROUP}|(?!{GROUP})[^\s<>\"'])*(?:{GROUP}|[\w/=&#-])"
+URL = rf"(?:https?|ftp)://{TAIL}|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/{TAIL}|/)?"
 E_MAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
-VARIABLE = r"\{\{?[^{}\s]{1,60}\}?\}|%\([\w.]{1,60}\)[sdif]|%[sdif]\b|\$\{[^{}\s]{1,60}\}"
 NOTE = r"\[\^[\w-]{1,60}\]"  # the mark of a footnote
+CONVERSION = (  # of printf: "%1$s", "%-10.2f", "%@"
+    r"(?:\d{1,3}\$)?[-+#0]{0,5}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?"
+    r"(?:(?:hh?|ll?|[qLjzt])?[sdifuxXeEgGcop]\b|@)"
+)
+VARIABLE = (
+    r"\{\{[^{}\n]{1,100}\}\}|\{%[^{}\n]{1,100}%\}|[#$%]?\{[^{}\s]{1,60}\}"
+    rf"|%\([\w.]{{1,60}}\)[sdif]|%{CONVERSION}"
+)
 FOLDER = r"/(?:\.{1,2}(?=/)|\.?[\w-]+(?:\.[\w-]+)*)"  # without a full stop behind it
+ON_WINDOWS = r"(?<!\w)[A-Za-z]:(?:\\[\w$~-]+(?:\.[\w$~-]+)*)+"
 ENDING = r"(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
-FILE = rf"(?:~|\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![\w-])[\w-]{{2,255}}\.{ENDING}"
+PATH = rf"(?:(?<!\w)[A-Za-z]:|\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![\w~.])(?:~|\.{{1,2}}){FOLDER}"
+NAME = rf"(?<![\w./-])/?(?:[\w-]+/)*(?:[\w-]\.)*[\w-]{{2,255}}(?:\.[\w-]+)*\.{ENDING}"
+FILE = rf"{ON_WINDOWS}|~?{PATH}|{NAME}"
 MEASURE = r"[kcmµ]?m[²³]?|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kMG]?Wh?|[kM]?V|EUR|USD|GBP|CHF"
 SHARE = r"/(?:h|s|min|k?m[²³]?|k?g|l)"  # of a compound unit, as km/h
-UNIT = rf"(?:[%‰](?!\(|[sdif]\b)|°[CF]?|[€$£¥](?![\d{{])|(?:{MEASURE})(?:{SHARE})?(?![\w/]))"
+SYMBOLS = rf"[%‰](?![({{]|{CONVERSION})|°[CF]?|[€$£¥](?![\d{{])|x(?!\w)"
+UNIT = rf"(?:{SYMBOLS}|(?:{MEASURE})(?:{SHARE})?(?![\w/]))"
 GAP = "[ \xa0\u202f]"  # before a unit
-AMOUNT = rf"[€$£¥]{GAP}?\d+(?:[.,:]\d+)*|\d+(?:[.,:/-]\d+)*(?:{GAP}?{UNIT})?(?!\w)"
-NUMBER = rf"(?<![\w.,])(?:{AMOUNT})"
+SIGN = r"(?<![^\s(\[\"'„“«»])[-−+±]"  # of a number, no dash between two words
+TIMES = rf"{GAP}?[x×]{GAP}?\d+(?:[.,]\d+)*"
+PRICE = rf"[€$£¥]{GAP}?\d+(?:[.,:]\d+)*"
+AMOUNT = rf"{PRICE}|\d+(?:[.,:/-]\d+)*(?:{TIMES})*(?:{GAP}?{UNIT})?(?!\w)"
+NUMBER = rf"(?<![\w.,])(?:{SIGN})?(?:{AMOUNT})"
+VERSION = r"(?<![\w.])v\d+(?:\.\d+)+(?:[-+][\w.]*\w)?(?!\w)"
 EMOJI = (
     "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff]"
     "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+"
 )
-KINDS = (SYMBOL, URL, E_MAIL, VARIABLE, NOTE, FILE, NUMBER, EMOJI)
+KINDS = (SYMBOL, URL, E_MAIL, VARIABLE, NOTE, FILE, VERSION, NUMBER, EMOJI)
 
 LETTER = re.compile(r"[^\W\d_]")
 GLUE = r"[\dA-Za-zÀ-ӿ]"  # of scripts that write spaces between words

@@ -18,7 +18,7 @@ sentences, copies = program("sentences"), program("copies")
 
 KEPT = (
     "https://a.de/x?b=1", "www.x.org/a", "a@b.de", "3.50 €", "$12", "5 kg", "80 km/h", "2024-05-01",
-    "12:30", "50%", "{name}", "${HOME}", "%s", "%(n)s", "a_b.txt", "/usr/bin/env", "[^note]", "😀",
+    "-3 °C", "a_b.tar.gz", "%1$s", "12:30", "50%", "{name}", "${HOME}", "%s", "%(n)s", "a_b.txt", "/usr/bin/env", "[^note]", "😀",
 )  # fmt: skip
 
 SENTENCES = (
@@ -32,5 +32,9 @@ SENTENCES = (
     "and/or e.g. this. That is it.No more...",
     "Smile 😀 👍🏽 👨‍👩‍👧 ☀️.",
     "Note[^1] and [^long-note] of ⟦1⟧ and ⟦12⟧.",
+    "On https://en.wikipedia.org/wiki/A_(b). (See http://x.org/a[1], www.x.org/.)",
+    "At -3 °C, +5 kg and ±2 of 3 x 4 cm, 1920×1080, 2x and -- no.",
+    "%1$s, %-10.2f, %@, #{a}, {{ user.name }}, {% if a %} and 5 % of 50%s.",
+    "Take a_b.tar.gz, C:\\Users\\a.txt, src/main.py, ./run, ~/a, v1.2.3-rc.1 and U.S.A. too.",
     "Größe www.größe.de/ä und ändern@größe.de",
 )

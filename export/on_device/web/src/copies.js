@@ -5,23 +5,38 @@ export const PLACEHOLDERS = ["⟦1⟧", "⟦2⟧", "⟦3⟧", "⟦4⟧"]; // tha
 const W = "[\\p{L}\\p{N}_]"; // Python's \w
 const PART = "[\\p{L}\\p{N}_-]";
 const SYMBOL = "⟦\\d+⟧";
-const LINK_END = "[\\p{L}\\p{N}_/=&#-]";
-const URL = `(?:https?|ftp)://[^\\s<>"']*${LINK_END}|(?<!${W})www\\.${PART}+(?:\\.${PART}+)+(?:/[^\\s<>"']*${LINK_END})?`;
+const END = `(?!${W})`; // of a word, as Python's \b behind one
+const GROUP = "\\([^\\s<>\"'()]*\\)|\\[[^\\s<>\"'\\[\\]]*\\]"; // brackets, as at the end of a page's address
+// Up to a letter or a group: the full stop behind it, or the bracket around it, is the sentence's.
+const TAIL = `(?:${GROUP}|(?!${GROUP})[^\\s<>"'])*(?:${GROUP}|[\\p{L}\\p{N}_/=&#-])`;
+const URL = `(?:https?|ftp)://${TAIL}|(?<!${W})www\\.${PART}+(?:\\.${PART}+)+(?:/${TAIL}|/)?`;
 const E_MAIL = `(?<![\\p{L}\\p{N}_.+-])[\\p{L}\\p{N}_.+-]{1,64}@${PART}+(?:\\.${PART}+)+`;
-const VARIABLE = `\\{\\{?[^{}\\s]{1,60}\\}?\\}|%\\([\\p{L}\\p{N}_.]{1,60}\\)[sdif]|%[sdif](?!${W})|\\$\\{[^{}\\s]{1,60}\\}`;
 const NOTE = `\\[\\^${PART}{1,60}\\]`; // the mark of a footnote
+const WIDTH = "(?:\\d{1,4}|\\*)";
+const CONVERSION = `(?:\\d{1,3}\\$)?[-+#0]{0,5}${WIDTH}?(?:\\.${WIDTH})?(?:(?:hh?|ll?|[qLjzt])?[sdifuxXeEgGcop]${END}|@)`;
+const BRACES = "\\{\\{[^{}\\n]{1,100}\\}\\}|\\{%[^{}\\n]{1,100}%\\}|[#$%]?\\{[^{}\\s]{1,60}\\}";
+const VARIABLE = `${BRACES}|%\\([\\p{L}\\p{N}_.]{1,60}\\)[sdif]|%${CONVERSION}`;
 const FOLDER = `/(?:\\.{1,2}(?=/)|\\.?${PART}+(?:\\.${PART}+)*)`; // without a full stop behind it
-const ENDING = `(?:[a-z]{2}[a-z\\d]{0,2}|mp[34])(?!${W})`;
-const FILE = `(?:~|\\.{1,2})?(?:${FOLDER}){2,}|(?<!${PART})${PART}{2,255}\\.${ENDING}`;
+const ON_WINDOWS = `(?<!${W})[A-Za-z]:(?:\\\\[\\p{L}\\p{N}_$~-]+(?:\\.[\\p{L}\\p{N}_$~-]+)*)+`;
+const ENDING = `(?:[a-z]{2}[a-z\\d]{0,2}|mp[34])${END}`;
+const DRIVE = `(?<!${W})[A-Za-z]:`;
+const PATH = `(?:${DRIVE}|\\.{1,2})?(?:${FOLDER}){2,}|(?<![\\p{L}\\p{N}_~.])(?:~|\\.{1,2})${FOLDER}`;
+const NAME = `(?<![\\p{L}\\p{N}_./-])/?(?:${PART}+/)*(?:${PART}\\.)*${PART}{2,255}(?:\\.${PART}+)*\\.${ENDING}`;
+const FILE = `${ON_WINDOWS}|~?${PATH}|${NAME}`;
 const MEASURE = "[kcmµ]?m[²³]?|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kMG]?Wh?|[kM]?V|EUR|USD|GBP|CHF";
 const SHARE = "/(?:h|s|min|k?m[²³]?|k?g|l)"; // of a compound unit, as km/h
-const UNIT = `(?:[%‰](?!\\(|[sdif](?!${W}))|°[CF]?|[€$£¥](?![\\d{])|(?:${MEASURE})(?:${SHARE})?(?![\\p{L}\\p{N}_/]))`;
+const SYMBOLS = `[%‰](?![({]|${CONVERSION})|°[CF]?|[€$£¥](?![\\d{])|x${END}`;
+const UNIT = `(?:${SYMBOLS}|(?:${MEASURE})(?:${SHARE})?(?![\\p{L}\\p{N}_/]))`;
 const GAP = "[ \\xa0\\u202f]"; // before a unit
-const AMOUNT = `[€$£¥]${GAP}?\\d+(?:[.,:]\\d+)*|\\d+(?:[.,:/-]\\d+)*(?:${GAP}?${UNIT})?(?!${W})`;
-const NUMBER = `(?<![\\p{L}\\p{N}_.,])(?:${AMOUNT})`;
+const SIGN = `(?<![^\\s(\\["'„“«»])[-−+±]`; // of a number, no dash between two words
+const TIMES = `${GAP}?[x×]${GAP}?\\d+(?:[.,]\\d+)*`;
+const PRICE = `[€$£¥]${GAP}?\\d+(?:[.,:]\\d+)*`;
+const AMOUNT = `${PRICE}|\\d+(?:[.,:/-]\\d+)*(?:${TIMES})*(?:${GAP}?${UNIT})?${END}`;
+const NUMBER = `(?<![\\p{L}\\p{N}_.,])(?:${SIGN})?(?:${AMOUNT})`;
+const VERSION = `(?<![\\p{L}\\p{N}_.])v\\d+(?:\\.\\d+)+(?:[-+][\\p{L}\\p{N}_.]*${W})?${END}`;
 const EMOJI =
   "(?:[\\u{1f000}-\\u{1faff}\\u2600-\\u27bf\\u2b00-\\u2bff][\\ufe0f\\u200d\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]*)+";
-const KEPT = new RegExp([SYMBOL, URL, E_MAIL, VARIABLE, NOTE, FILE, NUMBER, EMOJI].join("|"), "gu");
+const KEPT = new RegExp([SYMBOL, URL, E_MAIL, VARIABLE, NOTE, FILE, VERSION, NUMBER, EMOJI].join("|"), "gu");
 
 const LETTER = /\p{L}/u;
 const WORD = /[\p{L}\p{N}]/u;
