@@ -106,13 +106,15 @@ def test_translate_reads_standard_input_in_chunks(
     assert capsys.readouterr().out.splitlines() == translator.translate(sentences[:5], beam_size=1)
 
 
-def test_a_page_is_translated_between_its_tags(tiny_run, translator, sentences, tmp_path):
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_page_is_translated_between_its_tags(tiny_run, translator, sentences, tmp_path, mark):
+    """A byte order mark comes out as it went in."""
     page, output = tmp_path / "page.html", tmp_path / "page.de.html"
-    page.write_bytes(f"<p>{sentences[0]} {sentences[1]}\r\n<br><code>a</code></p>".encode())
+    page.write_bytes(f"{mark}<p>{sentences[0]} {sentences[1]}\r\n<br><code>a</code></p>".encode())
     files = ["--input", str(page), "--output", str(output)]
     assert main(["translate", str(tiny_run), "--format", "html", *files]) == 0
     one, two = translator.translate(sentences[:2])
-    expected = f"<p>{html.escape(one, quote=False)} {html.escape(two, quote=False)}\r\n"
+    expected = f"{mark}<p>{html.escape(one, quote=False)} {html.escape(two, quote=False)}\r\n"
     assert output.read_bytes().decode() == expected + "<br><code>a</code></p>"
 
 

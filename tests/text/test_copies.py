@@ -234,10 +234,17 @@ def test_a_placeholder_that_the_model_forgot_replaces_a_word():
         ("Um ⟦1⟧ Uhr ⟦1⟧ ⟦2⟧.", "Um 12:30 Uhr."),
         ("⟦2⟧⟦1⟧", "12:30"),
         ("⟦2⟧ Uhr ⟦1⟧", " Uhr 12:30"),
+        ("Um ⟦1⟧ Uhr ⟦10⟧⟦7⟧.", "Um 12:30 Uhr."),
     ],
 )
 def test_placeholders_that_the_model_made_up_are_left_out(answer, expected):
     assert heard_and_said("At 12:30 sharp.", answer)[1] == expected
+
+
+@pytest.mark.parametrize("format", ["lines", "text", "html", "markdown", "srt"])
+def test_a_sentence_of_which_nothing_is_left_stays(format):
+    translator = TextTranslator(lambda sentences: ["⟦2⟧ ." for _ in sentences])
+    assert translator.translate("x.", format) == "x."
 
 
 def test_a_placeholder_in_the_text_itself_is_the_texts():

@@ -293,6 +293,118 @@ def test_the_name_of_an_address_survives_the_translation_of_its_text():
     assert shout == "SEE [FOO][foo] HERE.\n\n[foo]: http://x.org\n"
 
 
+def shout(sentences):
+    return [sentence.upper() for sentence in sentences]
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "sentences", "expected"),
+    [
+        (
+            "html",
+            "<p>The animal<sup>1</sup> is tired.<sup>[2]</sup> It<a href=#3>3</a>, too.</p>",
+            ["The animal is tired.", "It, too."],
+            "<p>tired. is animal<sup>1</sup> The<sup>[2]</sup> too. It<a href=#3>3</a>,</p>",
+        ),
+        (
+            "html",
+            'One two<sup id="a"><a href="#b">[1]</a></sup> three',
+            ["One two three"],
+            'three two<sup id="a"><a href="#b">[1]</a></sup> One',
+        ),
+        ("html", "<sup>*</sup> One two", ["One two"], "<sup>*</sup> two One"),
+        ("markdown", "One two[^1] three", ["One two three"], "three two[^1] One"),
+        ("markdown", "One two<sup>1</sup> three", ["One two three"], "three two<sup>1</sup> One"),
+        (
+            "markdown",
+            "[^1]: One two\n[^b]:  Three four\n\n[^c]: Five\n",
+            ["One two", "Three four", "Five"],
+            "[^1]: two One\n[^b]:  four Three\n\n[^c]: Five\n",
+        ),
+        ("markdown", "One \\*two\\* three\\_", ["One two three"], "three\\_ \\*two\\* One"),
+        ("markdown", r"One \* snake\_two", ["One * snake_two"], r"snake\_two \* One"),
+    ],
+)
+def test_marks_beside_a_word_go_where_it_goes(format, text, sentences, expected):
+    """Footnotes and signs, of which the model knows nothing."""
+    assert heard(text, format) == sentences
+    assert translate_text(text, same, format) == text
+    assert TextTranslator(backwards, backwards_links).translate(text, format) == expected
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "H<sub>2</sub>O",
+        "C<sub>6</sub>H<sub>12</sub>O<sub>6</sub>",
+        "x<sub>i+1</sub>",
+        "SO<sub>4</sub><sup>2-</sup>",
+        "5 km<sup>2</sup>",
+        "10<sup>-6</sup>",
+        "mc<sup>2</sup>",
+    ],
+)
+def test_a_formula_stays_whole(formula):
+    text = f"We need {formula} now, and more."
+    found = translate_text(text, lambda batch: ["Nothing of it at all." for _ in batch], "html")
+    assert found.count(formula) == 1
+    assert translate_text(text, shout, "html").count(formula) == 1
+    assert translate_text(text, same, "html") == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The 1<sup>st</sup> day",
+        "The XX<sup>e</sup> day",
+        "To<sup>be</sup>",
+        "A <b>1</b> and 2<i>b</i>",
+    ],
+)
+def test_other_raised_words_are_translated(text):
+    assert heard(text, "html") == [re.sub("<[^>]*>", "", text)]
+    assert "<sup>" not in text or translate_text(text, shout, "html").count("<sup>") == 1
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "kept"),
+    [
+        ("html", "The animal &lt;b&gt; is tired &amp; old.", ["&lt;b&gt;", " &amp; "]),
+        ("html", "At&amp;t no, AT&amp;T &lt; R&amp;D.", ["AT&amp;T", " &lt; ", "R&amp;D"]),
+        ("html", "Use &lt;a href=&quot;x&quot;&gt; now.", ["&lt;a href=&quot;x&quot;&gt;"]),
+        ("html", "It is 10&nbsp;km to &copy; us.", ["10&nbsp;km", "&copy;"]),
+        ("text", "Use <br/> if a < b & c.", ["<br/>", " < ", " & "]),
+        ("markdown", "The $x^2$ is $$a_1 * b_1$$ now.", ["$x^2$", "$$a_1 * b_1$$"]),
+        ("markdown", r"A \* or \\[ $\mathrm{sin}(x)$ now.", [r"\*", r"$\mathrm{sin}(x)$"]),
+    ],
+)
+def test_signs_that_mean_something_stay(format, text, kept):
+    found = translate_text(text, lambda batch: ["Er sagt es uns allen." for _ in batch], format)
+    assert [part for part in kept if f" {found} ".count(part) != 1] == []
+    assert translate_text(text, same, format) == text
+
+
+def test_blocks_of_mathematics_stay():
+    text = "One:\n$$\nx^2\n- y\n$$\ntwo\n\n> $$ a = b $$\n\n$$\nthree\n\nfour\n"
+    assert heard(text, "markdown") == ["One:", "two", "$$ three", "four"]
+    assert translate_text(text, shout, "markdown") == (
+        "ONE:\n$$\nx^2\n- y\n$$\nTWO\n\n> $$ a = b $$\n\n$$\nTHREE\n\nFOUR\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["It costs $5 and $6.", "From $5/month to US$ 7.", "A $b and c$ d"]
+)
+def test_prices_are_no_mathematics(text):
+    assert heard(text, "markdown") == [text]
+
+
+def test_subtitles_without_numbers_keep_their_times():
+    text = "00:00:01,000 --> 00:00:02,000\nOne\ntwo.\n\n00:03.000 --> 00:04.000\nThree.\n"
+    assert heard(text, "srt") == ["One two.", "Three."]
+    assert translate_text(text, shout, "srt") == text.upper()
+
+
 TAGS = ["<b>", "</b>", "<i>", "</i>", "<br>", "<p>", "</p>", "<img>", "<", "&", "&lt", "</", "<!--"]
 
 
@@ -324,6 +436,10 @@ def test_pieces_are_cut_within_words_and_markup_goes_on():
         ("srt", "a \n" * 2**16),
         ("markdown", "word word\n" * 2**12),
         ("html", "<b>" * 2_000 + "Hi there you." + "</b>" * 2_000),
+        ("html", "a<sup>1</sup>" * 2**14),
+        ("html", "H<sub>2</sub>" * 2**14),
+        ("markdown", "$$ a\n" * 2**12),
+        ("markdown", "[^1]: a $b " * 2**12),
     ],
 )
 def test_long_and_deep_documents_come_back_in_time(format, text):

@@ -7,7 +7,7 @@ from support.limits import at_most
 
 from tfformer.text.segmentation import divided, segments
 
-ALPHABET = "aB.!? \n\r\t,;-1)>\u2028\x0b\u3000é😀\"'"
+ALPHABET = "aB.!? \n\r\t,;-1)>\u2028\u200b\xad\x0b\u3000é😀\"'"
 
 # A text with a bar at each end of a sentence, and its language.
 CASES = [
@@ -54,6 +54,17 @@ def test_a_line_ends_a_sentence_and_markers_stay():
     assert sentences(text) == ["A title", "Yes.", "No.", "Perhaps", "Do it.", "Done."]
 
 
+INVISIBLE = ["\u200b", "\u2060", "\u00ad", "\ufeff", "\u200e", "\u200b\u200f"]
+
+
+@pytest.mark.parametrize("invisible", INVISIBLE)
+def test_invisible_characters_stand_between_sentences(invisible):
+    for gap in (f"{invisible} ", f" {invisible}", f"{invisible}  {invisible}"):
+        text = f"The animal is tired.{gap}The girl is tired.{gap}"
+        assert sentences(text) == ["The animal is tired.", "The girl is tired."]
+        assert "".join(segment.text for segment in segments(text)) == text
+
+
 def test_what_has_no_letter_is_no_sentence():
     assert sentences("---\n12.50\n😀 !\n\t") == []
 
@@ -66,6 +77,14 @@ def test_clauses_fit_and_end_at_the_strongest_stop():
 
 def test_a_sentence_that_fits_stays_whole():
     assert divided("one, two", words, max_tokens=2) == ["one, two"]
+
+
+def test_a_stretch_that_is_whole_is_never_cut():
+    def letters(texts):
+        return [len("".join(text.split())) for text in texts]
+
+    assert divided("aa bbb ccc-dd ee", letters, 5, [(3, 10)]) == ["aa", " bbb ccc", "-dd ee"]
+    assert divided("aabbbb cccc", letters, 4, [(2, 6), (7, 11)]) == ["aa", "bbbb", " cccc"]
 
 
 @pytest.mark.parametrize("word", ["a ", "a", "word, ", " "])

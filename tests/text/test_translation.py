@@ -1,9 +1,12 @@
 """Whole texts around a function that takes sentences."""
 
+import random
+
 import pytest
 from support.limits import at_most
 
-from tfformer.text import TextTranslator, translate_text
+from tfformer.text import FORMATS, TextTranslator, translate_text
+from tfformer.text.passages import Passage, Piece, Role
 
 
 def shout(sentences):
@@ -28,6 +31,30 @@ def test_a_line_is_one_sentence_to_the_format_of_lines():
     assert heard == ["a. b.", " c\x0bd"]
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_byte_order_mark_comes_back(format):
+    """It hides no heading, and is no part of a sentence."""
+    heard = []
+    translator = TextTranslator(lambda batch: heard.extend(batch) or shout(batch))
+    text = "# one" if format == "markdown" else "one"
+    assert translator.translate(f"\ufeff{text}\n", format) == f"\ufeff{text.upper()}\n"
+    assert next(translator.stream(["", "\ufeff", text], format)) == "\ufeff"
+    assert set(heard) == {"one"}
+
+
+@pytest.mark.parametrize("said", ["", " ", ".", "⟦2⟧"])
+@pytest.mark.parametrize("text", ["😀word", "v2{x} or 3.", "Yes."])
+def test_where_a_model_says_nothing_a_sentence_stays(said, text):
+    translator = TextTranslator(lambda sentences: [said] * len(sentences))
+    assert translator.translate(text) == text
+
+
+def test_a_copy_has_a_place_in_a_translation_without_words():
+    """Such as a part of a document that is put together by hand."""
+    passage = Passage((Piece("😀", "😀", Role.COPY), Piece("word", "word")))
+    assert passage.filled("", None) == "😀"
+
+
 def test_a_long_sentence_goes_to_the_model_in_clauses():
     def at_most_three_words(sentences):
         assert all(len(sentence.split()) <= 3 for sentence in sentences)
@@ -41,6 +68,28 @@ def test_a_long_sentence_goes_to_the_model_in_clauses():
     assert translator.translate("one two, three  four five. six") == (
         "ONE TWO, THREE  FOUR FIVE. SIX"
     )
+
+
+GLUED = ["https://a.org/b?c=1", "a@b.org", "{x}", "5 km", "€4.50", "38 %", "😀", "/usr/share"]
+GLUED += [",", "!", ". ", "(", ")", "-", "…", '"', " ", "word", "animal"]
+
+
+@pytest.mark.parametrize("placeholders", [(), ("⟦1⟧", "⟦2⟧")])
+def test_no_clause_of_copies_glued_together_is_too_long(placeholders):
+    """Copies are never cut, so a clause ends beside one."""
+    heard = []
+    translator = TextTranslator(
+        lambda batch: heard.extend(batch) or batch,
+        count_tokens=lambda texts: [len(text) for text in texts],
+        max_tokens=30,
+        placeholders=placeholders,
+    )
+    for seed in range(300):
+        draw = random.Random(seed)
+        text = "".join(draw.choice(GLUED) for _ in range(draw.randrange(60)))
+        assert "".join(translator.translate(text).split()) == "".join(text.split())
+    assert len(heard) > 300
+    assert max(map(len, heard)) <= 30
 
 
 def test_a_long_word_is_cut_in_time_that_grows_in_proportion():

@@ -57,10 +57,13 @@ def input_lines(path: str | None) -> Iterator[str]:
 
 
 def input_parts(path: str | None) -> Iterator[str]:
-    """The text of a file, or of standard input for None, in lines with their ends."""
+    """The text of a file, or of standard input for None, in lines with their ends.
+
+    A byte order mark comes with it.
+    """
     if path:
-        return read_lines_with_ends(path)
-    return lines_with_ends(sys.stdin.buffer, "standard input")
+        return read_lines_with_ends(path, with_mark=True)
+    return lines_with_ends(sys.stdin.buffer, "standard input", with_mark=True)
 
 
 def typed_lines() -> Iterator[str]:

@@ -197,15 +197,20 @@ def read_lines(path: str | Path) -> Iterator[str]:
         yield line.removesuffix("\n").removesuffix("\r")
 
 
-def read_lines_with_ends(path: str | Path) -> Iterator[str]:
-    r"""Read the lines of a text file, each with its "\n"; otherwise as `read_lines`."""
+def read_lines_with_ends(path: str | Path, with_mark: bool = False) -> Iterator[str]:
+    r"""Read the lines of a text file, each with its "\n"; otherwise as `read_lines`.
+
+    Args:
+        path: The file.
+        with_mark: Whether a byte order mark at its beginning is given too.
+    """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(
             f"{path}: there is no such file; correct the path or fetch the data first"
         )
     with path.open("rb") as raw, unpacked(raw, path) as stream:
-        yield from lines_with_ends(stream, str(path))
+        yield from lines_with_ends(stream, str(path), with_mark)
 
 
 @contextmanager
@@ -262,10 +267,16 @@ def lines(stream: Bytes, name: str) -> Iterator[str]:
         yield line.removesuffix("\n").removesuffix("\r")
 
 
-def lines_with_ends(stream: Bytes, name: str) -> Iterator[str]:
-    r"""Read the lines of a UTF-8 stream, each with its "\n"; otherwise as `lines`."""
+def lines_with_ends(stream: Bytes, name: str, with_mark: bool = False) -> Iterator[str]:
+    r"""Read the lines of a UTF-8 stream, each with its "\n"; otherwise as `lines`.
+
+    Args:
+        stream: A binary file.
+        name: Names the stream in errors.
+        with_mark: Whether a byte order mark at its beginning is given too.
+    """
     for number, line in enumerate(lines_of_bytes(stream, name), start=1):
-        if number == 1:
+        if number == 1 and not with_mark:
             line = line.removeprefix(codecs.BOM_UTF8)
         yield _text(line, f"{name}, line {number}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tfformer.special_ids import PLACEHOLDER as SYMBOL
@@ -39,6 +40,13 @@ SIGN = r"(?<![^\s(\[\"'„“«»])[-−+±]"  # of a number, no dash between tw
 TIMES = r"\s?[x×]\s?\d+(?:[.,]\d+)*"
 NUMBER = rf"[€$£¥]\s?\d+(?:[.,:]\d+)*|\d+(?:[.,:/-]\d+)*(?:{TIMES})*(?:\s?{UNIT})?(?!\w)"
 VERSION = r"(?<![\w.])v\d+(?:\.\d+)+(?:[-+][\w.]*\w)?(?!\w)"
+# Escaped markup, and signs that stand for a word: no punctuation, which is the translation's own.
+ESCAPED = (
+    r"</?[a-zA-Z][\w:.-]{0,60}(?:\s[^<>\n]{0,200})?/?>|<!--[^<>\n]{0,200}-->"
+    r"|(?<!\S)(?:[<>&|=]|[<>=!]=|=>|->|<-|&&|\|\|)(?!\S)"
+    r"|(?<!\w)[A-Z]\w{0,20}&[A-Z]\w{0,20}(?!\w)|(?<!\w)[©®§¶\u2190-\u21ff\u2200-\u22ff]"
+)
+SAID = re.compile(r"[^\W_]")  # a letter or a number
 EMOJI = (
     "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff]"
     "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+"
@@ -59,7 +67,7 @@ def kept_pattern(keep: Sequence[str] = ()) -> re.Pattern[str]:
     phrases = sorted((phrase.strip() for phrase in keep), key=len, reverse=True)
     own = [rf"(?<!\w){re.escape(phrase)}(?!\w)" for phrase in phrases if phrase]
     numbers = rf"(?<![\w.,])(?:{SIGN})?(?:{NUMBER})"
-    kinds = [SYMBOL.pattern, URL, E_MAIL, PLACEHOLDER, NOTE, FILE, VERSION, numbers, EMOJI]
+    kinds = [SYMBOL.pattern, ESCAPED, URL, E_MAIL, PLACEHOLDER, NOTE, FILE, VERSION, numbers, EMOJI]
     return re.compile("|".join([*own, *kinds]))
 
 
@@ -104,27 +112,30 @@ def _with_symbol(piece: Piece, free: Iterator[str]) -> Piece:
     return piece._replace(text=next(free, piece.text)) if piece.role is Role.COPY else piece
 
 
-def without_strays(translation: str, source: str, placeholders: Sequence[str]) -> str:
+def without_strays(translation: str, source: str) -> str:
     """Remove the placeholders of a translation that its source has not as often.
 
     Args:
         translation: The translation.
         source: Its source.
-        placeholders: The symbols.
 
     Returns:
-        The translation; each removed symbol takes the space before it along.
+        The translation; each removed symbol takes the space before it along. The source itself if
+        no word is left, or was there in the first place.
 
     Example:
-        >>> without_strays("Um ⟦2⟧ in ⟦1⟧ ⟦1⟧.", "In ⟦1⟧.", ["⟦1⟧", "⟦2⟧"])
+        >>> without_strays("Um ⟦2⟧ in ⟦1⟧ ⟦1⟧.", "In ⟦1⟧.")
         'Um in ⟦1⟧.'
+        >>> without_strays("⟦2⟧.", "Ah.")
+        'Ah.'
     """
-    for symbol in placeholders:
-        surplus = translation.count(symbol) - source.count(symbol)
+    symbols = Counter(SYMBOL.findall(translation)) - Counter(SYMBOL.findall(source))
+    found = translation
+    for symbol, surplus in symbols.items():
         for _ in range(surplus):
-            before, _, after = translation.rpartition(symbol)
-            translation = before.removesuffix(" ") + after
-    return translation
+            before, _, after = found.rpartition(symbol)
+            found = before.removesuffix(" ") + after
+    return found if SAID.search(found) else source
 
 
 def _with_copy(group: Sequence[Piece], free: Iterator[str]) -> list[Piece]:

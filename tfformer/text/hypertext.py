@@ -13,6 +13,7 @@ from tinyhtml5.tokenizer import HTMLTokenizer
 
 from tfformer.text.blocks import BLOCK, block_end
 from tfformer.text.passages import MAX_DEPTH, Part, Piece, Role, cut, sentences
+from tfformer.text.scripts import with_scripts
 
 LINE_END = re.compile(r"[\r\n]")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -109,7 +110,7 @@ def read_html(text: Iterable[str], language: str) -> Iterator[Part]:
 
 def _sentences(stretches: Iterable[Sequence[Piece]], language: str) -> Iterator[Part]:
     for pieces in stretches:
-        yield from sentences(pieces, language, ESCAPES)
+        yield from sentences(with_scripts(pieces), language, ESCAPES)
 
 
 @dataclass

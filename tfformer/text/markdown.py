@@ -9,18 +9,31 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tfformer.text.hypertext import read_html
 from tfformer.text.passages import Part, Piece, Role, sentences
+from tfformer.text.scripts import with_scripts
 
 FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n.*?\n---[^\S\n]*(?:\n|\Z)", re.DOTALL)
 LINE_END = re.compile(r"\r\n|\r|\n")
 SPECIAL = "\\`*_[]<>|~"
 SPAN = "span"  # in a token's meta: its place in the paragraph
+FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\](?P<colon>:[ \t]*)?")
+# As Pandoc has it, "$5 and $6" is none; nor is what has a word in it, or begins as a price does.
+MATH = re.compile(
+    r"\$\$(?:[^$\\]|\\.)+\$\$|\$(?![\s$]|\d[\d.,]*(?:\s|/))(?:[^$\\\n]|\\[^\n])+(?<!\s)\$(?!\w)",
+    re.DOTALL,
+)
+PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z{])[a-zA-Z]{3,}")
+MAX_INDENT = 8  # of a line that begins the text of a footnote
+MAX_LINES = 100  # of a block of mathematics
+SIGNS = "*_#~^|@=+`$[]{}"  # with a backslash before: they mean something, unlike punctuation
 LABEL = "text"  # in that of a link's end: its text
 
+BlockRule = Callable[[StateBlock, int, int, bool], bool]
 InlineRule = Callable[[StateInline, bool], bool]
 Spans = tuple[int, int]
 
@@ -91,9 +104,70 @@ def _parser() -> MarkdownIt:
     """A parser whose inline tokens know their place."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.disable(["text_join", "fragments_join"])
+    parser.inline.ruler.before("escape", "math", _math)
+    parser.inline.ruler.before("escape", "footnote", _footnote)
+    interrupted = ["paragraph", "reference", "blockquote", "list"]
+    parser.block.ruler.before("fence", "math_block", _math_block, {"alt": interrupted})
+    for block_rule in parser.block.ruler.__rules__:
+        if block_rule.name == "reference":
+            block_rule.fn = _but_footnotes(block_rule.fn)
     for rule in parser.inline.ruler.__rules__:
         rule.fn = _with_places(rule.fn)
     return parser
+
+
+def _math(state: StateInline, silent: bool) -> bool:
+    """A rule for `$x^2$` and `$$x^2$$`, which stay."""
+    found = MATH.match(state.src, state.pos) if state.src[state.pos] == "$" else None
+    before = state.src[state.pos - 1 : state.pos]
+    if found is None or before.isalnum() or before == "$" or PLAIN_WORD.search(found[0]):
+        return False
+    if not silent:
+        state.push("math", "", 0).content = found[0].strip("$")
+    state.pos = found.end()
+    return True
+
+
+def _footnote(state: StateInline, silent: bool) -> bool:
+    """A rule for the mark of a footnote, and for the beginning of its text."""
+    found = FOOTNOTE.match(state.src, state.pos) if state.src[state.pos] == "[" else None
+    if found is None:
+        return False
+    before = state.src[max(0, state.pos - MAX_INDENT) : state.pos].rstrip(" \t")
+    is_text = found["colon"] and (before[-1:] == "\n" or (not before and state.pos < MAX_INDENT))
+    if not silent:
+        state.push("footnote_text" if is_text else "footnote", "", 0)
+    state.pos = found.end() if is_text else found.end() - len(found["colon"] or "")
+    return True
+
+
+def _math_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    """A rule for lines from `$$` to `$$`, which stay."""
+    if not _line(state, first).startswith("$$") or state.is_code_block(first):
+        return False
+    for number in range(first, min(end, first + MAX_LINES)):
+        line = _line(state, number).strip()
+        if not line or state.sCount[number] < state.blkIndent:
+            return False
+        if line.endswith("$$") and (number > first or len(line) > 4):
+            if not silent:
+                state.push("math_block", "", 0).map = [first, number + 1]
+                state.line = number + 1
+            return True
+    return False
+
+
+def _line(state: StateBlock, number: int) -> str:
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
+
+
+def _but_footnotes(rule: BlockRule) -> BlockRule:
+    """Let the rule for the names of addresses leave the texts of footnotes alone."""
+
+    def leaving(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+        return not FOOTNOTE.match(_line(state, first)) and rule(state, first, end, silent)
+
+    return leaving
 
 
 def _with_places(rule: InlineRule) -> InlineRule:
@@ -175,7 +249,40 @@ def _pieces(block: Block, token: Token) -> list[Piece]:
         pieces.append(_piece(child, block.raw(start, end)))
         done = end
     text = block.content[done:]
-    return [piece for piece in [*pieces, Piece(text, text)] if piece.raw]
+    return with_scripts(_with_signs([piece for piece in [*pieces, Piece(text, text)] if piece.raw]))
+
+
+def _with_signs(pieces: list[Piece]) -> list[Piece]:
+    """Let signs with a backslash before them stay.
+
+    Those beside a word are points, others are copies.
+    """
+    behind = ""
+    texts_behind = []
+    for piece in reversed(pieces):
+        texts_behind.append(behind)
+        behind = (piece.text if not _is_sign(piece) else "")[:1] or behind
+    before = ""
+    found = []
+    for piece, after in zip(pieces, reversed(texts_behind), strict=True):
+        if _is_sign(piece):
+            found.append(_sign(piece, before, after))
+        else:
+            before = piece.text[-1:] or before
+            found.append(piece)
+    return found
+
+
+def _is_sign(piece: Piece) -> bool:
+    return len(piece.raw) == 2 and piece.raw[0] == "\\" and piece.text in SIGNS
+
+
+def _sign(sign: Piece, before: str, after: str) -> Piece:
+    if (before.isalnum() and after.isalnum()) or (sign.text in "$+" and after.isdigit()):
+        return sign  # a part of a word, or of a number
+    if before.isalnum() or after.isalnum():
+        return Piece(sign.raw, "", Role.POINT)
+    return Piece(sign.raw, sign.text, Role.COPY)
 
 
 def _places(token: Token) -> Iterator[tuple[Token, Spans]]:
@@ -201,8 +308,10 @@ def _piece(token: Token, raw: str) -> Piece:
     """One inline token as a piece."""
     if token.type in ("softbreak", "hardbreak"):
         return Piece(raw, " ", Role.BREAK)
-    if token.type == "code_inline":
+    if token.type in ("code_inline", "math"):
         return Piece(raw, token.content, Role.COPY)
+    if token.type == "footnote_text":
+        return Piece(raw, "\n", Role.BREAK)  # it ends the sentence before it
     if token.type == "link_open" and token.info == "auto":
         return Piece(raw, raw[1:-1], Role.COPY)
     if token.type.startswith("text"):

@@ -18,6 +18,7 @@ PART = re.compile(r"\w+")  # of a word: "size(x=80)" has three
 OUTER = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)  # the punctuation around a word
 SPACE = re.compile(r"[ \t\r\n\f]")
 BLANKS = re.compile(r"\s*")
+CLOSING = re.compile(r"\Z|[\s.,;:!?)\]…»”]")  # no space stands before it
 MAX_DEPTH = 100  # tags within tags that are kept as pairs; deeper ones are points
 # A copy stands by itself: not within a number, and not within a word of letters with spaces between
 # words; Chinese or Japanese may stand on both sides of it.
@@ -88,12 +89,21 @@ class Passage(NamedTuple):
         """Whether there is anything but text."""
         return any(piece.role is not Role.TEXT for piece in self.pieces)
 
+    def copies(self) -> Iterator[Span]:
+        """Yield the start and the end in `text` of each word that stays."""
+        position = 0
+        for piece in self.pieces:
+            end = position + len(piece.text)
+            if piece.role is Role.COPY:
+                yield position, end
+            position = end
+
     def spelling(self) -> dict[str, str]:
         """Return the spelling of characters: the format's, or that of the passage itself."""
         own = {
-            piece.text: piece.raw
+            piece.text or piece.raw[1:]: piece.raw
             for piece in self.pieces
-            if piece.raw[:1] in ("&", "\\") and len(piece.text) == 1
+            if piece.raw[:1] in ("&", "\\") and len(piece.text or piece.raw[1:]) == 1
         }
         return {**self.escapes, **own}
 
@@ -293,7 +303,7 @@ class _Places:
         So "{x}" of "v2{x}" leaves the rest alone. None if the stretch is no part of a word.
         """
         sources = self._words(start, end)
-        if not sources:
+        if not sources or not self.target_words:
             return None
         source, target = self._outer(sources)
         inner = _without_punctuation(self.source, *source)
@@ -507,7 +517,7 @@ class _Writer:
             self._written.append(_Written(mark.closing, Role.CLOSE))
         is_empty = mark.start == mark.end and role in (Role.OPEN, Role.POINT)
         is_apart = is_empty and self.places.source[mark.start : mark.start + 1] == " "
-        if is_apart and self.translation[end : end + 1] not in ("", " "):
+        if is_apart and not CLOSING.match(self.translation, end):
             self._written.append(_Written(" ", Role.TEXT, " "))
 
     def _spaced(self) -> Iterator[str]:

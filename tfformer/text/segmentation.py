@@ -6,12 +6,16 @@ Whatever is cut here gives the text back, character for character, when it is jo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import sentencex
 
 GAP = r"\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # ends of lines, and of columns
+# Characters without width, which may stand beside a space: of breaks, joins and directions.
+INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
+INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
+EDGES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
 LINE = re.compile(f"[^{GAP}]+|[{GAP}]+")
 # Of a list, a list of tasks, a quotation.
 MARKER = re.compile(r"(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+)+")
@@ -50,7 +54,8 @@ def segments(text: str, language: str = "en") -> Iterator[Segment]:
             English is.
 
     Yields:
-        Segments that give the text when they are joined. A sentence has no whitespace at its ends.
+        Segments that give the text when they are joined. A sentence has no whitespace at its
+            ends, nor characters without width.
 
     Raises:
         ValueError: The text holds half a surrogate pair, which is no Unicode character.
@@ -70,7 +75,12 @@ def segments(text: str, language: str = "en") -> Iterator[Segment]:
             yield from _without_edges(sentence)
 
 
-def divided(sentence: str, count_tokens: CountTokens, max_tokens: int) -> list[str]:
+def divided(
+    sentence: str,
+    count_tokens: CountTokens,
+    max_tokens: int,
+    whole: Iterable[tuple[int, int]] = (),
+) -> list[str]:
     """Divide a sentence that is too long for a model into clauses that are not.
 
     It is cut behind a semicolon, colon or dash if there is one in the second half of the model's
@@ -81,6 +91,8 @@ def divided(sentence: str, count_tokens: CountTokens, max_tokens: int) -> list[s
         sentence: A sentence of any length. The time grows in proportion to it.
         count_tokens: The number of tokens of each of several texts.
         max_tokens: Tokens that the model takes.
+        whole: The start and the end, in order, of stretches that are never cut. One that is too
+            long by itself is a clause that is too long.
 
     Returns:
         Clauses that give the sentence when they are joined; the sentence itself if it is short.
@@ -92,7 +104,7 @@ def divided(sentence: str, count_tokens: CountTokens, max_tokens: int) -> list[s
     """
     if count_tokens([sentence])[0] <= max_tokens:
         return [sentence]
-    words = WORD.findall(sentence)
+    words = list(_words(sentence, whole))
     counts = count_tokens(words)
     clauses = []
     first = 0
@@ -103,6 +115,18 @@ def divided(sentence: str, count_tokens: CountTokens, max_tokens: int) -> list[s
         clauses.append("".join(words[first:last]))
         first = last
     return clauses
+
+
+def _words(sentence: str, whole: Iterable[tuple[int, int]]) -> Iterator[str]:
+    """Yield the words of a sentence, each with the whitespace before it."""
+    done = 0
+    for start, end in whole:
+        words = WORD.findall(sentence[done:start])
+        space = words.pop() if words and words[-1].isspace() else ""
+        yield from words
+        yield space + sentence[start:end]
+        done = end
+    yield from WORD.findall(sentence[done:])
 
 
 def _sentences(line: str, start: int, language: str) -> Iterator[str]:
@@ -129,8 +153,8 @@ def _marker_end(line: str) -> int:
 
 
 def _without_edges(sentence: str) -> Iterator[Segment]:
-    """Yield the whitespace around a sentence as segments of their own."""
-    words = sentence.strip()
+    """Yield what cannot be seen around a sentence as segments of their own."""
+    words = sentence.strip(EDGES)
     begin = sentence.find(words)
     end = begin + len(words)
     if not LETTER.search(words):

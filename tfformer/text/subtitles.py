@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from tfformer.text.passages import Part, Piece, Role, sentences
 
-TIME = r"\d+:\d\d:\d\d[,.]\d+"
-CUE = rf"[^\S\n]*\d+[^\S\n]*\r?\n[^\S\n]*{TIME}[^\S\n]*-->[^\S\n]*{TIME}[^\n]*(?:\n|\Z)"
+TIME = r"(?:\d+:)?\d\d:\d\d[,.]\d+"
+NUMBER = r"[^\S\n]*\d+[^\S\n]*\r?\n"  # of a cue; some files have none
+CUE = rf"(?:{NUMBER})?[^\S\n]*{TIME}[^\S\n]*-->[^\S\n]*{TIME}[^\n]*(?:\n|\Z)"
 TOKEN = re.compile(
     rf"(?P<cue>(?:\A\ufeff?|[^\S\n]*+\n)\s*+{CUE})"
     r"|(?P<open><(?P<opened>[bius]|font)\b[^<>\n]*>)"

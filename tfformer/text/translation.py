@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from tfformer.text.passages import Links, Part, Passage, Reader, cut, raw_text
 from tfformer.text.segmentation import CountTokens, divided
 
 MAX_CHARACTERS = 5_000  # of a sentence for a model whose tokens are not known
+MARK = "\ufeff"  # of the order of bytes: it begins some files, and is no text
 PORTION = 512  # parts of a text that are held, translated and given out at a time
 
 Translate = Callable[[list[str]], list[str]]
@@ -90,8 +92,12 @@ class TextTranslator:
             Pieces that give the translation when they are joined.
         """
         check_format(format)
-        text_parts = [text] if isinstance(text, str) else text
-        parts = FORMATS[format](text_parts, self.language)
+        text_parts = iter([text] if isinstance(text, str) else text)
+        first = next(filter(None, text_parts), "")
+        if first.startswith(MARK):
+            yield MARK
+        rest = itertools.chain([first.removeprefix(MARK)], text_parts)
+        parts = FORMATS[format](rest, self.language)
         for portion in _portions(parts):
             yield from self._translated(portion)
 
@@ -123,7 +129,7 @@ class TextTranslator:
     def _of_model(self, texts: list[str]) -> list[str]:
         """Translate sentences, without placeholders that the model made up."""
         return [
-            without_strays(translation, text, self.placeholders)
+            without_strays(translation, text)
             for text, translation in zip(texts, self.translate_sentences(texts), strict=True)
         ]
 
@@ -141,21 +147,25 @@ class TextTranslator:
         """Divide a passage that is too long for the model."""
         if isinstance(part, str):
             return [part]
-        if self.count_tokens is None or self.max_tokens is None:
-            clauses = divided(part.text, _characters, MAX_CHARACTERS)
-        else:
-            clauses = divided(part.text, self.count_tokens, self.max_tokens)
+        count_tokens, max_tokens = self.count_tokens, self.max_tokens
+        if count_tokens is None or max_tokens is None:
+            count_tokens, max_tokens = _characters, MAX_CHARACTERS
+        clauses = divided(part.text, count_tokens, max_tokens, part.copies())
         if len(clauses) == 1:
             return [part]
         lengths = []
         for clause in clauses:
             words = clause.lstrip()
             lengths += [len(clause) - len(words), len(words)]
-        groups = cut(part.pieces, lengths)
         return [
-            Passage(group, part.escapes) if number % 2 else raw_text(group)
-            for number, group in enumerate(groups)
+            _clause(Passage(group, part.escapes)) if number % 2 else raw_text(group)
+            for number, group in enumerate(cut(part.pieces, lengths))
         ]
+
+
+def _clause(passage: Passage) -> Part:
+    """A clause for the model; one of copies alone stays as it is."""
+    return passage if has_words(passage) or not any(passage.copies()) else raw_text(passage.pieces)
 
 
 def _portions(parts: Iterable[Part]) -> Iterator[list[Part]]:

@@ -1,0 +1,125 @@
+"""Marks of footnotes and formulas: short elements glued to a word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tfformer.text.passages import Piece, Role, raw_text
+
+SUB = frozenset({"sub", "html:sub"})  # the latter in Markdown
+SCRIPTS = SUB | {"sup", "html:sup"}
+MAX_PIECES = 8  # of an element that is looked at
+MAX_FORMULA = 500  # characters
+NUMBER_MARK = re.compile(r"\[\d{1,3}\]|\(\d{1,3}\)|\d{1,3}")  # of a footnote, in any element
+MARK = re.compile(r"[\[(]?(?:\d{1,3}|[a-d]|[*†‡§¶#]{1,3})(?:[,;–-] ?\d{1,3})*[\])]?")
+INDEX = re.compile(r"[\w+−–-]{1,6}")
+POWER = re.compile(r"[+−–-]?\d{1,3}[+−–-]?|[+−–n-]")
+# The last word before an index or a power, if that makes a formula of it: "CO", "x", "10", "5 km".
+BEFORE_INDEX = re.compile(r"(?<!\w)[^\W_]{1,3}\Z")
+BEFORE_POWER = re.compile(r"(?<![\w.,])(?:(?:\d[\d.,]*\s?)?(?:[^\W\d_]|[kcmdµ]m|mc)|\d[\d.,]*)\Z")
+BEHIND = re.compile(r"[^\W_]{1,4}(?!\w)")  # the "O" of H₂O
+
+
+def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
+    """Make points of the marks of footnotes, and copies of formulas.
+
+    Args:
+        pieces: The pieces of a paragraph of HTML.
+
+    Returns:
+        Pieces that give the same characters. A mark has no text; it stays at its word.
+
+    Example:
+        >>> h2o = [Piece("H", "H"), Piece("<sub>", "", Role.OPEN, "sub"), Piece("2", "2"),
+        ...        Piece("</sub>", "", Role.CLOSE, "sub"), Piece("O!", "O!")]
+        >>> [piece.raw for piece in with_scripts(h2o)]
+        ['H<sub>2</sub>O', '!']
+    """
+    rest = list(reversed(pieces))
+    done: list[Piece] = []
+    while rest:
+        end = _element_length(rest)
+        element = rest[: -end - 1 : -1] if end else []
+        if element and _is_formula(element, done):
+            del rest[-end:]
+            _add_formula(element, done, rest)
+        elif element and _is_mark(element, done, rest[:-end]):
+            del rest[-end:]
+            done.append(Piece(raw_text(element), "", Role.POINT))
+        else:
+            done.append(rest.pop())
+    return done
+
+
+def _element_length(rest: Sequence[Piece]) -> int:
+    """The number of pieces of the short element that comes next; 0 if none does.
+
+    Args:
+        rest: The pieces to come, the next one last.
+    """
+    depth = 0
+    for length, piece in enumerate(rest[: -MAX_PIECES - 1 : -1], start=1):
+        if piece.role not in (Role.OPEN, Role.CLOSE, Role.TEXT):
+            return 0
+        depth += {Role.OPEN: 1, Role.CLOSE: -1}.get(piece.role, 0)
+        if depth <= 0:
+            return length if piece.role is Role.CLOSE and piece.name == rest[-1].name else 0
+    return 0
+
+
+def _is_formula(element: Sequence[Piece], done: Sequence[Piece]) -> bool:
+    """Whether an element is an index or a power of what is right before it."""
+    name = element[0].name
+    text = _text(element)
+    if not done or name not in SCRIPTS or not (INDEX if name in SUB else POWER).fullmatch(text):
+        return False
+    if _is_made(done[-1]):
+        return True
+    before = BEFORE_INDEX if name in SUB else BEFORE_POWER
+    return done[-1].raw == done[-1].text and before.search(done[-1].text[-20:]) is not None
+
+
+def _is_made(piece: Piece) -> bool:
+    """Whether a piece is a formula already."""
+    return piece.role is Role.COPY and piece.name in SCRIPTS and len(piece.raw) < MAX_FORMULA
+
+
+def _add_formula(element: Sequence[Piece], done: list[Piece], rest: list[Piece]) -> None:
+    """Make one copy of an element and the parts of words on both sides of it."""
+    name = element[0].name
+    before = done.pop()
+    raw, text = before.raw, before.text
+    if not _is_made(before):
+        found = (BEFORE_INDEX if name in SUB else BEFORE_POWER).search(text[-20:])
+        length = len(found[0]) if found else 0
+        if length < len(text):
+            done.append(Piece(text[:-length], text[:-length]))
+        raw = text = text[len(text) - length :]
+    raw += raw_text(element)
+    text += _text(element)
+    behind = BEHIND.match(rest[-1].text) if rest and rest[-1].raw == rest[-1].text else None
+    if behind:
+        after = rest.pop().text
+        raw, text = raw + behind[0], text + behind[0]
+        if after[behind.end() :]:
+            rest.append(Piece(after[behind.end() :], after[behind.end() :]))
+    done.append(Piece(raw, text, Role.COPY, name))
+
+
+def _is_mark(element: Sequence[Piece], done: Sequence[Piece], rest: Sequence[Piece]) -> bool:
+    """Whether an element marks a footnote at the word before it."""
+    text = _text(element)
+    before = next((piece.text[-1] for piece in reversed(done) if piece.text), "")
+    behind = next((piece.text[0] for piece in reversed(rest) if piece.text), "")
+    if behind.isalnum():
+        return False
+    if element[0].name in SCRIPTS:
+        is_letter = text.isalpha() and (before.isdigit() or before.isupper() or before.isspace())
+        return MARK.fullmatch(text) is not None and not is_letter
+    is_glued = before.isalpha() or before in tuple(".,;:!?)]»”\"'")
+    return is_glued and NUMBER_MARK.fullmatch(text) is not None
+
+
+def _text(pieces: Sequence[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
