@@ -18,7 +18,8 @@ sentences, copies = program("sentences"), program("copies")
 
 KEPT = (
     "https://a.de/x?b=1", "www.x.org/a", "a@b.de", "3.50 €", "$12", "5 kg", "80 km/h", "2024-05-01",
-    "-3 °C", "a_b.tar.gz", "%1$s", "12:30", "50%", "{name}", "${HOME}", "%s", "%(n)s", "a_b.txt", "/usr/bin/env", "[^note]", "😀",
+    "-3 °C", "a_b.tar.gz", "%1$s", "12:30", "50%", "{name}", "${HOME}", "%s", "%(n)s", "a_b.txt",
+    "/usr/bin/env", "[^note]", "😀",
 )  # fmt: skip
 
 SENTENCES = (
