@@ -433,6 +433,20 @@ def refused(capsys, *arguments) -> str:
     return capsys.readouterr().err
 
 
+@pytest.mark.parametrize("version", [".", "1"])
+def test_serve_names_an_export_that_it_does_not_serve(tmp_path, capsys, version):
+    """It has a config.json, as a run does, and a manifest, as a run does not."""
+    folder = tmp_path / version
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "manifest.json").write_text('{"format": "ctranslate2"}')
+    message = (
+        f"{tmp_path} is an export for ctranslate2; a server takes a run directory or an export for "
+        "saved_model or litert\n"
+    )
+    assert refused(capsys, f"ct={tmp_path}", "--port", 0).endswith(message)
+
+
 def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
     assert "neither a run directory nor a SavedModel or LiteRT export" in refused(
         capsys, tmp_path, "--port", 0

@@ -121,11 +121,19 @@ def find_versions(export: Path) -> list[Path]:
     numbered = [folder for folder in export.glob("*") if folder.name.isdecimal()]
     versions = [folder for folder in numbered if _is_version(folder)]
     if not versions:
-        raise ValueError(
-            f"{export} is neither a run directory nor a SavedModel or LiteRT export; give one of "
-            "them"
-        )
+        raise ValueError(f"{export} {_other_kind([export, *numbered])}")
     return sorted(versions, key=version_number)[-NEWEST:]
+
+
+def _other_kind(folders: Sequence[Path]) -> str:
+    """What is wrong with folders without a version that is served."""
+    formats = {format for folder in folders if isinstance(format := _format(folder), str)}
+    if not formats:
+        return "is neither a run directory nor a SavedModel or LiteRT export; give one of them"
+    return (
+        f"is an export for {' and '.join(sorted(formats))}; a server takes a run directory or an "
+        "export for saved_model or litert"
+    )
 
 
 def _is_version(folder: Path) -> bool:

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tfformer.export import formats
+from tfformer.export.manifest import MANIFEST
 from tfformer.export.steps import Steps
 from tfformer.serving.errors import MAX_NAME
 from tfformer.serving.model import ServedModel, ServedModels, find_versions
@@ -150,7 +151,8 @@ def _versions(path: Path) -> Iterator[list[Path]]:
 
 
 def _is_run(path: Path) -> bool:
-    return (path / "config.json").is_file()
+    """Whether a run is there; exports of some formats have a config.json of their own."""
+    return (path / "config.json").is_file() and not (path / MANIFEST).is_file()
 
 
 def _aligner(path: Path, open_aligner: OpenAligner) -> Align | None:
