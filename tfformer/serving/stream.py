@@ -13,6 +13,7 @@ from tfformer.serving.body import text_blocks
 from tfformer.serving.errors import MISTAKE, RequestError
 from tfformer.serving.languages import Direction
 from tfformer.serving.libretranslate import allowed_query, named_direction, read_allowed_fields
+from tfformer.serving.request_fields import Fields
 
 PLAIN_TEXT = "text/plain"
 READ_SECONDS = 30  # for a client to make room for an event
@@ -40,6 +41,7 @@ async def _stream(request: web.Request) -> web.StreamResponse:
     else:
         fields = await read_allowed_fields(request)
         text = _given(fields.text("q"))
+    _check_format(fields)
     beginning = await anext(text)
     direction = await named_direction(request, fields, beginning)
     response = web.StreamResponse(headers=HEADERS)
@@ -48,6 +50,16 @@ async def _stream(request: web.Request) -> web.StreamResponse:
             await response.prepare(request)
             await _write(request, response, name, content)
     return response
+
+
+def _check_format(fields: Fields) -> None:
+    """Raise RequestError if the text is in another format than a stream divides."""
+    if (format := fields.text("format", "text")) != "text":
+        raise RequestError(
+            "INVALID_ARGUMENT",
+            f"the field format must be text in a stream; it is {format[:20]!r}. POST /translate "
+            "takes html",
+        )
 
 
 async def _given(text: str) -> AsyncIterator[str]:
