@@ -89,8 +89,9 @@ def test_deepls_client_has_the_faster_search_and_whole_lines(server):
         ({"formality": "more"}, "formality 'more' is not supported"),
         ({"glossary": "an-id", "source_lang": "EN"}, "glossary_id is not supported"),
         ({"ignore_tags": ["x"]}, "ignore_tags is not supported"),
-        ({"target_lang": "FR"}, "this server translates: en to de"),
-        ({"tag_handling": "latex"}, "tag_handling must be one of"),
+        ({"target_lang": "FR"}, "translation to FR is not supported; this server translates: en"),
+        ({"target_lang": "FR", "source_lang": "EN"}, "EN to FR is not supported"),
+        ({"tag_handling": "latex"}, "must be one of html, xml, or left out; it is 'latex'"),
     ],
 )
 def test_deepls_client_hears_what_is_not_supported(server, options, message):
@@ -136,6 +137,7 @@ BAD = {
     "a nested list": (GOOD | {"q": [["a"]]}, 400, "q must be a string"),
     "half a surrogate": (b'{"q": "\\ud800", "target": "de"}', 400, "half a surrogate pair"),
     "a format": (GOOD | {"format": "pdf"}, 400, "format must be one of text, html"),
+    "no language": ({"q": "a", "target": "xx"}, 400, "translation to xx is not supported"),
     "a language": (GOOD | {"target": "xx"}, 400, "en to xx is not supported"),
     "alternatives": (GOOD | {"alternatives": -1}, 400, "alternatives must be a whole number"),
     "no JSON": (b"{", 400, "the body is not JSON"),

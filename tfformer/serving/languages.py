@@ -17,6 +17,7 @@ from tfformer.serving.errors import RequestError
 from tfformer.serving.model import ServedModel
 
 PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")  # a model's name that says its languages
+AUTO = "auto"  # the source language of a request that leaves it to the server
 UNKNOWN = "und"  # ISO 639: undetermined
 DETECTED_CHARACTERS = 2_000  # of a text; more do not make the answer better
 
@@ -81,7 +82,8 @@ class Directions:
         """Return the direction between two languages.
 
         Args:
-            source: A code, of which `en-GB` is also `en` where there is no model of its own.
+            source: A code, of which `en-GB` is also `en` where there is no model of its own. `auto`
+                or nothing where none could be detected.
             target: Another.
 
         Raises:
@@ -92,9 +94,10 @@ class Directions:
                 return Direction(*pair, self._models[pair])
         known = ", ".join(f"{one} to {other}" for one, other in self._models)
         known = known or "nothing, as no model's languages are known; serve en-de=MODEL"
+        is_known = source not in ("", AUTO)
+        asked = f"{source[:20]} to {target[:20]}" if is_known else f"translation to {target[:20]}"
         raise RequestError(
-            "INVALID_ARGUMENT",
-            f"{source[:20]} to {target[:20]} is not supported; this server translates: {known}",
+            "INVALID_ARGUMENT", f"{asked} is not supported; this server translates: {known}"
         )
 
     @staticmethod

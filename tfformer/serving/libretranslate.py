@@ -7,11 +7,10 @@ from aiohttp import web
 from tfformer.serving.application_keys import API_KEYS, DIRECTIONS, MODELS, TRANSLATIONS
 from tfformer.serving.body import MAX_BYTES
 from tfformer.serving.errors import RequestError
-from tfformer.serving.languages import Detected, Direction, Directions, language_name
+from tfformer.serving.languages import AUTO, Detected, Direction, Directions, language_name
 from tfformer.serving.request_fields import Fields, as_json, query_fields, read_fields
 from tfformer.serving.translations import Translations, in_order
 
-AUTO = "auto"
 FORMATS = ("text", "html")
 MAX_ALTERNATIVES = 10
 MAX_TEXTS = 1_000  # in one request

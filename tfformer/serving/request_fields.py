@@ -78,10 +78,11 @@ class Fields:
         return str(value).lower() in ("true", "1")
 
     def choice(self, name: str, choices: Collection[str], default: str) -> str:
-        """Return a string that is one of the choices."""
+        """Return one of the choices; the empty one is as if it were left out."""
         value = self.text(name, default)
         if value not in choices:
-            raise _wrong(name, value, f"one of {', '.join(choices)}")
+            names = ", ".join(filter(None, choices))
+            raise _wrong(name, value, f"one of {names}{', or left out' * ('' in choices)}")
         return value
 
     def _require(self, name: str) -> None:
