@@ -219,6 +219,14 @@ def test_what_decoder_yml_leaves_open_is_as_marian_decoder_has_it(marian_model, 
     assert (decoding.beam_size, decoding.length_penalty) == (12, 0.0)
 
 
+def test_a_misspelt_option_of_the_search_is_refused(marian_model, tmp_path):
+    """It would be left out, and the search be another one; `max-length-crop` is Marian's own."""
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", normalise=0.6, **{"max-length-crop": True})
+    with pytest.raises(ValueError, match=r"an option normalise, .* if it is damaged, write norm"):
+        import_model(folder, tmp_path / "run")
+
+
 def test_several_ways_to_decode_are_refused(marian_model, tmp_path):
     """As a training leaves them, one beside each of its models."""
     folder = marian_model("shared")

@@ -8,6 +8,7 @@ embedding, and there is no padding token.
 import re
 import warnings
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,9 @@ from tfformer.importing.weights import (
 )
 
 EPSILON = 1e-6  # layers/generic.h
+# Of decoder.yml; models and vocabularies, which it names too, are looked for anyway.
+SEARCH_OPTIONS = {"beam-size", "normalize", "word-penalty", "max-length-factor", "allow-unk"}
+SPELLING = 0.88  # of difflib: one letter of nine may differ
 # Of marian-decoder, where decoder.yml does not state them.
 BEAM_SIZE, NORMALIZE, MAX_LENGTH_FACTOR = 12, 0.0, 3
 MAX_LENGTH = 512  # Marian has no limit; this is that of MarianTokenizer
@@ -344,7 +348,22 @@ def _decoder_options(folder: Path) -> dict:
             f"{folder} has {len(files)} ways to decode "
             f"({', '.join(file.name for file in files)}); copy one to decoder.yml"
         )
-    return marian_files.read_options(files[0]) if files else {}
+    options = marian_files.read_options(files[0]) if files else {}
+    _check_spelling(options)
+    return options
+
+
+def _check_spelling(options: Mapping) -> None:
+    """Raise ValueError for an option that looks like one of the search, such as `normalise`.
+
+    Marian, too, refuses options that it does not know.
+    """
+    for name in sorted(options.keys() - SEARCH_OPTIONS):
+        if alike := get_close_matches(name, SEARCH_OPTIONS, n=1, cutoff=SPELLING):
+            raise ValueError(
+                f"decoder.yml has an option {name}, which is not known; if it is damaged, write "
+                f"{alike[0]}"
+            )
 
 
 def _model_file(folder: Path, decoder: Mapping) -> Path:
