@@ -5,6 +5,7 @@ A table of genders and the phrasebook's own promises are further witnesses.
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +13,8 @@ from collections import Counter
 import pytest
 
 from tfformer import phrasebook
+from tfformer.phrasebook import lexicon
+from tfformer.phrasebook.inflection import FIRST, PLURAL, THIRD
 from tfformer.phrasebook.small_talk import glossed_phrase, small_talk
 
 SPLITS = ("train", "valid", "test")
@@ -225,6 +228,29 @@ PRONOUN_OF_NOUN = {
 }
 
 
+SUBJECT_OF_PERSON = {
+    FIRST: "I",
+    THIRD: r"\w+",
+    PLURAL: "we|they|you|friends|students|children",
+}
+ACTIONS = (
+    *lexicon.THING_ACTIONS,
+    *lexicon.PERSON_ACTIONS,
+    *lexicon.SEEING_THINGS,
+    *lexicon.SEEING_PEOPLE,
+    lexicon.PUTTING_ON,
+    lexicon.HAVING,
+)
+VERBS = dict.fromkeys(
+    (
+        *(action.verb for action in ACTIONS),
+        *(verb for verb, _ in lexicon.HABITS),
+        lexicon.GO,
+        lexicon.DRIVE,
+    )
+)
+
+
 @pytest.fixture(scope="module")
 def corpus():
     return {split: phrasebook.pairs(split) for split in SPLITS}
@@ -233,6 +259,11 @@ def corpus():
 @pytest.fixture(scope="module")
 def everything(corpus):
     return [pair for pairs in corpus.values() for pair in pairs]
+
+
+@pytest.fixture(scope="module")
+def english_text(corpus):
+    return "\n".join(pair.source for pair in corpus["train"] if pair.family != "small talk")
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +286,7 @@ def words(sentence):
 
 def test_sizes(corpus):
     assert {split: len(pairs) for split, pairs in corpus.items()} == {
-        "train": 31040,
+        "train": 33640,
         "valid": 1300,
         "test": 1300,
     }
@@ -322,6 +353,20 @@ def test_an_eighth_to_a_seventh_of_each_split_is_coreference(corpus):
     for pairs in corpus.values():
         share = Counter(pair.family for pair in pairs)["coreference"] / len(pairs)
         assert 0.125 <= share <= 0.16
+
+
+@pytest.mark.parametrize(
+    ("tenses", "at_least"), [(("present", "progressive"), 4), (("past",), 2)], ids=["now", "past"]
+)
+@pytest.mark.parametrize("person", SUBJECT_OF_PERSON)
+def test_every_verb_is_trained_with_every_person(english_text, person, tenses, at_least):
+    """No verb lacks a person: "I drink" is trained, as "she drinks" and "they drink" are."""
+    times = {}
+    for verb in VERBS:
+        forms = "|".join(f"{verb.forms[tense][person]} {verb.particle}".strip() for tense in tenses)
+        meets = rf"\b(?:{SUBJECT_OF_PERSON[person]}) (?:{forms})\b(?! on| off| up| along)"
+        times[str(verb)] = len(re.findall(meets, english_text, re.IGNORECASE))
+    assert {verb: count for verb, count in times.items() if count < at_least} == {}
 
 
 def test_the_famous_sentences_are_tested_and_not_trained(corpus):

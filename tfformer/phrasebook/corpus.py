@@ -11,19 +11,28 @@ from __future__ import annotations
 import random
 import re
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
 
 from tfformer.files import write_text
-from tfformer.phrasebook.rules import CHOSEN, RULES, SPLITS, Rule, Sentence, combination
+from tfformer.phrasebook.rules import (
+    CHOSEN,
+    RULES,
+    SPLITS,
+    Rule,
+    Sentence,
+    agreement,
+    combination,
+)
 from tfformer.phrasebook.small_talk import small_talk
 
 LANGUAGES = ("en", "de")
 SEED = 20170612
-TRAIN_RATIO = 20  # training sentences for each one in valid and each one in test
+TRAIN_RATIO = 22  # training sentences for each one in valid and each one in test
 REPETITIONS = 16  # of each fixed phrase in the training text: there is no other way to learn it
 
 
@@ -154,19 +163,39 @@ def pair(family: str, combination: str, sentence: Sentence) -> Pair:
 def draw(rule: Rule, split: str) -> Iterator[Pair]:
     """Draw the rule's share of a split without repetition.
 
-    Chosen combinations come first.
+    Chosen combinations come first. Then the verbs and the persons take turns, so that "I drink" is
+    not as rare as "I" among the subjects, and the forms of each verb and person do.
     """
     contents = rule.contents_of[split]
     size = rule.share * (TRAIN_RATIO if split == "train" else 1)
     forms = len(rule.forms)
+    agreements = [agreement(content) for content in contents]
     chosen = [i * forms for i, content in enumerate(contents) if combination(content) in CHOSEN]
     generator = random.Random(f"{SEED} {split} {rule.sentence.__name__}")
-    drawn = generator.sample(range(len(contents) * forms), size)
+    drawn = generator.sample(range(len(contents) * forms), len(contents) * forms)
+    drawn = in_turn(drawn, lambda number: (agreements[number // forms], number % forms))
+    drawn = in_turn(drawn, lambda number: agreements[number // forms])
     for number in list(dict.fromkeys(chosen + drawn))[:size]:
         content, form = divmod(number, forms)
         words = contents[content]
         sentence = rule.sentence(*words, *rule.forms[form])
         yield pair(rule.family, combination(words), sentence)
+
+
+def in_turn(numbers: Sequence[int], kind: Callable[[int], Hashable]) -> list[int]:
+    """Put the first number of each kind before the second of any, and so on.
+
+    Example:
+        >>> in_turn([1, 3, 5, 2, 4], kind=lambda number: number % 2)
+        [1, 2, 3, 4, 5]
+    """
+    seen: Counter[Hashable] = Counter()
+
+    def turn(number: int) -> int:
+        seen[kind(number)] += 1
+        return seen[kind(number)]
+
+    return sorted(numbers, key=turn)
 
 
 def fixed() -> Iterator[Pair]:

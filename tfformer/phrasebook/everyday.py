@@ -66,6 +66,7 @@ from tfformer.phrasebook.lexicon import (
     PEOPLE_REQUESTS,
     PERSON_ACTIONS,
     PRESENT,
+    PROGRESSIVE,
     QUESTION_WORDS,
     RECEIVERS,
     RELATIVES,
@@ -147,7 +148,7 @@ def please(you: Subject, action: Action, thing: Subject, determiner: Determiner 
 
 
 @rule("request", 8, transitive((YOU,), REQUESTS), product((THE, MY, THIS)))
-@rule("request", 2, transitive((YOU,), PEOPLE_REQUESTS), ((None,),))
+@rule("request", 3, transitive((YOU,), PEOPLE_REQUESTS), ((None,),))
 def could_you(
     you: Subject, action: Action, thing: Subject, determiner: Determiner | None
 ) -> Sentence:
@@ -213,7 +214,7 @@ def habits(subjects: tuple) -> tuple:
     return tuple((subject, *habit) for subject, habit in product(subjects, HABITS))
 
 
-@rule("habit", 18, habits(SUBJECTS), product((PRESENT, PAST)))
+@rule("habit", 24, habits(SUBJECTS), product((PRESENT, PROGRESSIVE, PAST)))
 def habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense: Tense) -> Sentence:
     """Her sister works at home. / Ihre Schwester arbeitet zu Hause."""
     english, german = tense
@@ -225,7 +226,7 @@ def habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense: Te
     )
 
 
-@rule("habit", 9, habits(SUBJECTS), product(NEGATED))
+@rule("habit", 14, habits(SUBJECTS), product(NEGATED))
 def no_habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense: Tense) -> Sentence:
     """He doesn't sleep well. / Er schläft nicht gut."""
     english, german = tense
@@ -238,7 +239,7 @@ def no_habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense:
     )
 
 
-@rule("habit", 8, habits(SUBJECTS), product((CAN, MUST, WANT_TO, WOULD_LIKE_TO)))
+@rule("habit", 10, habits(SUBJECTS), product((CAN, MUST, WANT_TO, WOULD_LIKE_TO)))
 def wants_to(
     subject: Subject, verb: Verb, adverb: tuple[str, str, bool], modal_verb: Verb
 ) -> Sentence:
@@ -251,7 +252,7 @@ def wants_to(
     )
 
 
-@rule("question", 7, habits(ASKED_ABOUT))
+@rule("question", 8, habits(ASKED_ABOUT))
 def is_it_a_habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool]) -> Sentence:
     """Do you work here? / Arbeiten Sie hier?"""
     english_adverb, german_adverb, _ = adverb
@@ -284,7 +285,7 @@ def state(subject: Subject, quality: Adjective, tense: Tense, degree: Words) -> 
     )
 
 
-@rule("question", 5, product(ASKED_ABOUT, STATES))
+@rule("question", 4, product(ASKED_ABOUT, STATES))
 def is_he(subject: Subject, quality: Adjective) -> Sentence:
     """Are you hungry? / Sind Sie hungrig?"""
     be = BE.of(subject)
@@ -356,7 +357,7 @@ def lives_there(subject: Subject, verb: Verb, home: Words) -> Sentence:
 # --- Introductions --------------------------------------------------------------------------------
 
 
-@rule("introduction", 4, INTRODUCED, (("name",), ("be",)))
+@rule("introduction", 6, INTRODUCED, (("name",), ("be",)))
 def is_called(person: tuple[Subject, Determiner], name: str, by: str) -> Sentence:
     """My name is Anna. / Ich heiße Anna."""
     pronoun, owner = person
@@ -452,7 +453,7 @@ def when_is_it(subject: Subject, verb: Verb, asking: Words) -> Sentence:
     )
 
 
-@rule("travel", 10, product(LINES, (ARRIVE, LEAVE), TOWNS, CLOCK_TIMES))
+@rule("travel", 11, product(LINES, (ARRIVE, LEAVE), TOWNS, CLOCK_TIMES))
 def timetable(line: NounPhrase, verb: Verb, town: Words, time: tuple[str, str, str]) -> Sentence:
     """The train to Munich leaves at half past two.
 
@@ -467,7 +468,7 @@ def timetable(line: NounPhrase, verb: Verb, town: Words, time: tuple[str, str, s
     )
 
 
-@rule("time", 2, ((time,) for time in CLOCK_TIMES), (("is", "ist"), ("was", "war")))
+@rule("time", 3, ((time,) for time in CLOCK_TIMES), (("is", "ist"), ("was", "war")))
 def clock(time: tuple[str, str, str], english_be: str, german_be: str) -> Sentence:
     """It is half past two. / Es ist halb drei."""
     _, english, german = time

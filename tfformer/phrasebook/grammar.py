@@ -88,6 +88,7 @@ from tfformer.phrasebook.lexicon import (
     GLAD_OR_SORRY,
     GO,
     GOOD_NEWS,
+    GOODS,
     HAVING,
     HE,
     HEAVY,
@@ -175,7 +176,7 @@ from tfformer.phrasebook.rules import Sentence, Subject, Tense, Words, clause, r
 @rule("statement", 30, transitive(GIVERS, THING_ACTIONS), product((PRESENT, PAST), (THE, A)))
 @rule("statement", 25, transitive(SUBJECTS, PERSON_ACTIONS), product((PRESENT, PAST), (None,)))
 @rule("statement", 8, transitive(SUBJECTS, SEEING_THINGS), product((PRESENT, PAST), (THE,)))
-@rule("statement", 8, transitive(SUBJECTS, SEEING_PEOPLE), product((PRESENT, PAST), (None,)))
+@rule("statement", 11, transitive(SUBJECTS, SEEING_PEOPLE), product((PRESENT, PAST), (None,)))
 @rule("statement", 8, transitive(SUBJECTS, (HAVING,), at_most=100), product((PRESENT, PAST), (A,)))
 @rule(
     "statement", 9, transitive(SUBJECTS, (EATING,), at_most=100), product((PRESENT,), (NO_ARTICLE,))
@@ -381,8 +382,8 @@ def cannot(
     )
 
 
-@rule("perfect", 24, transitive(SUBJECTS, ACCOMPLISHMENTS), product((A, HER)))
-@rule("perfect", 15, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
+@rule("perfect", 23, transitive(SUBJECTS, ACCOMPLISHMENTS), product((A, HER)))
+@rule("perfect", 14, transitive(SUBJECTS, PERSON_ACTIONS), ((None,),))
 def perfect(
     subject: Subject, action: Action, thing: Subject, determiner: Determiner | None
 ) -> Sentence:
@@ -399,13 +400,13 @@ def perfect(
 
 @rule(
     "infinitive",
-    15,
+    14,
     transitive(SUBJECTS, INTENTIONS, adjectives=False, at_most=8),
     product(TO_DO, (THE, MY)),
 )
 @rule(
     "infinitive",
-    15,
+    14,
     transitive(SUBJECTS, (CALLING, HELPING, INVITING, COLLECTING)),
     product(TO_DO, (None,)),
 )
@@ -438,7 +439,7 @@ def main(words: str) -> str:
 
 @rule(
     "subordinate",
-    18,
+    26,
     transitive(SUBJECTS, THING_ACTIONS, adjectives=False, at_most=8),
     product(KNOWING, (PRESENT, PAST), (THE,)),
 )
@@ -464,13 +465,13 @@ def that(
 
 @rule(
     "subordinate",
-    18,
+    16,
     transitive(SUBJECTS, GOOD_NEWS, adjectives=False, at_most=8),
     product(OTHERS, GLAD_OR_SORRY, (PRESENT, PAST), (THE,)),
 )
 @rule(
     "subordinate",
-    8,
+    7,
     transitive(SUBJECTS, BAD_NEWS, adjectives=False, at_most=8),
     product(OTHERS, SORRY_OR_GLAD, (PRESENT, PAST), (THE, MY)),
 )
@@ -509,7 +510,7 @@ def because_and_although(
 
 @rule(
     "subordinate",
-    18,
+    17,
     transitive(SUBJECTS, PLANS, adjectives=False, at_most=8),
     product(CONDITIONS, (THE,)),
 )
@@ -635,7 +636,7 @@ def did_although(
 
 @rule(
     "dative",
-    31,
+    29,
     (
         (giver, action, receiver, thing)
         for giver, action in product(GIVERS, GIVING)
@@ -682,7 +683,7 @@ def together(companion: Subject | None) -> tuple[str, str]:
     return f"{company}", f"{company:deutsch}"
 
 
-@rule("motion", 20, going(), product((PRESENT, PAST)))
+@rule("motion", 17, going(), product((PRESENT, PAST)))
 def motion(
     subject: Subject, verb: Verb, place: Noun, companion: Subject | None, tense: Tense
 ) -> Sentence:
@@ -709,7 +710,7 @@ def has_gone(subject: Subject, verb: Verb, place: Noun, companion: Subject | Non
 
 @rule(
     "place",
-    16,
+    15,
     ((thing, preposition, spot) for thing in SMALL_THINGS for preposition, spot in SPOTS),
     product((THE, MY, YOUR), (THE, THIS, OUR), IS_AND_WAS),
 )
@@ -782,7 +783,7 @@ def site(building: Noun, prepositions: Words, landmark: Noun) -> Sentence:
 
 @rule(
     "number",
-    18,
+    17,
     product(GIVERS, (BUYING, NEEDING, ORDERING), SMALL_NUMBERS, COUNTED),
     product((PRESENT, PAST)),
 )
@@ -798,7 +799,7 @@ def counted(
     )
 
 
-@rule("number", 16, product((*CLOTHES, *LUGGAGE), PRICES), product((THE, THIS)))
+@rule("number", 13, product((*CLOTHES, *LUGGAGE, *GOODS), PRICES), product((THE, THIS)))
 def price(thing: NounPhrase, number: Determiner, determiner: Determiner) -> Sentence:
     """This green jacket costs fifty euros. / Diese grüne Jacke kostet fünfzig Euro."""
     thing = thing.determined(determiner)
@@ -812,7 +813,7 @@ def price(thing: NounPhrase, number: Determiner, determiner: Determiner) -> Sent
 
 @rule(
     "number",
-    12,
+    11,
     (*product(CHILDREN, AGES_OF_CHILDREN), *product(ADULTS, AGES_OF_ADULTS)),
     product(OWNERS, IS_AND_WAS),
 )
@@ -828,7 +829,7 @@ def age(relative: Noun, number: Determiner, owner: Determiner, be: Words) -> Sen
 
 @rule(
     "time",
-    24,
+    22,
     ((subject, verb, time) for (subject, verb), time in product(EVENTS, CLOCK_TIMES)),
     product((PRESENT, PAST)),
 )
@@ -846,7 +847,7 @@ def at_time(subject: Subject, verb: Verb, time: tuple[str, str, str], tense: Ten
 # --- Describing and comparing ---------------------------------------------------------------------
 
 
-@rule("comparison", 18, COMPARABLE, product((THE, THIS), (THE, THIS)))
+@rule("comparison", 15, COMPARABLE, product((THE, THIS), (THE, THIS)))
 def comparison(
     adjective: Adjective,
     one: Noun,
@@ -874,7 +875,7 @@ def property_of(noun: Noun, quality: Adjective, be: Words, degree: Words) -> Sen
 
 @rule(
     "description",
-    12,
+    11,
     (
         (thing, quality)
         for thing, quality in product(HOUSEHOLD, (OLD, EXPENSIVE, DIRTY, HEAVY))
@@ -920,7 +921,7 @@ rule("family", 8, PEERS, product(OWNERS, (MY, YOUR)))(comparison)
 
 @rule(
     "hotel",
-    14,
+    13,
     product(
         (QUIET, CLEAN, CHEAP, SMALL, BIG, BEAUTIFUL, WARM),
         (BALCONY, SHOWER, BATHROOM, TELEVISION, KITCHEN),
@@ -956,7 +957,7 @@ def serving(vessel: Noun, content: Noun, number: Determiner = A) -> tuple[str, s
 
 @rule(
     "restaurant",
-    18,
+    16,
     (
         (*one, *other)
         for one, other in product(SERVINGS, SERVINGS)
@@ -1016,7 +1017,7 @@ def too_salty(
     )
 
 
-@rule("shopping", 7, ((thing,) for thing in HOUSEHOLD), product((THE, THIS)))
+@rule("shopping", 7, ((thing,) for thing in (*HOUSEHOLD, *GOODS)), product((THE, THIS)))
 def how_much(thing: NounPhrase, determiner: Determiner) -> Sentence:
     """How much does the old cupboard cost? / Wie viel kostet der alte Schrank?"""
     thing = thing.determined(determiner)
@@ -1027,7 +1028,7 @@ def how_much(thing: NounPhrase, determiner: Determiner) -> Sentence:
     )
 
 
-@rule("shopping", 16, product(RECEIVERS, HOUSEHOLD), product((THE, THIS)))
+@rule("shopping", 13, product(RECEIVERS, (*HOUSEHOLD, *GOODS)), product((THE, THIS)))
 def likes(someone: Subject, thing: NounPhrase, determiner: Determiner) -> Sentence:
     """My father likes this small backpack.
 
@@ -1146,8 +1147,15 @@ def has_hurt(part: NounPhrase, day: Words, owner: Determiner) -> Sentence:
     )
 
 
-@rule("health", 3, product(((ME, MY), (HE, HIS), (SHE, HER), (YOU, YOUR)), LIMBS))
-def cannot_move(patient: tuple[Subject, Determiner], part: NounPhrase) -> Sentence:
+@rule(
+    "health",
+    5,
+    product(((ME, MY), (HE, HIS), (SHE, HER), (YOU, YOUR)), LIMBS),
+    (("can't/can+not", "verneint"), ("can/can", "deutsch")),
+)
+def can_move(
+    patient: tuple[Subject, Determiner], part: NounPhrase, english_can: str, german_part: str
+) -> Sentence:
     """You can't move your right shoulder.
 
     Sie können Ihre rechte Schulter nicht bewegen.
@@ -1155,6 +1163,6 @@ def cannot_move(patient: tuple[Subject, Determiner], part: NounPhrase) -> Senten
     subject, owner = patient
     can, move, part = CAN.of(subject), MOVE.of(subject), Action(MOVE, ()).on(part.determined(owner))
     return Sentence(
-        f"{subject} can't/can+not {move:base} {part}.",
-        f"{subject:Nominativ} {can:Präsens} {part:verneint} {move:Infinitiv}.",
+        f"{subject} {english_can} {move:base} {part}.",
+        f"{subject:Nominativ} {can:Präsens} {part:{german_part}} {move:Infinitiv}.",
     )

@@ -458,7 +458,7 @@ RECEIVERS: tuple[NounPhrase | Pronoun, ...] = (
     NounPhrase(BROTHER, determiner=HIS), NounPhrase(DAUGHTER, determiner=HER),
     NounPhrase(SON, determiner=OUR), NounPhrase(CHILD, determiner=THEIR),
     NounPhrase(FRIEND, determiner=MY), NounPhrase(NEIGHBOR, determiner=HIS), the(DOCTOR), the(BOY),
-    the(GIRL), the(TEACHER, NEW), the(WOMAN, YOUNG), the(STUDENT, plural=True),
+    the(GIRL), the(TEACHER, OLD), the(WOMAN, YOUNG), the(STUDENT, plural=True),
 )  # fmt: skip
 DINERS = tuple(
     person for person in RECEIVERS if getattr(person, "noun", None) not in (CHILD, BOY, GIRL)
@@ -683,6 +683,7 @@ NOT_DONE = ((("didn't", "Präteritum"), ("was", "war")), (("don't", "Präsens"),
 UNABLE = (("couldn't", "konnte", ("was", "war")), ("can't", "kann", ("is", "ist")))
 PRESENT = ("present", "Präsens")
 PAST = ("past", "Präteritum")
+PROGRESSIVE = ("progressive", "Präsens")
 NEGATED = (("don't", "Präsens"), ("didn't", "Präteritum"))
 WHEN = (
     ("every day", "jeden Tag", PRESENT),
@@ -777,10 +778,10 @@ AGES_OF_CHILDREN = tuple(numeral(number) for number in range(2, 20))
 AGES_OF_ADULTS = tuple(numeral(number) for number in range(25, 100, 5))
 PRICES = tuple(numeral(number) for number in (*range(10, 21), *range(25, 100, 5)))
 HOUSEHOLD = (*CLOTHES, *FURNITURE, *LUGGAGE, *VEHICLES)
-COUNTED = described((APPLE, PEAR, ORANGE, CARROT, POTATO, EGG), (BIG, FRESH), plural=True)
-COUNTED += described(
+GOODS = described(
     (SHIRT, DRESS, CHAIR, LAMP, BOOK, TICKET, GLASS, CUP, BOTTLE), (NEW, CHEAP), plural=True
 )
+COUNTED = GOODS + described((APPLE, PEAR, ORANGE, CARROT, POTATO, EGG), (BIG, FRESH), plural=True)
 
 
 def clock_times() -> Iterator[tuple[str, str, str]]:
@@ -896,6 +897,7 @@ PEOPLE_REQUESTS = (CALLING, HELPING, INVITING, COLLECTING)
 EATING = Action(LIKE_EATING, GROCERIES + DRINKS)
 
 # An adverb: English, German, and whether "nicht" stands before it.
+NO_ADVERB = ("", "", True)
 HERE = ("here", "hier", True)
 AT_HOME = ("at home", "zu Hause", True)
 ALONE = ("alone", "allein", True)
@@ -905,17 +907,15 @@ TODAY = ("today", "heute", False)
 EVERY_DAY = ("every day", "jeden Tag", True)
 IN_THE_EVENING = ("in the evening", "am Abend", False)
 HABITS = (
-    *product((WORK,), (HERE, AT_HOME, ALONE, A_LOT, TODAY, EVERY_DAY, IN_THE_EVENING)),
-    *product((LEARN,), (HERE, AT_HOME, ALONE, A_LOT, TODAY, EVERY_DAY, IN_THE_EVENING)),
-    *product((COOK,), (HERE, AT_HOME, WELL, TODAY, EVERY_DAY, IN_THE_EVENING)),
-    *product((DANCE, SING), (HERE, ALONE, WELL, A_LOT, EVERY_DAY, IN_THE_EVENING)),
-    *product((SWIM,), (HERE, ALONE, WELL, A_LOT, EVERY_DAY)),
-    *product((SLEEP,), (HERE, AT_HOME, WELL, ALONE)),
-    *product((PLAY,), (HERE, AT_HOME, ALONE, WELL, TODAY, EVERY_DAY)),
-    *product((STAY,), (HERE, AT_HOME, ALONE)),
-    *product((LIVE,), (HERE, ALONE)),
-    *product((TRAVEL,), (ALONE, A_LOT)),
-    *product((LAUGH,), (A_LOT,)),
+    *product((WORK, LEARN), (NO_ADVERB, AT_HOME, A_LOT, TODAY, IN_THE_EVENING)),
+    *product((COOK, PLAY), (NO_ADVERB, AT_HOME, WELL, TODAY)),
+    *product((DANCE, SING), (NO_ADVERB, WELL, A_LOT, IN_THE_EVENING)),
+    *product((SWIM, SLEEP), (NO_ADVERB, WELL, A_LOT, TODAY)),
+    *product((TRAVEL, LAUGH), (NO_ADVERB, A_LOT, TODAY)),
+    *product((WORK, LEARN, COOK, PLAY, DANCE, SING, SWIM, LAUGH, TRAVEL), (ALONE, EVERY_DAY)),
+    *product((WORK, LEARN, COOK, PLAY, DANCE, SING, SWIM, LAUGH), (HERE,)),
+    *product((SLEEP, STAY, LIVE), (HERE, AT_HOME, ALONE)),
+    *product((STAY,), (NO_ADVERB, TODAY)),
 )
 ASKED_WITH_WHY = (WORK, LEARN, COOK, DANCE, SING, SWIM, SLEEP, PLAY, LAUGH, READ)
 QUESTION_WORDS = (("where", "wo"), ("when", "wann"), ("why", "warum"))

@@ -20,6 +20,7 @@ from tfformer.phrasebook.inflection import (
     NounPhrase,
     Predicate,
     Pronoun,
+    Verb,
 )
 
 SPLITS = ("train", "valid", "test")
@@ -112,9 +113,18 @@ def clause(
     return action.verb.of(subject), action.on(thing.determined(determiner))
 
 
+def agreement(content: tuple) -> tuple[int, str] | None:
+    """The person of the subject and its verb, if the content words begin with these."""
+    match content:
+        case ((NounPhrase() | Pronoun()) as subject, (Verb() | Action()) as verb, *_):
+            return subject.person, str(verb)
+    return None
+
+
 def combination(content: tuple) -> str:
     """The content words as one text: "animal cross street tired animal"."""
-    return " ".join(name(word) for word in content if word is not None)
+    names = (name(word) for word in content if word is not None)
+    return " ".join(filter(None, names))
 
 
 def name(word: Any) -> str:
