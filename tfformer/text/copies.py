@@ -28,11 +28,11 @@ PLACEHOLDER = (
     rf"|%\([\w.]{{1,60}}\)[sdif]|%{CONVERSION}"
 )
 FOLDER = r"/(?:\.{1,2}(?=/)|\.?[\w-]+(?:\.[\w-]+)*)"  # without a full stop behind it
-ON_WINDOWS = r"(?<!\w)[A-Za-z]:(?:\\[\w$~-]+(?:\.[\w$~-]+)*)+"
+ON_WINDOWS = rf"[A-Za-z]:(?:(?:\\[\w$~-]+(?:\.[\w$~-]+)*)+|(?:{FOLDER}){{2,}})"
 ENDING = r"(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
-PATH = rf"(?:(?<!\w)[A-Za-z]:|\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![\w~.])(?:~|\.{{1,2}}){FOLDER}"
+PATH = rf"(?=[~./])(?:~?(?:\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![\w~.])(?:~|\.{{1,2}}){FOLDER})"
 NAME = rf"(?<![\w./-])/?(?:[\w-]+/)*(?:[\w-]\.)*[\w-]{{2,255}}(?:\.[\w-]+)*\.{ENDING}"
-FILE = rf"{ON_WINDOWS}|~?{PATH}|{NAME}"
+FILE = rf"{ON_WINDOWS}|{NAME}"
 MEASURE = r"[kcmµ]?m[²³]?|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kMG]?Wh?|[kM]?V|EUR|USD|GBP|CHF"
 SHARE = r"/(?:h|s|min|k?m[²³]?|k?g|l)"  # of a compound unit, as km/h
 UNIT = rf"(?:[%‰](?![({{]|{CONVERSION})|°[CF]?|[€$£¥]|x(?!\w)|(?:{MEASURE})(?:{SHARE})?(?![\w/]))"
@@ -44,8 +44,9 @@ VERSION = r"(?<![\w.])v\d+(?:\.\d+)+(?:[-+][\w.]*\w)?(?!\w)"
 ESCAPED = (
     r"</?[a-zA-Z][\w:.-]{0,60}(?:\s[^<>\n]{0,200})?/?>|<!--[^<>\n]{0,200}-->"
     r"|(?<!\S)(?:[<>&|=]|[<>=!]=|=>|->|<-|&&|\|\|)(?!\S)"
-    r"|(?<!\w)[A-Z]\w{0,20}&[A-Z]\w{0,20}(?!\w)|(?<!\w)[©®§¶\u2190-\u21ff\u2200-\u22ff]"
+    r"|[©®§¶\u2190-\u21ff\u2200-\u22ff]"
 )
+COMPANY = r"[A-Z]\w{0,20}&[A-Z]\w{0,20}(?!\w)"
 SAID = re.compile(r"[^\W_]")  # a letter or a number
 EMOJI = (
     "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff]"
@@ -66,9 +67,10 @@ def kept_pattern(keep: Sequence[str] = ()) -> re.Pattern[str]:
     """
     phrases = sorted((phrase.strip() for phrase in keep), key=len, reverse=True)
     own = [rf"(?<!\w){re.escape(phrase)}(?!\w)" for phrase in phrases if phrase]
-    numbers = rf"(?<![\w.,])(?:{SIGN})?(?:{NUMBER})"
-    kinds = [SYMBOL.pattern, ESCAPED, URL, E_MAIL, PLACEHOLDER, NOTE, FILE, VERSION, numbers, EMOJI]
-    return re.compile("|".join([*own, *kinds]))
+    numbers = rf"(?<![.,])(?:{SIGN})?(?:{NUMBER})"
+    words = "|".join([E_MAIL, COMPANY, FILE, VERSION, numbers])  # only where a word begins
+    kinds = [SYMBOL.pattern, ESCAPED, URL, PLACEHOLDER, NOTE, PATH, EMOJI]
+    return re.compile("|".join([*own, *kinds, rf"(?<!\w)(?:{words})"]))
 
 
 def with_copies(

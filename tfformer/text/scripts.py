@@ -36,10 +36,12 @@ def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
         >>> [piece.raw for piece in with_scripts(h2o)]
         ['H<sub>2</sub>O', '!']
     """
+    if all(piece.role is not Role.OPEN for piece in pieces):
+        return list(pieces)
     rest = list(reversed(pieces))
     done: list[Piece] = []
     while rest:
-        end = _element_length(rest)
+        end = _element_length(rest) if rest[-1].role is Role.OPEN else 0
         element = rest[: -end - 1 : -1] if end else []
         if element and _is_formula(element, done):
             del rest[-end:]
