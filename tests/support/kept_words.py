@@ -28,7 +28,7 @@ SENTENCES = (
     "It costs 3.50 €, $12.99, £ 5 or 1,000 EUR.",
     "5 kg, 80 km/h, 20 °C, 50%, 3 m², 100 kWh and 5kg of 2 things.",
     "On 2024-05-01 at 12:30 in room 5a, A4 and 3rd.",
-    "Hello {name}, {{user}}, ${HOME}, %s, %(count)d and 100%.",
+    "Hello {name}, {{user}}, at 12:30 ${HOME}, for 5 $4, %s, %(count)d and 100%.",
     "Open /usr/bin/env, ~/.bashrc/x, ../a/b, report.pdf, a_b.txt and song.mp3.",
     "and/or e.g. this. That is it.No more...",
     "Smile 😀 👍🏽 👨‍👩‍👧 ☀️.",

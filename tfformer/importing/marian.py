@@ -354,7 +354,7 @@ def _decoder_options(folder: Path) -> dict:
 
 
 def _check_spelling(options: Mapping) -> None:
-    """Raise ValueError for an option that looks like one of the search, such as `normalise`.
+    """Raise ValueError for an option that is nearly one of the search.
 
     Marian, too, refuses options that it does not know.
     """
