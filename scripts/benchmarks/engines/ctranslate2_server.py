@@ -40,6 +40,11 @@ class Translator:
         """Return a sentence as ids of pieces."""
         return self._source.encode(sentence)
 
+    def has(self, piece: str) -> bool:
+        """Return whether a text is one piece of both vocabularies."""
+        sides = (self._source, self._target)
+        return all(side.piece_to_id(piece) != side.unk_id() for side in sides)
+
     def code_of(self, text: str) -> str:
         """Return nothing: the model has one target language."""
         return ""
