@@ -221,7 +221,8 @@ async def translate_texts(texts: list[str], workers: Workers) -> list[str]:
     first = await workers.translate([one.row for one in sentences])
     pairs = zip(sentences, first, strict=True)
     lost = [one.code + one.text for one, translation in pairs if one.marked.lacks(translation)]
-    again = await workers.translate(await in_thread(lambda: list(map(workers.row, lost))))
+    rows = await in_thread(lambda: list(map(workers.row, lost))) if lost else []
+    again = await workers.translate(rows)
     marked = [one.marked for one in sentences]
     filled = iter(await in_thread(with_words, marked, first, again))
     return ["".join(next(filled) if one.marked else one.text for one in found) for found in divided]

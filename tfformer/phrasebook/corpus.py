@@ -192,8 +192,9 @@ def in_turn(numbers: Sequence[int], kind: Callable[[int], Hashable]) -> list[int
     seen: Counter[Hashable] = Counter()
 
     def turn(number: int) -> int:
-        seen[kind(number)] += 1
-        return seen[kind(number)]
+        own = kind(number)
+        seen[own] += 1
+        return seen[own]
 
     return sorted(numbers, key=turn)
 
