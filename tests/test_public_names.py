@@ -57,8 +57,9 @@ def test_help_describes_the_public_names_and_nothing_else():
     text = pydoc.plain(pydoc.render_doc(tfformer))
     sections = {
         name: re.search(rf"^{name}\n(.*?)(?=^\w)", text, re.MULTILINE | re.DOTALL).group(1)
-        for name in ("CLASSES", "FUNCTIONS")
+        for name in ("PACKAGE CONTENTS", "CLASSES", "FUNCTIONS")
     }
+    assert sections["PACKAGE CONTENTS"].split() == ["export", "(package)"]
     classes = set(re.findall(r"^    class (\w+)\(", sections["CLASSES"], re.MULTILINE))
     classes |= set(re.findall(r"^    class (\w+)$", sections["CLASSES"], re.MULTILINE))
     functions = set(re.findall(r"^    (\w+)\(", sections["FUNCTIONS"], re.MULTILINE))

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tfformer.keras_import import check_backend, register_with_keras
+from tfformer.public_modules import list_public_packages
 from tfformer.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -90,3 +91,4 @@ def __dir__() -> list[str]:
 
 check_backend()
 register_with_keras()
+list_public_packages(__path__, ["export"])

@@ -11,7 +11,7 @@ import tfformer
 PACKAGE = Path(tfformer.__file__).parent
 EVERYWHERE = {
     *("config", "files", "folders", "html_page", "keras_import", "plain_values"),
-    *("special_ids", "tensorflow_import", "tracing", "version", "waiting"),
+    *("public_modules", "special_ids", "tensorflow_import", "tracing", "version", "waiting"),
 }
 MAY_IMPORT = {
     "model": set(),
