@@ -7,6 +7,7 @@ from support import stated_digests
 from support.marian_checkpoints import checkpoint, edit_json
 
 from tfformer.cli.verbs import main
+from tfformer.export import hugging_face
 from tfformer.importing.importer import import_model
 from tfformer.importing.stated_digests import check_stated_digests
 
@@ -24,11 +25,17 @@ def in_place(state):
     return stated
 
 
+def as_export(folder):
+    run = import_model(folder, folder.parent / "first run")
+    return hugging_face(run, folder.parent / "export")
+
+
 WAYS = {
     "downloads": in_place(stated_digests.state_by_downloads),
     "list": in_place(stated_digests.state_by_list),
     "tagged list": in_place(lambda folder: stated_digests.state_by_list(folder, "--tag")),
     "cache": stated_digests.as_cache,
+    "export": as_export,
 }
 
 
@@ -79,6 +86,21 @@ def test_a_list_that_is_no_list_is_refused_with_its_line(folder):
         file.write("0123  config.json\n")
     with pytest.raises(ValueError, match=r"SHA256SUMS, line \d+: '0123  config.json' is no line"):
         check_stated_digests(folder)
+
+
+def test_a_torn_manifest_is_refused(folder):
+    (folder / "manifest.json").write_text('{"digests": {"config.js')
+    with pytest.raises(ValueError, match=r"manifest\.json is damaged .*; copy it again, or remove"):
+        check_stated_digests(folder)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    ["[]", "{}", '{"digests": ["config.json"]}', '{"digests": {"config.json": 3, "away": "0"}}'],
+)
+def test_the_manifest_of_another_program_is_left_alone(folder, manifest):
+    (folder / "manifest.json").write_text(manifest)
+    check_stated_digests(folder)
 
 
 def test_a_list_may_be_written_twice_and_have_comments_and_capitals(folder):

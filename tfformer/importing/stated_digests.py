@@ -1,11 +1,13 @@
 """Compares a checkpoint's files with the digests that came with them.
 
-Three ways to state a digest are known: the cache of `huggingface_hub`, which names a file by its
-digest; the notes that its downloads into a folder leave; and the list of the program `sha256sum`.
-A digest is SHA-256, 64 hexadecimal digits, or has 40 of them, such as Git's of a file.
+Four ways to state a digest are known: the cache of `huggingface_hub`, which names a file by its
+digest; the notes that its downloads into a folder leave; the list of the program `sha256sum`; and
+the manifest of an export by this package. A digest is SHA-256, 64 hexadecimal digits, or has 40 of
+them, such as Git's of a file.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ from tfformer.files import file_digest
 DOWNLOADS = Path(".cache", "huggingface", "download")
 NOTE = ".metadata"  # behind a file's name: the commit, the file's digest and the time, a line each
 LIST = "SHA256SUMS"
+MANIFEST = "manifest.json"
 DIGEST = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 LISTED = (  # a line of `sha256sum`, and of `sha256sum --tag`
     re.compile(r"(?P<digest>[0-9a-fA-F]{64}) [ *](?:\./)?(?P<name>.+)"),
@@ -44,9 +47,9 @@ def check_stated_digests(folder: Path) -> None:
         folder: A folder; where nothing is stated, nothing is compared.
 
     Raises:
-        ValueError: A file has another digest, or the list of `sha256sum` has a line that is none.
+        ValueError: A file has another digest, or a list of digests cannot be read.
     """
-    for of_a_kind in (_of_the_cache, _of_downloads, _of_the_list):
+    for of_a_kind in (_of_the_cache, _of_downloads, _of_the_list, _of_the_manifest):
         for stated in of_a_kind(folder):
             found = _digests(stated.file, len(stated.digest))
             if stated.digest not in found:
@@ -88,6 +91,24 @@ def _of_the_list(folder: Path) -> Iterator[Stated]:
         file = folder / listed["name"]
         if file.is_file() and file != place:
             yield Stated(file, listed["digest"].lower(), f"write {place} again")
+
+
+def _of_the_manifest(folder: Path) -> Iterator[Stated]:
+    """Digests that an export by this package states; other programs have other manifests."""
+    place = folder / MANIFEST
+    if not place.is_file():
+        return
+    try:
+        manifest = json.loads(place.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{place} is damaged ({error}); copy it again, or remove it") from None
+    digests = manifest.get("digests") if isinstance(manifest, dict) else None
+    if not isinstance(digests, dict):
+        return
+    for name, digest in digests.items():
+        file = folder / name
+        if file.is_file() and isinstance(digest, str) and DIGEST.fullmatch(digest):
+            yield Stated(file, digest, f"remove {place}")
 
 
 def _digests(file: Path, digits: int) -> list[str]:
