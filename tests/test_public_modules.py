@@ -51,3 +51,10 @@ def test_a_module_written_later_is_imported(house):
 def test_a_missing_module_is_missing(house):
     with pytest.raises(ModuleNotFoundError, match=r"house\.garden"):
         importlib.import_module("house.garden")
+
+
+def test_the_list_of_the_last_call_counts(house):
+    for _ in range(2000):  # more than Python's limit of calls within each other
+        list_public_packages(house.__path__, ["cellar"])
+    assert names(house) == ["house.cellar"]
+    assert importlib.import_module("house.stairs").__name__ == "house.stairs"

@@ -20,7 +20,8 @@ import pytest
 import tfformer
 
 ROOT = Path(__file__).parents[1]
-PUBLIC_NAMES = [*tfformer.__all__, *(f"export.{name}" for name in tfformer.export.__all__)]
+EXPORTS = [f"export.{name}" for name in tfformer.export.__all__]
+PUBLIC_NAMES = [*tfformer._HOME, *EXPORTS]
 
 
 def run(code: str, folder: Path, **variables: str) -> subprocess.CompletedProcess:
@@ -46,7 +47,7 @@ def test_a_type_checker_reads_the_names_that_python_imports():
 
 
 def test_dir_has_the_public_names_and_nothing_else():
-    assert dir(tfformer) == sorted([*tfformer.__all__, "export"])
+    assert dir(tfformer) == tfformer.__all__ == sorted([*tfformer._HOME, "export"])
 
 
 def test_dir_of_the_exports_has_the_formats_and_nothing_else():
@@ -63,7 +64,7 @@ def test_help_describes_the_public_names_and_nothing_else():
     classes = set(re.findall(r"^    class (\w+)\(", sections["CLASSES"], re.MULTILINE))
     classes |= set(re.findall(r"^    class (\w+)$", sections["CLASSES"], re.MULTILINE))
     functions = set(re.findall(r"^    (\w+)\(", sections["FUNCTIONS"], re.MULTILINE))
-    assert classes | functions == set(tfformer.__all__)
+    assert classes | functions == set(tfformer._HOME)
 
 
 def documented(name: str) -> dict[str, object]:
@@ -187,6 +188,30 @@ print([type(finder).__name__ for finder in sys.meta_path].count("_KerasFinder"))
 
 
 @pytest.mark.slow
+def test_a_keras_file_loads_where_a_finder_of_its_own_finds_keras(tmp_path, keras_file):
+    """As of an editable install, whose folder is not on `sys.path`."""
+    import keras
+
+    place = tmp_path / "elsewhere"
+    place.symlink_to(Path(keras.__file__).parent)
+    code = f"""
+import sys
+from importlib.util import spec_from_file_location
+class Editable:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "keras":
+            return spec_from_file_location(name, {str(place / "__init__.py")!r})
+sys.meta_path.insert(0, Editable)
+import tfformer, keras
+print(keras.__file__)
+print(type(keras.models.load_model({str(keras_file)!r})).__module__)
+"""
+    lines = [str(place / "__init__.py"), "tfformer.model.transformer"]
+    assert run(code, tmp_path).stdout.splitlines() == lines
+
+
+@pytest.mark.slow
 def test_a_type_checker_sees_the_types_of_public_names(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "user.py").write_text(
@@ -194,9 +219,14 @@ def test_a_type_checker_sees_the_types_of_public_names(tmp_path):
         "reveal_type(tfformer.Translator.load('run').translate(['A dog.']))\n"
         "reveal_type(tfformer.padding_mask)\n"
         "reveal_type(tfformer.Config.from_dict({}))\n"
+        "tfformer.Transfomer\n"
+        "tfformer.export.saved_models\n"
+    )
+    (tmp_path / "stars.py").write_text(
+        "from tfformer import *\nreveal_type(Translator.load('run'))\nreveal_type(export.web)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--ignore-missing-imports", "user.py"],
+        [sys.executable, "-m", "mypy", "--ignore-missing-imports", "user.py", "stars.py"],
         cwd=tmp_path,
         env=os.environ | {"MYPYPATH": str(ROOT)},
         capture_output=True,
@@ -205,3 +235,7 @@ def test_a_type_checker_sees_the_types_of_public_names(tmp_path):
     assert 'Revealed type is "list[str]"' in done.stdout.replace("builtins.", "")
     assert 'Revealed type is "tfformer.config.Config"' in done.stdout
     assert "def (ids: " in done.stdout
+    assert 'Module has no attribute "Transfomer"' in done.stdout
+    assert 'Module has no attribute "saved_models"' in done.stdout
+    assert 'Revealed type is "tfformer.inference.translator.Translator"' in done.stdout
+    assert "def (run: " in done.stdout

@@ -74,19 +74,49 @@ _HOME = {  # the same at run time, imported when first used
     "training_dataset": "data.batches",
 }
 
-__all__ = sorted(_HOME)
+__all__ = [
+    "Config",
+    "Decoder",
+    "DecoderLayer",
+    "Encoder",
+    "EncoderLayer",
+    "FeedForward",
+    "Generator",
+    "LanguageModel",
+    "LinearSchedule",
+    "MultiHeadAttention",
+    "PositionalEncoding",
+    "RDropCrossEntropy",
+    "SmoothedCrossEntropy",
+    "TokenEmbedding",
+    "Tokenizer",
+    "Transformer",
+    "Translator",
+    "WarmupSchedule",
+    "alignments",
+    "attention",
+    "beam_search",
+    "export",
+    "greedy_search",
+    "import_model",
+    "look_ahead_mask",
+    "padding_mask",
+    "sample",
+    "train",
+    "training_dataset",
+]
 
+if not TYPE_CHECKING:  # a type checker would believe that there is every name
 
-def __getattr__(name: str) -> Any:
-    if name == "export":  # a module: tfformer.export.saved_model(...)
-        return importlib.import_module("tfformer.export")
-    if name not in _HOME:
-        raise AttributeError(f"module 'tfformer' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"tfformer.{_HOME[name]}"), name)
+    def __getattr__(name: str) -> Any:
+        if name == "export":  # a module: tfformer.export.saved_model(...)
+            return importlib.import_module("tfformer.export")
+        if name not in _HOME:
+            raise AttributeError(f"module 'tfformer' has no attribute {name!r}")
+        return getattr(importlib.import_module(f"tfformer.{_HOME[name]}"), name)
 
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, "export"])
+    def __dir__() -> list[str]:
+        return __all__
 
 
 check_backend()

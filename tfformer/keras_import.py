@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
@@ -81,7 +81,7 @@ def register_with_keras() -> None:
     """
     if "keras" in sys.modules:
         _register()
-    else:
+    elif not any(isinstance(finder, _KerasFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _KerasFinder())
 
 
@@ -91,14 +91,16 @@ def _register() -> None:
 
 
 class _KerasFinder(MetaPathFinder):
-    """Finds Keras as Python does, with a loader that registers our classes afterwards."""
+    """Finds Keras as the finders behind it do, with a loader that registers our classes."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname != "keras":
             return None
-        spec = PathFinder.find_spec(fullname, path, target)
+        behind = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        specs = (finder.find_spec(fullname, path, target) for finder in behind)
+        spec = next(filter(None, specs), None)
         if spec is not None and spec.loader is not None:
             spec.loader = _KerasLoader(spec.loader, finder=self)
         return spec

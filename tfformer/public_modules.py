@@ -23,6 +23,8 @@ def list_public_packages(folders: Iterable[str], names: Sequence[str]) -> None:
     """
     for folder in folders:
         finder = pkgutil.get_importer(folder)
+        if isinstance(finder, _Finder):  # the package is imported again
+            finder = finder.finder
         if isinstance(finder, PathEntryFinder):  # an import from a zip has another
             sys.path_importer_cache[folder] = _Finder(finder, names)
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ctranslate2", "hugging_face", "marian", "saved_model", "tflite", "web"]
 
+if not TYPE_CHECKING:  # a type checker would believe that there is every name
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'tfformer.export' has no attribute {name!r}")
-    return getattr(importlib.import_module("tfformer.export.formats"), name)
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'tfformer.export' has no attribute {name!r}")
+        return getattr(importlib.import_module("tfformer.export.formats"), name)
 
-
-def __dir__() -> list[str]:
-    return __all__
+    def __dir__() -> list[str]:
+        return __all__
