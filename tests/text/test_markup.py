@@ -133,6 +133,28 @@ def test_a_sentence_runs_over_two_subtitles_but_not_over_two_speakers():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("It depended<br>on us<br/>all.", ["It depended", "on us", "all."]),
+        ("| One<BR>two |\n|---|\n| **Three<br>four** |\n", ["One", "two", "Three", "four"]),
+        ("See <ul><li>one</li><li>two <b>b</b></li></ul>", ["See", "one", "two b"]),
+    ],
+)
+def test_a_tag_within_markdown_ends_a_sentence_that_it_ends_in_html(text, sentences):
+    assert heard(text, "markdown") == sentences
+    assert translate_text(text, same, "markdown") == text
+
+
+def test_a_cell_of_a_table_may_hold_a_line():
+    r"""In a cell `|` is written `\|`, as in GitHub's specification; also in code."""
+    text = "| a | b |\n|---|---|\n| One \\| two | three\\| |\n| `a \\| b` *c \\| d* | x\\\\|y |\n"
+    assert translate_text(text, same, "markdown") == text
+    assert translate_text(text, shout, "markdown") == (
+        "| A | B |\n|---|---|\n| ONE \\| TWO | THREE\\| |\n| `a \\| b` *C \\| D* | X\\\\|Y |\n"
+    )
+
+
 def test_tags_go_where_the_alignment_says():
     translator = TextTranslator(backwards, backwards_links)
     assert translator.translate("<p>one <b>two three</b> four</p>", "html") == (
@@ -201,6 +223,19 @@ def test_rows_are_translated_while_they_are_read():
     begun = next(found) + next(found)
     assert read < 6_000
     assert begun + "".join(found) == "".join(f"<r>GO{number}</r>\n" for number in range(20_000))
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "expected"),
+    [
+        ("markdown", "One two\\\nthree four\n", "ONE TWO\\\nTHREE FOUR\n"),
+        ("markdown", "> One two\\\n> three\n", "> ONE TWO\\\n> THREE\n"),
+        ("html", "One&#32;two&Tab;three&#10;four", "ONE TWO THREE FOUR"),
+        ("html", "One two&nbsp;three", "ONE TWO&nbsp;THREE"),
+    ],
+)
+def test_no_space_is_written_as_a_hard_break_or_an_entity(format, text, expected):
+    assert translate_text(text, shout, format) == expected
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from tfformer.text.hypertext import read_html
+from tfformer.text.hypertext import ENDING, POINTS, read_html
 from tfformer.text.passages import Part, Piece, Role, sentences
 from tfformer.text.scripts import with_scripts
 
@@ -39,19 +39,20 @@ Spans = tuple[int, int]
 
 
 class Block(NamedTuple):
-    """A paragraph, heading or cell in the document.
+    r"""A paragraph, heading or cell in the document.
 
     Attributes:
         text: The document.
         content: The paragraph as it was parsed, without marks of lists and quotations.
-        content_lines: The place in `content` of each of its lines.
-        text_lines: The place in `text` of each of them.
+        content_starts: The place in `content` of each stretch that is in `text` as it is: a line,
+            or what stands between `\|` in a cell.
+        text_starts: The place in `text` of each of them.
     """
 
     text: str
     content: str
-    content_lines: list[int]
-    text_lines: list[int]
+    content_starts: list[int]
+    text_starts: list[int]
 
     def raw(self, start: int, end: int) -> str:
         """The document from one place of the content to another."""
@@ -59,8 +60,8 @@ class Block(NamedTuple):
 
     def place(self, position: int) -> int:
         """The place in the document of a place in the content."""
-        line = bisect_right(self.content_lines, position) - 1
-        return self.text_lines[line] + position - self.content_lines[line]
+        stretch = bisect_right(self.content_starts, position) - 1
+        return self.text_starts[stretch] + position - self.content_starts[stretch]
 
 
 def read_markdown(text: Iterable[str], language: str) -> Iterator[Part]:
@@ -84,13 +85,16 @@ def read_markdown(text: Iterable[str], language: str) -> Iterator[Part]:
     lines = [done, *ends, *[len(whole)] * 2]
     in_cell = False
     for token in _parser().parse(whole[done:]):
+        start, end = (lines[number] for number in token.map or (0, 0))
         if token.map and token.type == "html_block":
-            start, end = lines[token.map[0]], lines[token.map[1]]
             yield whole[done:start]
             yield from read_html([whole[start:end]], language)
             done = end
         elif token.map and token.type == "inline":
-            block = _located(whole, token, lines, done if in_cell else None)
+            if in_cell:
+                block = _located_cell(whole, token.content, max(start, done), end)
+            else:
+                block = _located(whole, token, lines)
             if block is not None and block.place(0) >= done:
                 yield whole[done : block.place(0)]
                 yield from sentences(_pieces(block, token), language, _escapes(block.content))
@@ -207,26 +211,33 @@ def _note(state: StateInline, made: Sequence[Token], start: int) -> None:
             token.meta[SPAN] = (start, end)
 
 
-def _located(text: str, token: Token, lines: Sequence[int], start: int | None) -> Block | None:
-    """Find a paragraph in the document; a cell of a table begins at `start` or later.
+def _located(text: str, token: Token, lines: Sequence[int]) -> Block | None:
+    """Find a paragraph in the document.
 
     Returns:
         The paragraph; None if the document does not have its lines as they were parsed.
     """
-    content_lines = []
-    text_lines = []
+    content_starts = []
+    text_starts = []
     position = 0
     for number, line in enumerate(token.content.split("\n"), start=(token.map or [0])[0]):
         words = line.lstrip(" \t")
-        first, last = lines[number], lines[number + 1]
-        find = text.rfind if start is None else text.find
-        found = find(words, max(first, start or 0), last)
+        found = text.rfind(words, lines[number], lines[number + 1])
         if found < 0:
             return None
-        content_lines.append(position)
-        text_lines.append(found - (len(line) - len(words)))
+        content_starts.append(position)
+        text_starts.append(found - (len(line) - len(words)))
         position += len(line) + 1
-    return Block(text, token.content, content_lines, text_lines)
+    return Block(text, token.content, content_starts, text_starts)
+
+
+def _located_cell(text: str, content: str, start: int, end: int) -> Block | None:
+    r"""Find a cell of a table between two places, where its `|` are `\|`."""
+    found = text.find(content.replace("|", "\\|"), start, end)
+    if found < 0:
+        return None
+    starts = [0, *(match.end() for match in re.finditer(r"\|", content))]
+    return Block(text, content, starts, [found + place + n for n, place in enumerate(starts)])
 
 
 def _escapes(content: str) -> dict[str, str]:
@@ -245,11 +256,17 @@ def _pieces(block: Block, token: Token) -> list[Piece]:
         if child.type in ("softbreak", "hardbreak"):
             text = text.rstrip(" ")
             start = done + len(text)
-        pieces.append(Piece(text, text))
+        pieces += _texts(block, done, done + len(text))
         pieces.append(_piece(child, block.raw(start, end)))
         done = end
-    text = block.content[done:]
-    return with_scripts(_with_signs([piece for piece in [*pieces, Piece(text, text)] if piece.raw]))
+    pieces += _texts(block, done, len(block.content))
+    return with_scripts(_with_signs([piece for piece in pieces if piece.raw]))
+
+
+def _texts(block: Block, start: int, end: int) -> Iterator[Piece]:
+    """Yield the words from one place to another; each `|` is a piece of its own."""
+    for match in re.finditer(r"\||[^|]+", block.content[start:end]):
+        yield Piece(block.raw(start + match.start(), start + match.end()), match[0])
 
 
 def _with_signs(pieces: list[Piece]) -> list[Piece]:
@@ -326,9 +343,12 @@ def _piece(token: Token, raw: str) -> Piece:
 
 
 def _html_piece(raw: str) -> Piece:
-    """One tag of HTML within a paragraph."""
+    """One tag of HTML within a paragraph; it ends a sentence that it ends in HTML."""
     tag = re.match(r"</?([a-zA-Z][\w-]*)", raw)
-    if tag is None or raw.endswith("/>") or tag[1].lower() in ("br", "img", "wbr"):
+    name = tag[1].lower() if tag else ""
+    if name in ENDING:
+        return Piece(raw, "\n", Role.BREAK)
+    if not name or name in POINTS or raw.endswith("/>"):
         return Piece(raw, "", Role.POINT)
     role = Role.CLOSE if raw.startswith("</") else Role.OPEN
-    return Piece(raw, "", role, "html:" + tag[1].lower())
+    return Piece(raw, "", role, "html:" + name)

@@ -100,12 +100,13 @@ class Passage(NamedTuple):
 
     def spelling(self) -> dict[str, str]:
         """Return the spelling of characters: the format's, or that of the passage itself."""
-        own = {
-            piece.text or piece.raw[1:]: piece.raw
-            for piece in self.pieces
-            if piece.raw[:1] in ("&", "\\") and len(piece.text or piece.raw[1:]) == 1
-        }
-        return {**self.escapes, **own}
+        own = dict(self.escapes)
+        for piece in self.pieces:
+            character = piece.text or piece.raw[1:]
+            is_written = piece.raw[:1] in ("&", "\\") and len(character) == 1
+            if is_written and not SPACE.match(character):  # as an entity or a hard break is
+                own[character] = piece.raw
+        return own
 
     def filled(self, translation: str, links: Links | None) -> str:
         """Put a translation in the place of the sentence.
