@@ -12,6 +12,7 @@ from tinyhtml5.constants import Token
 from tinyhtml5.tokenizer import HTMLTokenizer
 
 from tfformer.text.blocks import BLOCK, block_end
+from tfformer.text.html_elements import OpenElement
 from tfformer.text.passages import MAX_DEPTH, Part, Piece, Role, cut, sentences
 from tfformer.text.scripts import with_scripts
 
@@ -51,6 +52,7 @@ class RawToken(NamedTuple):
     kind: Token
     data: Any  # the characters, or a start tag's attributes
     name: str
+    is_empty: bool = False  # whether a start tag is its element's end too
 
 
 class _Source:
@@ -94,10 +96,7 @@ def read_html(text: Iterable[str], language: str) -> Iterator[Part]:
         A passage for each sentence, and the rest as it is.
     """
     paragraph = _Paragraph()
-    tokens = raw_tokens(text)
-    for token in tokens:
-        stays = token.kind == Token.START_TAG and _stays(token)
-        piece = _element(token, tokens) if stays else _piece(token)
+    for token, piece in _pieces(raw_tokens(text)):
         if _is_of_a_line(token):
             paragraph.add(token, piece)
             yield from _sentences(paragraph.take_what_is_long(), language)
@@ -228,7 +227,8 @@ def raw_tokens(text: Iterable[str]) -> Iterator[RawToken]:
             tokenizer.state = _state_after(name, tokenizer)
         raw = source.take(tokenizer.stream.chunk_size - tokenizer.stream.chunk_offset)
         data = token.get("data", "") if raw.startswith("&") or kind not in TEXT else raw
-        yield RawToken(raw, kind, data, name)
+        is_empty = name in VOID or bool(token.get("selfClosing") and (foreign or name in FOREIGN))
+        yield RawToken(raw, kind, data, name, is_empty)
     if rest := source.take(0):
         yield RawToken(rest, Token.COMMENT, "", "")
 
@@ -256,21 +256,40 @@ def _stays(tag: RawToken) -> bool:
     )
 
 
-def _element(start: RawToken, tokens: Iterator[RawToken]) -> Piece:
-    """Read on to the end of an element that stays."""
+def _pieces(tokens: Iterator[RawToken]) -> Iterator[tuple[RawToken, Piece]]:
+    """Yield pieces, each with its token, or the first token of an element that stays."""
+    token = next(tokens, None)
+    while token is not None:
+        if token.kind == Token.START_TAG and _stays(token):
+            element, behind = _element(token, tokens)
+            yield token, element
+        else:
+            behind = next(tokens, None)
+            yield token, _piece(token)
+        token = behind
+
+
+def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[Piece, RawToken | None]:
+    """Read an element that stays, and the token behind it."""
+    element = OpenElement(start.name)
     raw = [start.raw]
     words = []
-    depth = 1
-    for token in tokens:
-        raw.append(token.raw)
-        if token.kind in TEXT:
-            words.append(token.data)
-        elif token.name == start.name:
-            depth += {Token.START_TAG: 1, Token.END_TAG: -1}.get(token.kind, 0)
-        if not depth:
-            break
+    behind = next(tokens, None)
+    while not start.is_empty and behind is not None and _belongs(behind, element):
+        raw.append(behind.raw)
+        words += [behind.data] if behind.kind in TEXT else []
+        behind = next(tokens, None)
     text = "".join(words)
-    return Piece("".join(raw), text, Role.COPY if text.strip() else Role.POINT)
+    return Piece("".join(raw), text, Role.COPY if text.strip() else Role.POINT), behind
+
+
+def _belongs(token: RawToken, element: OpenElement) -> bool:
+    """Whether a token is within an element, or its end tag."""
+    if not element.is_open:
+        return False
+    if token.kind == Token.START_TAG:
+        return element.start(token.name, token.is_empty)
+    return token.kind != Token.END_TAG or element.end(token.name)
 
 
 def _is_of_a_line(token: RawToken) -> bool:

@@ -1,0 +1,105 @@
+"""Elements of HTML that stay, with and without an end tag of their own."""
+
+import random
+import re
+import time
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
+import pytest
+from tinyhtml5 import parse
+
+from tfformer.text import translate_text
+
+# Of each element: what may stand in it, and whether its end tag is left out.
+INSIDE = {
+    "div": ["p", "ul", "dl", "table", "b", "select", "svg"],
+    "ul": ["li"],
+    "li": ["p", "ul", "b", "i"],
+    "p": ["b", "i", "ruby", "svg"],
+    "dl": ["dt", "dd"],
+    "dt": ["b"],
+    "dd": ["p", "b", "ul"],
+    "table": ["thead", "tbody"],
+    "thead": ["tr"],
+    "tbody": ["tr"],
+    "tr": ["td", "th"],
+    "th": ["b"],
+    "td": ["p", "ul", "table"],
+    "select": ["option", "optgroup"],
+    "optgroup": ["option"],
+    "ruby": ["rt"],
+}
+NO_END = {"li", "p", "dt", "dd", "thead", "tbody", "tr", "th", "td", "option", "optgroup", "rt"}
+NO_WORDS = {"ul", "dl", "table", "thead", "tbody", "tr", "select", "optgroup", "svg"}
+
+
+def word(draw: random.Random) -> str:
+    return f" {''.join(draw.choices('aeiou', k=12))} "
+
+
+def page(draw: random.Random, name: str = "div", depth: int = 0) -> Iterator[str]:
+    """Yield the parts of valid HTML, a word at a time, with few end tags."""
+    stays = depth and draw.random() < 0.2
+    if name == "svg":
+        yield draw.choice(['<svg class="a"/>', "<svg><path/></svg>"])
+        return
+    yield f"<{name} translate=no>" if stays else f"<{name}>"
+    if name not in NO_WORDS:
+        yield word(draw)
+    for _ in range(draw.randrange(1, 4) if depth < 6 else 0):
+        if name in INSIDE:
+            yield from page(draw, draw.choice(INSIDE[name]), depth + 1)
+    if name not in NO_END or draw.random() < 0.2:
+        yield f"</{name}>"
+        if name in ("b", "i", "svg"):
+            yield word(draw)
+
+
+def shout(sentences: list[str]) -> list[str]:
+    return [sentence.upper() for sentence in sentences]
+
+
+def translated(element: Element) -> Iterator[str]:
+    """Yield the words of a browser's tree that are not in an element that stays."""
+    if element.get("translate") != "no":
+        yield from (element.text or "").split()
+        for child in element:
+            yield from translated(child)
+            yield from (child.tail or "").split()
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_an_element_that_stays_ends_where_the_standards_tree_ends_it(seed):
+    text = "".join(page(random.Random(seed)))
+    found = translate_text(text, shout, "html")
+    tree = parse(text, namespace_html_elements=False)
+    assert [one.lower() for one in re.findall("[AEIOU]{12}", found)] == list(translated(tree))
+    assert "".join(found.lower().split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<svg><g/><path d=a/></svg>b", "<svg><g/><path d=a/></svg>B"),
+        ("<svg a=b/>x</svg>y", "<svg a=b/>x</svg>Y"),
+        ("<code/>d</code>e", "<code/>d</code>E"),
+        ("<code><br>a<b>b</code>c", "<code><br>a<b>b</code>C"),
+        (
+            "<p translate=no>a<button><div>b</div></button>c<p>d",
+            "<p translate=no>a<button><div>b</div></button>c<p>D",
+        ),
+        ("<code>x<p>y", "<code>x<p>y"),
+    ],
+)
+def test_other_elements_end_at_their_end_tags(text, expected):
+    assert translate_text(text, shout, "html") == expected
+
+
+@pytest.mark.parametrize("tags", ["<x>", "<x><div>", "<x><li>", "<a{}>", "<li><ul>"])
+def test_the_time_grows_with_the_length_alone(tags):
+    inside = "".join(tags.format(number) for number in range(30_000))
+    start = time.perf_counter()
+    text = f"<p translate=no><button>{inside}"
+    assert translate_text(text, lambda batch: batch, "html") == text
+    assert time.perf_counter() - start < 10

@@ -1,0 +1,107 @@
+"""Where an element of HTML ends, which it may do without a tag of its own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+# Tags that end a paragraph that is open: those of the HTML standard.
+BLOCK_TAGS = (
+    "address article aside blockquote center details dialog dir div dl fieldset figcaption figure "
+    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr listing main menu nav ol p plaintext pre "
+    "search section summary table ul xmp"
+)
+BLOCKS = frozenset(BLOCK_TAGS.split())
+ITEMS = frozenset(["li"])
+TERMS = frozenset(["dt", "dd"])
+CELLS = frozenset(["td", "th"])
+ROWS = frozenset(["tr"])
+GROUPS = frozenset(["caption", "colgroup", "tbody", "tfoot", "thead"])
+CHOICES = frozenset(["option", "optgroup"])
+READINGS = frozenset(["rb", "rp", "rt", "rtc"])
+# Elements that may end without a tag, with the tags before which they do.
+ENDED_BY = {
+    "p": BLOCKS | ITEMS | TERMS | CELLS | ROWS | GROUPS,
+    "li": ITEMS,
+    **dict.fromkeys(TERMS, TERMS),
+    **dict.fromkeys(CELLS, CELLS | ROWS | GROUPS),
+    **dict.fromkeys(ROWS, ROWS | GROUPS),
+    **dict.fromkeys(GROUPS, GROUPS),
+    "option": CHOICES,
+    "optgroup": frozenset(["optgroup"]),
+    **dict.fromkeys(READINGS, READINGS),
+}
+ENDS = {
+    tag: [name for name, tags in ENDED_BY.items() if tag in tags]
+    for tag in frozenset().union(*ENDED_BY.values())
+}
+# Within these a tag ends nothing that is outside of them.
+WALLS = {
+    **dict.fromkeys(BLOCKS, frozenset(["button", "object"])),
+    **dict.fromkeys(ITEMS, frozenset(["ol", "ul", "menu", "dir"])),
+    **dict.fromkeys(TERMS, frozenset(["dl"])),
+    **dict.fromkeys(CELLS | ROWS | GROUPS, frozenset(["table"])),
+    **dict.fromkeys(CHOICES, frozenset(["select", "datalist"])),
+    **dict.fromkeys(READINGS, frozenset(["ruby"])),
+}
+# Elements that others without an end tag stand in: they end together.
+PARENTS = frozenset({"body", "html"} | BLOCKS - {"p"} | WALLS.keys() - {"p"}).union(*WALLS.values())
+
+
+class OpenElement:
+    """An element that is being read, with all that is open in it.
+
+    Args:
+        name: The element's name.
+
+    Example:
+        >>> item = OpenElement("li")
+        >>> item.start("b"), item.start("li"), item.is_open
+        (True, False, False)
+    """
+
+    def __init__(self, name: str) -> None:
+        self._names: list[str] = []  # from the outside inwards
+        self._places: dict[str, list[int]] = defaultdict(list)  # of each name
+        self._open(name)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the element has not ended yet."""
+        return bool(self._names)
+
+    def start(self, name: str, is_empty: bool = False) -> bool:
+        """Read a start tag; false if the element ends before it.
+
+        Args:
+            name: The tag's name.
+            is_empty: Whether it begins and ends an element in one.
+        """
+        while (place := self._last(ENDS.get(name, ()))) > self._last(WALLS.get(name, ())):
+            self._close(place)
+        if self.is_open and not is_empty:
+            self._open(name)
+            return True
+        return self.is_open
+
+    def end(self, name: str) -> bool:
+        """Read an end tag; false if the element ends before it."""
+        place = self._last([name])
+        if place >= 0:
+            self._close(place)
+            return True
+        if name in PARENTS and self._names[0] in ENDED_BY:
+            self._close(0)
+        return self.is_open
+
+    def _last(self, names: Iterable[str]) -> int:
+        """The place of the innermost open element of some names; -1 if none is."""
+        return max((self._places[name][-1] for name in names if self._places.get(name)), default=-1)
+
+    def _open(self, name: str) -> None:
+        self._places[name].append(len(self._names))
+        self._names.append(name)
+
+    def _close(self, place: int) -> None:
+        while len(self._names) > place:
+            self._places[self._names.pop()].pop()
