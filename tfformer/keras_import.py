@@ -91,7 +91,7 @@ def _register() -> None:
 
 
 class _KerasFinder(MetaPathFinder):
-    """Finds Keras as the finders behind it do, with a loader that registers our classes."""
+    """Finds Keras as the finders behind it do, and registers our classes then."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

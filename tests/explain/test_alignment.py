@@ -100,6 +100,13 @@ def test_the_links_of_a_graph_are_those_of_the_layers(translator):
     assert align(sources[:3], targets[:3]) == links[:3]
 
 
+@pytest.mark.parametrize("targets", [[], ["Ja", "Nein"]])
+def test_sources_and_targets_that_make_no_pairs(translator, targets):
+    message = f"1 sources and {len(targets)} targets do not make pairs; give one for each"
+    with pytest.raises(ValueError, match=message):
+        alignments(translator, ["Yes"], targets)
+
+
 def test_a_layer_that_does_not_exist(translator):
     with pytest.raises(
         ValueError, match="layer=2 does not exist; the decoder has the layers 1 to 1"

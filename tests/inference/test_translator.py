@@ -178,8 +178,10 @@ def test_sampling_follows_its_seed_and_its_temperature(translator, sentences):
 
 
 def test_settings_that_make_no_sense(translator):
-    with pytest.raises(ValueError, match="beam_size=0 must be at least 1"):
-        translator.translate(["Hello."], beam_size=0)
+    for beam_size in (0, 2.5):
+        message = f"beam_size={beam_size} must be a whole number from 1"
+        with pytest.raises(ValueError, match=message):
+            translator.translate(["Hello."], beam_size=beam_size)
     with pytest.raises(ValueError, match="length_penalty=nan must be a number from 0 on"):
         translator.translate(["Hello."], length_penalty=float("nan"))
     for temperature in (0, -1, math.nan, math.inf):

@@ -245,6 +245,15 @@ def test_quantisation_is_refused_with_the_way_to_eight_bits(mode):
         np.testing.assert_array_equal(weight, expected)
 
 
+def test_a_dtype_of_eight_bits_is_refused_with_the_way_to_them():
+    message = r"^quantize\('int8'\) leaves .* export RUN --format litert --quantize int8$"
+    dtype = "int8_from_float32"
+    with pytest.raises(NotImplementedError, match=message):
+        tfformer.TokenEmbedding(9, 8, dtype=dtype)(np.array([[1, 2]]))
+    with pytest.raises(NotImplementedError, match=message):
+        tfformer.Encoder(1, 8, num_heads=2, d_ff=16, dtype=dtype)(np.ones((1, 2, 8)))
+
+
 # Copies and files
 
 
@@ -295,7 +304,7 @@ def test_a_preset_gives_its_sizes_and_overrides_win(preset):
         preset, source_vocab_size=9, target_vocab_size=11, num_layers=1, d_ff=8
     )
     assert (made.d_model, made.num_heads, made.num_layers, made.d_ff) == (d_model, 4, 1, 8)
-    made = tfformer.LanguageModel.from_preset(preset, vocab_size=9, num_layers=1)
+    made = tfformer.LanguageModel.from_preset(preset, 9, num_layers=1)
     assert (made.d_model, made.vocab_size) == (d_model, 9)
 
 

@@ -186,8 +186,9 @@ def test_r_drop_is_the_mean_cross_entropy_of_two_passes_and_half_their_mean_dive
 
 
 def test_r_drop_refuses_a_negative_alpha_and_a_batch_without_halves():
-    with pytest.raises(ValueError, match=r"^alpha=-1 must be at least 0$"):
-        RDropCrossEntropy(-1)
+    for alpha in (-1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"^alpha={alpha} must be at least 0 and finite$"):
+            RDropCrossEntropy(alpha)
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="needs each row twice, in both halves of the batch"
     ):

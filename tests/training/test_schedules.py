@@ -3,6 +3,8 @@
 Their peak is the one that the paper's numbers give.
 """
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -92,3 +94,23 @@ def test_an_optimizer_takes_its_first_step_at_the_schedules_first_rate():
 def test_a_schedule_without_a_width_or_a_warmup_is_refused(size):
     with pytest.raises(ValueError, match=f"^{size}=0 must be a whole number from 1$"):
         WarmupSchedule(**{"d_model": 8, "warmup_steps": 4} | {size: 0})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"peak": -0.01}, "peak=-0.01 must be at least 0 and finite"),
+        ({"peak": "high"}, "peak='high' is of type str; give a number"),
+        ({"warmup_steps": -5}, "warmup_steps=-5 must be a whole number from 0"),
+        ({"total_steps": 10.5}, "total_steps=10.5 must be a whole number from 1"),
+    ],
+)
+def test_a_linear_schedule_that_would_climb_the_loss_is_refused(arguments, message):
+    given = {"peak": 0.01, "warmup_steps": 0, "total_steps": 10} | arguments
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        LinearSchedule(**given)
+
+
+def test_a_negative_scale_is_refused():
+    with pytest.raises(ValueError, match=r"^scale=-1 must be at least 0 and finite$"):
+        WarmupSchedule(8, 10, scale=-1)

@@ -1,6 +1,7 @@
 """The verbs of the command line: their options, limits and examples."""
 
 import argparse
+import functools
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -130,7 +131,7 @@ def parser() -> argparse.ArgumentParser:
         prog="tfformer",
         description="Train a Transformer on text; translate, continue and score text with it.",
         epilog=examples(EXAMPLES),
-        formatter_class=formatter,
+        formatter_class=functools.partial(formatter, max_help_position=28),
     )
     everything.add_argument("--version", action="version", version=f"tfformer {__version__}")
     verbs = everything.add_subparsers(title="verbs", required=True, metavar="VERB")

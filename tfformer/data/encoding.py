@@ -217,6 +217,15 @@ def truncation_report(truncated: int, sentences: int, max_tokens: int) -> str:
     )
 
 
+def check_pairs(sources: Sentences, targets: Sentences) -> None:
+    """Raise ValueError where there are not as many targets as sources."""
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"{len(sources)} sources and {len(targets)} targets do not make pairs; give one for "
+            "each"
+        )
+
+
 def warn_of_truncation(
     given: Sequence[Sentences], encoded: Sequence[EncodedSentences], stacklevel: int
 ) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from tfformer.data.encoding import Sentences, warn_of_truncation
+from tfformer.data.encoding import Sentences, check_pairs, warn_of_truncation
 from tfformer.explain.attention import (
     AttentionMaps,
     Weights,
@@ -44,7 +44,7 @@ def alignments(
         none for words beyond the length that the model takes.
 
     Raises:
-        ValueError: The decoder has no such layer.
+        ValueError: The decoder has no such layer, or there are not as many targets as sources.
 
     Example:
         A model that has learned nothing; `Translator.load("my_run")` gives one that has.
@@ -114,6 +114,7 @@ def _linked(
     weights: Weights | None = None,
 ) -> list[Alignment]:
     """Compute the links of each pair from its cross-attention between words."""
+    check_pairs(sources, targets)
     read = translator.encode(sources)
     written = translator.encode_targets(targets)
     warn_of_truncation([sources, targets], [read, written], stacklevel=3)

@@ -94,7 +94,7 @@ def _of_the_list(folder: Path) -> Iterator[Stated]:
 
 
 def _of_the_manifest(folder: Path) -> Iterator[Stated]:
-    """Digests that an export by this package states; other programs have other manifests."""
+    """Digests that an export states; other programs have other manifests."""
     place = folder / MANIFEST
     if not place.is_file():
         return

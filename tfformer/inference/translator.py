@@ -16,12 +16,14 @@ from tfformer.data.batches import by_length, like_length_batches, token_batches
 from tfformer.data.encoding import (
     EncodedSentences,
     Sentences,
+    check_pairs,
     encode_truncated,
     pad,
     warn_of_truncation,
 )
 from tfformer.inference.graphs import sample_ids, token_log_probs, translate_ids
 from tfformer.inference.search import Hypotheses, check_sampling, is_used
+from tfformer.model.registry import require_size
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID
@@ -282,8 +284,7 @@ class Translator:
         """
         beam_size = self.decoding.beam_size if beam_size is None else beam_size
         alpha = self.decoding.length_penalty if length_penalty is None else length_penalty
-        if beam_size < 1:
-            raise ValueError(f"beam_size={beam_size} must be at least 1")
+        beam_size = require_size("beam_size", beam_size)
         if not 0 <= alpha < math.inf:
             raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
         encoded = self.encode(sentences)
@@ -352,11 +353,7 @@ class Translator:
             ValueError: There are not as many targets as sources, a sentence is not Unicode text, or
                 the weights are damaged.
         """
-        if len(sources) != len(targets):
-            raise ValueError(
-                f"{len(sources)} sources and {len(targets)} targets do not make pairs; give one "
-                "for each"
-            )
+        check_pairs(sources, targets)
         encoded_sources = self.encode(sources)
         encoded_targets = self.encode_targets(targets)
         warn_of_truncation([sources, targets], [encoded_sources, encoded_targets], stacklevel=2)

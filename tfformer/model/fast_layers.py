@@ -23,6 +23,11 @@ class Dense(keras.layers.Dense):
         TensorShape([2, 5, 3])
     """
 
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Create the weights."""
+        check_not_quantized(self)
+        super().build(input_shape)
+
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Project vectors (..., I) to (..., units)."""
         flat = super().call(tf.reshape(x, (-1, x.shape[-1])))
@@ -31,6 +36,12 @@ class Dense(keras.layers.Dense):
     def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
         """Refuse quantisation; Keras warns so of each layer of a model."""
         raise quantization_error(self, mode)
+
+
+def check_not_quantized(layer: keras.layers.Layer) -> None:
+    """Raise NotImplementedError for a layer whose dtype policy is of 8-bit weights."""
+    if layer.dtype_policy.quantization_mode is not None:
+        raise quantization_error(layer, layer.dtype_policy.quantization_mode)
 
 
 def quantization_error(layer: keras.layers.Layer, mode: str | None) -> NotImplementedError:

@@ -4,11 +4,12 @@ Shape letters: B batch, T positions, D d_model, H heads, V vocabulary, L cache c
 being continued.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import keras
 import tensorflow as tf
 
+from tfformer.config import PRESETS
 from tfformer.model.cache import Cache, with_capacity
 from tfformer.model.layers import TokenEmbedding
 from tfformer.model.masks import look_ahead_mask
@@ -119,6 +120,30 @@ class LanguageModel(TokenModel):
             )
         self.stack = Encoder(**arguments_of(self, STACK_ARGUMENTS), name="stack", dtype=policy)
         self.build((None, None))
+
+    @classmethod
+    def from_preset(cls, preset: str, vocab_size: int, **arguments: Any) -> Self:
+        """Build a model of a known size, with fresh weights.
+
+        Args:
+            preset: "tiny", "small", "base" or "big" (the last two are the paper's, table 3).
+            vocab_size: Size V of the vocabulary.
+            **arguments: Any other constructor argument, in place of the preset's.
+
+        Returns:
+            The model.
+
+        Raises:
+            ValueError: The preset is not known, or an argument is invalid.
+
+        Example:
+            >>> import tfformer
+            >>> model = tfformer.LanguageModel.from_preset("tiny", 100, num_layers=1)
+            >>> model.d_model, model.num_layers
+            (128, 1)
+        """
+        require("preset", preset, tuple(PRESETS))
+        return cls(vocab_size, **PRESETS[preset] | arguments)
 
     def build(self, ids_shape: Shape | None = None) -> None:
         """Create the weights; their shapes follow from the constructor's arguments."""

@@ -16,6 +16,7 @@ from tfformer.model.fast_layers import (
     Dense,
     Dropout,
     LayerNormalization,
+    check_not_quantized,
     gather,
     quantization_error,
     with_last_axis,
@@ -234,6 +235,7 @@ class TokenEmbedding(keras.layers.Embedding):
 
     def build(self, input_shape: Shape | None = None) -> None:
         """Create the matrix (V, D)."""
+        check_not_quantized(self)
         given, alpha = self.embeddings_initializer, self.lora_alpha
         if given is None:
             # Not in the constructor: an initialiser draws its seed when it is made, and so decides
@@ -711,7 +713,7 @@ class EncoderLayer(_TransformerLayer):
     With a look-ahead mask it is the layer of a decoder-only model.
 
     Args:
-        d_model: Width of the model, the size of each vector; must be even.
+        d_model: Width of the model, the size of each vector.
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layer's hidden layer.
         dropout: Dropout rate on each sub-layer's output (section 5.4).
@@ -804,7 +806,7 @@ class DecoderLayer(_TransformerLayer):
     values if they are those of the queries, as in training; marian-decoder gives it the past too.)
 
     Args:
-        d_model: Width of the model, the size of each vector; must be even.
+        d_model: Width of the model, the size of each vector.
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layer's hidden layer.
         dropout: Dropout rate on each sub-layer's output (section 5.4).

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfformer.model.registry import register, require_rate
+from tfformer.model.registry import register, require_number, require_rate
 
 
 @register
@@ -75,7 +75,7 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         **kwargs: Keras' own `dtype`.
 
     Raises:
-        ValueError: `alpha` is negative.
+        ValueError: `alpha` is negative or not finite.
 
     Example:
         >>> import numpy, tfformer
@@ -94,9 +94,7 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         **kwargs: Any,
     ) -> None:
         super().__init__(label_smoothing, reduction, name, **kwargs)
-        if alpha < 0.0:
-            raise ValueError(f"alpha={alpha} must be at least 0")
-        self.alpha = alpha
+        self.alpha = require_number("alpha", alpha)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Compute the loss (2B, T) in nats of logits (2B, T, V) and labels (2B, T)."""

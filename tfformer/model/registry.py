@@ -1,5 +1,6 @@
 """Registration of classes with Keras, and checks of their arguments."""
 
+import math
 import numbers
 from typing import TypeVar
 
@@ -111,6 +112,29 @@ def require_fraction(name: str, value: float) -> float:
     """
     if not 0 <= _number(name, value) <= 1:
         raise ValueError(f"{name}={value!r} must be from 0 to 1")
+    return float(value)
+
+
+def require_number(name: str, value: float) -> float:
+    """Return a finite number from 0 on, such as a factor.
+
+    Args:
+        name: The argument's name, for the message.
+        value: The argument's value.
+
+    Returns:
+        The value as a plain `float`.
+
+    Raises:
+        ValueError: The value is no number, negative or not finite.
+
+    Example:
+        >>> require_number("scale", -1)
+        Traceback (most recent call last):
+        ValueError: scale=-1 must be at least 0 and finite
+    """
+    if not 0 <= _number(name, value) < math.inf:
+        raise ValueError(f"{name}={value!r} must be at least 0 and finite")
     return float(value)
 
 

@@ -4,16 +4,16 @@ Shape letters: D d_model, V vocabulary.
 """
 
 from collections.abc import Callable
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 import keras
 import tensorflow as tf
 
-from tfformer.config import PRESETS, TieEmbeddings
+from tfformer.config import TieEmbeddings
 from tfformer.model.batch_shards import ShardedModel
 from tfformer.model.fast_layers import quantization_error
 from tfformer.model.layers import TokenEmbedding
-from tfformer.model.registry import arguments_of, require
+from tfformer.model.registry import arguments_of
 
 TIES = get_args(TieEmbeddings)
 
@@ -38,29 +38,6 @@ class TokenModel(ShardedModel):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.autocast = False  # ids in floating point would lose digits in half precision
-
-    @classmethod
-    def from_preset(cls, preset: str, **arguments: Any) -> Self:
-        """Build a model of a known size, with fresh weights.
-
-        Args:
-            preset: "tiny", "small", "base" or "big" (the last two are the paper's, table 3).
-            **arguments: The vocabulary sizes, and any other constructor argument.
-
-        Returns:
-            The model.
-
-        Raises:
-            ValueError: The preset is not known.
-
-        Example:
-            >>> import tfformer
-            >>> model = tfformer.LanguageModel.from_preset("tiny", vocab_size=100, num_layers=1)
-            >>> model.d_model, model.num_layers
-            (128, 1)
-        """
-        require("preset", preset, tuple(PRESETS))
-        return cls(**PRESETS[preset] | arguments)
 
     def logits(self, hidden: tf.Tensor) -> tf.Tensor:
         """Project hidden states to the vocabulary.

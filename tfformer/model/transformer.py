@@ -8,11 +8,12 @@ Shape letters: B batch, S source, T target, D d_model, H heads, V vocabulary, L 
 rows being decoded (B, or B times the beam size).
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import keras
 import tensorflow as tf
 
+from tfformer.config import PRESETS
 from tfformer.model.cache import (
     BeamCache,
     Cache,
@@ -542,6 +543,33 @@ class Transformer(TokenModel):
         self.decoder = Decoder(**of_decoder, name="decoder")
         self.use_output_bias = output_bias
         self.build({"source": (None, None), "target": (None, None)})  # no shape depends on a call
+
+    @classmethod
+    def from_preset(
+        cls, preset: str, source_vocab_size: int, target_vocab_size: int, **arguments: Any
+    ) -> Self:
+        """Build a model of a known size, with fresh weights.
+
+        Args:
+            preset: "tiny", "small", "base" or "big" (the last two are the paper's, table 3).
+            source_vocab_size: Size of the source vocabulary.
+            target_vocab_size: Size V of the target vocabulary.
+            **arguments: Any other constructor argument, in place of the preset's.
+
+        Returns:
+            The model.
+
+        Raises:
+            ValueError: The preset is not known, or an argument is invalid.
+
+        Example:
+            >>> import tfformer
+            >>> model = tfformer.Transformer.from_preset("tiny", 100, 120, num_layers=1)
+            >>> model.d_model, model.num_layers
+            (128, 1)
+        """
+        require("preset", preset, tuple(PRESETS))
+        return cls(source_vocab_size, target_vocab_size, **PRESETS[preset] | arguments)
 
     def _add_embeddings(self) -> None:
         """Create the embeddings, one object where `tie_embeddings` says one matrix."""

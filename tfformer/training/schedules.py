@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from tfformer.model.registry import register, require_size
+from tfformer.model.registry import register, require_number, require_size
 
 
 @register
@@ -17,10 +17,11 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         d_model: The model's width.
         warmup_steps: Steps of linearly rising rate.
-        scale: Factor of all rates.
+        scale: Factor of all rates, at least 0.
 
     Raises:
-        ValueError: `d_model` or `warmup_steps` is not a whole number from 1.
+        ValueError: `d_model` or `warmup_steps` is not a whole number from 1, or `scale` is no
+            number from 0 on.
 
     Example:
         >>> import tfformer
@@ -32,7 +33,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0) -> None:
         self.d_model = require_size("d_model", d_model)
         self.warmup_steps = require_size("warmup_steps", warmup_steps)
-        self.scale = scale
+        self.scale = require_number("scale", scale)
 
     @classmethod
     def with_peak(cls, peak: float, d_model: int, warmup_steps: int = 4000) -> "WarmupSchedule":
@@ -72,12 +73,12 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
     `total_steps` on (Devlin et al. 2019, appendix A.2). s = step + 1, as in `WarmupSchedule`.
 
     Args:
-        peak: The highest rate.
-        warmup_steps: Steps of rising rate.
+        peak: The highest rate, at least 0.
+        warmup_steps: Steps of rising rate, from 0 on.
         total_steps: Steps to rate 0.
 
     Raises:
-        ValueError: `warmup_steps` is not below `total_steps`.
+        ValueError: An argument is outside its range, or `warmup_steps` is not below `total_steps`.
 
     Example:
         >>> import tfformer
@@ -87,14 +88,14 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, peak: float, warmup_steps: int, total_steps: int) -> None:
+        self.peak = require_number("peak", peak)
+        self.warmup_steps = require_size("warmup_steps", warmup_steps, least=0)
+        self.total_steps = require_size("total_steps", total_steps)
         if not warmup_steps < total_steps:
             raise ValueError(
                 f"warmup_steps={warmup_steps} must be below total_steps={total_steps}; lower the "
                 "one or raise the other"
             )
-        self.peak = peak
-        self.warmup_steps = warmup_steps
-        self.total_steps = total_steps
 
     def __call__(self, step: tf.Tensor | int) -> tf.Tensor:
         """Return the rate of a step, counted from 0, as a float32 scalar."""
