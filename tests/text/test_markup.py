@@ -368,6 +368,31 @@ def test_marks_beside_a_word_go_where_it_goes(format, text, sentences, expected)
 
 
 @pytest.mark.parametrize(
+    ("text", "sentences", "expected"),
+    [
+        ("<h2>One two<a href=#b>#</a></h2>", ["One two"], "<h2>two One<a href=#b>#</a></h2>"),
+        ("<s>One two <i>*</i></s>", ["One two"], "<s>two One <i>*</i></s>"),
+        ("<b>*</b>One two", ["One two"], "<b>*</b>two One"),
+        ("<a>§</a>One two", ["One two"], "<a>§</a>two One"),
+        ("One two<a>&#xf0c1;</a>", ["One two"], "two One<a>&#xf0c1;</a>"),
+        ("One two.<a>\u21a9\ufe0e</a>", ["One two."], "two. One<a>\u21a9\ufe0e</a>"),
+        ("One<b>*</b> two three", ["One two three"], "three two One<b>*</b>"),
+        ("One<i>🔗</i>, two", ["One, two"], "two One<i>🔗</i>,"),
+    ],
+)
+def test_a_sign_in_an_element_is_no_word(text, sentences, expected):
+    """It stays before or behind its paragraph, or at the word within it that it touches."""
+    assert heard(text, "html") == sentences
+    assert translate_text(text, same, "html") == text
+    assert TextTranslator(backwards, backwards_links).translate(text, "html") == expected
+
+
+@pytest.mark.parametrize("text", ["C<b>#</b>m x", "Is it<b>?</b>", "Go <b>→</b> now", "<b>A</b> b"])
+def test_other_short_elements_are_read(text):
+    assert heard(text, "html") == [re.sub("<[^>]*>", "", text)]
+
+
+@pytest.mark.parametrize(
     "formula",
     [
         "H<sub>2</sub>O",
@@ -472,6 +497,7 @@ def test_pieces_are_cut_within_words_and_markup_goes_on():
         ("markdown", "word word\n" * 2**12),
         ("html", "<b>" * 2_000 + "Hi there you." + "</b>" * 2_000),
         ("html", "a<sup>1</sup>" * 2**14),
+        ("html", "<b>*</b>" * 2**14),
         ("html", "H<sub>2</sub>" * 2**14),
         ("markdown", "$$ a\n" * 2**12),
         ("markdown", "[^1]: a $b " * 2**12),

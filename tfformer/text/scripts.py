@@ -1,4 +1,4 @@
-"""Marks of footnotes and formulas: short elements glued to a word."""
+"""Marks of footnotes and headings, and formulas: short elements glued to a word."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from tfformer.text.passages import Piece, Role, raw_text
 SUB = frozenset({"sub", "html:sub"})  # the latter in Markdown
 SCRIPTS = SUB | {"sup", "html:sup"}
 MAX_PIECES = 8  # of an element that is looked at
+NEAR = 16  # pieces on each side of an element that are looked at
 MAX_FORMULA = 500  # characters
 NUMBER_MARK = re.compile(r"\[\d{1,3}\]|\(\d{1,3}\)|\d{1,3}")  # of a footnote, in any element
 MARK = re.compile(r"[\[(]?(?:\d{1,3}|[a-d]|[*†‡§¶#]{1,3})(?:[,;–-] ?\d{1,3})*[\])]?")
+# The sign of a note, of a heading's address, of a field that must be filled in, or an icon.
+SIGN = re.compile("[#*†‡§¶®™\u2190-\u2bff\ue000-\uf8ff\U0001f000-\U0001faff]{1,3}[\ufe0e\ufe0f]?")
+SIGN_AT_EDGE = re.compile("[#*†‡§¶]{1,3}")  # of a paragraph, also with a space beside it
+CLOSING = tuple(".,;:!?)]»”\"'")
 INDEX = re.compile(r"[\w+−–-]{1,6}")
 POWER = re.compile(r"[+−–-]?\d{1,3}[+−–-]?|[+−–n-]")
 # The last word before an index or a power, if that makes a formula of it: "CO", "x", "10", "5 km".
@@ -46,9 +51,9 @@ def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
         if element and _is_formula(element, done):
             del rest[-end:]
             _add_formula(element, done, rest)
-        elif element and _is_mark(element, done, rest[:-end]):
+        elif element and (mark := _mark(element, done[-NEAR:], rest[-end - NEAR : -end][::-1])):
             del rest[-end:]
-            done.append(Piece(raw_text(element), "", Role.POINT))
+            done.append(mark)
         else:
             done.append(rest.pop())
     return done
@@ -109,17 +114,34 @@ def _add_formula(element: Sequence[Piece], done: list[Piece], rest: list[Piece])
     done.append(Piece(raw, text, Role.COPY, name))
 
 
-def _is_mark(element: Sequence[Piece], done: Sequence[Piece], rest: Sequence[Piece]) -> bool:
+def _mark(element: Sequence[Piece], done: Sequence[Piece], rest: Sequence[Piece]) -> Piece | None:
+    """A point in the place of an element that marks the word beside it; None of any other.
+
+    A sign before or behind all words of a paragraph is no part of a sentence.
+    """
+    sign, before, behind = _text(element).strip(), _text(done), _text(rest)
+    is_sign = SIGN.fullmatch(sign) is not None and _is_beside_word(before[-1:], behind[:1])
+    is_at_edge = (before.strip() == "") != (behind.strip() == "")
+    if is_at_edge and (is_sign or SIGN_AT_EDGE.fullmatch(sign)):
+        return Piece(raw_text(element), "\n", Role.BREAK)
+    is_mark = is_sign or _is_note(element, before[-1:], behind[:1])
+    return Piece(raw_text(element), "", Role.POINT) if is_mark else None
+
+
+def _is_beside_word(before: str, behind: str) -> bool:
+    """Whether one character, and no more than one, ends or begins a word."""
+    return (before.strip() != "") != (behind.strip() != "" and behind not in CLOSING)
+
+
+def _is_note(element: Sequence[Piece], before: str, behind: str) -> bool:
     """Whether an element marks a footnote at the word before it."""
     text = _text(element)
-    before = next((piece.text[-1] for piece in reversed(done) if piece.text), "")
-    behind = next((piece.text[0] for piece in reversed(rest) if piece.text), "")
     if behind.isalnum():
         return False
     if element[0].name in SCRIPTS:
         is_letter = text.isalpha() and (before.isdigit() or before.isupper() or before.isspace())
         return MARK.fullmatch(text) is not None and not is_letter
-    is_glued = before.isalpha() or before in tuple(".,;:!?)]»”\"'")
+    is_glued = before.isalpha() or before in CLOSING
     return is_glued and NUMBER_MARK.fullmatch(text) is not None
 
 
