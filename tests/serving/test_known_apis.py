@@ -83,6 +83,49 @@ def test_deepls_client_has_the_faster_search_and_whole_lines(server):
     assert client.translate_text("A. B c.\nD e.", **options).text == "v10: A. B c.\nv10: D e."
 
 
+def test_deepls_client_has_lines_that_go_on(server):
+    """A blank line ends a sentence all the same."""
+    client = deepl.DeepLClient("any", server_url=server.rest)
+    text = "The animal \r\n is tired.\nIt\nsleeps\n\nA dog\n"
+    for split, expected in (
+        ("1", text),
+        ("nonewlines", "The animal is tired. It sleeps\n\nA dog\n"),
+    ):
+        result = client.translate_text(text, target_lang="DE", split_sentences=split)
+        assert (result.text, result.billed_characters) == (expected.upper(), len(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<title>A <b>dog</b>.</title><p>A cat.</p>", "<title>A <b>DOG</b>.</title><p>A CAT.</p>"),
+        ("<seg>A dog.</seg><code/><seg>A cat.</seg>", "<seg>A DOG.</seg><code/><seg>A CAT.</seg>"),
+        ("A <x>dog</x>.", "A <x>DOG</x>."),
+    ],
+)
+def test_deepls_client_has_xml_by_its_own_rules(server, text, expected):
+    client = deepl.DeepLClient("any", server_url=server.rest)
+    assert client.translate_text(text, target_lang="DE", tag_handling="xml").text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<p>A dog.", "mismatched tag in line 1, column 10"),
+        ("A dog.\nA cat & a dog.", "invalid token.* in line 2, column 8"),
+        ("A <b>dog</c>.", "mismatched tag in line 1, column 11"),
+    ],
+)
+def test_deepls_client_hears_what_is_no_xml(server, text, message):
+    """As from DeepL, which refuses a request whose XML cannot be read, with the place."""
+    client = deepl.DeepLClient("any", server_url=server.rest)
+    with pytest.raises(
+        deepl.DeepLException, match=f"the XML cannot be read: .*{message}"
+    ) as caught:
+        client.translate_text(["<p>One.</p>", text], target_lang="DE", tag_handling="xml")
+    assert caught.value.http_status_code == 400
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -120,6 +163,21 @@ def test_forms_and_the_query_are_read(server):
     assert (status, [one["text"] for one in answer["translations"]]) == (200, ["A DOG.", "Ж."])
     query = urlencode({"q": "A dog.", "source": "en", "target": "de"})
     assert ask(server, "POST", f"/translate?{query}") == (200, {"translatedText": "A DOG."})
+
+
+def test_what_is_not_supported_may_be_empty(server):
+    body = {"text": ["A dog."], "target_lang": "DE"}
+    empty = {"ignore_tags": [], "splitting_tags": [], "glossary_id": "", "style_id": None}
+    status, answer = ask(server, "POST", "/v2/translate", body | empty)
+    assert (status, answer["translations"][0]["text"]) == (200, "A DOG.")
+    form = [("text", "A dog."), ("target_lang", "DE"), ("ignore_tags", ""), ("glossary_id", "")]
+    assert ask(server, "POST", "/v2/translate", form)[0] == 200
+    for given in ({"ignore_tags": [""]}, {"glossary_id": "an-id"}, {"ignore_tags": "x"}):
+        assert ask(server, "POST", "/v2/translate", body | given)[0] == 400
+
+
+def test_the_server_says_that_it_lives_as_libretranslate_does(server):
+    assert ask(server, "GET", "/health") == (200, {"status": "ok"})
 
 
 def test_the_settings_say_what_the_server_can(server):

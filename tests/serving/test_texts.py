@@ -443,12 +443,16 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
             await status("/translate", one | {"api_key": "guess"}),
             await status("/translate/stream", one),
             await status("/v2/translate", deepl, Authorization="DeepL-Auth-Key guess"),
+            await status("/v2/translate", deepl, Authorization="DeepL-Auth-Key"),
+            await status("/v2/translate", deepl, Authorization="Basic second"),
             await status("/v1/models/en-de:predict", {"instances": ["A."]}),
         ]
         allowed = [
             await status("/translate", one | {"api_key": "first"}),
             await status("/translate/stream", one, Authorization="Bearer second"),
             await status("/v2/translate", deepl, Authorization="DeepL-Auth-Key second"),
+            await status("/v2/translate", deepl, Authorization="deepl-auth-key  first"),
+            await status("/v2/translate", deepl, Authorization="BEARER second"),
         ]
         settings = await (await client.get("/frontend/settings")).json()
         return refused, allowed, settings["keyRequired"]
@@ -456,7 +460,7 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
     (tmp_path / "keys").write_text("first\nsecond\n")
     model = backwards("en-de", [])
     found = with_client(scenario, model, keys=read_keys(tmp_path / "keys"))
-    assert found == ([403] * 5, [200] * 3, True)
+    assert found == ([403] * 7, [200] * 5, True)
     (tmp_path / "none").write_text("\n")
     with pytest.raises(ValueError, match="has no key; write one a line"):
         read_keys(tmp_path / "none")

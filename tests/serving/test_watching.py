@@ -106,6 +106,7 @@ def test_a_server_that_drains_answers_what_is_under_way_and_refuses_the_rest():
             draining = asyncio.create_task(app[LIFECYCLE].drain())
             await asyncio.sleep(0)
             assert await status_of("/healthz") == (200, {"status": "ok"})
+            assert await status_of("/health") == (200, {"status": "ok"})
             assert await status_of("/readyz") == (503, {"status": "draining"})
             refused, answer = await status_of(*predict)
             assert not draining.done()

@@ -274,7 +274,7 @@ def _add_translate(add_verb: AddVerb) -> None:
     )
     add(
         "--format",
-        choices=["lines", "text", "html", "markdown", "srt"],
+        choices=["lines", "text", "html", "xml", "markdown", "srt"],
         help="lines: one sentence a line; the others: a whole text, which is divided into "
         "sentences; by default lines, and text at a prompt",
     )

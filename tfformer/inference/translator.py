@@ -209,8 +209,8 @@ class Translator:
 
         Args:
             text: The text. A sentence that is too long for the model is divided into clauses.
-            format: "text" (paragraphs), "lines" (one sentence a line), "html", "markdown" or "srt"
-                (SubRip's subtitles).
+            format: "text" (paragraphs), "lines" (one sentence a line), "html", "xml", "markdown" or
+                "srt" (SubRip's subtitles).
             beam_size: As in `translate`.
             length_penalty: As in `translate`.
             align: Finds the place of markup, such as `partial(nearest_targets, translator)`;

@@ -7,7 +7,7 @@ from pathlib import Path
 from tfformer.plain_values import read_text
 from tfformer.serving.errors import RequestError
 
-SCHEMES = ("DeepL-Auth-Key ", "Bearer ")
+SCHEMES = ("deepl-auth-key", "bearer")  # in any case
 
 
 class ApiKeys:
@@ -69,5 +69,5 @@ def _header_key(headers: Mapping[str, str]) -> str:
 
     The headers of aiohttp know a name in any case, and gRPC's names are in lower case.
     """
-    given = headers.get("authorization", "")
-    return next((given.removeprefix(one) for one in SCHEMES if given.startswith(one)), "")
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key.lstrip(" ") if scheme.lower() in SCHEMES else ""

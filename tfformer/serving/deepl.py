@@ -1,5 +1,6 @@
 """The routes of DeepL's API, version 2."""
 
+import re
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -15,13 +16,14 @@ from tfformer.serving.translations import BEAM, GREEDY, in_order
 MAX_TEXTS = 50  # in one request, as DeepL has it
 NO_LIMIT = 1_000_000_000_000  # characters, as DeepL says it of contracts without a limit
 NEUTRAL = ("default", "prefer_more", "prefer_less")  # formality that a model may leave aside
-FORMATS = {"": "text", "html": "html", "xml": "html"}  # by tag_handling
+FORMATS = {"": "text", "html": "html", "xml": "xml"}  # by tag_handling
 SIGNATURES = {
     "latency_optimized": GREEDY,
     "quality_optimized": BEAM,
     "prefer_quality_optimized": BEAM,
 }
 SPLITS = ("1", "nonewlines", "0")
+LINE_END = re.compile(r"(?<=\S)[ \t]*\r?\n[ \t]*(?=\S)")  # between two lines of a paragraph
 UNSUPPORTED = (
     *("glossary_id", "glossary_ids", "style_id", "custom_instructions", "translation_memory_id"),
     *("ignore_tags", "splitting_tags", "non_splitting_tags"),
@@ -61,7 +63,7 @@ def _refuse_unsupported(fields: Fields) -> None:
             f"formality {formality[:20]!r} is not supported; a model has the formality of its "
             f"training text. Choose one of {', '.join(NEUTRAL)}",
         )
-    if given := [name for name in UNSUPPORTED if name in fields]:
+    if given := [name for name in UNSUPPORTED if fields.holds(name)]:
         raise RequestError("INVALID_ARGUMENT", f"{', '.join(given)} is not supported; leave it out")
 
 
@@ -69,10 +71,11 @@ async def _translated(request: web.Request, fields: Fields, text: str) -> dict[s
     direction = await _direction(request, fields, text)
     tags = fields.choice("tag_handling", FORMATS, "")
     model_type = fields.choice("model_type", SIGNATURES, "quality_optimized")
-    is_whole = fields.choice("split_sentences", SPLITS, "1") == "0"
-    format = "lines" if is_whole and not tags else FORMATS[tags]
+    split = fields.choice("split_sentences", SPLITS, "1")
+    format = "lines" if split == "0" and not tags else FORMATS[tags]
+    words = LINE_END.sub(" ", text) if split == "nonewlines" and not tags else text
     signature = SIGNATURES[model_type]
-    translation = await request.app[TRANSLATIONS].text(direction, text, format, signature)
+    translation = await request.app[TRANSLATIONS].text(direction, words, format, signature)
     request.app[USAGE].characters += len(text)
     answer: dict[str, Any] = {
         "detected_source_language": direction.source.upper(),

@@ -1,11 +1,12 @@
-"""The routes for those who watch the server: /healthz, /readyz and /metrics."""
+"""The routes for those who watch the server."""
 
 from aiohttp import web
 
 from tfformer.serving.application_keys import LIFECYCLE, METRICS
 from tfformer.serving.metrics import CONTENT_TYPE
 
-WATCHED = ("/healthz", "/readyz", "/metrics")  # answered even while the server drains
+# Answered even while the server drains; /health is LibreTranslate's.
+WATCHED = ("/healthz", "/health", "/readyz", "/metrics")
 
 
 def add_routes(app: web.Application) -> None:
@@ -14,6 +15,7 @@ def add_routes(app: web.Application) -> None:
     A server listens once its models are loaded, so it is ready from then on.
     """
     app.router.add_get("/healthz", _healthz)
+    app.router.add_get("/health", _healthz)
     app.router.add_get("/readyz", _readyz)
     app.router.add_get("/metrics", _metrics)
 

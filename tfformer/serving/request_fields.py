@@ -39,6 +39,10 @@ class Fields:
     def __contains__(self, name: str) -> bool:
         return self._values.get(name) is not None
 
+    def holds(self, name: str) -> bool:
+        """Return whether the field holds anything: neither an empty string nor an empty list."""
+        return self._values.get(name) not in (None, "", [])
+
     def is_list(self, name: str) -> bool:
         """Return whether the field holds a list."""
         return isinstance(self._values.get(name), list)

@@ -15,7 +15,7 @@ from tfformer.serving.model import ServedModel
 from tfformer.serving.request_queue import RequestQueue
 from tfformer.serving.translation_cache import TranslationCache
 from tfformer.serving.version import Arrays, Version
-from tfformer.text import FORMATS, Links, Segment, TextTranslator, segments
+from tfformer.text import FORMATS, Links, Segment, TextTranslator, XmlError, segments
 
 GREEDY = "serving_default"
 BEAM = "translate_beam"
@@ -107,8 +107,8 @@ class Translations:
                 where there are fewer.
 
         Raises:
-            RequestError: The format is unknown, the model takes no text or refuses the sentences,
-                or the queue is full.
+            RequestError: The format is unknown, the text is not well-formed XML, the model takes no
+                text or refuses the sentences, or the queue is full.
         """
         if format not in FORMATS:
             raise RequestError("INVALID_ARGUMENT", f"the format {format} is not supported")
@@ -144,6 +144,8 @@ class Translations:
         )
         try:
             return await loop.run_in_executor(self._threads, translator.translate, text, format)
+        except XmlError as error:
+            raise RequestError("INVALID_ARGUMENT", str(error)) from None
         finally:
             caller_gone.set()
             for call in calls:

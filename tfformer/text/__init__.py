@@ -10,3 +10,4 @@ from tfformer.text.translation import FORMATS as FORMATS
 from tfformer.text.translation import Align as Align
 from tfformer.text.translation import TextTranslator as TextTranslator
 from tfformer.text.translation import translate_text as translate_text
+from tfformer.text.xml_markup import XmlError as XmlError

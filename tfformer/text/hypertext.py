@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -95,8 +95,13 @@ def read_html(text: Iterable[str], language: str) -> Iterator[Part]:
     Yields:
         A passage for each sentence, and the rest as it is.
     """
+    return read_tokens(raw_tokens(text), language)
+
+
+def read_tokens(tokens: Iterator[RawToken], language: str) -> Iterator[Part]:
+    """Yield the sentences between tokens, and the rest as it is."""
     paragraph = _Paragraph()
-    for token, piece in _pieces(raw_tokens(text)):
+    for token, piece in _pieces(tokens):
         if _is_of_a_line(token):
             paragraph.add(token, piece)
             yield from _sentences(paragraph.take_what_is_long(), language)
@@ -246,12 +251,14 @@ def _state_after(name: str, tokenizer: HTMLTokenizer) -> Any:
 
 def _stays(tag: RawToken) -> bool:
     """Whether an element is left alone, with all that is in it."""
-    attributes = tag.data
-    if tag.name in VOID:
-        return False
+    is_code = tag.name in CODE | OTHER_CODE
+    return not tag.is_empty and (is_code or is_left_alone(tag.data))
+
+
+def is_left_alone(attributes: Mapping[str, str]) -> bool:
+    """Return whether attributes say that an element is not translated."""
     return (
-        tag.name in CODE | OTHER_CODE
-        or attributes.get("translate", "").lower() == "no"
+        attributes.get("translate", "").lower() == "no"
         or "notranslate" in attributes.get("class", "").split()
     )
 
@@ -275,7 +282,7 @@ def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[Piece, RawTok
     raw = [start.raw]
     words = []
     behind = next(tokens, None)
-    while not start.is_empty and behind is not None and _belongs(behind, element):
+    while behind is not None and _belongs(behind, element):
         raw.append(behind.raw)
         words += [behind.data] if behind.kind in TEXT else []
         behind = next(tokens, None)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tfformer.text import hypertext, markdown, plain, subtitles
+from tfformer.text import hypertext, markdown, plain, subtitles, xml_markup
 from tfformer.text.blocks import BLOCK
 from tfformer.text.copies import has_words, kept_pattern, with_copies, without_strays
 from tfformer.text.passages import Links, Part, Passage, Reader, cut, raw_text
@@ -23,6 +23,7 @@ FORMATS: dict[str, Reader] = {
     "lines": plain.read_lines,
     "text": plain.read_text,
     "html": hypertext.read_html,
+    "xml": xml_markup.read_xml,
     "markdown": markdown.read_markdown,
     "srt": subtitles.read_subtitles,
 }
@@ -65,15 +66,16 @@ class TextTranslator:
 
         Args:
             text: The text.
-            format: "text" (paragraphs), "lines" (one sentence a line), "html", "markdown" or "srt"
-                (SubRip's subtitles).
+            format: "text" (paragraphs), "lines" (one sentence a line), "html", "xml", "markdown" or
+                "srt" (SubRip's subtitles).
 
         Returns:
             The translation. All that is not a sentence comes back as it is: blank lines,
             indentation, spaces at a line's end, line ends, markup, code.
 
         Raises:
-            ValueError: There is no such format, or the text holds no Unicode character.
+            ValueError: There is no such format, the text holds no Unicode character, or it is not
+                well-formed XML.
         """
         return "".join(self.stream(text, format))
 
@@ -81,8 +83,8 @@ class TextTranslator:
         """Yield the translation in pieces, in order; otherwise as `translate`.
 
         A few hundred sentences are in work at a time. Where the text comes in parts, such as the
-        lines of a file, no more of "text", "lines" and "html" is held; "markdown" and "srt" are
-        read as a whole.
+        lines of a file, no more of "text", "lines" and "html" is held; the others are read as a
+        whole.
 
         Args:
             text: The text, or its parts.
@@ -216,7 +218,8 @@ def translate_text(
         The translation.
 
     Raises:
-        ValueError: There is no such format, or the text holds no Unicode character.
+        ValueError: There is no such format, the text holds no Unicode character, or it is not
+            well-formed XML.
 
     Example:
         >>> translate_text("One. Two?", lambda sentences: [text.upper() for text in sentences])

@@ -1,0 +1,180 @@
+"""XML: whole documents and fragments, by XML's own rules."""
+
+import random
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from xml.etree import ElementTree
+
+import pytest
+
+from tfformer.text import XmlError, translate_text
+
+
+def shout(sentences: list[str]) -> list[str]:
+    return [re.sub(" +", " ", sentence.upper()) for sentence in sentences]
+
+
+def heard(text: str) -> list[str]:
+    sentences: list[str] = []
+    translate_text(text, lambda batch: sentences.extend(batch) or batch, "xml")
+    return sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences", "expected"),
+    [
+        # Names that HTML has for code, text without tags and elements without an end.
+        (
+            "<book><title>The dog is <em>tired</em>.</title><p>He sleeps.</p></book>",
+            ["The dog is tired.", "He sleeps."],
+            "<book><title>THE DOG IS <em>TIRED</em>.</title><p>HE SLEEPS.</p></book>",
+        ),
+        (
+            "<doc><title/><p>The dog is <b>tired</b>.</p></doc>",
+            ["The dog is tired."],
+            "<doc><title/><p>THE DOG IS <b>TIRED</b>.</p></doc>",
+        ),
+        ("<p>One.</p><code/><p>Two.</p>", ["One.", "Two."], "<p>ONE.</p><code/><p>TWO.</p>"),
+        ("<code>Go</code> <img>now</img>.", ["Go now."], "<code>GO</code> <img>NOW</img>."),
+        ("See <link>it</link> now.", ["See it now."], "SEE <link>IT</link> NOW."),
+        ("<style>Go &amp; see</style>", ["Go & see"], "<style>GO &amp; SEE</style>"),
+        (
+            "<row><a1>Go</a1><b1>Stay</b1></row>",
+            ["Go", "Stay"],
+            "<row><a1>GO</a1><b1>STAY</b1></row>",
+        ),
+        # Elements that stay.
+        (
+            '<seg>Press <ph id="1" translate="no"/> now.</seg><seg>Go.</seg>',
+            ["Press  now.", "Go."],
+            '<seg>PRESS <ph id="1" translate="no"/> NOW.</seg><seg>GO.</seg>',
+        ),
+        (
+            '<li translate="no">a<li>b</li>c</li><li>d</li>',
+            ["d"],
+            '<li translate="no">a<li>b</li>c</li><li>D</li>',
+        ),
+        ("<x class='notranslate'>a</x> b", ["a b"], "<x class='notranslate'>a</x> B"),
+        ("<d>See<![CDATA[<b>& ]]>now</d>", ["See<b>& now"], "<d>SEE<![CDATA[<b>& ]]>NOW</d>"),
+        ("<d><![CDATA[See <b>it]]></d>", [], "<d><![CDATA[See <b>it]]></d>"),
+        # References; those that neither XML nor HTML knows belong to a document's own entities.
+        (
+            "<a>Go&nbsp;to &lt; &#169; &own; now</a>",
+            ["Go\xa0to < © &own; now"],
+            "<a>GO&nbsp;TO &lt; &#169; &own; NOW</a>",
+        ),
+        (
+            '<?xml version="1.0"?>\n<!DOCTYPE a [<!ENTITY b "c">]>\r\n<a>Go<!-- x --> <?y?>on</a>',
+            ["Go on"],
+            '<?xml version="1.0"?>\n<!DOCTYPE a [<!ENTITY b "c">]>\r\n<a>GO<!-- x --> <?y?>ON</a>',
+        ),
+        ("Go <x>to</x> bed", ["Go to bed"], "GO <x>TO</x> BED"),
+        ("", [], ""),
+    ],
+)
+def test_words_are_translated_and_all_the_rest_stays(text, sentences, expected):
+    assert heard(text) == sentences
+    assert translate_text(text, shout, "xml") == expected
+
+
+NAMES = ["doc", "p", "li", "td", "title", "code", "style", "textarea", "svg", "br", "img", "script"]
+
+
+def document(draw: random.Random, depth: int = 0) -> Iterator[str]:
+    """Yield the parts of a document, in which elements hold either words or elements."""
+    name = draw.choice(NAMES)
+    attributes = draw.choice(["", "", "", ' translate="no"', " a='>'"])
+    if depth > 5 or draw.random() < 0.1:
+        yield f"<{name}{attributes}/>"
+        return
+    yield f"<{name}{attributes}>"
+    if depth and draw.random() < 0.5:
+        yield draw.choice(["ein ü.", "&amp;wort", "a<b>e</b>c", "\r\n wort ", "x<!-- y -->z"])
+    else:
+        for _ in range(draw.randrange(1, 4)):
+            yield from document(draw, depth + 1)
+    yield f"</{name}>"
+
+
+def shouted(element: ElementTree.Element) -> None:
+    """Write a tree's words in capitals, but those that stay."""
+    if element.get("translate") != "no":
+        element.text = (element.text or "").upper()
+        for child in element:
+            shouted(child)
+            child.tail = (child.tail or "").upper()
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_an_xml_parser_finds_the_same_tree_with_other_words(seed):
+    text = "".join(document(random.Random(seed)))
+    tree = ElementTree.fromstring(text)
+    shouted(tree)
+    found = ElementTree.fromstring(translate_text(text, shout, "xml"))
+    assert [element.tag for element in found.iter()] == [element.tag for element in tree.iter()]
+    for one, other in zip(found.iter(), tree.iter(), strict=True):
+        assert one.attrib == other.attrib
+    assert " ".join("".join(found.itertext()).split()) == " ".join("".join(tree.itertext()).split())
+
+
+PARTS = [
+    "<a>",
+    "</a>",
+    "<b c='d'>",
+    "</b>",
+    "<e/>",
+    "&",
+    "&amp;",
+    "<",
+    ">",
+    "]]>",
+    "<![CDATA[",
+    "f",
+]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_an_xml_parser_refuses_is_refused(seed):
+    draw = random.Random(seed)
+    text = "".join(islice(iter(lambda: draw.choice(PARTS), None), draw.randrange(7)))
+    try:
+        tree = ElementTree.fromstring(f"<_>{text}</_>")
+    except ElementTree.ParseError:
+        with pytest.raises(XmlError, match=r"the XML cannot be read: .* in line 1, column \d"):
+            translate_text(text, shout, "xml")
+    else:
+        found = ElementTree.fromstring(f"<_>{translate_text(text, shout, 'xml')}</_>")
+        assert "".join(found.itertext()).lower() == "".join(tree.itertext())
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("<a>ü\n ü & b</a>", "invalid token.* in line 2, column 5;"),
+        ("<?xml version='1.0'?>\n\n<a></b>", "mismatched tag in line 3, column 6;"),
+        ("</_><_>", "junk after document element"),
+        ("a\x0b", "line 1, column 2"),
+    ],
+)
+def test_an_error_names_its_place(text, place):
+    with pytest.raises(XmlError, match=place):
+        translate_text(text, shout, "xml")
+
+
+def test_entities_are_not_expanded():
+    """Ten levels of ten would be ten thousand million words."""
+    levels = "".join(f"<!ENTITY e{n} '{f'&e{n - 1};' * 10}'>" for n in range(1, 11))
+    text = f"<!DOCTYPE a [<!ENTITY e0 'x'>{levels}]><a b='&e10;'>Go &e10;</a>"
+    assert translate_text(text, shout, "xml") == text.replace("Go", "GO")
+
+
+@pytest.mark.parametrize("part", ["<a>", "<a><b/>", "<!-- a -->", "<?a?>", "a ", "&lt;", "]", " >"])
+def test_the_time_grows_with_the_length_alone(part):
+    start = time.perf_counter()
+    for head in ("", "<!DOCTYPE a [", "<!DOCTYPE "):
+        with suppress(XmlError):
+            translate_text(head + part * 30_000, lambda batch: batch, "xml")
+    assert time.perf_counter() - start < 20

@@ -1,0 +1,153 @@
+"""XML: its running text as sentences with tags, and all the rest as it stands."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+from xml.parsers import expat
+
+from tinyhtml5.constants import Token
+
+from tfformer.text.hypertext import (
+    CODE,
+    KNOWN,
+    OTHER_CODE,
+    VOID,
+    RawToken,
+    is_left_alone,
+    read_tokens,
+)
+from tfformer.text.passages import Part
+
+# What comes before the first element or word. The parser does not see it, and so no entity of its
+# own: "&name;" is left as it is, unless HTML knows it.
+PROLOG = re.compile(
+    r"(?:[ \t\r\n]|<\?.*?\?>|<!--.*?-->)*+(?:<!DOCTYPE[^<>\[]*+(?:\[.*?\]\s*+)?>)?", re.DOTALL
+)
+# What the parser gets around the text, which may have several elements and words beside them, and
+# entities that are declared elsewhere.
+BEFORE, BEHIND = b'<!DOCTYPE _ SYSTEM "_"><_>', b"</_>"
+# Names that mean in XML what they mean in HTML: <p>, <li>, <b>. HTML's code and its elements
+# without an end are elements like any other.
+SHARED = KNOWN - CODE - OTHER_CODE - VOID | {"br", "hr"}
+STAYS = {"translate": "no"}
+
+
+class XmlError(ValueError):
+    """A text that is not well-formed XML."""
+
+
+class _Found(NamedTuple):
+    """A token, and the place in the bytes of a text where it begins."""
+
+    place: int
+    kind: Token
+    data: Any
+    name: str
+
+
+def read_xml(text: Iterable[str], language: str) -> Iterator[Part]:
+    """Yield the sentences of an XML document or fragment, and all the rest as it is.
+
+    Whatever has `translate="no"` or the class `notranslate`, and a CDATA section, stays as it is.
+
+    Args:
+        text: The XML, in parts; it is read as a whole.
+        language: The code of its language.
+
+    Yields:
+        A passage for each sentence, and the rest as it is.
+
+    Raises:
+        XmlError: The text is not well-formed.
+    """
+    return read_tokens(_Parser("".join(text)).tokens(), language)
+
+
+class _Parser:
+    """Finds the tokens of a text.
+
+    Within an element that stays there are characters, and its tags are those of comments.
+
+    Args:
+        text: A document or a fragment.
+
+    Raises:
+        XmlError: The text is not well-formed.
+    """
+
+    def __init__(self, text: str) -> None:
+        prolog = PROLOG.match(text)
+        self._prolog = prolog[0] if prolog else ""
+        self._source = text[len(self._prolog) :].encode()
+        self._found: list[_Found] = []
+        self._depth = 0  # of elements, from the outermost one that stays
+        self._is_running = False  # whether the last token is characters to which others may come
+        self._expat = expat.ParserCreate("utf-8")
+        self._expat.StartElementHandler = self._start
+        self._expat.EndElementHandler = self._end
+        self._expat.CharacterDataHandler = self._characters
+        self._expat.StartCdataSectionHandler = lambda: self._start("![CDATA[", STAYS)
+        self._expat.EndCdataSectionHandler = lambda: self._end("![CDATA[")
+        self._expat.DefaultHandler = self._other
+        try:
+            self._expat.Parse(BEFORE + self._source + BEHIND, True)
+        except expat.ExpatError as error:
+            raise XmlError(self._reason(error)) from None
+
+    def tokens(self) -> Iterator[RawToken]:
+        """Yield the tokens, whose raw characters give the text when joined."""
+        yield RawToken(self._prolog, Token.DOCTYPE, "", "")
+        for token, following in pairwise(self._found):  # the last one is the end of what is around
+            raw = self._source[token.place : following.place].decode()
+            is_space = token.kind == Token.CHARACTERS and raw.isspace()
+            kind = Token.SPACE_CHARACTERS if is_space else token.kind
+            yield RawToken(raw, kind, raw if token.data is None else token.data, token.name)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._add(Token.COMMENT if self._depth else Token.START_TAG, attributes, name)
+        self._depth += self._depth > 0 or is_left_alone(attributes)
+
+    def _end(self, name: str) -> None:
+        self._depth -= self._depth > 0
+        self._add(Token.COMMENT if self._depth else Token.END_TAG, "", name)
+
+    def _characters(self, data: str) -> None:
+        """Add words or a reference; expat gives words in stretches."""
+        if self._source.startswith(b"&", self._place()):
+            self._add(Token.CHARACTERS, data)
+        elif not self._is_running:
+            self._add(Token.CHARACTERS, None)
+            self._is_running = True
+
+    def _other(self, data: str) -> None:
+        """Add a comment, a processing instruction, or an entity that XML does not know."""
+        if not data.startswith("&"):
+            self._add(Token.COMMENT, "")
+        elif (known := html.unescape(data)) != data:
+            self._add(Token.CHARACTERS, known)
+        else:
+            self._start(data, STAYS)
+            self._add(Token.CHARACTERS, data)
+            self._is_running = False
+            self._end(data)
+
+    def _add(self, kind: Token, data: Any, name: str = "") -> None:
+        self._is_running = False
+        if self._place() >= 0:
+            shared = name if name in SHARED else f"xml:{name}"
+            self._found.append(_Found(self._place(), kind, data, shared))
+
+    def _place(self) -> int:
+        return self._expat.CurrentByteIndex - len(BEFORE)
+
+    def _reason(self, error: expat.ExpatError) -> str:
+        read = self._prolog + self._source[: self._expat.ErrorByteIndex - len(BEFORE)].decode()
+        line, column = read.count("\n") + 1, len(read.rpartition("\n")[2]) + 1
+        return (
+            f"the XML cannot be read: {expat.ErrorString(error.code)} in line {line}, column "
+            f"{column}; give each element its end, and write & as &amp; and < as &lt;"
+        )
