@@ -207,6 +207,40 @@ def test_elements_that_words_stand_beside_are_within_a_sentence(text, sentences)
     assert translate_text(text, same, "html") == text.replace("<g> now", " <g>now")
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("<nav><a>One two</a><a>three</a></nav>", ["One two", "three"]),
+        ("<nav>\n<a>One</a>\n <a><b>two</b></a>\n</nav>", ["One", "two"]),
+        ("<i></i><span><a>One</a></span><a>Two</a>", ["One", "Two"]),
+        ("<span>One</span><span></span><span>Two?</span><span>Is</span>", ["One", "Two?", "Is"]),
+        ("<span>One</span><a>Two</a>", ["One", "Two"]),
+        ("<label>One<input></label><label>Two</label>", ["One", "Two"]),
+        ("<form>Say <label>one</label><label>two</label>", ["Say", "one", "two"]),
+    ],
+)
+def test_inline_elements_side_by_side_are_rows(text, sentences):
+    """Links of a menu, where no words stand beside them."""
+    assert heard(text, "html") == sentences
+    assert translate_text(text, same, "html") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("See <a>one</a><a>Two</a>", "See oneTwo"),
+        ("<a>One</a><a>Two</a> three", "OneTwo three"),
+        ("<a>One</a> <a>two</a>", "One two"),
+        ("<span>Wo</span><span>rd</span>", "Word"),
+        ("<span>W</span><span></span><span>ORD</span>", "WORD"),
+        ("<span>One</span>\n<span>Two</span>", "One Two"),
+        ("<b>One</b><i>Two</i>", "OneTwo"),
+    ],
+)
+def test_inline_elements_within_a_sentence_or_a_word_are_no_rows(text, sentence):
+    assert heard(text, "html") == [sentence]
+
+
 @pytest.mark.slow
 def test_rows_are_translated_while_they_are_read():
     """So that a file of XML, which has no paragraphs, need not be held."""

@@ -23,18 +23,21 @@ ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 ENDING_TAGS = (
     "address applet area article aside audio base blockquote body br button canvas caption center "
     "col colgroup datalist dd details dialog dir div dl dt embed fieldset figcaption figure footer "
-    "form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe input legend li link "
-    "listing main map marquee menu meta meter nav noembed noframes noscript object ol optgroup "
-    "option output p param picture plaintext pre progress rb rp rt rtc ruby script search section "
-    "select slot source style summary svg table tbody td template textarea tfoot th thead title "
-    "tr track ul video xmp"
+    "form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe input label legend li "
+    "link listing main map marquee menu meta meter nav noembed noframes noscript object ol "
+    "optgroup option output p param picture plaintext pre progress rb rp rt rtc ruby script search "
+    "section select slot source style summary svg table tbody td template textarea tfoot th thead "
+    "title tr track ul video xmp"
 )
 ENDING = frozenset(ENDING_TAGS.split())
 KNOWN_TAGS = (
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math "
-    "nobr q s samp small span strike strong sub sup time tt u var wbr"
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark math nobr q s "
+    "samp small span strike strong sub sup time tt u var wbr"
 )
 KNOWN = ENDING | frozenset(KNOWN_TAGS.split())
+SPAN = "span"
+NO_ROWS = KNOWN - {"a", SPAN}  # any other may be one: <row> of XML, <a> of a menu
+ENDS = tuple(".,;:!?)]»”")  # of words, without a letter
 POINTS = frozenset({"img", "wbr"})
 CODE = frozenset({"code", "kbd", "samp", "var"})  # words of a line of text that stay
 OTHER_CODE = frozenset({"pre", "script", "style", "textarea", "svg", "math", "template", "object"})
@@ -119,11 +122,11 @@ def _sentences(stretches: Iterable[Sequence[Piece]], language: str) -> Iterator[
 
 @dataclass
 class _Open:
-    """An element of a paragraph that HTML does not know, and that has not ended yet.
+    """An element of a paragraph that may hold or be a row, and that has not ended yet.
 
     Attributes:
         name: The tag's name; empty for the paragraph itself.
-        has_words: Whether words stand in it beside the elements that HTML does not know.
+        has_words: Whether words stand in it beside elements that may be rows.
         rows: The places among the paragraph's pieces where a row within it begins.
     """
 
@@ -137,7 +140,8 @@ class _Paragraph:
 
     An element that HTML does not know stands within a sentence, as browsers have it: Say
     <x>go</x><y>now</y>. Where nothing but such elements stand side by side they are rows of XML,
-    and no words of one sentence: <row>One</row><row>two</row>.
+    and no words of one sentence: <row>One</row><row>two</row>. The same holds for links, and for
+    <span> where one word ends and another one begins: <span>One</span><span>Two</span>.
     """
 
     def __init__(self) -> None:
@@ -146,24 +150,39 @@ class _Paragraph:
         self._open = [_Open("")]  # from the outside inwards
         self._rows: list[int] = []  # of elements that have ended
         self._before: RawToken | None = None  # the last token but for comments and ends of lines
+        self._last = ""  # character of the text
+        self._span: tuple[_Open, int] | None = None  # that may be a row, and has no words yet
 
     def add(self, token: RawToken, piece: Piece) -> None:
         """Add a piece with its token, which is the first one of an element that stays."""
         inner = self._open[-1]
         if self._before is not None and _are_in_a_row(self._before, token) and not inner.has_words:
-            inner.rows.append(len(self._pieces))
+            if SPAN in (self._before.name, token.name):
+                self._span = self._span or (inner, len(self._pieces))
+            else:
+                inner.rows.append(len(self._pieces))
+        if piece.text:
+            self._add_span(piece.text)
         if not _is_between_rows(token):
             self._before = token
         self._pieces.append(piece)
         self._size += len(piece.text)
         if piece.role is Role.CLOSE:
             self._close(token.name)
-        elif piece.role is Role.OPEN and token.name not in KNOWN:
+        elif piece.role is Role.OPEN and token.name not in NO_ROWS:
             if len(self._open) < MAX_DEPTH:
                 self._open.append(_Open(token.name))
-        elif piece.text.strip() and (token.kind in TEXT or token.name in KNOWN):
+        elif piece.text.strip() and (token.kind in TEXT or token.name in NO_ROWS):
             inner.has_words = True
             inner.rows.clear()
+
+    def _add_span(self, text: str) -> None:
+        """Begin a row at the last span if its text does not go on with the word before it."""
+        if self._span is not None and _are_words(self._last, text[0]):
+            element, place = self._span
+            element.rows.append(place)
+        self._span = None
+        self._last = text[-1]
 
     def rows(self) -> Iterator[Sequence[Piece]]:
         """Yield the pieces of each row; all of them where there are no rows."""
@@ -198,6 +217,7 @@ class _Paragraph:
         self._size = sum(len(piece.text) for piece in pieces)
         for rows in (self._rows, *(element.rows for element in self._open)):
             rows.clear()
+        self._span = None
 
 
 def _divided(paragraph: Sequence[Piece]) -> tuple[Sequence[Piece], list[Piece]]:
@@ -307,9 +327,15 @@ def _is_of_a_line(token: RawToken) -> bool:
 
 
 def _are_in_a_row(before: RawToken, token: RawToken) -> bool:
-    """Whether an element that HTML does not know begins where another one has ended."""
+    """Whether an element that may be a row begins where another one has ended."""
     ends = before.kind == Token.END_TAG and token.kind == Token.START_TAG
-    return ends and not {before.name, token.name} & KNOWN
+    return ends and not {before.name, token.name} & NO_ROWS
+
+
+def _are_words(end: str, beginning: str) -> bool:
+    """Whether one word ends and another one begins, by the characters that touch each other."""
+    is_end = end in ENDS or (end.isalnum() and not end.isupper())
+    return is_end and beginning.isupper()
 
 
 def _is_between_rows(token: RawToken) -> bool:
