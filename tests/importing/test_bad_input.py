@@ -4,8 +4,11 @@ Nothing is written.
 """
 
 import json
+import resource
 import shutil
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -379,6 +382,22 @@ def test_the_command_line_imports(folder, tmp_path, capsys):
     assert record["origin"] == "A"
     assert record["licence"].startswith("not stated")
     assert record["files"].keys() == {path.name for path in folder.iterdir()}
+
+
+def test_a_full_disk_ends_the_command_with_its_line_and_exit_code(folder, tmp_path):
+    """In a process of its own, as HDF5 may crash at the end of one."""
+    run = tmp_path / "new" / "run"
+    done = subprocess.run(
+        [sys.executable, "-m", "tfformer", "import", folder, "--run-dir", run],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)),
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("tfformer: ")]
+    assert done.returncode == 2
+    assert len(lines) == 1
+    assert "best.weights.h5 cannot be written" in lines[0]
+    assert not run.parent.exists()
 
 
 def mutate(random, path):

@@ -50,21 +50,25 @@ class StreamedWeights:
         for number, (variable, joined) in enumerate(variables(model)):
             variable.assign(np.full(variable.shape, number))
             places.append(joined)
-        model.save_weights(filepath)
-        with h5py.File(filepath, "r+") as file:
-            for name, number in _numbers(file).items():
-                parts = [self._tensor_of(place) for place in places[number]]
-                del file[name]
-                file[name] = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+        pattern = _NamedBytes()
+        model.save_weights(pattern)
+        with h5py.File(pattern) as names, h5py.File(filepath, "w") as file:
+
+            def write(name: str, item: h5py.Group | h5py.Dataset) -> None:
+                if isinstance(item, h5py.Group):
+                    file.create_group(name).attrs.update(item.attrs)
+                else:
+                    file[name] = self._array(places[int(item[(0,) * item.ndim])])
+
+            names.visititems(write)
+
+    def _array(self, places: tuple[Place, ...]) -> np.ndarray:
+        parts = [self._tensor_of(place) for place in places]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
-def _numbers(file: h5py.File) -> dict[str, int]:
-    """The number that each array is filled with, by the array's name."""
-    found: dict[str, int] = {}
+class _NamedBytes(BytesIO):
+    """A file in memory with a name by which Keras knows a file of weights."""
 
-    def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
-        if isinstance(item, h5py.Dataset):
-            found[name] = int(item[(0,) * item.ndim])
-
-    file.visititems(collect)
-    return found
+    def __str__(self) -> str:
+        return "memory.weights.h5"
