@@ -390,6 +390,20 @@ def shout(sentences):
             ["One two", "Three four", "Five"],
             "[^1]: two One\n[^b]:  four Three\n\n[^c]: Five\n",
         ),
+        (
+            "markdown",
+            "[^1]: One two\n\n    Three four\n\n    ~~~\n    x\n    ~~~\n\nFive\n\n    y\n",
+            ["One two", "Three four", "Five"],
+            "[^1]: two One\n\n    four Three\n\n    ~~~\n    x\n    ~~~\n\nFive\n\n    y\n",
+        ),
+        (
+            "markdown",
+            "> [!NOTE]\n> One two\n\n> [!note]-\n> Three",
+            ["One two", "Three"],
+            "> [!NOTE]\n> two One\n\n> [!note]-\n> Three",
+        ),
+        ("markdown", "[!one](x)\n[!NOTE]", ["!one [!NOTE]"], "[!NOTE]\n[!one](x)"),
+        ("markdown", r"One (\#23) two", ["One (#23) two"], r"two (\#23) One"),
         ("markdown", "One \\*two\\* three\\_", ["One two three"], "three\\_ \\*two\\* One"),
         ("markdown", r"One \* snake\_two", ["One * snake_two"], r"snake\_two \* One"),
     ],
@@ -491,6 +505,18 @@ def test_blocks_of_mathematics_stay():
 )
 def test_prices_are_no_mathematics(text):
     assert heard(text, "markdown") == [text]
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "<i></i>\n", "{\\an8}\n"])
+def test_a_cue_without_words_ends_a_sentence(nothing):
+    text = (
+        "1\n00:00:01,000 --> 00:00:02,000\nOne\n\n"
+        f"2\n00:00:03,000 --> 00:00:04,000\n{nothing}\n"
+        "3\n00:00:05,000 --> 00:00:06,000\ntwo\n\n"
+        "4\n00:00:07,000 --> 00:00:08,000\nthree\n"
+    )
+    assert heard(text, "srt") == ["One", "two three"]
+    assert translate_text(text, same, "srt") == text
 
 
 def test_subtitles_without_numbers_keep_their_times():

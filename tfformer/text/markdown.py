@@ -21,19 +21,20 @@ FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n.*?\n---[^\S\n]*(?:\n|\Z)", re.DOTALL
 LINE_END = re.compile(r"\r\n|\r|\n")
 SPECIAL = "\\`*_[]<>|~"
 SPAN = "span"  # in a token's meta: its place in the paragraph
-FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\](?P<colon>:[ \t]*)?")
+FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]")
+FOOTNOTE_TEXT = re.compile(FOOTNOTE.pattern + r":[ \t]*")
+FOOTNOTE_INDENT = 4  # of the paragraphs of a footnote behind the first one
+ALERT = re.compile(r"\[![a-zA-Z][\w-]{1,30}\][+-]?(?!\S)")  # the kind of a quotation
 # As Pandoc has it, "$5 and $6" is none; nor is what has a word in it, or begins as a price does.
 MATH = re.compile(
     r"\$\$(?:[^$\\]|\\.)+\$\$|\$(?![\s$]|\d[\d.,]*(?:\s|/))(?:[^$\\\n]|\\[^\n])+(?<!\s)\$(?!\w)",
     re.DOTALL,
 )
 PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z{])[a-zA-Z]{3,}")
-MAX_INDENT = 8  # of a line that begins the text of a footnote
 MAX_LINES = 100  # of a block of mathematics
 SIGNS = "*_#~^|@=+`$[]{}"  # with a backslash before: they mean something, unlike punctuation
 LABEL = "text"  # in that of a link's end: its text
 
-BlockRule = Callable[[StateBlock, int, int, bool], bool]
 InlineRule = Callable[[StateInline, bool], bool]
 Spans = tuple[int, int]
 
@@ -110,11 +111,10 @@ def _parser() -> MarkdownIt:
     parser.disable(["text_join", "fragments_join"])
     parser.inline.ruler.before("escape", "math", _math)
     parser.inline.ruler.before("escape", "footnote", _footnote)
+    parser.inline.ruler.before("escape", "alert", _alert)
     interrupted = ["paragraph", "reference", "blockquote", "list"]
     parser.block.ruler.before("fence", "math_block", _math_block, {"alt": interrupted})
-    for block_rule in parser.block.ruler.__rules__:
-        if block_rule.name == "reference":
-            block_rule.fn = _but_footnotes(block_rule.fn)
+    parser.block.ruler.before("reference", "footnote_text", _footnote_text, {"alt": interrupted})
     for rule in parser.inline.ruler.__rules__:
         rule.fn = _with_places(rule.fn)
     return parser
@@ -133,15 +133,41 @@ def _math(state: StateInline, silent: bool) -> bool:
 
 
 def _footnote(state: StateInline, silent: bool) -> bool:
-    """A rule for the mark of a footnote, and for the beginning of its text."""
-    found = FOOTNOTE.match(state.src, state.pos) if state.src[state.pos] == "[" else None
+    """A rule for the mark of a footnote."""
+    return _match(FOOTNOTE, "footnote", state, silent)
+
+
+def _alert(state: StateInline, silent: bool) -> bool:
+    """A rule for the kind of a quotation, as GitHub's `[!NOTE]`, where a paragraph begins."""
+    return state.pos == 0 and _match(ALERT, "alert", state, silent)
+
+
+def _match(pattern: re.Pattern[str], name: str, state: StateInline, silent: bool) -> bool:
+    """A rule for what a pattern matches, which begins with a bracket."""
+    found = pattern.match(state.src, state.pos) if state.src[state.pos] == "[" else None
     if found is None:
         return False
-    before = state.src[max(0, state.pos - MAX_INDENT) : state.pos].rstrip(" \t")
-    is_text = found["colon"] and (before[-1:] == "\n" or (not before and state.pos < MAX_INDENT))
     if not silent:
-        state.push("footnote_text" if is_text else "footnote", "", 0)
-    state.pos = found.end() if is_text else found.end() - len(found["colon"] or "")
+        state.push(name, "", 0)
+    state.pos = found.end()
+    return True
+
+
+def _footnote_text(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    """A rule for the text of a footnote: the first line, and what is indented below it."""
+    found = FOOTNOTE_TEXT.match(_line(state, first))
+    if found is None or state.parentType == "footnote" or state.is_code_block(first):
+        return False
+    if silent:
+        return True
+    before = state.bMarks[first], state.tShift[first], state.sCount[first], state.parentType
+    state.bMarks[first] += state.tShift[first] + found.end()
+    state.blkIndent += FOOTNOTE_INDENT
+    state.tShift[first], state.sCount[first] = 0, state.blkIndent
+    state.parentType = "footnote"
+    state.md.block.tokenize(state, first, end)
+    state.blkIndent -= FOOTNOTE_INDENT
+    state.bMarks[first], state.tShift[first], state.sCount[first], state.parentType = before
     return True
 
 
@@ -163,15 +189,6 @@ def _math_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
 
 def _line(state: StateBlock, number: int) -> str:
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
-
-
-def _but_footnotes(rule: BlockRule) -> BlockRule:
-    """Let the rule for the names of addresses leave the texts of footnotes alone."""
-
-    def leaving(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-        return not FOOTNOTE.match(_line(state, first)) and rule(state, first, end, silent)
-
-    return leaving
 
 
 def _with_places(rule: InlineRule) -> InlineRule:
@@ -295,7 +312,7 @@ def _is_sign(piece: Piece) -> bool:
 
 
 def _sign(sign: Piece, before: str, after: str) -> Piece:
-    if (before.isalnum() and after.isalnum()) or (sign.text in "$+" and after.isdigit()):
+    if (before.isalnum() and after.isalnum()) or (sign.text in "$+#" and after.isdigit()):
         return sign  # a part of a word, or of a number
     if before.isalnum() or after.isalnum():
         return Piece(sign.raw, "", Role.POINT)
@@ -327,8 +344,8 @@ def _piece(token: Token, raw: str) -> Piece:
         return Piece(raw, " ", Role.BREAK)
     if token.type in ("code_inline", "math"):
         return Piece(raw, token.content, Role.COPY)
-    if token.type == "footnote_text":
-        return Piece(raw, "\n", Role.BREAK)  # it ends the sentence before it
+    if token.type == "alert":
+        return Piece(raw, "\n", Role.BREAK)  # it is no part of the sentence behind it
     if token.type == "link_open" and token.info == "auto":
         return Piece(raw, raw[1:-1], Role.COPY)
     if token.type.startswith("text"):

@@ -24,8 +24,8 @@ TOKEN = re.compile(
 def read_subtitles(text: Iterable[str], language: str) -> Iterator[Part]:
     """Yield the sentences of a SubRip file, and the rest as it is.
 
-    A sentence may run over lines and cues; its translation is broken at about the same places. A
-    dash at the beginning of a line is another speaker.
+    A sentence may run over lines and cues; its translation is broken at about the same places. It
+    ends at a cue without words, and where a dash at the beginning of a line is another speaker.
 
     Args:
         text: The file's text, in parts; it is read as a whole.
@@ -36,9 +36,12 @@ def read_subtitles(text: Iterable[str], language: str) -> Iterator[Part]:
     """
     whole = "".join(text)
     pieces: list[Piece] = []
+    is_empty = False  # the cue so far
     for match in TOKEN.finditer(whole):
         is_speaker = whole[match.end() : match.end() + 1] in ("-", "–", "—")
-        pieces.append(_piece(match, " " if not is_speaker else "\n"))
+        is_end = is_speaker or (is_empty and match["cue"] is not None)
+        pieces.append(_piece(match, "\n" if is_end else " "))
+        is_empty = match["cue"] is not None or (is_empty and match["text"] is None)
     yield from sentences(pieces, language)
 
 
