@@ -153,7 +153,7 @@ def test_a_generation_of_another_checkpoint_is_refused(folder, changed, message)
         ({"separate_vocabs": True}, "separate_vocabs is True, but there is no target_vocab.json"),
         (
             {"added_tokens_decoder": {"3": {"content": "</s>"}}},
-            "names the token '</s>' with the id 3, which the vocabulary beside it does not",
+            "names the token '</s>' with the id 3, which vocab.json beside it does not",
         ),
     ],
 )
@@ -172,6 +172,22 @@ def test_the_tokens_that_newer_tokenizers_list_are_those_of_the_vocabulary(folde
     added = {"0": {"content": "</s>"}, "117": {"content": "<pad>"}}
     edit_json(folder / "tokenizer_config.json", added_tokens_decoder=added)
     assert import_model(folder, folder.parent / "run").is_dir()
+
+
+def test_the_tokens_that_newer_tokenizers_list_are_those_of_the_source(tmp_path):
+    """As MarianTokenizer of Transformers 5.23 writes them, where </s> is 17 in the target."""
+    folder = checkpoint("C", tmp_path)
+    path = folder / "target_vocab.json"
+    other = next(piece for piece, number in json.loads(path.read_text()).items() if number == 17)
+    edit_json(path, **{"</s>": 17, other: 0})
+    for file in ("config.json", "generation_config.json"):
+        edit_json(folder / file, eos_token_id=17, forced_eos_token_id=17)
+    added = {"0": {"content": "</s>"}, "1": {"content": "<unk>"}, "72": {"content": "<pad>"}}
+    edit_json(folder / "tokenizer_config.json", added_tokens_decoder=added)
+    assert import_model(folder, tmp_path / "run").is_dir()
+    edit_json(folder / "tokenizer_config.json", added_tokens_decoder={"17": {"content": "</s>"}})
+    with pytest.raises(ValueError, match="the token '</s>' with the id 17, which vocab"):
+        import_model(folder, tmp_path / "again")
 
 
 def test_a_search_that_is_not_known_is_left_out_with_a_warning(folder):

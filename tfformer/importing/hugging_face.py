@@ -163,7 +163,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     if tie in ("all", "input") and not shared:
         raise ValueError(f"{path} shares the embeddings, but there are two vocabularies")
     tokenizer = optional_object(folder / "tokenizer_config.json")
-    _check_tokenizer(folder / "tokenizer_config.json", tokenizer, target.pieces)
+    _check_tokenizer(folder / "tokenizer_config.json", tokenizer, source.pieces)
     found = Checkpoint(
         model=model,
         tensors=places,
@@ -528,7 +528,10 @@ def check_special_ids(folder: Path, config: Mapping, order: RowOrder) -> None:
 
 
 def _check_tokenizer(path: Path, tokenizer: Mapping, pieces: list[str]) -> None:
-    """Raise ValueError if tokenizer_config.json is of another vocabulary."""
+    """Raise ValueError if tokenizer_config.json is of another vocabulary than the source's.
+
+    MarianTokenizer takes the ids of special tokens from vocab.json, also for the target.
+    """
     for key, name in (("unk_token", "<unk>"), ("eos_token", "</s>"), ("pad_token", "<pad>")):
         token = tokenizer.get(key, name)
         if (token.get("content") if isinstance(token, dict) else token) != name:
@@ -544,7 +547,7 @@ def _check_tokenizer(path: Path, tokenizer: Mapping, pieces: list[str]) -> None:
         token = entry.get("content") if isinstance(entry, dict) else None
         if token not in pieces or str(pieces.index(token)) != number:
             raise ValueError(
-                f"{path} names the token {token!r} with the id {number}, which the vocabulary "
+                f"{path} names the token {token!r} with the id {number}, which vocab.json "
                 "beside it does not; copy both files again"
             )
 
