@@ -145,7 +145,7 @@ class _Parser:
         return self._expat.CurrentByteIndex - len(BEFORE)
 
     def _reason(self, error: expat.ExpatError) -> str:
-        read = self._prolog + self._source[: self._expat.ErrorByteIndex - len(BEFORE)].decode()
+        read = self._prolog + self._source[: self._place()].decode()
         line, column = read.count("\n") + 1, len(read.rpartition("\n")[2]) + 1
         return (
             f"the XML cannot be read: {expat.ErrorString(error.code)} in line {line}, column "
