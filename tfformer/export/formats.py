@@ -224,7 +224,7 @@ def tflite(
     target_language: str | None = None,
     progress: TextIO | None = None,
 ) -> Path:
-    """Write a run as a LiteRT file, `model.tflite`: `--format litert` of the command line.
+    """Write a run as a LiteRT file, `model.tflite` (`--format litert`).
 
     Without quantisation every sample's translation must be the run's own. Quantised weights
     translate a little differently: their cost in BLEU is measured on the run's validation text.
