@@ -237,6 +237,21 @@ def test_a_marian_model_becomes_one_of_hugging_face_with_a_padding_row(marian_mo
     assert (again / "imported.json").is_file()
 
 
+@pytest.mark.parametrize(("stated", "length"), [(48, 48), (None, 1024)])
+def test_a_table_of_positions_is_as_long_as_the_configuration_says(tmp_path, stated, length):
+    """Transformers loads no other; where none is stated, it makes 1024 positions."""
+    folder = checkpoint("A", tmp_path)
+    edit_json(folder / "config.json", max_position_embeddings=stated)
+    run = import_model(folder, tmp_path / "run", positions="marian")
+    version = hugging_face(run, tmp_path / "out")
+    config = json.loads((version / "config.json").read_text())
+    tensors = safetensors_files.read(version / "model.safetensors")
+    for side in ("encoder", "decoder"):
+        table = tensors[f"model.{side}.embed_positions.weight"]
+        assert table.shape == (length, config["d_model"])
+    assert config["max_position_embeddings"] == length
+
+
 def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path):
     with pytest.warns(UserWarning, match="position_timescale=paper, but Marian has t2t"):
         version = marian(imported("A"), tmp_path)

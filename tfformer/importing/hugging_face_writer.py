@@ -55,10 +55,11 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     foreign = as_foreign(run, model, with_pad=True)
     tensors = tensors_of(foreign, settings)
     tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
+    config = _config(foreign, run.config, tensors)
     if settings.position_timescale != "paper":
-        tensors |= _position_tables(settings, run.config.data.max_length)
+        tensors |= _position_tables(settings, config["max_position_embeddings"])
     safetensors_files.write(folder / SAFETENSORS, in_first_dtype(tensors, foreign.record))
-    write_object(folder / "config.json", _config(foreign, run.config, tensors))
+    write_object(folder / "config.json", config)
     write_object(folder / "generation_config.json", _generation(foreign, run.config))
     write_object(folder / "tokenizer_config.json", _tokenizer(foreign, run.config))
     _write_vocabularies(folder, foreign)
