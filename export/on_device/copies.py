@@ -16,39 +16,69 @@ SYMBOL = r"⟦\d+⟧"
 GROUP = r"\([^\s<>\"'()]*\)|\[[^\s<>\"'\[\]]*\]"  # brackets, as at the end of a page's address
 # Up to a letter or a group: the full stop behind it, or the bracket around it, is the sentence's.
 TAIL = rf"(?:{GROUP}|(?!{GROUP})[^\s<>\"'])*(?:{GROUP}|[\w/=&#-])"
-URL = rf"(?:https?|ftp)://{TAIL}|\bwww\.[\w-]+(?:\.[\w-]+)+(?:/{TAIL}|/)?"
-E_MAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
+SCHEME = r"(?<![A-Za-z\d+.-])[A-Za-z][A-Za-z\d+.-]{1,30}+"
+PAGE = rf"/(?:{TAIL})?"
+URL = rf"{SCHEME}://{TAIL}|\b[wW]{{3}}\.[\w-]+(?:\.[\w-]+)+(?:{PAGE})?"
+PORT = r":\d{1,5}(?!\w)"
+HOST = rf"(?<!/)(?:localhost|(?:[\w-]+\.)+[a-z]{{2,24}})(?:{PORT}(?:{PAGE})?|{PAGE})"
+IRISH = r"(?:'(?<=\b[oO]')[\w.+-]{1,64})?"  # as in o'neil@x.org; l' and d' are words of their own
+REPOSITORY = r"(?::[\w.~-]*/[\w./~-]*\w)?"  # as of git@x.org:a/b.git
+E_MAIL = rf"(?<!\+)[\w.+-]{{1,64}}+{IRISH}@[\w-]+(?:\.[\w-]+)+{REPOSITORY}"
 NOTE = r"\[\^[\w-]{1,60}\]"  # the mark of a footnote
-CONVERSION = (  # of printf: "%1$s", "%-10.2f", "%@"
+# Of printf: "%1$s", "%-10.2f", "%@"; no space, lest "5 % of" be one.
+CONVERSION = (
     r"(?:\d{1,3}\$)?[-+#0]{0,5}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?"
     r"(?:(?:hh?|ll?|[qLjzt])?[sdifuxXeEgGcop]\b|@)"
 )
+# Of one or two words, before them up to three with commas.
+BRACES = r"\{ ?(?:[^{}\s]{1,60}, ){0,3}[^{}\s]{1,60}(?: [^{}\s]{1,60})? ?\}"
 VARIABLE = (
-    r"\{\{[^{}\n]{1,100}\}\}|\{%[^{}\n]{1,100}%\}|[#$%]?\{[^{}\s]{1,60}\}"
+    rf"\{{\{{[^{{}}\n]{{1,100}}\}}\}}|\{{%[^{{}}\n]{{1,100}}%\}}|[#$%]?{BRACES}"
     rf"|%\([\w.]{{1,60}}\)[sdif]|%{CONVERSION}"
 )
 FOLDER = r"/(?:\.{1,2}(?=/)|\.?[\w-]+(?:\.[\w-]+)*)"  # without a full stop behind it
-ON_WINDOWS = r"(?<!\w)[A-Za-z]:(?:\\[\w$~-]+(?:\.[\w$~-]+)*)+"
-ENDING = r"(?:[a-z]{2}[a-z\d]{0,2}|mp[34])\b"
-PATH = rf"(?:(?<!\w)[A-Za-z]:|\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![\w~.])(?:~|\.{{1,2}}){FOLDER}"
-NAME = rf"(?<![\w./-])/?(?:[\w-]+/)*(?:[\w-]\.)*[\w-]{{2,255}}(?:\.[\w-]+)*\.{ENDING}"
-FILE = rf"{ON_WINDOWS}|~?{PATH}|{NAME}"
-MEASURE = r"[kcmµ]?m[²³]?|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kMG]?Wh?|[kM]?V|EUR|USD|GBP|CHF"
-SHARE = r"/(?:h|s|min|k?m[²³]?|k?g|l)"  # of a compound unit, as km/h
-SYMBOLS = rf"[%‰](?![({{]|{CONVERSION})|°[CF]?|[€$£¥](?![\d{{])|x(?!\w)"
-UNIT = rf"(?:{SYMBOLS}|(?:{MEASURE})(?:{SHARE})?(?![\w/]))"
-GAP = "[ \xa0\u202f]"  # before a unit
-SIGN = r"(?<![^\s(\[\"'„“«»])[-−+±]"  # of a number, no dash between two words
-TIMES = rf"{GAP}?[x×]{GAP}?\d+(?:[.,]\d+)*"
-PRICE = rf"[€$£¥]{GAP}?\d+(?:[.,:]\d+)*"
-AMOUNT = rf"{PRICE}|\d+(?:[.,:/-]\d+)*(?:{TIMES})*(?:{GAP}?{UNIT})?(?!\w)"
-NUMBER = rf"(?<![\w.,])(?:{SIGN})?(?:{AMOUNT})"
-VERSION = r"(?<![\w.])v\d+(?:\.\d+)+(?:[-+][\w.]*\w)?(?!\w)"
-EMOJI = (
-    "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff]"
-    "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+"
+ON_WINDOWS = rf"[A-Za-z]:(?:(?:\\[\w$~-]+(?:\.[\w$~-]+)*)+|(?:{FOLDER}){{2,}})"
+USUAL = "pdf|docx?|xlsx?|pptx?|txt|csv|jpe?g|png|gif|svg|zip|mp[34]|html?|css|json|xml|py|js"
+ENDING = rf"(?:[a-z]{{2}}[a-z\d]{{0,2}}|[chor]|{USUAL}|{USUAL.upper()})\b"
+HIDDEN = r"(?<![^\s(\[\"'„“«»])\.[a-z][\w-]+(?:[./][\w-]+)*"  # as .gitignore
+PATH = (
+    rf"(?=[~./])(?:~?(?:\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![\w~.])(?:~|\.{{1,2}}){FOLDER}|{HIDDEN})"
 )
-KINDS = (SYMBOL, URL, E_MAIL, VARIABLE, NOTE, FILE, VERSION, NUMBER, EMOJI)
+NAME = (
+    r"(?<!/)/?(?:[\w-]+/)*"
+    rf"(?:(?:[\w-]\.)*[\w-]{{2,255}}(?:\.[\w-]+)*\.{ENDING}|\w\.(?:{USUAL})\b)"
+)
+MEASURE = (
+    r"[kcmµ]?m[²³]?|ft|[kmµ]?g|lbs?|oz|[kmcd]?l|[kMGT]?B|[kMGT]?bit|[kMG]?Hz|[kMG]?Wh?|[kM]?V|m?Ah"
+    r"|hp|min|ms|mph|px|pt|EUR|USD|GBP|CHF|(?:[ht]|(?<=\s)s)(?!-)"  # no 1990s, no 5 t-shirts
+)
+SHARE = r"/(?:h|s²?|min|k?m[²³]?|k?g|l)(?!\w)"  # of a compound unit, as km/h
+CURRENCY = r"$¢-¥\u20a0-\u20cf"
+SYMBOLS = rf"[%‰](?![({{]|{CONVERSION})|°[CF]?|[{CURRENCY}](?![\d{{])(?:{SHARE})?|x(?!\w)"
+UNIT = rf"(?:{SYMBOLS}|(?:{MEASURE})(?:{SHARE})?(?![\w/]|['’]\w))"
+GAP = "[ \xa0\u202f]?"  # before a unit
+SIGN = r"(?<![^\s(\[\"'„“«»])[-−+±#]"  # of a number, no dash between two words
+FRACTIONS = r"¼-¾\u2150-\u215e"
+THOUSAND = r"['’\xa0\u2009\u202f]\d{3}(?!\d)"
+DIGITS = rf"\d+(?:[.,:/–-]\d+|{THOUSAND})*(?:[eE][-+−]?\d+)?"
+TIMES = rf"{GAP}[x×]{GAP}\d+(?:[.,]\d+)*"
+MOMENT = r"\d{4}-\d\d-\d\dT\d\d(?::\d\d){1,2}(?:[.,]\d+)?(?:Z|[-+−]\d\d:?\d\d)?"  # of ISO 8601
+PRICE = rf"[{CURRENCY}]{GAP}{DIGITS}(?:(?:[kKmMB]|bn|tn)(?!\w))?(?:{SHARE})?"
+AMOUNT = rf"(?:{DIGITS}(?:{GAP}[{FRACTIONS}]|(?:{TIMES})+)?|[{FRACTIONS}])(?:{GAP}{UNIT})?"
+NUMBER = rf"(?<![\w.,])(?:{SIGN})?(?:{PRICE}|(?:{MOMENT}|{AMOUNT})(?!\w))"
+VERSION = r"(?<![\w.])v\d+(?:\.\d+)+(?:[-+][\w.]*\w)?(?!\w)"
+PICTURES = (  # blocks of Unicode, and single characters
+    "\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+    "\u203c\u2049\u2122\u2139\u24c2\u3030\u303d\u3297\u3299"
+)
+EMOJI = (
+    rf"(?:(?:[\d#*]\ufe0f?\u20e3|[^\s\w]\ufe0f|[{PICTURES}])"
+    "[\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+"
+)
+SIGNS = "|".join([SYMBOL, EMOJI, VARIABLE, NOTE, PATH])
+NAMES = rf"(?<![.-])(?=[\w-]*[@:./'+])(?:{HOST}|{E_MAIL}|{NAME})"
+WORDS = "|".join([NAMES, ON_WINDOWS, VERSION, NUMBER])  # only where a word begins
+KINDS = (rf"(?![A-Za-z\s])(?:{SIGNS})", URL, rf"(?<!\w)(?:{WORDS})")  # most places fail early
 
 LETTER = re.compile(r"[^\W\d_]")
 GLUE = r"[\dA-Za-zÀ-ӿ]"  # of scripts that write spaces between words
@@ -224,7 +254,7 @@ class Marked(NamedTuple):
 
         words = sorted(places.keys() - {*symbols}, key=len, reverse=True)
         alone = [ALONE.format("|".join(map(re.escape, words)))] if words else []
-        kinds = "|".join([SYMBOL, *alone, NUMBER])
+        kinds = "|".join([SYMBOL, *alone, *([NUMBER] if of_digits else [])])
         return re.sub(f"( ?)({kinds})", numbered, translation), numbers
 
     def _with_symbol(self, text: str, number: int, word: re.Match[str]) -> str:
@@ -281,4 +311,4 @@ def _is_glue(character: str) -> bool:
 
 
 def _digits(text: str) -> str:
-    return re.sub(r"\D", "", text)
+    return re.sub(rf"[^\d{FRACTIONS}]", "", text)

@@ -10,9 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
 STOP = (
-    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++"  # the time grows with the length alone
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|\Z)|[。！？]++"  # the time grows with the length alone
 )
-SENTENCE = re.compile(rf"[^\n\t]*?(?:{STOP})|[^\n\t]+", re.MULTILINE)
+LINE_ENDS = "\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"  # and ends of columns
+SENTENCE = re.compile(f"[^{LINE_ENDS}]*?(?:{STOP})|[^{LINE_ENDS}]+")
+# Characters without width, which may stand beside a space: of breaks, joins and directions.
+INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
+INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
+EDGES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
 # Of a list, a list of tasks, a quotation.
 MARKER = re.compile(r" *(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\]) +)+")
 TITLES = "Mr|Mrs|Ms|Messrs|Dr|Drs|Prof|Rev|Capt|Col|Gen|Lt|Sgt|St|Mt"
@@ -50,8 +55,9 @@ def split(text: str) -> Iterator[tuple[str, bool]]:
                 yield text[start:begin], False
         end = max(found.end(), begin)
         last_word = found[0][-LAST_WORD:]
-        is_abbreviated = ABBREVIATION.search(last_word) and text[end : end + 1] == " "
-        goes_on = SPEECH.search(last_word) and text[end + 1 : end + 2].islower()
+        space, behind = text[end : end + 1], text[end + 1 : end + 2]
+        is_abbreviated = ABBREVIATION.search(last_word) and space == " "
+        goes_on = SPEECH.search(last_word) and space not in LINE_ENDS and behind.islower()
         if not (is_abbreviated or goes_on):
             yield from _stretch(text[begin:end])
             begin = end
@@ -60,7 +66,7 @@ def split(text: str) -> Iterator[tuple[str, bool]]:
 
 def _behind_marker(text: str, start: int) -> int:
     """The place where a line's own text begins, if it has a marker and `start` is its beginning."""
-    marker = MARKER.match(text, start) if text[start - 1 : start] in ("", "\n", "\t") else None
+    marker = MARKER.match(text, start) if text[start - 1 : start] in LINE_ENDS else None
     return marker.end() if marker else start
 
 
@@ -183,16 +189,16 @@ def _filled(held: list[tuple[str, bool]], translate: Translate) -> Iterator[str]
 
 
 def _stretch(text: str) -> Iterator[tuple[str, bool]]:
-    """A sentence without the whitespace around it, which comes by itself.
+    """A sentence without what cannot be seen around it, which comes by itself.
 
     What has no letter, such as a rule or a number, is none.
     """
-    words = text.strip()
+    words = text.strip(EDGES)
     if not any(map(str.isalpha, words)):
         if text:
             yield text, False
         return
-    start = len(text) - len(text.lstrip())
+    start = text.find(words)
     end = start + len(words)
     for part, is_sentence in ((text[:start], False), (words, True), (text[end:], False)):
         if part:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from support.kept_words import KEPT, SENTENCES, copies
+from support.kept_words import KEPT, ORDINARY, SENTENCES, WHOLE, copies
 
 from tfformer.export import web_page
 
@@ -76,6 +76,26 @@ def test_the_page_keeps_words_as_python_does():
     rows += [made_up(dice) for _ in range(300)]
     for row, found in zip(rows, page(rows), strict=True):
         assert found[:7] == python(*row), row
+
+
+def test_the_page_keeps_each_word_as_a_whole():
+    rows = [(f"The dog is {word} tired.", [word]) for word in WHOLE]
+    rows += ORDINARY
+    found = page([(sentence, "", "") for sentence, _ in rows])
+    assert [one[0] for one in found] == [kept for _, kept in rows]
+
+
+def test_the_page_ends_a_sentence_with_its_line_and_keeps_what_cannot_be_seen():
+    ends = "\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+    edges = "\xa0\xad\u200b\u200e\u202e\u2060\u2066\ufeff"
+    texts = [f"The old dog{end}- He is here{end}{end}" for end in ends]
+    texts += [f"{edge}The old dog{edge}\n{edge}- He is here{edge}" for edge in edges]
+    texts += ["The old dog" + " " * 200_000 + "\nHe is here"]
+    for text, found in zip(texts, page([(text, "", "") for text in texts]), strict=True):
+        assert "".join(one["text"] for one in found[7]) == text
+        sentences = [one["text"] for one in found[7] if one["isSentence"]]
+        assert sentences[0] == "The old dog"
+        assert sentences[1].endswith("He is here")
 
 
 def test_the_page_divides_no_word_that_stays():

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
-from support.kept_words import KEPT, SENTENCES, copies, sentences
+from support.kept_words import KEPT, ORDINARY, SENTENCES, WHOLE, copies, sentences
 
-from tfformer.text.copies import kept_pattern
+from tfformer.text.kept_words import kept_pattern
 
 Model = Callable[[str], str]
 
@@ -82,6 +82,25 @@ def test_the_marker_of_a_line_is_no_part_of_its_sentence(text, found):
     stretches = list(sentences.split(text))
     assert [stretch for stretch, is_sentence in stretches if is_sentence] == found
     assert "".join(stretch for stretch, _ in stretches) == text
+
+
+@pytest.mark.parametrize("end", "\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
+def test_a_sentence_ends_with_its_line(end):
+    """The line may have no stop, be the speech before a small letter, or a list's."""
+    text = f'The old dog{end}- He said "Go!"{end}then left.{end}{end}'
+    stretches = list(sentences.split(text))
+    assert "".join(stretch for stretch, _ in stretches) == text
+    assert [stretch for stretch, is_sentence in stretches if is_sentence] == (
+        ["The old dog", 'He said "Go!"', "then left."]
+    )
+
+
+@pytest.mark.parametrize("edge", "\xa0\xad\u200b\u200e\u202e\u2060\u2066\ufeff")
+def test_what_cannot_be_seen_around_a_sentence_stays(edge):
+    text = f"{edge}The dog.{edge} {edge}\n{edge}"
+    stretches = list(sentences.split(text))
+    assert "".join(stretch for stretch, _ in stretches) == text
+    assert [stretch for stretch, is_sentence in stretches if is_sentence] == ["The dog."]
 
 
 # Words that stay
@@ -197,6 +216,21 @@ def test_made_up_words_survive_any_model(seed):
         assert "⟦" not in translation
 
 
+@pytest.mark.parametrize("word", WHOLE)
+def test_a_word_is_whole_to_the_model_and_behind_it(word):
+    sentence = f"The dog is {word} tired."
+    assert heard_by(sentence, copies.PLACEHOLDERS) == ["The dog is ⟦1⟧ tired."]
+    assert keep(deaf)([sentence])[0].count(word) == 1
+    assert list(sentences.stretches(sentence, of_20_words, copies.Keeper().masked)) == (
+        [(sentence, True)]
+    )
+
+
+@pytest.mark.parametrize(("sentence", "kept"), ORDINARY)
+def test_of_ordinary_sentences_the_model_gets_the_words(sentence, kept):
+    assert copies.Keeper().pattern.findall(sentence) == kept
+
+
 def test_the_words_that_stay_are_those_of_tfformer():
     for sentence in SENTENCES:
         assert copies.Keeper(["dog"]).pattern.findall(sentence) == kept_pattern(("dog",)).findall(
@@ -210,7 +244,8 @@ def test_the_words_that_stay_are_those_of_tfformer():
      "😀" * 60_000, "1,000 " * 20_000, "www." * 30_000, "-" * 99_000, "⟦1⟧ " * 30_000,
      "https://" + "()[]" * 20_000 + "!", "www.a.b/" + "[(" * 40_000, "aa/" * 40_000,
      "C:\\a" * 30_000, "%1" * 60_000, "1x" * 60_000, "a." * 60_000 + "!",
-     "v1.1" * 30_000, "{{a " * 30_000],
+     "v1.1" * 30_000, "{{a " * 30_000, "{a, " * 30_000, "o'" * 60_000, "a@b.c:" * 20_000,
+     "1'000" * 20_000, ".ab" * 40_000, "a.bc/" * 20_000, "a+b:" * 30_000, "1\ufe0f" * 60_000],
     ids=lambda text: text[:6],
 )  # fmt: skip
 def test_no_text_takes_long_to_search(text):

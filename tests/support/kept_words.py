@@ -22,7 +22,46 @@ KEPT = (
     "/usr/bin/env", "[^note]", "😀",
 )  # fmt: skip
 
+# Each of them stays as a whole.
+WHOLE = (
+    "⏰", "⌚", "⏳", "⌛", "⏩", "▶️", "◼️", "▪️", "ℹ️", "‼️", "⁉️", "™", "⌘", "Ⓜ️", "〰️", "㊗️", "↔️", "©️",
+    "1️⃣", "*️⃣", "#⃣", "🇩🇪", "👩‍🚀",
+    "IMG_1234.JPG", "REPORT.DOCX", "2024.PDF", "main.c", "test.h", "x.py", "src/x.py",
+    ".gitignore", ".env", ".env.local", ".github/workflows/ci.yml",
+    "HTTPS://EXAMPLE.COM/A", "Http://example.com", "WWW.X.ORG", "sub.example.co.uk/path", "x.org/a",
+    "x.org/", "ssh://a@b.org:22/c", "file:///etc/x", "s3://bucket/key", "localhost:8080",
+    "localhost:8080/a?b=1", "x.org:443/", "git@github.com:a/b.git",
+    "jane.o'neil@example.com", "o'neil@example.com",
+    "{ name }", "{first name}", "{count, number}", "{when, date, short}",
+    "5 min", "2 h", "10 s", "30 ms", "24h", "20 mph", "3 lb", "6 oz", "5 ft", "100 Mbit/s",
+    "500 mAh", "120 hp", "12 pt", "5 px", "5 t", "5 €/kg", "$5/h", "9.81 m/s²",
+    "$1.5M", "£10bn", "₹500", "#12", "½", "½ kg", "2½ kg", "2 ½ kg", "10–20 kg", "1e10 Hz",
+    "1'000'000", "1’000", "1\xa0000", "1\u202f000\xa0kg",
+    "2024-03-01T10:00:00Z", "2024-03-01T10:00:00.5+01:00",
+)  # fmt: skip
+
+# Of ordinary sentences no more stays than these numbers and this address.
+ORDINARY = (
+    ("I am 5 in total, he has 2 homes and 3 hats.", ["5", "2", "3"]),
+    ("In the 1990s and the '90s we had two 747s.", []),
+    ("We saw 5 t-shirts, 5 s'il vous plaît, 5 l'autre.", ["5", "5", "5"]),
+    ("10 minutes, 2 hours, 3 tons, 5 feet, 10 o'clock.", ["10", "2", "3", "5", "10"]),
+    ("5 am, 5 a 5 I 5 p.m. and 5pm", ["5", "5", "5", "5"]),
+    ("He left .She stayed ... so ...what? .", []),
+    ("It is e.g./i.e. his/hers and/or Mr./Mrs. X, d.h. z.B. u.dgl. mehr.", []),
+    ("Note:12 of Kap. 3:5, the ratio is 3:4.", ["12", "3:5", "3:4"]),
+    ("{so ist es} and { so ist es auch }", []),
+    ("L'adresse d'anna@x.org; it's rock'n'roll, he said 'no'.", ["anna@x.org"]),
+    ("In 2024 500 people wrote 12 000 times #hashtag, C# and # so.", ["2024", "500", "12", "000"]),
+    (
+        "Then 5’11, 5'11, 12'3456 and 10 – 20 – so.",
+        ["5", "11", "5", "11", "12", "3456", "10", "20"],
+    ),
+)
+
 SENTENCES = (
+    *(f"The dog is {word} tired, {word}." for word in WHOLE),
+    *(sentence for sentence, _ in ORDINARY),
     "See https://a.de/x?b=1 today, or http://x.org/a#b/ and ftp://x.org.",
     "Write to a.b+c@mail.example.co.uk, a@b.de or @nobody.",
     "It costs 3.50 €, $12.99, £ 5 or 1,000 EUR.",

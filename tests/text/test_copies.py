@@ -4,10 +4,11 @@ import random
 import re
 
 import pytest
+from support.kept_words import ORDINARY, WHOLE
 from support.limits import at_most
 
 from tfformer.text import TextTranslator, translate_text
-from tfformer.text.copies import kept_pattern
+from tfformer.text.kept_words import kept_pattern
 
 KEPT = [
     "https://example.com/a_b?x=1&y=2#z",
@@ -64,6 +65,21 @@ def test_what_survives_comes_out_once(kept, format):
     result = translate_text(f"I saw {written} there.", forgetful, format, keep=["Foo Bar Inc"])
     assert result.count(written) == 1
     assert "blah" in result
+
+
+@pytest.mark.parametrize("word", WHOLE)
+def test_a_word_is_whole_to_the_model_and_behind_it(word):
+    """A stop within it ends no sentence."""
+    sentence = f"The dog is {word} tired."
+    assert kept_pattern().findall(sentence) == [word]
+    heard, said = heard_and_said(sentence, "Der Hund ist ⟦1⟧ müde.")
+    assert heard == ["The dog is ⟦1⟧ tired."]
+    assert said == f"Der Hund ist {word} müde."
+
+
+@pytest.mark.parametrize(("sentence", "kept"), ORDINARY)
+def test_of_ordinary_sentences_the_model_gets_the_words(sentence, kept):
+    assert kept_pattern().findall(sentence) == kept
 
 
 def test_a_model_that_copies_is_left_alone():
@@ -171,6 +187,9 @@ def test_code_that_is_a_word_of_the_sentence_too_keeps_its_place(text):
         ),
         *(("a.B", False), ("{% ", False), ("~", False)),
         *(("https://a(", True), ("https://a[(", True), ("1 x ", True), ("aa/", True)),
+        *(("{a, ", False), ("a'", False), ("o'", False), ("a@b.c:", True), ("1'000", True)),
+        *((".ab", True), ("a.bc/", True), ("ab:", False), ("a+b:", False), ("½ kg ", True)),
+        *(("1\ufe0f\u20e3", True), ("1e1 ", True), ("localhost:", False)),
     ],
 )
 def test_the_time_grows_in_proportion_to_the_text(word, is_kept):

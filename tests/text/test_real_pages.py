@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tfformer.text import translate_text
-from tfformer.text.copies import kept_pattern
+from tfformer.text.kept_words import kept_pattern
 
 MODULES = (
     "abc argparse base64 bisect calendar cmd code colorsys configparser contextlib copy csv "

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import sentencex
 
+from tfformer.text.kept_words import kept_pattern
+
 GAP = r"\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # ends of lines, and of columns
 # Characters without width, which may stand beside a space: of breaks, joins and directions.
 INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
@@ -23,6 +25,8 @@ LETTER = re.compile(r"[^\W\d_]")
 WORD = re.compile(r"\s*\S{1,40}|\s+")  # of a word without a space, 40 characters at a time
 STRONG_STOP = re.compile(r"[.!?;:…。！？；：।؟][\"'”’»)\]]*$|\s[-–—]+$|—$")
 WEAK_STOP = re.compile(r"[,，、،)\]»”–]$")
+STOPS_WITHIN = (".", "!", "?", "‼", "⁉")  # of addresses, names of files and emoji
+REACH = 200  # characters on both sides of a stop that may belong to one word
 BLOCK = 5_000  # characters for sentencex at a time: some texts take it time by their square
 
 CountTokens = Callable[[Sequence[str]], list[int]]
@@ -138,8 +142,29 @@ def _sentences(line: str, start: int, language: str) -> Iterator[str]:
         found = list(sentencex.segment(language, line[start : start + BLOCK]))
         if start + BLOCK < len(line) and len(found) > 1:
             found.pop()
-        yield from found
+        yield from _with_whole_words(found)
         start += sum(map(len, found))
+
+
+def _with_whole_words(sentences: list[str]) -> Iterator[str]:
+    """Yield sentences, joined where a stop stands in a word that stays: A.PDF."""
+    held = ""
+    for sentence in sentences:
+        if held and not _is_within_word(held, sentence):
+            yield held
+            held = ""
+        held += sentence
+    yield held
+
+
+def _is_within_word(before: str, behind: str) -> bool:
+    """Whether a word that stays begins in one text and ends in the next."""
+    if not before.endswith(STOPS_WITHIN):
+        return False
+    beginning = before[-REACH:].rpartition(" ")[2]
+    end = behind[:REACH].partition(" ")[0]
+    words = kept_pattern().finditer(beginning + end)
+    return any(word.start() < len(beginning) < word.end() for word in words)
 
 
 def _marker_end(line: str) -> int:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from tfformer.text import hypertext, markdown, plain, subtitles, xml_markup
 from tfformer.text.blocks import BLOCK
-from tfformer.text.copies import has_words, kept_pattern, with_copies, without_strays
+from tfformer.text.copies import has_words, with_copies, without_strays
+from tfformer.text.kept_words import kept_pattern
 from tfformer.text.passages import Links, Part, Passage, Reader, cut, raw_text
 from tfformer.text.segmentation import CountTokens, divided
 

@@ -9,44 +9,68 @@ const END = `(?!${W})`; // of a word, as Python's \b behind one
 const GROUP = "\\([^\\s<>\"'()]*\\)|\\[[^\\s<>\"'\\[\\]]*\\]"; // brackets, as at the end of a page's address
 // Up to a letter or a group: the full stop behind it, or the bracket around it, is the sentence's.
 const TAIL = `(?:${GROUP}|(?!${GROUP})[^\\s<>"'])*(?:${GROUP}|[\\p{L}\\p{N}_/=&#-])`;
-const URL = `(?:https?|ftp)://${TAIL}|(?<!${W})www\\.${PART}+(?:\\.${PART}+)+(?:/${TAIL}|/)?`;
-const E_MAIL = `(?<![\\p{L}\\p{N}_.+-])[\\p{L}\\p{N}_.+-]{1,64}@${PART}+(?:\\.${PART}+)+`;
+const SCHEME = "(?<![A-Za-z\\d+.-])[A-Za-z][A-Za-z\\d+.-]{1,30}";
+const PAGE = `/(?:${TAIL})?`;
+const URL = `${SCHEME}://${TAIL}|(?<!${W})[wW]{3}\\.${PART}+(?:\\.${PART}+)+(?:${PAGE})?`;
+const PORT = `:\\d{1,5}${END}`;
+const HOST = `(?<!/)(?:localhost|(?:${PART}+\\.)+[a-z]{2,24})(?:${PORT}(?:${PAGE})?|${PAGE})`;
+const LOCAL = "[\\p{L}\\p{N}_.+-]{1,64}";
+const IRISH = `(?:'(?<=(?<!${W})[oO]')${LOCAL})?`; // as in o'neil@x.org; l' and d' are words of their own
+const REPOSITORY = `(?::[\\p{L}\\p{N}_.~-]*/[\\p{L}\\p{N}_./~-]*${W})?`; // as of git@x.org:a/b.git
+const E_MAIL = `(?<!\\+)${LOCAL}${IRISH}@${PART}+(?:\\.${PART}+)+${REPOSITORY}`;
 const NOTE = `\\[\\^${PART}{1,60}\\]`; // the mark of a footnote
 const WIDTH = "(?:\\d{1,4}|\\*)";
 const CONVERSION = `(?:\\d{1,3}\\$)?[-+#0]{0,5}${WIDTH}?(?:\\.${WIDTH})?(?:(?:hh?|ll?|[qLjzt])?[sdifuxXeEgGcop]${END}|@)`;
-const BRACES = "\\{\\{[^{}\\n]{1,100}\\}\\}|\\{%[^{}\\n]{1,100}%\\}|[#$%]?\\{[^{}\\s]{1,60}\\}";
-const VARIABLE = `${BRACES}|%\\([\\p{L}\\p{N}_.]{1,60}\\)[sdif]|%${CONVERSION}`;
+const BRACES = "\\{ ?(?:[^{}\\s]{1,60}, ){0,3}[^{}\\s]{1,60}(?: [^{}\\s]{1,60})? ?\\}"; // of a few words
+const DOUBLE_BRACES = "\\{\\{[^{}\\n]{1,100}\\}\\}|\\{%[^{}\\n]{1,100}%\\}";
+const VARIABLE = `${DOUBLE_BRACES}|[#$%]?${BRACES}|%\\([\\p{L}\\p{N}_.]{1,60}\\)[sdif]|%${CONVERSION}`;
 const FOLDER = `/(?:\\.{1,2}(?=/)|\\.?${PART}+(?:\\.${PART}+)*)`; // without a full stop behind it
-const ON_WINDOWS = `(?<!${W})[A-Za-z]:(?:\\\\[\\p{L}\\p{N}_$~-]+(?:\\.[\\p{L}\\p{N}_$~-]+)*)+`;
-const ENDING = `(?:[a-z]{2}[a-z\\d]{0,2}|mp[34])${END}`;
-const DRIVE = `(?<!${W})[A-Za-z]:`;
-const PATH = `(?:${DRIVE}|\\.{1,2})?(?:${FOLDER}){2,}|(?<![\\p{L}\\p{N}_~.])(?:~|\\.{1,2})${FOLDER}`;
-const NAME = `(?<![\\p{L}\\p{N}_./-])/?(?:${PART}+/)*(?:${PART}\\.)*${PART}{2,255}(?:\\.${PART}+)*\\.${ENDING}`;
-const FILE = `${ON_WINDOWS}|~?${PATH}|${NAME}`;
-const MEASURE = "[kcmµ]?m[²³]?|[kmµ]?g|[kmcd]?l|[kMGT]?B|[kMG]?Hz|[kMG]?Wh?|[kM]?V|EUR|USD|GBP|CHF";
-const SHARE = "/(?:h|s|min|k?m[²³]?|k?g|l)"; // of a compound unit, as km/h
-const SYMBOLS = `[%‰](?![({]|${CONVERSION})|°[CF]?|[€$£¥](?![\\d{])|x${END}`;
-const UNIT = `(?:${SYMBOLS}|(?:${MEASURE})(?:${SHARE})?(?![\\p{L}\\p{N}_/]))`;
-const GAP = "[ \\xa0\\u202f]"; // before a unit
-const SIGN = `(?<![^\\s(\\["'„“«»])[-−+±]`; // of a number, no dash between two words
-const TIMES = `${GAP}?[x×]${GAP}?\\d+(?:[.,]\\d+)*`;
-const PRICE = `[€$£¥]${GAP}?\\d+(?:[.,:]\\d+)*`;
-const AMOUNT = `${PRICE}|\\d+(?:[.,:/-]\\d+)*(?:${TIMES})*(?:${GAP}?${UNIT})?${END}`;
-const NUMBER = `(?<![\\p{L}\\p{N}_.,])(?:${SIGN})?(?:${AMOUNT})`;
+const STEP = "[\\p{L}\\p{N}_$~-]+";
+const ON_WINDOWS = `[A-Za-z]:(?:(?:\\\\${STEP}(?:\\.${STEP})*)+|(?:${FOLDER}){2,})`;
+const USUAL = "pdf|docx?|xlsx?|pptx?|txt|csv|jpe?g|png|gif|svg|zip|mp[34]|html?|css|json|xml|py|js";
+const ENDING = `(?:[a-z]{2}[a-z\\d]{0,2}|[chor]|${USUAL}|${USUAL.toUpperCase()})${END}`;
+const HIDDEN = `(?<![^\\s(\\["'„“«»])\\.[a-z]${PART}+(?:[./]${PART}+)*`; // as .gitignore
+const BELOW = `(?<![\\p{L}\\p{N}_~.])(?:~|\\.{1,2})${FOLDER}`;
+const PATH = `(?=[~./])(?:~?(?:\\.{1,2})?(?:${FOLDER}){2,}|${BELOW}|${HIDDEN})`;
+const LONG_NAME = `(?:${PART}\\.)*${PART}{2,255}(?:\\.${PART}+)*\\.${ENDING}`;
+const NAME = `(?<!/)/?(?:${PART}+/)*(?:${LONG_NAME}|${W}\\.(?:${USUAL})${END})`;
+const SIZES = "[kcmµ]?m[²³]?|ft|[kmµ]?g|lbs?|oz|[kmcd]?l|[kMGT]?B|[kMGT]?bit|[kMG]?Hz|[kMG]?Wh?|[kM]?V|m?Ah";
+const MEASURE = `${SIZES}|hp|min|ms|mph|px|pt|EUR|USD|GBP|CHF|(?:[ht]|(?<=\\s)s)(?!-)`; // no 1990s, no 5 t-shirts
+const SHARE = `/(?:h|s²?|min|k?m[²³]?|k?g|l)${END}`; // of a compound unit, as km/h
+const CURRENCY = "$¢-¥\\u20a0-\\u20cf";
+const SYMBOLS = `[%‰](?![({]|${CONVERSION})|°[CF]?|[${CURRENCY}](?![\\d{])(?:${SHARE})?|x${END}`;
+const UNIT = `(?:${SYMBOLS}|(?:${MEASURE})(?:${SHARE})?(?![\\p{L}\\p{N}_/]|['’]${W}))`;
+const GAP = "[ \\xa0\\u202f]?"; // before a unit
+const SIGN = `(?<![^\\s(\\["'„“«»])[-−+±#]`; // of a number, no dash between two words
+const FRACTIONS = "¼-¾\\u2150-\\u215e";
+const THOUSAND = "['’\\xa0\\u2009\\u202f]\\d{3}(?!\\d)";
+const DIGITS = `\\d+(?:[.,:/–-]\\d+|${THOUSAND})*(?:[eE][-+−]?\\d+)?`;
+const TIMES = `${GAP}[x×]${GAP}\\d+(?:[.,]\\d+)*`;
+const MOMENT = "\\d{4}-\\d\\d-\\d\\dT\\d\\d(?::\\d\\d){1,2}(?:[.,]\\d+)?(?:Z|[-+−]\\d\\d:?\\d\\d)?"; // of ISO 8601
+const PRICE = `[${CURRENCY}]${GAP}${DIGITS}(?:(?:[kKmMB]|bn|tn)${END})?(?:${SHARE})?`;
+const AMOUNT = `(?:${DIGITS}(?:${GAP}[${FRACTIONS}]|(?:${TIMES})+)?|[${FRACTIONS}])(?:${GAP}${UNIT})?`;
+const NUMBER = `(?<![\\p{L}\\p{N}_.,])(?:${SIGN})?(?:${PRICE}|(?:${MOMENT}|${AMOUNT})${END})`;
 const VERSION = `(?<![\\p{L}\\p{N}_.])v\\d+(?:\\.\\d+)+(?:[-+][\\p{L}\\p{N}_.]*${W})?${END}`;
-const EMOJI =
-  "(?:[\\u{1f000}-\\u{1faff}\\u2600-\\u27bf\\u2b00-\\u2bff][\\ufe0f\\u200d\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]*)+";
-const KEPT = new RegExp([SYMBOL, URL, E_MAIL, VARIABLE, NOTE, FILE, VERSION, NUMBER, EMOJI].join("|"), "gu");
+const BLOCKS = "\\u2300-\\u23ff\\u25a0-\\u27bf\\u2b00-\\u2bff\\u{1f000}-\\u{1faff}"; // of Unicode, with pictures
+const PICTURES = `[${BLOCKS}\\u203c\\u2049\\u2122\\u2139\\u24c2\\u3030\\u303d\\u3297\\u3299]`;
+const TONES = "[\\ufe0e\\ufe0f\\u200d\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]";
+const EMOJI = `(?:(?:[\\d#*]\\ufe0f?\\u20e3|[^\\s\\p{L}\\p{N}_]\\ufe0f|${PICTURES})${TONES}*)+`;
+const SIGNS = [SYMBOL, EMOJI, VARIABLE, NOTE, PATH].join("|");
+const NAMES = `(?<![.-])(?=${PART}*[@:./'+])(?:${HOST}|${E_MAIL}|${NAME})`;
+const WORDS = [NAMES, ON_WINDOWS, VERSION, NUMBER].join("|"); // only where a word begins
+const KINDS = [`(?![A-Za-z\\s])(?:${SIGNS})`, URL, `(?<!${W})(?:${WORDS})`]; // most places fail early
+const KEPT = new RegExp(KINDS.join("|"), "gu");
 
 const LETTER = /\p{L}/u;
 const WORD = /[\p{L}\p{N}]/u;
 const GLUE = /[\dA-Za-zÀ-ӿ]/; // of scripts that write spaces between words
 const IS_SYMBOL = new RegExp(`^${SYMBOL}$`);
 const IS_NUMBER = new RegExp(`^(?:${NUMBER})$`, "u");
+const NO_DIGIT = new RegExp(`[^\\d${FRACTIONS}]`, "gu");
 const LAST_STOP = /[.!?…:;]*$/;
 const COVER = "~"; // no letter, no space, and no stop
 
-const digits = (text) => text.replace(/\D/g, "");
+const digits = (text) => text.replace(NO_DIGIT, "");
 const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 const isGlue = (character) => GLUE.test(character ?? "");
 
@@ -102,7 +126,7 @@ function numbered(words, translation, symbols) {
   const numbers = new Set();
   const own = [...places.keys()].filter((name) => !symbols.includes(name)).sort((a, b) => b.length - a.length);
   const alone = `(?<!${GLUE.source})(?<!\\d[.,:/-])(?:${own.map(escaped).join("|")})(?!${GLUE.source}|[.,:/-]\\d)`;
-  const kinds = [SYMBOL, ...(own.length ? [alone] : []), NUMBER].join("|");
+  const kinds = [SYMBOL, ...(own.length ? [alone] : []), ...(ofDigits.size ? [NUMBER] : [])].join("|");
   const text = translation.replace(new RegExp(`( ?)(${kinds})`, "gu"), (found, space, name, place) => {
     const number = places.get(places.has(name) ? name : ofDigits.get(digits(name)))?.shift();
     if (number !== undefined) {

@@ -7,13 +7,18 @@ const OTHERS = "No|Nr|vs|etc|vol|fig|pp|lat|ca|bzw|usw";
 const ABBREVIATION = new RegExp(`(?:^|[\\s(])(?:\\p{L}|${TITLES}|${OTHERS})\\.\\s+$`, "u");
 const MARKER = /^\s*(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+)+/; // of a list, a quotation
 const LETTER = /\p{L}/u;
+const LINE_ENDS = /([\t-\r\x1c-\x1e\x85\u2028\u2029]+)/; // and ends of columns
+// Whitespace, and characters without width: of breaks, joins and directions.
+const EDGE = "\\s\\x1c-\\x1f\\x85\\xad\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u2069\\ufeff";
+const BEGIN = new RegExp(`[^${EDGE}]|$`); // of what can be seen
+const BEHIND = new RegExp(`(?<![${EDGE}])[${EDGE}]*$`);
 
-/** The stretches of a text: {text, isSentence}. Joined they are the text; a sentence has no whitespace at its ends. */
+/** The stretches of a text: {text, isSentence}. Joined they are the text; a sentence has nothing invisible at its ends. */
 export function stretches(text, language) {
   const segmenter = new Intl.Segmenter(known(language), { granularity: "sentence" });
   let end = 0;
   return masked(text)
-    .split(/([\t\r\n]+)/)
+    .split(LINE_ENDS)
     .flatMap((line) => {
       const marker = MARKER.exec(line)?.[0] ?? "";
       const sentences = joined(segmenter, line.slice(marker.length));
@@ -58,10 +63,10 @@ function joined(segmenter, line) {
 }
 
 function withoutEdges(segment) {
-  const words = segment.trim();
+  const [begin, end] = [segment.search(BEGIN), segment.search(BEHIND)];
+  const words = segment.slice(begin, end);
   const isSentence = LETTER.test(words);
   if (!isSentence) return [{ text: segment, isSentence }];
-  const begin = segment.indexOf(words);
-  const parts = [segment.slice(0, begin), words, segment.slice(begin + words.length)];
+  const parts = [segment.slice(0, begin), words, segment.slice(end)];
   return parts.map((text, place) => ({ text, isSentence: place === 1 })).filter(({ text }) => text);
 }
