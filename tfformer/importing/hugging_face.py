@@ -528,7 +528,7 @@ def check_special_ids(folder: Path, config: Mapping, order: RowOrder) -> None:
 
 
 def _check_tokenizer(path: Path, tokenizer: Mapping, pieces: list[str]) -> None:
-    """Raise ValueError if tokenizer_config.json is of another vocabulary than the source's.
+    """Raise ValueError if tokenizer_config.json is not of the source's vocabulary.
 
     MarianTokenizer takes the ids of special tokens from vocab.json, also for the target.
     """

@@ -40,7 +40,7 @@ class Fields:
         return self._values.get(name) is not None
 
     def holds(self, name: str) -> bool:
-        """Return whether the field holds anything: neither an empty string nor an empty list."""
+        """Return whether the field holds more than an empty string or list."""
         return self._values.get(name) not in (None, "", [])
 
     def is_list(self, name: str) -> bool:

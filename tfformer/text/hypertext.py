@@ -333,7 +333,7 @@ def _are_in_a_row(before: RawToken, token: RawToken) -> bool:
 
 
 def _are_words(end: str, beginning: str) -> bool:
-    """Whether one word ends and another one begins, by the characters that touch each other."""
+    """Whether a word ends and another begins, by the characters that touch."""
     is_end = end in ENDS or (end.isalnum() and not end.isupper())
     return is_end and beginning.isupper()
 

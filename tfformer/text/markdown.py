@@ -138,7 +138,7 @@ def _footnote(state: StateInline, silent: bool) -> bool:
 
 
 def _alert(state: StateInline, silent: bool) -> bool:
-    """A rule for the kind of a quotation, as GitHub's `[!NOTE]`, where a paragraph begins."""
+    """A rule for the kind of a quotation, as GitHub's `[!NOTE]`, at its beginning."""
     return state.pos == 0 and _match(ALERT, "alert", state, silent)
 
 
@@ -154,7 +154,7 @@ def _match(pattern: re.Pattern[str], name: str, state: StateInline, silent: bool
 
 
 def _footnote_text(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """A rule for the text of a footnote: the first line, and what is indented below it."""
+    """A rule for a footnote: the first line, and all that is indented below it."""
     found = FOOTNOTE_TEXT.match(_line(state, first))
     if found is None or state.parentType == "footnote" or state.is_code_block(first):
         return False

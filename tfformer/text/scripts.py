@@ -115,7 +115,7 @@ def _add_formula(element: Sequence[Piece], done: list[Piece], rest: list[Piece])
 
 
 def _mark(element: Sequence[Piece], done: Sequence[Piece], rest: Sequence[Piece]) -> Piece | None:
-    """A point in the place of an element that marks the word beside it; None of any other.
+    """A point in the place of an element that marks a word; None of any other.
 
     A sign before or behind all words of a paragraph is no part of a sentence.
     """
