@@ -1,5 +1,6 @@
 """A run goes back into the file it came from, bit by bit."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -12,6 +13,7 @@ from support.marian_checkpoints import (
     FIXTURES,
     MARIAN,
     MULTILINGUAL,
+    answers,
     checkpoint,
     edit_json,
     edit_yaml,
@@ -21,13 +23,20 @@ from support.marian_checkpoints import (
 
 from tfformer.cli.verbs import main
 from tfformer.export import ctranslate2, hugging_face, marian
-from tfformer.importing import m2m100_writer, marian_files, safetensors_files
+from tfformer.importing import (
+    hugging_face_writer,
+    m2m100_writer,
+    marian_files,
+    safetensors_files,
+)
 from tfformer.importing.giving_back import in_halves
 from tfformer.importing.importer import import_model
 from tfformer.importing.record import read_record, write_record
 from tfformer.importing.weights import take
+from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
+from tfformer.special_ids import START_ID
 
 
 def test_marian_has_no_multilingual_model(imported, tmp_path):
@@ -87,6 +96,38 @@ def test_an_unknown_token_that_may_not_come_goes_back(marian_model, tmp_path):
     assert not Run.open(again).config.decoding.allow_unknown
 
 
+@pytest.mark.parametrize(
+    ("forbidden", "choices", "wanted"),
+    [
+        ([[117]], {"positions": "marian"}, [[117], [1]]),
+        ([[1], [117]], {"positions": "marian"}, [[1], [117]]),
+        ([[1], [117]], {}, [[1], [117]]),
+        (None, {}, None),
+        (None, {"positions": "marian"}, [[1]]),
+    ],
+)
+def test_only_a_token_that_the_run_never_takes_is_forbidden(tmp_path, forbidden, choices, wanted):
+    """In A the unknown token has the id 1, and padding 117."""
+    folder = checkpoint("A", tmp_path)
+    edit_json(folder / "generation_config.json", bad_words_ids=forbidden)
+    version = hugging_face(import_model(folder, tmp_path / "run", **choices), tmp_path / "out")
+    found = json.loads((version / "generation_config.json").read_text())
+    assert found.get("bad_words_ids") == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "writer", "wanted"),
+    [("A", hugging_face_writer, [[117], [1]]), ("M2M", m2m100_writer, [[3]])],
+)
+def test_a_recipe_may_forbid_the_unknown_token(imported, tmp_path, name, writer, wanted):
+    run = Run.open(imported(name))
+    decoding = dataclasses.replace(run.config.decoding, allow_unknown=False)
+    config = dataclasses.replace(run.config, decoding=decoding)
+    writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
+    found = json.loads((tmp_path / "generation_config.json").read_text())
+    assert found["bad_words_ids"] == wanted
+
+
 @pytest.mark.parametrize("name", MULTILINGUAL)
 def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path, name):
     """The languages, which NLLB has in tokenizer.json, stand in tokenizer_config.json."""
@@ -130,6 +171,46 @@ def test_a_multilingual_run_of_an_earlier_version_is_refused(imported, tmp_path)
     write_record(run, record)
     with pytest.raises(ValueError, match="before its list of languages was kept; import the model"):
         hugging_face(run.path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(("name", "start"), [("A", 0), ("A", 5), ("C", 0)])
+def test_a_start_that_was_trained_gets_a_row_of_its_own(tmp_path, name, start):
+    """Transformers begins with the row of a token, which says that token too."""
+    folder = checkpoint(name, tmp_path)
+    for file in ("config.json", "generation_config.json"):
+        edit_json(folder / file, decoder_start_token_id=start)
+    run = import_model(folder, tmp_path / "run")
+    first = safetensors_files.read(hugging_face(run, tmp_path / "out") / "model.safetensors")
+    vector = np.linspace(-1, 1, first[EMBEDDINGS[name]].shape[1], dtype=np.float32)
+    change(run, lambda model: model.target_embedding.embeddings, START_ID, vector)
+    version = hugging_face(run, tmp_path / "out")
+    found = safetensors_files.read(version / "model.safetensors")
+    np.testing.assert_array_equal(found[EMBEDDINGS[name]], [*first[EMBEDDINGS[name]], vector])
+    vocabulary = "vocab.json" if name == "A" else "target_vocab.json"
+    size = len(json.loads((folder / vocabulary).read_text()))
+    assert json.loads((version / vocabulary).read_text())["<start>"] == size
+    config = json.loads((version / "config.json").read_text())
+    assert config["decoder_vocab_size"] == size + 1
+    for settings in (config, json.loads((version / "generation_config.json").read_text())):
+        assert settings["decoder_start_token_id"] == size
+    assert found["final_logits_bias"][0, size] == -1e4  # never written: exp(-1e4) is 0
+    again = import_model(version, tmp_path / "again")
+    texts = answers(name).texts["sentences"][:8]
+    wanted = Translator.load(run).translate(texts)
+    assert Translator.load(again).translate(texts) == wanted
+
+
+EMBEDDINGS = {"A": "model.shared.weight", "C": "model.decoder.embed_tokens.weight"}
+
+
+def change(path, variable, row, values):
+    """Give a row of one of a run's variables other numbers, as a training does."""
+    run = Run.open(path)
+    model = run.load_model()
+    numbers = np.array(variable(model))
+    numbers[row] = values
+    variable(model).assign(numbers)
+    run.save_weights(model)
 
 
 @pytest.mark.parametrize("write", [hugging_face, marian])

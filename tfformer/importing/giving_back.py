@@ -49,6 +49,9 @@ class Foreign:
 def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     """Return a run in the order that it was imported with.
 
+    Where it has padding and begins a translation with a vector that no token of it has, as after
+    a training, that vector becomes the last row of the target.
+
     Args:
         run: A run, imported or trained here.
         model: Its model.
@@ -65,6 +68,11 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     sizes = [len(record.get(name, {}).get("pieces", ())) for name in ("source", "target")]
     places = with_pad, min(sizes)  # transformers has one id for both sides' padding
     sides = [_side(run, record, name, *places) for name in ("source", "target")]
+    shared = sides[0].pieces == sides[1].pieces
+    if with_pad and _begins_with_its_own(model, sides[1].order):
+        (token,) = run.tokenizers.target.pieces([START_ID])
+        sides[1] = _with_start(sides[1], token)
+        sides[0] = _with_start(sides[0], token) if shared else sides[0]
     tensors = take(model)
     if run.config.model.zero_start:
         table = TARGET if TARGET in tensors else SOURCE
@@ -73,12 +81,11 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
         tensors = in_halves(tensors)
     if OUTPUT_BIAS not in tensors:
         tensors[OUTPUT_BIAS] = np.zeros(len(sides[1].order.rows), np.float32)
-    _set_bias_of_added_rows(tensors[OUTPUT_BIAS], record, with_pad)
+    _set_bias_of_padding(tensors[OUTPUT_BIAS], record, sides[1].order)
     for place, tensor in tensors.items():
         if isinstance(place, Table):
             side = sides[0] if place == SOURCE else sides[1]
             tensors[place] = side.order.give_back(tensor)
-    shared = sides[0].pieces == sides[1].pieces
     return Foreign(tensors, sides[0], sides[1], shared, record)
 
 
@@ -131,14 +138,31 @@ def _side(run: Run, record: dict, name: str, with_pad: bool, place: int) -> Side
     return Side(pieces, RowOrder(tuple(rows), len(pieces)), tokenizer.model)
 
 
-def _set_bias_of_added_rows(bias: np.ndarray, record: dict, with_pad: bool) -> None:
-    """Give padding and start the bias that they had in the checkpoint.
+def _begins_with_its_own(model: Transformer, order: RowOrder) -> bool:
+    """Whether the first vector of a translation is not that of its foreign token."""
+    table = model.target_embedding.table()
+    start = order.rows[START_ID]
+    same = [here for here, row in enumerate(order.rows) if row == start and here != PAD_ID]
+    return bool(np.any(table[same] != table[START_ID]))
+
+
+def _with_start(side: Side, token: str) -> Side:
+    """Return a side with a row for the start behind all others."""
+    rows = list(side.order.rows)
+    rows[START_ID] = len(side.pieces)
+    pieces = [*side.pieces, token]
+    return Side(pieces, RowOrder(tuple(rows), len(pieces)), side.model)
+
+
+def _set_bias_of_padding(bias: np.ndarray, record: dict, order: RowOrder) -> None:
+    """Give padding, and a start that is padding, the bias of the checkpoint.
 
     This package's own bias keeps them from being generated.
     """
     if record:
-        own = record.get("pad_bias")
-        bias[[PAD_ID, START_ID]] = own if with_pad and own is not None else 0.0
+        pad = order.rows[PAD_ID]
+        places = [here for here in (PAD_ID, START_ID) if order.rows[here] == pad]
+        bias[places] = record.get("pad_bias") or 0.0
 
 
 def in_first_dtype(tensors: dict, record: dict) -> dict:

@@ -149,25 +149,44 @@ def _config(foreign: Foreign, config: Config, tensors: dict[str, np.ndarray]) ->
     return first | own
 
 
-def changed_search(first: dict, config: Config) -> dict:
+def changed_search(first: dict, foreign: Foreign, config: Config) -> dict:
     """Return generation_config.json with the run's search where that changed.
 
     Args:
         first: Its content when the run was imported.
+        foreign: The run in the foreign order.
         config: The run's recipe.
     """
-    usual = {"num_beams": 1, "length_penalty": 1.0}  # what Transformers takes where none is stated
+    start = special_ids(foreign.target)["start"]
+    usual = {  # what Transformers takes where none is stated; the start then stands elsewhere
+        "num_beams": 1,
+        "length_penalty": 1.0,
+        "bad_words_ids": None,
+        "decoder_start_token_id": start,
+    }
     own = {
         "num_beams": config.decoding.beam_size,
         "length_penalty": config.decoding.length_penalty,
+        "bad_words_ids": _forbidden(first, foreign, config),
+        "decoder_start_token_id": start,
     }
     return first | {name: value for name, value in own.items() if value != (usual | first)[name]}
+
+
+def _forbidden(first: dict, foreign: Foreign, config: Config) -> list | None:
+    """Return the forbidden words, with the unknown token if the run never takes it."""
+    words = first.get("bad_words_ids")
+    unknown = [special_ids(foreign.target)["unknown"]]
+    if (unknown in (words or [])) is not config.decoding.allow_unknown:
+        return words
+    others = [word for word in words or [] if word != unknown]
+    return (others if config.decoding.allow_unknown else [*others, unknown]) or None
 
 
 def _generation(foreign: Foreign, config: Config) -> dict:
     first = foreign.record.get("details", {}).get("generation")
     if first:
-        return changed_search(first, config)
+        return changed_search(first, foreign, config)
     ids = special_ids(foreign.target)
     silent = ["pad", "start", *([] if config.decoding.allow_unknown else ["unknown"])]
     never = sorted({number for name in silent if (number := ids[name]) is not None})

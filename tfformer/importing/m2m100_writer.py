@@ -16,7 +16,6 @@ from tfformer.importing.m2m100 import SENTENCEPIECE, VOCABULARY
 from tfformer.importing.weights import OUTPUT_BIAS
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
-from tfformer.special_ids import PAD_ID, START_ID
 
 CLASSES = ("NllbTokenizer", "M2M100Tokenizer")  # without and with a vocab.json
 
@@ -33,16 +32,16 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
         ValueError: The run was trained since, or its record has no list of tokens.
     """
     foreign = as_foreign(run, model, with_pad=True)
-    _check(run.path, foreign, model)
+    _check(run.path, foreign)
     details = foreign.record["details"]
     tensors = in_first_dtype(tensors_of(foreign, run.config.model), foreign.record)
     safetensors_files.write(folder / SAFETENSORS, tensors)
     config, generation = details["config"], details["generation"]
     if generation:
-        generation = changed_search(generation, run.config)
+        generation = changed_search(generation, foreign, run.config)
         write_object(folder / "generation_config.json", generation)
     else:  # an older checkpoint has the search in config.json, which counts only without this file
-        config = changed_search(config, run.config)
+        config = changed_search(config, foreign, run.config)
     write_object(folder / "config.json", config)
     write_object(folder / "tokenizer_config.json", _tokenizer(details, run))
     if details["special"]:
@@ -53,24 +52,21 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
         write_object(folder / VOCABULARY, {piece: number for number, piece in enumerate(pieces)})
 
 
-def _check(path: Path, foreign: Foreign, model: Transformer) -> None:
+def _check(path: Path, foreign: Foreign) -> None:
     """Refuse numbers that a training gives and Transformers has no place for."""
     if "added" not in foreign.record["details"]:
         raise ValueError(
             f"{path} was imported before its list of languages was kept; import the model again"
         )
+    if len(foreign.target.pieces) > foreign.record["details"]["config"]["vocab_size"]:
+        raise ValueError(
+            f"{path} begins a translation with a vector of its own, where M2M100 and NLLB begin "
+            "with that of a token: it was trained since its import; use --format ctranslate2"
+        )
     if np.any(foreign.tensors[OUTPUT_BIAS]):
         raise ValueError(
             f"{path} has an output with a bias, which M2M100 and NLLB do not have: it was trained "
             "since its import; use --format ctranslate2"
-        )
-    table = model.target_embedding.table()
-    rows = foreign.target.order.rows
-    same = [here for here, row in enumerate(rows) if row == rows[START_ID] and here != PAD_ID]
-    if not np.all(table[same] == table[START_ID]):
-        raise ValueError(
-            f"{path} begins a translation with a vector of its own, where M2M100 and NLLB begin "
-            "with that of a token: it was trained since its import; use --format ctranslate2"
         )
 
 
