@@ -83,9 +83,12 @@ def test_tensors_that_do_not_fit_are_named(folder, changed, message):
         ({"static_position_embeddings": False}, "static_position_embeddings is False"),
         ({"encoder_layers": 3}, "model.encoder.layers.2.self_attn.q_proj.weight is missing"),
         ({"encoder_layers": 1}, "has no place in a model of this configuration"),
-        ({"encoder_layers": "2"}, "model.num_layers='2' must be a whole number"),
-        ({"encoder_attention_heads": 3}, "must be divisible by model.num_heads=3"),
-        ({"decoder_attention_heads": 3}, "model.num_decoder_heads=3 must divide"),
+        ({"encoder_layers": "2"}, "config.json: encoder_layers='2' must be a whole number"),
+        (
+            {"encoder_attention_heads": 3},
+            "must be divisible by encoder_attention_heads=3",
+        ),
+        ({"decoder_attention_heads": 3}, "decoder_attention_heads=3 must divide d_model=16"),
         ({"d_model": 32}, "has the shape"),
         ({"d_model": 10**6, "encoder_attention_heads": 1}, "has the shape|must divide"),
         ({"vocab_size": 9}, "but vocab_size in config.json is 9"),
@@ -104,8 +107,8 @@ def test_a_configuration_that_does_not_fit_is_named(folder, changed, message):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"num_beams": 0}, "decoding.beam_size=0 must be from 1"),
-        ({"length_penalty": "x"}, "decoding.length_penalty='x' must be a number"),
+        ({"num_beams": 0}, "generation_config.json: num_beams=0 must be from 1"),
+        ({"length_penalty": "x"}, "generation_config.json: length_penalty='x' must be a number"),
         ({"forced_bos_token_id": 3}, "forced_bos_token_id is set"),
         ({"decoder_start_token_id": 999}, "decoder_start_token_id 999 is no id"),
     ],
@@ -195,6 +198,12 @@ def test_a_search_that_is_not_known_is_left_out_with_a_warning(folder):
     with pytest.warns(UserWarning, match="no_repeat_ngram_size 3 is not known here") as found:
         import_model(folder, folder.parent / "run")
     assert not any("repetition_penalty" in str(warning.message) for warning in found)
+
+
+def test_a_beam_that_goes_on_after_its_last_place_is_left_out_with_a_warning(folder):
+    edit_json(folder / "generation_config.json", early_stopping=False)
+    with pytest.warns(UserWarning, match=r"config\.json: early_stopping False is not known here"):
+        import_model(folder, folder.parent / "run")
 
 
 @pytest.mark.parametrize(
@@ -327,6 +336,22 @@ def test_without_a_generation_config_the_keys_of_config_json_count(folder):
     edit_json(folder / "config.json", num_beams=3, length_penalty=0.5)
     decoding = Run.open(import_model(folder, folder.parent / "run")).config.decoding
     assert (decoding.beam_size, decoding.length_penalty) == (3, 0.5)
+
+
+def test_beside_a_generation_config_the_keys_of_config_json_do_not_count(folder):
+    """As Transformers 5.23, whose defaults are one beam and a length penalty of 1."""
+    edit_json(folder / "config.json", num_beams=6, length_penalty=0.5)
+    edit_json(folder / "generation_config.json", num_beams=None)
+    decoding = Run.open(import_model(folder, folder.parent / "run")).config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (1, 1.0)
+
+
+def test_a_setting_of_the_search_that_is_null_is_unset(folder):
+    path = folder / "generation_config.json"
+    null = dict.fromkeys(("num_beams", "length_penalty", "decoder_start_token_id"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | null))
+    decoding = Run.open(import_model(folder, folder.parent / "run")).config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (1, 1.0)
 
 
 @pytest.mark.parametrize(("positions", "timescale"), [("hf", "paper"), ("marian", "t2t")])

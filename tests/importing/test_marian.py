@@ -106,7 +106,14 @@ def test_the_limit_of_a_length_is_that_of_decoder_yml(marian_model, tmp_path, fa
 def test_a_limit_of_no_length_is_refused(marian_model, tmp_path):
     folder = marian_model("shared")
     edit_yaml(folder / "decoder.yml", **{"max-length-factor": 0})
-    with pytest.raises(ValueError, match=r"decoder\.yml: decoding\.max_length_factor=0\.0 must be"):
+    with pytest.raises(ValueError, match=r"decoder\.yml: max-length-factor=0\.0 must be"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_a_setting_of_another_type_is_told_by_its_own_name(marian_model, tmp_path):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", normalize=True)
+    with pytest.raises(ValueError, match=r"decoder\.yml: normalize=True must be a number"):
         import_model(folder, tmp_path / "run")
 
 
@@ -137,9 +144,9 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
     ("changed", "message"),
     [
         ({"type": "s2s"}, "option type is 's2s'"),
-        ({"transformer-heads": 3}, "model.num_heads|divisible"),
+        ({"transformer-heads": 3}, "dim-emb=16 must be divisible by transformer-heads=3"),
         ({"enc-depth": 3}, "encoder_l3_self_Wq is missing"),
-        ({"dec-depth": 0}, "model.num_decoder_layers=0 must be from 1"),
+        ({"dec-depth": 0}, "model.npz: dec-depth=0 must be from 1"),
         ({"transformer-ffn-depth": 3}, "option transformer-ffn-depth is 3"),
         ({"transformer-preprocess": "n"}, "transformer-preprocess, -postprocess"),
         ({"transformer-postprocess-emb": "nd"}, "option transformer-postprocess-emb is 'nd'"),
@@ -164,7 +171,7 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
         ),
         ({"dim-vocabs": [71, 72]}, "has 72 tokens, but dim-vocabs"),
         ({"dim-vocabs": 72}, "there must be two sizes"),
-        ({"dim-emb": None}, "model.d_model=None"),
+        ({"dim-emb": None}, "dim-emb=None must be"),
         (
             {"tied-embeddings-all": False, "tied-embeddings": True},
             "encoder_Wemb is missing|Wemb has no place",

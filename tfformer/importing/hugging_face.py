@@ -16,6 +16,7 @@ from tfformer.config import Config, DecodingConfig, ModelConfig
 from tfformer.data.piece_tokenizer import parse_sentencepiece
 from tfformer.importing import pytorch_files, safetensors_files, sharded_files
 from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
+from tfformer.importing.foreign_keys import told_by_keys
 from tfformer.importing.json_files import read_object
 from tfformer.importing.marian import MAX_LENGTH_FACTOR
 from tfformer.importing.vocabulary import (
@@ -50,6 +51,18 @@ MAX_LENGTH = 512  # of MarianTokenizer
 LONGEST = 4096
 TABLE_TOLERANCE = 4e-3  # of bfloat16; the two tables are 0.04 apart within 30 positions
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+GENERATION = "generation_config.json"
+SIZES = {  # the recipe's setting -> the key of config.json
+    "num_layers": "encoder_layers",
+    "num_decoder_layers": "decoder_layers",
+    "d_model": "d_model",
+    "num_heads": "encoder_attention_heads",
+    "num_decoder_heads": "decoder_attention_heads",
+    "d_ff": "encoder_ffn_dim",
+    "decoder_d_ff": "decoder_ffn_dim",
+    "scale_embedding": "scale_embedding",
+}
+SEARCH = {"beam_size": "num_beams", "length_penalty": "length_penalty"}  # of both configurations
 NEEDED = (  # keys that every version of transformers writes
     *("d_model", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim"),
     *("encoder_attention_heads", "decoder_attention_heads"),
@@ -69,6 +82,7 @@ USUAL_SEARCH = {  # settings that change a search, as they are where they have n
     "encoder_no_repeat_ngram_size": 0,
     "repetition_penalty": 1.0,
     "num_beam_groups": 1,
+    "early_stopping": True,
     "suppress_tokens": [],
     "begin_suppress_tokens": [],
 }
@@ -157,7 +171,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     model = model_config(path, config, tie, form)
     places: dict[Place, np.ndarray] = dict(tables.items())
     places |= layer_tensors(model, tensors, names)
-    generation = search_settings(folder, config)
+    generation = search_settings(folder)
     source, target, shared = _vocabularies(folder, config, generation, places)
     check_special_ids(folder, config, target.order)
     if tie in ("all", "input") and not shared:
@@ -170,14 +184,16 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         source=source,
         target=target,
         shares_vocabulary=shared,
-        decoding=decoding_of(folder, generation, target.order, choices.positions == "marian"),
+        decoding=decoding_of(
+            search_file(folder), generation, target.order, choices.positions == "marian"
+        ),
         max_length=longest_source(folder, tokenizer),
         languages=_languages(tokenizer),
         family="hugging_face",
         names=names,
         details={
             "config": config,
-            "generation": optional_object(folder / "generation_config.json"),
+            "generation": optional_object(folder / GENERATION),
             "tokenizer": tokenizer,
         },
     )
@@ -269,13 +285,7 @@ def model_config(path: Path, config: Mapping, tie: str, form: Mapping) -> ModelC
         ValueError: A size makes no sense.
     """
     values = {
-        "num_layers": config["encoder_layers"],
-        "num_decoder_layers": config["decoder_layers"],
-        "d_model": config["d_model"],
-        "num_heads": config["encoder_attention_heads"],
-        "num_decoder_heads": config["decoder_attention_heads"],
-        "d_ff": config["encoder_ffn_dim"],
-        "decoder_d_ff": config["decoder_ffn_dim"],
+        **{name: config[key] for name, key in SIZES.items()},
         "dropout": config.get("dropout", 0.1),
         "activation": ACTIVATIONS[config["activation_function"]],
         "tie_embeddings": tie,
@@ -283,14 +293,10 @@ def model_config(path: Path, config: Mapping, tie: str, form: Mapping) -> ModelC
         "use_bias": True,
         "epsilon": EPSILON,
         "position_layout": "halves",
-        "scale_embedding": config["scale_embedding"],
     }
-    shared = tie in ("all", "input")
-    try:
-        sections = {"model": {**values, **form}, "tokenizer": {"shared": shared}}
+    sections = {"model": {**values, **form}, "tokenizer": {"shared": tie in ("all", "input")}}
+    with told_by_keys(path, SIZES | {"dropout": "dropout"}):
         return Config.from_dict(sections).model
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def embedding_tables(
@@ -415,19 +421,25 @@ def _is_table(table: np.ndarray, timescale: str) -> bool:
     return bool(np.abs(table - wanted).max() < TABLE_TOLERANCE)
 
 
-def search_settings(folder: Path, config: Mapping) -> dict:
-    """Return the settings of the search; older checkpoints have them in config.json."""
-    own = optional_object(folder / "generation_config.json")
-    return dict(config) | own
+def search_file(folder: Path) -> Path:
+    """Return the file with the settings of the search: config.json in older checkpoints."""
+    own = folder / GENERATION
+    return own if own.is_file() else folder / "config.json"
+
+
+def search_settings(folder: Path) -> dict:
+    """Return the settings of the search, without those that are null, which are unset."""
+    found = read_object(search_file(folder))
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def decoding_of(
-    folder: Path, generation: Mapping, order: RowOrder, as_marian: bool = False
+    file: Path, generation: Mapping, order: RowOrder, as_marian: bool = False
 ) -> DecodingConfig:
     """Return the search that a checkpoint asks for.
 
     Args:
-        folder: Its folder, for messages.
+        file: The file of the settings, for messages.
         generation: The settings of the search.
         order: The target's rows.
         as_marian: Whether the beam is Marian's, in place of its own.
@@ -435,10 +447,9 @@ def decoding_of(
     Raises:
         ValueError: A setting has no meaning here.
     """
-    forbidden = _forbidden_tokens(folder, generation, order)
+    forbidden = _forbidden_tokens(file, generation, order)
     values = {
-        "beam_size": generation.get("num_beams", 1),
-        "length_penalty": generation.get("length_penalty", 1.0),
+        **{name: generation.get(key, 1) for name, key in SEARCH.items()},
         "length_normalization": "power",
         "narrowing": as_marian,
         "allow_unknown": not as_marian and order.rows[UNKNOWN_ID] not in forbidden,
@@ -446,21 +457,17 @@ def decoding_of(
     if as_marian:
         values |= {"max_length_factor": MAX_LENGTH_FACTOR, "extra_length": 0}
     for name, usual in USUAL_SEARCH.items():
-        if (value := generation.get(name, usual)) not in (None, usual):
-            warnings.warn(
-                f"{folder}: {name} {value!r} is not known here and left out", stacklevel=2
-            )
-    if generation.get("forced_bos_token_id") is not None:
+        if (value := generation.get(name, usual)) != usual:
+            warnings.warn(f"{file}: {name} {value!r} is not known here and left out", stacklevel=2)
+    if "forced_bos_token_id" in generation:
         raise ValueError(
-            f"{folder}: forced_bos_token_id is set, but a forced first token is not known"
+            f"{file}: forced_bos_token_id is set, but a forced first token is not known"
         )
-    try:
+    with told_by_keys(file, SEARCH):
         return Config.from_dict({"decoding": values}).decoding
-    except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from None
 
 
-def _forbidden_tokens(folder: Path, generation: Mapping, order: RowOrder) -> set[int | None]:
+def _forbidden_tokens(file: Path, generation: Mapping, order: RowOrder) -> set[int | None]:
     """Return the ids that a translation never has, by `bad_words_ids`.
 
     Padding and the start are never generated here, and the unknown token need not be.
@@ -471,7 +478,7 @@ def _forbidden_tokens(folder: Path, generation: Mapping, order: RowOrder) -> set
     )
     if not is_known:
         warnings.warn(
-            f"{folder}: bad_words_ids {reprlib.repr(words)} has more than padding, start and the "
+            f"{file}: bad_words_ids {reprlib.repr(words)} has more than padding, start and the "
             "unknown token; they are left out",
             stacklevel=3,
         )
@@ -510,14 +517,14 @@ def check_special_ids(folder: Path, config: Mapping, order: RowOrder) -> None:
     Raises:
         ValueError: A special token has another id.
     """
-    own = optional_object(folder / "generation_config.json")
+    own = optional_object(folder / GENERATION)
     wanted = {
         "eos_token_id": ("</s>", order.rows[END_ID]),
         "forced_eos_token_id": ("</s>", order.rows[END_ID]),
         "pad_token_id": ("<pad>", order.rows[PAD_ID]),
         "decoder_start_token_id": ("the first token", order.rows[START_ID]),
     }
-    for file, settings in (("config.json", config), ("generation_config.json", own)):
+    for file, settings in (("config.json", config), (GENERATION, own)):
         for key, (name, row) in wanted.items():
             found = settings.get(key)
             if found is not None and found not in (row, [row]):
@@ -572,10 +579,8 @@ def _vocabularies(
         size = config.get(key, config.get("vocab_size"))
         if (size or config.get("vocab_size")) != len(pieces):
             raise ValueError(f"{file} has {len(pieces)} tokens, but {key} in config.json is {size}")
-    orders = (
-        _order(files[0], source, None),
-        _order(files[not shared], target, generation.get("decoder_start_token_id")),
-    )
+    start = generation.get("decoder_start_token_id", config.get("decoder_start_token_id"))
+    orders = (_order(files[0], source, None), _order(files[not shared], target, start))
     files_of_models = [folder / f"{side}.spm" for side in ("source", "target")]
     models = [sentencepiece_model(file) for file in files_of_models]
     for model, file, pieces in zip(models, files_of_models, (source, target), strict=True):

@@ -23,6 +23,7 @@ from tfformer.importing.checkpoint import (
 )
 from tfformer.importing.hugging_face import (
     ACTIVATIONS,
+    GENERATION,
     check_special_ids,
     decoding_of,
     embedding_tables,
@@ -31,6 +32,7 @@ from tfformer.importing.hugging_face import (
     model_config,
     optional_object,
     read_tensors,
+    search_file,
     search_settings,
     sentencepiece_model,
 )
@@ -126,7 +128,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         Vocabulary(pieces, content, order, _language(language, languages), languages)
         for language in asked
     )
-    generation = search_settings(folder, config) | {"forced_bos_token_id": None}
+    generation = search_settings(folder)
+    generation.pop("forced_bos_token_id", None)  # the token of the target's language
     tokenizer = optional_object(folder / "tokenizer_config.json")
     found = Checkpoint(
         model=model,
@@ -134,14 +137,14 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         source=source,
         target=target,
         shares_vocabulary=True,
-        decoding=decoding_of(folder, generation, order),
+        decoding=decoding_of(search_file(folder), generation, order),
         max_length=longest_source(folder, tokenizer),
         languages=[str(side.prefix).strip("_") for side in (source, target)],
         family="m2m100",
         names=names,
         details={
             "config": config,
-            "generation": optional_object(folder / "generation_config.json"),
+            "generation": optional_object(folder / GENERATION),
             "tokenizer": tokenizer,
             "special": optional_object(folder / "special_tokens_map.json"),
             "listed": tokens.listed,

@@ -16,6 +16,7 @@ import numpy as np
 from tfformer.config import Config, DecodingConfig, ModelConfig
 from tfformer.importing import marian_files
 from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
+from tfformer.importing.foreign_keys import told_by_keys
 from tfformer.importing.vocabulary import (
     RowOrder,
     check_segmentation,
@@ -40,6 +41,19 @@ SPELLING = 0.88  # of difflib: one letter of nine may differ
 BEAM_SIZE, NORMALIZE, MAX_LENGTH_FACTOR = 12, 0.0, 3
 MAX_LENGTH = 512  # Marian has no limit; this is that of MarianTokenizer
 BIAS = "decoder_ff_logit_out_b"
+SIZES = {  # the recipe's setting -> the option of the model
+    "num_layers": "enc-depth",
+    "num_decoder_layers": "dec-depth",
+    "d_model": "dim-emb",
+    "num_heads": "transformer-heads",
+    "d_ff": "transformer-dim-ffn",
+}
+SEARCH = {  # the recipe's setting -> the option of decoder.yml
+    "beam_size": "beam-size",
+    "length_penalty": "normalize",
+    "allow_unknown": "allow-unk",
+    "max_length_factor": "max-length-factor",
+}
 NEEDED = (  # without them Marian loads a model and translates wrongly
     *("type", "dim-vocabs", "dim-emb", "enc-depth", "dec-depth"),
     *("transformer-heads", "transformer-dim-ffn", "tied-embeddings-all"),
@@ -296,11 +310,7 @@ def _activation(path: Path, options: Mapping) -> str:
 
 def _model_config(path: Path, options: Mapping, tie: str, positions: str) -> ModelConfig:
     values = {
-        "num_layers": options["enc-depth"],
-        "num_decoder_layers": options["dec-depth"],
-        "d_model": options["dim-emb"],
-        "num_heads": options["transformer-heads"],
-        "d_ff": options["transformer-dim-ffn"],
+        **{name: options[key] for name, key in SIZES.items()},
         "decoder_d_ff": options.get("transformer-decoder-dim-ffn")
         or options["transformer-dim-ffn"],
         "activation": _activation(path, options),
@@ -315,10 +325,8 @@ def _model_config(path: Path, options: Mapping, tie: str, positions: str) -> Mod
         "zero_start": True,
     }
     shared = tie in ("all", "input")
-    try:
+    with told_by_keys(path, SIZES | {"decoder_d_ff": "transformer-decoder-dim-ffn"}):
         return Config.from_dict({"model": values, "tokenizer": {"shared": shared}}).model
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def _places(names: dict[Place, str], tensors: dict[str, np.ndarray]) -> dict[Place, np.ndarray]:
@@ -399,10 +407,8 @@ def _decoding(folder: Path, decoder: Mapping, positions: str) -> DecodingConfig:
     if positions != "hf":
         factor = decoder.get("max-length-factor", MAX_LENGTH_FACTOR)
         values |= {"max_length_factor": factor, "extra_length": 0}
-    try:
+    with told_by_keys(folder / "decoder.yml", SEARCH):
         return Config.from_dict({"decoding": values}).decoding
-    except ValueError as error:
-        raise ValueError(f"{folder}, decoder.yml: {error}") from None
 
 
 def _vocabularies(
