@@ -425,6 +425,21 @@ def test_the_command_line_imports(folder, tmp_path, capsys):
     assert record["files"].keys() == {path.name for path in folder.iterdir()}
 
 
+@pytest.mark.parametrize(
+    ("place", "origin"),
+    [
+        ("models--Helsinki-NLP--opus-mt-en-de/snapshots/0a1b", "Helsinki-NLP/opus-mt-en-de@0a1b"),
+        ("models--aren/snapshots/0a1b", "aren@0a1b"),
+        ("mine/snapshots/0a1b", "0a1b"),
+    ],
+)
+def test_the_origin_is_the_name_of_the_model(folder, tmp_path, place, origin):
+    """In a cache of huggingface_hub the folder's own name is that of a commit."""
+    shutil.copytree(folder, tmp_path / place)
+    run = import_model(tmp_path / place, tmp_path / "run")
+    assert json.loads((run / "imported.json").read_text())["origin"] == origin
+
+
 def test_a_full_disk_ends_the_command_with_its_line_and_exit_code(folder, tmp_path):
     """In a process of its own, as HDF5 may crash at the end of one."""
     run = tmp_path / "new" / "run"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def told_by_keys(file: Path, keys: Mapping[str, str]) -> Iterator[None]:
-    """Give the error of a recipe's setting the file that it is from, and the file's own key.
+    """Tell an error of the recipe by a checkpoint's file and its own key.
 
     Args:
         file: A checkpoint's file.

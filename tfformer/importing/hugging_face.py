@@ -422,7 +422,7 @@ def _is_table(table: np.ndarray, timescale: str) -> bool:
 
 
 def search_file(folder: Path) -> Path:
-    """Return the file with the settings of the search: config.json in older checkpoints."""
+    """Return the file of the search; in older checkpoints config.json has it."""
     own = folder / GENERATION
     return own if own.is_file() else folder / "config.json"
 

@@ -119,7 +119,19 @@ def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
 def _provenance(folder: Path, origin: Path) -> dict:
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return {
-        "origin": origin.resolve().name,
+        "origin": _name(origin.resolve()),
         "licence": licence(folder),
         "files": {path.name: file_digest(path) for path in files},
     }
+
+
+def _name(origin: Path) -> str:
+    """Return the name of a folder or zip.
+
+    The cache of huggingface_hub has a folder for each commit of a model, such as
+    models--Helsinki-NLP--opus-mt-en-de/snapshots/COMMIT.
+    """
+    model = origin.parents[1].name if origin.parent.name == "snapshots" else ""
+    if not model.startswith("models--"):
+        return origin.name
+    return f"{model.removeprefix('models--').replace('--', '/')}@{origin.name}"
