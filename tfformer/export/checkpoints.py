@@ -148,5 +148,5 @@ def _write(run: str | Path, output: str | Path, name: str, progress: TextIO | No
 def _check_tensors(wanted: Tensors, found: Tensors) -> None:
     """Raise ValueError if a number was not written as it is."""
     for place, tensor in wanted.items():
-        if not np.array_equal(found[place], tensor):
+        if found[place].dtype != tensor.dtype or not np.array_equal(found[place], tensor):
             raise ValueError(f"{place} was not written as it is; what was written is not kept")

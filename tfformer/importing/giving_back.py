@@ -6,7 +6,7 @@ import numpy as np
 
 from tfformer.importing.record import read_record
 from tfformer.importing.vocabulary import RowOrder
-from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, TARGET, Place, Table, take
+from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, TARGET, Place, Table, place_name, take
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
@@ -32,7 +32,8 @@ class Foreign:
     """A run's tensors and vocabularies as they were before it was imported.
 
     Attributes:
-        tensors: Place -> array; kernels as (inputs, outputs), tables in the foreign order.
+        tensors: Place -> array; kernels as (inputs, outputs), tables in the foreign order, and in
+            float16 where they were imported in it and have not changed.
         source: The source's vocabulary.
         target: The target's.
         shares_vocabulary: Whether both sides have the same tokens with the same ids.
@@ -86,6 +87,7 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
         if isinstance(place, Table):
             side = sides[0] if place == SOURCE else sides[1]
             tensors[place] = side.order.give_back(tensor)
+    tensors = _in_first_dtype(tensors, record)
     return Foreign(tensors, sides[0], sides[1], shared, record)
 
 
@@ -165,21 +167,20 @@ def _set_bias_of_padding(bias: np.ndarray, record: dict, order: RowOrder) -> Non
         bias[places] = record.get("pad_bias") or 0.0
 
 
-def in_first_dtype(tensors: dict, record: dict) -> dict:
-    """Return tensors in the dtype that they were imported in.
+def _in_first_dtype(tensors: dict[Place, np.ndarray], record: dict) -> dict[Place, np.ndarray]:
+    """Return tensors in float16 that were imported in it.
 
     If one of them has changed since, all are returned as they are.
-
-    Args:
-        tensors: Name -> array of float32.
-        record: The object of imported.json.
     """
-    dtype = record.get("dtype", "float32")
-    if dtype != "float16":
-        return tensors
-    narrow = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
-    unchanged = all(np.array_equal(narrow[name], tensors[name]) for name in tensors)
-    return narrow if unchanged else tensors
+    half = record.get("half", ())
+    every = record.get("dtype") == "float16"  # of an earlier version's record
+    narrow = {
+        place: tensor.astype(np.float16)
+        for place, tensor in tensors.items()
+        if every or place_name(place) in half
+    }
+    unchanged = all(np.array_equal(found, tensors[place]) for place, found in narrow.items())
+    return tensors | narrow if unchanged else tensors
 
 
 def special_ids(side: Side) -> dict[str, int | None]:

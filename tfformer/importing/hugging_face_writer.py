@@ -12,7 +12,6 @@ from tfformer.importing import safetensors_files
 from tfformer.importing.giving_back import (
     Foreign,
     as_foreign,
-    in_first_dtype,
     special_ids,
 )
 from tfformer.importing.hugging_face import (
@@ -55,10 +54,11 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     foreign = as_foreign(run, model, with_pad=True)
     tensors = tensors_of(foreign, settings)
     tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
-    config = _config(foreign, run.config, tensors)
+    config = _config(foreign, run.config)
     if settings.position_timescale != "paper":
-        tensors |= _position_tables(settings, config["max_position_embeddings"])
-    safetensors_files.write(folder / SAFETENSORS, in_first_dtype(tensors, foreign.record))
+        table = _position_table(settings, config["max_position_embeddings"])
+        tensors |= dict.fromkeys(POSITION_TENSORS, table.astype(_dtype(foreign)))
+    safetensors_files.write(folder / SAFETENSORS, tensors)
     write_object(folder / "config.json", config)
     write_object(folder / "generation_config.json", _generation(foreign, run.config))
     write_object(folder / "tokenizer_config.json", _tokenizer(foreign, run.config))
@@ -103,21 +103,35 @@ def tensors_of(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]
     return found
 
 
-def _position_tables(settings: ModelConfig, length: int) -> dict[str, np.ndarray]:
-    """Return the tables of positions, each (length, D).
+def _position_table(settings: ModelConfig, length: int) -> np.ndarray:
+    """Return the table of positions of each side, (length, D).
 
     Transformers computes one kind of positions, and loads a table where there is one.
     """
     places = np.arange(length)
     timescale = settings.position_timescale
-    table = positional_encoding(places, settings.d_model, "halves", timescale).numpy()
-    return dict.fromkeys(POSITION_TENSORS, table)
+    return positional_encoding(places, settings.d_model, "halves", timescale).numpy()
 
 
-def _config(foreign: Foreign, config: Config, tensors: dict[str, np.ndarray]) -> dict:
+def _dtype(foreign: Foreign) -> str:
+    """Return the kind of numbers of a run's tables."""
+    return foreign.tensors[SOURCE].dtype.name
+
+
+def stating_dtype(config: dict, foreign: Foreign) -> dict:
+    """Return config.json with the kind of numbers that is written.
+
+    Args:
+        config: Its content; older versions of Transformers have a key of another name.
+        foreign: The run's tensors.
+    """
+    keys = [key for key in ("dtype", "torch_dtype") if key in config] or ["dtype"]
+    return config | dict.fromkeys(keys, _dtype(foreign))
+
+
+def _config(foreign: Foreign, config: Config) -> dict:
     settings = config.model
     ids = special_ids(foreign.target)
-    dtype = "float16" if in_first_dtype(tensors, foreign.record) is not tensors else "float32"
     first = foreign.record.get("details", {}).get("config", {})
     own = {
         "architectures": ["MarianMTModel"],
@@ -142,11 +156,10 @@ def _config(foreign: Foreign, config: Config, tensors: dict[str, np.ndarray]) ->
         "forced_eos_token_id": ids["end"],
         "decoder_start_token_id": ids["start"],
         "is_encoder_decoder": True,
-        "dtype": dtype,
     }
     if first:
         own["max_position_embeddings"] = first.get("max_position_embeddings", 1024)
-    return first | own
+    return stating_dtype(first | own, foreign)
 
 
 def changed_search(first: dict, foreign: Foreign, config: Config) -> dict:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from tfformer.importing import safetensors_files
-from tfformer.importing.giving_back import Foreign, as_foreign, in_first_dtype
+from tfformer.importing.giving_back import Foreign, as_foreign
 from tfformer.importing.hugging_face import SAFETENSORS
-from tfformer.importing.hugging_face_writer import changed_search, tensors_of
+from tfformer.importing.hugging_face_writer import changed_search, stating_dtype, tensors_of
 from tfformer.importing.json_files import write_object
 from tfformer.importing.m2m100 import SENTENCEPIECE, VOCABULARY
 from tfformer.importing.weights import OUTPUT_BIAS
@@ -34,9 +34,8 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     foreign = as_foreign(run, model, with_pad=True)
     _check(run.path, foreign)
     details = foreign.record["details"]
-    tensors = in_first_dtype(tensors_of(foreign, run.config.model), foreign.record)
-    safetensors_files.write(folder / SAFETENSORS, tensors)
-    config, generation = details["config"], details["generation"]
+    safetensors_files.write(folder / SAFETENSORS, tensors_of(foreign, run.config.model))
+    config, generation = stating_dtype(details["config"], foreign), details["generation"]
     if generation:
         generation = changed_search(generation, foreign, run.config)
         write_object(folder / "generation_config.json", generation)

@@ -9,7 +9,7 @@ import yaml
 
 from tfformer.config import Config, ModelConfig
 from tfformer.importing import marian_files
-from tfformer.importing.giving_back import Foreign, Side, as_foreign, in_first_dtype
+from tfformer.importing.giving_back import Foreign, Side, as_foreign
 from tfformer.importing.marian import BIAS, TABLES, TRANSPOSED, slot_name
 from tfformer.importing.vocabulary import read_vocabulary
 from tfformer.importing.weights import OUTPUT_BIAS, Slot
@@ -36,7 +36,7 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     settings = run.config.model
     _check(run.path, settings, model)
     foreign = as_foreign(run, model, with_pad=False)
-    tensors = in_first_dtype(_tensors(foreign, settings), foreign.record)
+    tensors = _tensors(foreign, settings)
     options = _options(foreign, settings)
     marian_files.write_npz(folder / "model.npz", options, tensors)
     marian_files.write_bin(folder / "model.bin", options, tensors)

@@ -18,7 +18,7 @@ from tfformer.importing.normalization import Rewrites
 from tfformer.importing.record import write_record
 from tfformer.importing.stored_arrays import release
 from tfformer.importing.vocabulary import RowOrder
-from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table
+from tfformer.importing.weights import OUTPUT_BIAS, SOURCE, Place, Table, place_name
 from tfformer.importing.weights_file import StreamedWeights
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import PAD_ID, START_ID
@@ -100,10 +100,11 @@ def _record(checkpoint: Checkpoint) -> dict:
     """Where the model is from, and what the way back needs."""
     pad = checkpoint.target.order.rows[PAD_ID]
     bias = checkpoint.tensors[OUTPUT_BIAS]
+    places = checkpoint.tensors.items()
     return {
         "family": checkpoint.family,
         **checkpoint.provenance,
-        "dtype": bias.dtype.name,
+        "half": [place_name(place) for place, tensor in places if tensor.dtype == np.float16],
         "pad_bias": None if pad is None else float(bias[pad]),
         "source": _described(checkpoint.source),
         "target": _described(checkpoint.target),

@@ -60,6 +60,16 @@ TABLES = {  # tie_embeddings -> the tables that are distinct
 Place = Slot | Table
 
 
+def place_name(place: Place) -> str:
+    """Return the name of a place in a file of this package.
+
+    Example:
+        >>> place_name(Slot("decoder", 0, "cross_attention", "key", "kernel"))
+        'decoder/0/cross_attention/key/kernel'
+    """
+    return "/".join(map(str, place))
+
+
 def shapes(config: ModelConfig) -> dict[Slot, tuple[int, ...]]:
     """Return every slot of the layers with its shape.
 
