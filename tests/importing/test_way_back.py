@@ -193,6 +193,115 @@ def test_a_start_that_was_trained_gets_a_row_of_its_own(tmp_path, name, start):
     assert config["decoder_vocab_size"] == size + 1
     for settings in (config, json.loads((version / "generation_config.json").read_text())):
         assert settings["decoder_start_token_id"] == size
+    assert found["final_logits_bias"][0, size] == -1e4  # never written: exp(-1e4) is 0
+    again = import_model(version, tmp_path / "again")
+    texts = answers(name).texts["sentences"][:8]
+    wanted = Translator.load(run).translate(texts)
+    assert Translator.load(again).translate(texts) == wanted
+
+
+EMBEDDINGS = {"A": "model.shared.weight", "C": "model.decoder.embed_tokens.weight"}
+
+
+def change(path, variable, row, values):
+    """Give a row of one of a run's variables other numbers, as a training does."""
+    run = Run.open(path)
+    model = run.load_model()
+    numbers = np.array(variable(model))
+    numbers[row] = values
+    variable(model).assign(numbers)
+    run.save_weights(model)
+
+
+@pytest.mark.parametrize("write", [hugging_face, marian])
+def test_an_unfinished_run_has_no_way_back(imported, tmp_path, write):
+    run = shutil.copytree(imported("A"), tmp_path / "run")
+    (run / "result.json").unlink()
+    with pytest.raises(ValueError, match=r"is not finished: it has no result\.json"):
+        write(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", MARIAN)
+def test_a_hugging_face_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
+    version = hugging_face(imported(name), tmp_path)
+    first = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    found = safetensors_files.read(version / "model.safetensors")
+    first.pop("model.shared.weight" if name == "D" else "", None)  # transformers 5 ignores it
+    assert found.keys() == first.keys()
+    for tensor, stored in first.items():
+        np.testing.assert_array_equal(found[tensor], stored)
+
+
+def test_the_command_line_says_that_tensors_were_compared(imported, tmp_path, capsys):
+    words = ["export", str(imported("A")), "--format", "hugging_face", "--output", str(tmp_path)]
+    assert main(words) == 0
+    first, _ = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"tensors: (\d+) of \1 were read back bit-equal", first)
+
+
+@pytest.mark.parametrize("name", "ACHI")
+def test_vocabularies_and_settings_come_back(imported, tmp_path, name):
+    version = hugging_face(imported(name), tmp_path)
+    for file in ("vocab.json", "target_vocab.json", "generation_config.json"):
+        if (FIXTURES / name / file).is_file():
+            assert json.loads((version / file).read_text()) == json.loads(
+                (FIXTURES / name / file).read_text()
+            )
+    first = json.loads((FIXTURES / name / "config.json").read_text())
+    found = json.loads((version / "config.json").read_text())
+    assert {key: found[key] for key in first} == first
+    for side in ("source", "target"):
+        wanted = (FIXTURES / f"{side}.spm").read_bytes()
+        assert (version / f"{side}.spm").read_bytes() == wanted
+
+
+def halved(name, folder, but=()):
+    """A checkpoint in float16 but for some tensors, and all of its tensors."""
+    path = checkpoint(name, folder)
+    tensors = safetensors_files.read(path / "model.safetensors")
+    half = {
+        tensor: np.array(stored, np.float32 if tensor in but else np.float16)
+        for tensor, stored in tensors.items()
+    }
+    safetensors_files.write(path / "model.safetensors", half)
+    edit_json(path / "config.json", dtype="float16")
+    return path, half
+
+
+def check_same(found, wanted):
+    assert found.keys() == wanted.keys()
+    for name, tensor in wanted.items():
+        assert found[name].dtype == tensor.dtype
+        np.testing.assert_array_equal(found[name], tensor)
+
+
+@pytest.mark.parametrize(
+    ("name", "but"), [("A", ()), ("A", ("final_logits_bias",)), ("M2M", ()), ("NLLB", ())]
+)
+def test_every_tensor_comes_back_in_its_own_precision(tmp_path, name, but):
+    folder, half = halved(name, tmp_path, but)
+    run = import_model(folder, tmp_path / "run", **languages(name))
+    version = hugging_face(run, tmp_path / "out")
+    check_same(safetensors_files.read(version / "model.safetensors"), half)
+    assert json.loads((version / "config.json").read_text())["dtype"] == "float16"
+
+
+def test_a_table_of_positions_is_in_the_precision_of_the_embeddings(tmp_path):
+    run = import_model(halved("A", tmp_path)[0], tmp_path / "run", positions="marian")
+    version = hugging_face(run, tmp_path / "out")
+    kinds = {t.dtype.name for t in safetensors_files.read(version / "model.safetensors").values()}
+    assert kinds == {"float16"}
+
+
+@pytest.mark.parametrize("key", ["dtype", "torch_dtype"])
+def test_a_half_precision_checkpoint_that_was_trained_comes_back_in_float32(tmp_path, key):
+    folder, _ = halved("A", tmp_path)
+    edit_json(folder / "config.json", **{"dtype": None, key: "float16"})
+    run = import_model(folder, tmp_path / "run")
+    change(run, lambda model: model.output_bias, 7, 1 / 3)
+    version = hugging_face(run, tmp_path / "out")
+    found = safetensors_files.read(version / "model.safetensors")
     assert np.sum(found["final_logits_bias"] == np.float32(1 / 3)) == 1
     assert {tensor.dtype.name for tensor in found.values()} == {"float32"}
     config = json.loads((version / "config.json").read_text())
