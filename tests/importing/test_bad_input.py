@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -59,6 +60,7 @@ def refused(folder, message, **options):
         ({LAYER: lambda t: t[LAYER].T}, r"fc1.weight has the shape \(32, 16\)"),
         ({SHARED: lambda t: t[SHARED][1:]}, "model.shared.weight has the shape"),
         ({LAYER: lambda t: t[LAYER] * np.inf}, "fc1.weight holds a number that is not finite"),
+        ({LAYER: lambda t: t[LAYER] * np.nan}, "fc1.weight holds a number that is not finite"),
         ({HEAD: lambda t: t[SHARED][1:]}, "are tied, but have the shapes"),
         (
             {"model.encoder.embed_positions.weight": lambda t: t[SHARED]},
@@ -398,8 +400,32 @@ def test_shards_of_torch_give_the_same_tensors(folder):
 
 def test_a_run_is_never_overwritten(folder, tmp_path):
     run = import_model(folder, tmp_path / "run")
-    with pytest.raises(FileExistsError, match="is not an empty folder; choose another"):
-        import_model(folder, run)
+    for place in (run, run / "config.json"):
+        with pytest.raises(FileExistsError, match="is not an empty folder; choose another --run-"):
+            import_model(folder, place)
+
+
+def test_the_command_line_names_its_own_option_for_a_file_in_the_way(folder, capsys):
+    assert main(["import", str(folder), "--run-dir", str(folder / "config.json")]) == 2
+    assert "choose another --run-dir" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_dangling", [False, True])
+def test_a_link_is_no_place_for_a_run(folder, tmp_path, is_dangling):
+    if not is_dangling:
+        (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    with pytest.raises(FileExistsError, match="link is a link; give the folder itself as --run-"):
+        import_model(folder, tmp_path / "link")
+
+
+@pytest.mark.parametrize("name", ["model.npz", "pytorch_model.bin", "model.safetensors"])
+def test_one_file_of_a_checkpoint_is_not_enough(tmp_path, name):
+    """NumPy's and PyTorch's files are zips too."""
+    with zipfile.ZipFile(tmp_path / name, "w") as archive:
+        archive.writestr("data", b"")
+    with pytest.raises(ValueError, match=f"{name} is one file of a checkpoint; give its folder"):
+        import_model(tmp_path / name, tmp_path / "run")
 
 
 def test_an_unknown_table_of_positions_is_refused(folder, tmp_path):

@@ -116,6 +116,8 @@ def test_an_index_that_contradicts_its_shards_is_refused(tmp_path, weight_map, m
         (b"[1]", "must hold a JSON object, not a list"),
         (b"[" * 100_000, "is not JSON"),
         (b'{"a": ' + b"1" * 5_000 + b"}", r"config\.json is not JSON \(Exceeds the limit"),
+        (rb'{"\ud800": 1}', r"config\.json is not JSON \(.* surrogates not allowed"),
+        (rb'{"a": ["\uDC00\uD800"]}', r"config\.json is not JSON \(.* surrogates not allowed"),
     ],
 )
 def test_a_bad_json_file_is_refused(tmp_path, content, message):
@@ -123,6 +125,11 @@ def test_a_bad_json_file_is_refused(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         read_object(path)
+
+
+def test_two_halves_of_a_surrogate_pair_are_a_character(tmp_path):
+    (tmp_path / "vocab.json").write_bytes(rb'{"\ud83d\ude00": 1}')
+    assert read_object(tmp_path / "vocab.json") == {"\U0001f600": 1}
 
 
 def test_a_missing_json_file_is_named(tmp_path):

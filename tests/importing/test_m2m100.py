@@ -138,6 +138,20 @@ def test_a_configuration_that_does_not_fit_is_named(tmp_path, changed, message):
         read(folder, "M2M")
 
 
+def test_a_broken_configuration_is_no_matter_of_languages(tmp_path):
+    folder = checkpoint("M2M", tmp_path)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json is not JSON"):
+        import_model(folder, tmp_path / "run", **languages("M2M"))
+
+
+def test_a_tokenizer_of_transformers_5_alone_is_told_so(tmp_path):
+    folder = checkpoint("NLLB", tmp_path)
+    (folder / "sentencepiece.bpe.model").unlink()
+    with pytest.raises(ValueError, match=r"bpe\.model is missing; .* tokenizer\.json alone"):
+        read(folder, "NLLB")
+
+
 def without_files(folder):
     (folder / "special_tokens_map.json").unlink()
 

@@ -204,6 +204,8 @@ def test_an_option_that_marian_guesses_must_be_there(tmp_path, name):
         (lambda t: t.update(extra=t["Wemb"]), "the tensor extra has no place"),
         (lambda t: t.update(Wemb=t["Wemb"][:-1]), r"Wemb has the shape \(71, 16\)"),
         (lambda t: t.update(Wemb=t["Wemb"] * np.nan), "Wemb holds a number that is not finite"),
+        (lambda t: t.update(Wemb=t["Wemb"] + np.float64(1e39)), "is not finite in float32"),
+        (lambda t: t.update(Wemb=t["Wemb"] - np.float64(1e39)), "is not finite in float32"),
     ],
 )
 def test_tensors_that_do_not_fit_are_named(tmp_path, change, message):

@@ -56,8 +56,9 @@ def test_a_line_of_marians_yaml_is_a_piece_and_its_id(line, piece):
         ("? a\n", "'a' has no id; the file is cut off"),
         ("? a\nb: 1\n", "line 2: 'b: 1' is no token"),
         ('"\\q": 0\n', "is no escape of YAML"),
-        ('"\\UFFFFFFFF": 0\n', "line 1: an escape is beyond Unicode"),
-        ('"\\U00110000": 0\n', "line 1: an escape is beyond Unicode"),
+        ('"\\UFFFFFFFF": 0\n', "line 1: an escape is no character of Unicode"),
+        ('"\\uD83D": 0\n', "line 1: an escape is no character of Unicode"),
+        ('"\\U00110000": 0\n', "line 1: an escape is no character of Unicode"),
     ],
 )
 def test_other_lines_are_refused(text, message):

@@ -127,8 +127,8 @@ def _recipes(options: argparse.Namespace) -> None:
 def _import(options: argparse.Namespace) -> None:
     from tfformer.importing.paths import check_paths
 
-    check_folder(options.run_dir)
     check_paths(Path(options.model), Path(options.run_dir))
+    check_folder(options.run_dir)
     from tfformer.importing.checkpoint import Choices
     from tfformer.importing.importer import checkpoint_at
 

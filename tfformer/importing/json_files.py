@@ -4,10 +4,12 @@ Every fault of a file that is read is a ValueError that names it.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a surrogate pair; two halves are a character
 MAX_JSON_BYTES = 256 * 1024 * 1024  # a vocabulary of two million pieces has 60 MB
 
 
@@ -22,7 +24,7 @@ def read_object(path: Path) -> dict:
 
     Raises:
         ValueError: The file is missing or too large, is not JSON, holds something else than an
-            object, or names a key twice.
+            object or half a surrogate pair, or names a key twice.
     """
     if not path.is_file():
         raise ValueError(f"{path} is missing; copy the whole folder of the checkpoint")
@@ -54,7 +56,10 @@ def parse_object(content: bytes, place: str) -> dict:
         return found
 
     try:
-        values = json.loads(content.decode("utf-8"), object_pairs_hook=noting_doubles)
+        text = content.decode("utf-8")
+        values = json.loads(text, object_pairs_hook=noting_doubles)
+        if HALF.search(text):
+            json.dumps(values, ensure_ascii=False).encode("utf-8")  # fails for a half alone
     except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
         reason = str(error).splitlines()[0][:100]
         raise ValueError(f"{place} is not JSON ({reason}); copy the file again") from None

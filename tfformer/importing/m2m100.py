@@ -81,9 +81,13 @@ class Names(NamedTuple):
 
 
 def recognises(folder: Path) -> bool:
-    """Tell whether a folder looks like a checkpoint of M2M100 or NLLB."""
+    """Tell whether a folder looks like a checkpoint of M2M100 or NLLB.
+
+    Raises:
+        ValueError: Its config.json cannot be read.
+    """
     path = folder / "config.json"
-    return path.is_file() and b'"m2m_100"' in path.read_bytes()[:1_000_000]
+    return path.is_file() and read_object(path).get("model_type") == "m2m_100"
 
 
 def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
@@ -180,6 +184,11 @@ def _names(folder: Path, size: int) -> Names:
     """
     listed = None
     file = folder / SENTENCEPIECE
+    if not file.is_file():
+        raise ValueError(
+            f"{file} is missing; copy it from the original checkpoint, as Transformers 5 saves "
+            f"{TOKENIZER} alone, which is not enough here"
+        )
     content = sentencepiece_model(file)
     check_merges(content, file)
     tokenizer = optional_object(folder / TOKENIZER)

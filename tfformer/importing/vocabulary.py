@@ -22,6 +22,7 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "</s>"
 CHUNK = 4_096  # rows that are copied at a time
+SURROGATES = range(0xD800, 0xE000)  # halves of characters, which UTF-8 does not have
 SPECIAL = 4  # rows that every vocabulary of this package begins with
 NAME = re.compile(r"<.+>|>>.+<<", re.DOTALL)  # of a token that stands for no text
 
@@ -383,8 +384,8 @@ def _unquoted(entry: re.Match, path: Path, line: int) -> str:
         if len(code) == 1:
             raise ValueError(f"{path}, line {line}: \\{code} is no escape of YAML")
         number = int(code[1:], 16)
-        if number > sys.maxunicode:
-            raise ValueError(f"{path}, line {line}: an escape is beyond Unicode")
+        if number > sys.maxunicode or number in SURROGATES:
+            raise ValueError(f"{path}, line {line}: an escape is no character of Unicode")
         return chr(number)
 
     return ESCAPE.sub(character, entry["double"])
