@@ -32,7 +32,7 @@ from tfformer.importing import (
 from tfformer.importing.giving_back import in_halves
 from tfformer.importing.importer import import_model
 from tfformer.importing.record import read_record, write_record
-from tfformer.importing.weights import take
+from tfformer.importing.weights import OUTPUT_BIAS, take
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
@@ -320,15 +320,50 @@ def test_a_half_precision_run_of_an_earlier_version_comes_back(tmp_path):
     )
 
 
-def test_a_half_precision_model_of_marian_may_lack_a_bias(marian_model, tmp_path):
-    folder = marian_model("shared")
+def without_bias(folder, dtype="float32"):
+    """Take the output's bias out of a model of Marian; returns its options and tensors."""
     options, tensors = marian_files.read(folder / "model.npz")
     del tensors["decoder_ff_logit_out_b"]
-    half = {name: np.array(tensor, np.float16) for name, tensor in tensors.items()}
-    marian_files.write_npz(folder / "model.npz", {**options, "output-omit-bias": True}, half)
+    found = {name: np.array(tensor, dtype) for name, tensor in tensors.items()}
+    options = {**options, "output-omit-bias": True}
+    marian_files.write_npz(folder / "model.npz", options, found)
+    return options, found
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_model_of_marian_without_a_bias_goes_back_without_one(marian_model, tmp_path, dtype):
+    folder = marian_model("shared")
+    options, tensors = without_bias(folder, dtype)
     version = marian(import_model(folder, tmp_path / "run"), tmp_path / "out")
-    _, found = marian_files.read(version / "model.npz")
-    check_same({name: found[name] for name in half}, half)
+    for file in ("model.npz", "model.bin"):
+        found_options, found = marian_files.read(version / file)
+        assert found_options["output-omit-bias"] is True
+        assert {key: found_options[key] for key in options} == options
+        check_same(found, tensors)
+
+
+def test_a_bias_that_was_trained_goes_to_marian_with_the_option_that_it_counts(
+    marian_model, tmp_path
+):
+    folder = marian_model("shared")
+    _, tensors = without_bias(folder)
+    run = import_model(folder, tmp_path / "run")
+    change(run, lambda model: model.output_bias, 7, 3.0)
+    options, found = marian_files.read(marian(run, tmp_path / "out") / "model.npz")
+    assert options["output-omit-bias"] is False
+    bias = found.pop("decoder_ff_logit_out_b")
+    assert sorted(bias[0])[-2:] == [0, 3]
+    check_same(found, tensors)
+
+
+def test_a_bias_that_marian_does_not_add_is_left_out_with_a_warning(marian_model, tmp_path):
+    folder = marian_model("shared")
+    options, tensors = marian_files.read(folder / "model.npz")
+    options = {**options, "output-omit-bias": True}
+    marian_files.write_npz(folder / "model.npz", options, {n: t[:] for n, t in tensors.items()})
+    with pytest.warns(UserWarning, match="output-omit-bias is set, so decoder_ff_logit_out_b is"):
+        run = Run.open(import_model(folder, tmp_path / "run"))
+    np.testing.assert_array_equal(take(run.load_model())[OUTPUT_BIAS][4:], 0)
 
 
 AS_TRAINED = pytest.mark.filterwarnings("ignore:.*pre-norm model otherwise than Marian trains it")

@@ -163,13 +163,15 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     names[OUTPUT_BIAS] = BIAS
     names |= {slot: slot_name(slot, model.norm) for slot in shapes(model)}
     places = _places(names, tensors)
+    if options.get("output-omit-bias"):
+        _warn_of_bias(path, places.pop(OUTPUT_BIAS, None))
     if tensors:
         raise ValueError(
             f"{path}: the tensor {sorted(tensors)[0]} has no place in a model of these options "
             f"({len(tensors)} such)"
         )
     source, target, shared = _vocabularies(folder, decoder, path, options)
-    if OUTPUT_BIAS not in places and options.get("output-omit-bias"):
+    if options.get("output-omit-bias"):
         places[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
     found = Checkpoint(
         model=model,
@@ -343,6 +345,15 @@ def _places(names: dict[Place, str], tensors: dict[str, np.ndarray]) -> dict[Pla
         is_vector = place.kind in ("bias", "scale")
         found[place] = tensor[0] if is_vector and len(tensor) == 1 else tensor
     return found
+
+
+def _warn_of_bias(path: Path, bias: np.ndarray | None) -> None:
+    """Warn of a bias that Marian does not add, as an option says."""
+    if bias is not None and np.any(bias):
+        warnings.warn(
+            f"{path}: option output-omit-bias is set, so {BIAS} is left out, as Marian does",
+            stacklevel=3,
+        )
 
 
 def _decoder_options(folder: Path) -> dict:

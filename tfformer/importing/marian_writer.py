@@ -36,8 +36,10 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     settings = run.config.model
     _check(run.path, settings, model)
     foreign = as_foreign(run, model, with_pad=False)
-    tensors = _tensors(foreign, settings)
     options = _options(foreign, settings)
+    tensors = _tensors(foreign, settings)
+    if not options["output-omit-bias"]:
+        tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
     marian_files.write_npz(folder / "model.npz", options, tensors)
     marian_files.write_bin(folder / "model.bin", options, tensors)
     _write_decoder(folder, foreign, run.config)
@@ -80,6 +82,7 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
 
 
 def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
+    """Return all tensors by Marian's names, but for the output's bias."""
     found: dict[str, np.ndarray] = {}
     for place, tensor in foreign.tensors.items():
         if isinstance(place, Slot):
@@ -88,7 +91,6 @@ def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
     for table, name in TABLES[settings.tie_embeddings].items():
         matrix = foreign.tensors[table]
         found[name] = np.ascontiguousarray(matrix.T) if name == TRANSPOSED else matrix
-    found[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
     return found
 
 
@@ -125,7 +127,6 @@ def _options(foreign: Foreign, settings: ModelConfig) -> dict:
         "tied-embeddings": tie == "output",
         "tied-embeddings-src": tie == "input",
         "tied-embeddings-all": tie == "all",
-        "output-omit-bias": False,
         "right-left": False,
         "input-types": [],
         "skip": False,
@@ -134,7 +135,9 @@ def _options(foreign: Foreign, settings: ModelConfig) -> dict:
         "ulr": False,
         "version": VERSION,
     }
-    return own | foreign.record.get("details", {}).get("options", {})
+    first = foreign.record.get("details", {}).get("options", {})
+    omits = bool(first.get("output-omit-bias")) and not np.any(foreign.tensors[OUTPUT_BIAS])
+    return own | first | {"output-omit-bias": omits}
 
 
 def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
