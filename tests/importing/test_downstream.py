@@ -239,13 +239,14 @@ SOURCES = [f"we see the dog {n}." for n in range(40)]
 TARGETS = [f"wir sehen den hund {n}." for n in range(40)]
 
 
-def tuned(run, folder, steps):
+def tuned(run, folder, steps, **data):
     """A run that goes on from another one, with sentences of its own."""
     for name, lines in (("train.en", SOURCES), ("train.de", TARGETS)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
     text = ["train.en", "train.de"]
     config = Run.open(run).config.to_dict()
     config["data"] |= {"train": text, "valid": text, "folder": str(folder), "max_length": 64}
+    config["data"] |= data
     config["training"] |= {
         "epochs": 2,
         "schedule": "inverse_sqrt",
@@ -274,6 +275,16 @@ def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
     assert (
         bias[[0, 2]].max() < -9_000
     )  # padding and start are never generated after training either
+
+
+@pytest.mark.slow
+def test_a_multilingual_run_that_went_on_keeps_its_languages(imported, tmp_path):
+    """The recipe names none: they are those of the vocabulary."""
+    run = tuned(imported("M2M"), tmp_path, steps=2, languages=None)
+    settings = {"max_length": 32, "beam_size": 1, "samples": SOURCES[:2]}
+    for asked, wanted in (({}, ["en", "de"]), ({"target_language": "fr"}, ["en", "fr"])):
+        version = tflite(run, tmp_path / wanted[1], **settings, **asked)
+        assert json.loads((version / "manifest.json").read_text())["languages"] == wanted
 
 
 @pytest.mark.slow

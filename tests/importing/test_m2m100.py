@@ -3,6 +3,7 @@
 Some are refused.
 """
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -63,6 +64,14 @@ def test_a_second_choice_of_a_language_keeps_the_first(imported):
     run = Run.open(imported("M2M")).with_languages("fr", None).with_languages(None, "en")
     assert run.config.data.languages == ["fr", "en"]
     assert (run.tokenizers.source.language, run.tokenizers.target.language) == ("fr", "en")
+
+
+def test_languages_that_no_recipe_names_are_those_of_the_vocabulary(imported):
+    run = Run.open(imported("NLLB"))
+    data = dataclasses.replace(run.config.data, languages=None)
+    found = dataclasses.replace(run, config=dataclasses.replace(run.config, data=data))
+    assert found.languages == ["eng_Latn", "deu_Latn"]
+    assert Run.open(imported("I")).tokenizers.languages is None
 
 
 @pytest.mark.parametrize("side", ["source_language", "target_language"])

@@ -468,7 +468,7 @@ def _attention(options: argparse.Namespace) -> None:
         word=options.word,
         layer=options.layer,
         head=options.head,
-        languages=run.config.data.languages,
+        languages=run.languages,
     )
     print(options.output)
 

@@ -20,6 +20,13 @@ class Tokenizers:
         return self.source is self.target
 
     @property
+    def languages(self) -> list[str] | None:
+        """The names of the two languages of a multilingual model; None for any other."""
+        names = [side.language for side in (self.source, self.target)]
+        found = [name for name in names if name is not None]
+        return found if len(found) == len(names) else None
+
+    @property
     def placeholders(self) -> tuple[str, ...]:
         """The symbols of both vocabularies that stand for words, such as "⟦1⟧"."""
         target = set(self.target.symbols)

@@ -111,7 +111,7 @@ def _format_of(run: Run, name: str) -> CheckpointFormat:
             f"{run.path} was imported from a multilingual model, which {name} does not have; use "
             "--format hugging_face"
         )
-    source, target = run.config.data.languages or (None, None)
+    source, target = run.languages or (None, None)
     choices = Choices(source_language=source, target_language=target)
     return CheckpointFormat(m2m100_writer.write, functools.partial(m2m100.read, choices=choices))
 

@@ -494,7 +494,7 @@ def _complete(
     manifest = (
         dict(described)
         | {
-            "languages": run.config.data.languages,
+            "languages": run.languages,
             "examples": task.examples(subject, known),
             "decoding": task.decoding(subject),
             "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},

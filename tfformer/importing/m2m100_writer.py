@@ -71,7 +71,7 @@ def _check(path: Path, foreign: Foreign) -> None:
 
 def _tokenizer(details: dict, run: Run) -> dict:
     """Return tokenizer_config.json, which names each added token by its id."""
-    source, target = run.config.data.languages or (None, None)
+    source, target = run.languages or (None, None)
     own = {
         "tokenizer_class": CLASSES[details["listed"] is not None],
         "src_lang": source,

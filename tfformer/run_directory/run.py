@@ -227,6 +227,11 @@ class Run:
             )
         return tokenizers.with_languages(*self.pair)
 
+    @property
+    def languages(self) -> list[str] | None:
+        """The languages that the recipe names, or else a multilingual vocabulary."""
+        return self.config.data.languages or self.tokenizers.languages
+
     def with_languages(self, source: str | None, target: str | None) -> "Run":
         """Return this run of a multilingual model for another pair of languages.
 
@@ -241,9 +246,7 @@ class Run:
             return self
         before = self.pair
         run = dataclasses.replace(self, pair=(source or before[0], target or before[1]))
-        sides = (run.tokenizers.source, run.tokenizers.target)
-        languages = [str(side.language) for side in sides]
-        data = dataclasses.replace(self.config.data, languages=languages)
+        data = dataclasses.replace(self.config.data, languages=run.tokenizers.languages)
         return dataclasses.replace(run, config=dataclasses.replace(self.config, data=data))
 
     def check_architecture(self, wanted: Architecture) -> None:
