@@ -35,7 +35,7 @@ WHOLE = (
     "{ name }", "{first name}", "{count, number}", "{when, date, short}",
     "5 min", "2 h", "10 s", "30 ms", "24h", "20 mph", "3 lb", "6 oz", "5 ft", "100 Mbit/s",
     "500 mAh", "120 hp", "12 pt", "5 px", "5 t", "5 €/kg", "$5/h", "9.81 m/s²",
-    "$1.5M", "£10bn", "₹500", "#12", "½", "½ kg", "2½ kg", "2 ½ kg", "10–20 kg", "1e10 Hz",
+    "$1.5M", "£10bn", "₹500", "#12", "−5 °C", "½", "½ kg", "2½ kg", "2 ½ kg", "10–20 kg", "1e10 Hz",
     "1'000'000", "1’000", "1\xa0000", "1\u202f000\xa0kg",
     "2024-03-01T10:00:00Z", "2024-03-01T10:00:00.5+01:00",
 )  # fmt: skip
@@ -49,6 +49,11 @@ ORDINARY = (
     ("5 am, 5 a 5 I 5 p.m. and 5pm", ["5", "5", "5", "5"]),
     ("He left .She stayed ... so ...what? .", []),
     ("It is e.g./i.e. his/hers and/or Mr./Mrs. X, d.h. z.B. u.dgl. mehr.", []),
+    ("He slept .she ate. Acme™ makes it. So it is at 5:3.", ["5:3"]),
+    (
+        "请见 example.org/a，然后。 example.org/aをご覧 x.org/b—it is.",
+        ["example.org/a"] * 2 + ["x.org/b"],
+    ),
     ("Note:12 of Kap. 3:5, the ratio is 3:4.", ["12", "3:5", "3:4"]),
     ("{so ist es} and { so ist es auch }", []),
     ("L'adresse d'anna@x.org; it's rock'n'roll, he said 'no'.", ["anna@x.org"]),

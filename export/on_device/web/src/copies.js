@@ -7,13 +7,19 @@ const PART = "[\\p{L}\\p{N}_-]";
 const SYMBOL = "⟦\\d+⟧";
 const END = `(?!${W})`; // of a word, as Python's \b behind one
 const GROUP = "\\([^\\s<>\"'()]*\\)|\\[[^\\s<>\"'\\[\\]]*\\]"; // brackets, as at the end of a page's address
+const STOPS = "\\u3001-\\u3011\\uff01\\uff08\\uff09\\uff0c\\uff1a\\uff1b\\uff1f"; // of Chinese and Japanese
+// Which no address without a scheme has either: dashes, quotes, and the writing of East Asia.
+const OTHERS = `${STOPS}–—…“”„‘’«»\\u3040-\\u30ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uac00-\\ud7af`;
 // Up to a letter or a group: the full stop behind it, or the bracket around it, is the sentence's.
-const TAIL = `(?:${GROUP}|(?!${GROUP})[^\\s<>"'])*(?:${GROUP}|[\\p{L}\\p{N}_/=&#-])`;
+const LAST = "[\\p{L}\\p{N}_/=&#-]";
+const TAIL = `(?:${GROUP}|(?!${GROUP})[^\\s<>"'${STOPS}])*(?:${GROUP}|${LAST})`;
+const NEAR_TAIL = `(?:${GROUP}|(?!${GROUP})[^\\s<>"'${OTHERS}])*(?:${GROUP}|(?![${OTHERS}])${LAST})`;
 const SCHEME = "(?<![A-Za-z\\d+.-])[A-Za-z][A-Za-z\\d+.-]{1,30}";
 const PAGE = `/(?:${TAIL})?`;
 const URL = `${SCHEME}://${TAIL}|(?<!${W})[wW]{3}\\.${PART}+(?:\\.${PART}+)+(?:${PAGE})?`;
-const PORT = `:\\d{1,5}${END}`;
-const HOST = `(?<!/)(?:localhost|(?:${PART}+\\.)+[a-z]{2,24})(?:${PORT}(?:${PAGE})?|${PAGE})`;
+const PORT = `:\\d{2,5}${END}`;
+const NEAR_PAGE = `/(?:${NEAR_TAIL})?`;
+const HOST = `(?<!/)(?:localhost|(?:${PART}+\\.)+[a-z]{2,24})(?:${PORT}(?:${NEAR_PAGE})?|${NEAR_PAGE})`;
 const LOCAL = "[\\p{L}\\p{N}_.+-]{1,64}";
 const IRISH = `(?:'(?<=(?<!${W})[oO]')${LOCAL})?`; // as in o'neil@x.org; l' and d' are words of their own
 const REPOSITORY = `(?::[\\p{L}\\p{N}_.~-]*/[\\p{L}\\p{N}_./~-]*${W})?`; // as of git@x.org:a/b.git
@@ -29,7 +35,9 @@ const STEP = "[\\p{L}\\p{N}_$~-]+";
 const ON_WINDOWS = `[A-Za-z]:(?:(?:\\\\${STEP}(?:\\.${STEP})*)+|(?:${FOLDER}){2,})`;
 const USUAL = "pdf|docx?|xlsx?|pptx?|txt|csv|jpe?g|png|gif|svg|zip|mp[34]|html?|css|json|xml|py|js";
 const ENDING = `(?:[a-z]{2}[a-z\\d]{0,2}|[chor]|${USUAL}|${USUAL.toUpperCase()})${END}`;
-const HIDDEN = `(?<![^\\s(\\["'„“«»])\\.[a-z]${PART}+(?:[./]${PART}+)*`; // as .gitignore
+// As .gitignore and .config/x; any other word behind a full stop is a word.
+const DOT_NAMES = `(?:env|profile|git${W}+|bash${W}*|${W}+rc|${W}+ignore)${END}|[a-z]${PART}*(?=[./]${W})`;
+const HIDDEN = `(?<![^\\s(\\["'„“«»])\\.(?:${DOT_NAMES})(?:[./-]${PART}+)*`;
 const BELOW = `(?<![\\p{L}\\p{N}_~.])(?:~|\\.{1,2})${FOLDER}`;
 const PATH = `(?=[~./])(?:~?(?:\\.{1,2})?(?:${FOLDER}){2,}|${BELOW}|${HIDDEN})`;
 const LONG_NAME = `(?:${PART}\\.)*${PART}{2,255}(?:\\.${PART}+)*\\.${ENDING}`;
@@ -52,9 +60,9 @@ const AMOUNT = `(?:${DIGITS}(?:${GAP}[${FRACTIONS}]|(?:${TIMES})+)?|[${FRACTIONS
 const NUMBER = `(?<![\\p{L}\\p{N}_.,])(?:${SIGN})?(?:${PRICE}|(?:${MOMENT}|${AMOUNT})${END})`;
 const VERSION = `(?<![\\p{L}\\p{N}_.])v\\d+(?:\\.\\d+)+(?:[-+][\\p{L}\\p{N}_.]*${W})?${END}`;
 const BLOCKS = "\\u2300-\\u23ff\\u25a0-\\u27bf\\u2b00-\\u2bff\\u{1f000}-\\u{1faff}"; // of Unicode, with pictures
-const PICTURES = `[${BLOCKS}\\u203c\\u2049\\u2122\\u2139\\u24c2\\u3030\\u303d\\u3297\\u3299]`;
+const PICTURES = `[${BLOCKS}\\u203c\\u2049\\u2139\\u24c2\\u3030\\u303d\\u3297\\u3299]`;
 const TONES = "[\\ufe0e\\ufe0f\\u200d\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]";
-const EMOJI = `(?:(?:[\\d#*]\\ufe0f?\\u20e3|[^\\s\\p{L}\\p{N}_]\\ufe0f|${PICTURES})${TONES}*)+`;
+const EMOJI = `(?:(?:[\\d#*]\\ufe0f?\\u20e3|[^\\s\\p{L}\\p{N}_]\\ufe0f|${PICTURES}|(?<!${W})\\u2122)${TONES}*)+`;
 const SIGNS = [SYMBOL, EMOJI, VARIABLE, NOTE, PATH].join("|");
 const NAMES = `(?<![.-])(?=${PART}*[@:./'+])(?:${HOST}|${E_MAIL}|${NAME})`;
 const WORDS = [NAMES, ON_WINDOWS, VERSION, NUMBER].join("|"); // only where a word begins
