@@ -62,9 +62,9 @@ def heard(text: str) -> list[str]:
         ("<d><![CDATA[See <b>it]]></d>", [], "<d><![CDATA[See <b>it]]></d>"),
         # References; those that neither XML nor HTML knows belong to a document's own entities.
         (
-            "<a>Go&nbsp;to &lt; &#169; &own; now</a>",
-            ["Go\xa0to < © &own; now"],
-            "<a>GO&nbsp;TO &lt; &#169; &own; NOW</a>",
+            "<a>Go&nbsp;to &lt; &#169; &own; &notice; now</a>",
+            ["Go\xa0to < © &own; &notice; now"],
+            "<a>GO&nbsp;TO &lt; &#169; &own; &notice; NOW</a>",
         ),
         (
             '<?xml version="1.0"?>\n<!DOCTYPE a [<!ENTITY b "c">]>\r\n<a>Go<!-- x --> <?y?>on</a>',
@@ -178,3 +178,26 @@ def test_the_time_grows_with_the_length_alone(part):
         with suppress(XmlError):
             translate_text(head + part * 30_000, lambda batch: batch, "xml")
     assert time.perf_counter() - start < 20
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "<!DOCTYPE a [<!ENTITY b 'c'><!-- old ]> see note -->]>",
+        "<!DOCTYPE a [<!ENTITY b '<![CDATA[x]]> see more'>]>",
+        "<!DOCTYPE a [<?y ]> ?><!ELEMENT a ANY>]>",
+        "<!DOCTYPE a SYSTEM 'x[1].dtd'>",
+        "<!DOCTYPE a SYSTEM 'a>b.dtd' [<!ENTITY c \"]>\">]>",
+    ],
+)
+def test_a_document_type_stays_whole(head):
+    text = f"{head}<a>Go on</a>"
+    ElementTree.fromstring(text)  # it is well-formed
+    assert heard(text) == ["Go on"]
+    assert translate_text(text, shout, "xml") == f"{head}<a>GO ON</a>"
+
+
+def test_half_a_character_has_the_error_of_every_format():
+    for format in ("xml", "html"):
+        with pytest.raises(ValueError, match=r"the text holds '\\ud800', which is no Unicode"):
+            translate_text("a\ud800b", shout, format)

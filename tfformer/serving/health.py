@@ -5,8 +5,7 @@ from aiohttp import web
 from tfformer.serving.application_keys import LIFECYCLE, METRICS
 from tfformer.serving.metrics import CONTENT_TYPE
 
-# Answered even while the server drains; /health is LibreTranslate's.
-WATCHED = ("/healthz", "/health", "/readyz", "/metrics")
+WATCHED = ("/healthz", "/health", "/readyz", "/metrics")  # answered even while the server drains
 
 
 def add_routes(app: web.Application) -> None:

@@ -37,7 +37,7 @@ KNOWN_TAGS = (
 KNOWN = ENDING | frozenset(KNOWN_TAGS.split())
 SPAN = "span"
 NO_ROWS = KNOWN - {"a", SPAN}  # any other may be one: <row> of XML, <a> of a menu
-ENDS = tuple(".,;:!?)]»”")  # of words, without a letter
+WORD_ENDS = tuple(".,;:!?)]»”")  # that are no letters
 POINTS = frozenset({"img", "wbr"})
 CODE = frozenset({"code", "kbd", "samp", "var"})  # words of a line of text that stay
 OTHER_CODE = frozenset({"pre", "script", "style", "textarea", "svg", "math", "template", "object"})
@@ -334,7 +334,7 @@ def _are_in_a_row(before: RawToken, token: RawToken) -> bool:
 
 def _are_words(end: str, beginning: str) -> bool:
     """Whether a word ends and another begins, by the characters that touch."""
-    is_end = end in ENDS or (end.isalnum() and not end.isupper())
+    is_end = end in WORD_ENDS or (end.isalnum() and not end.isupper())
     return is_end and beginning.isupper()
 
 

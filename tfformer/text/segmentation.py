@@ -70,7 +70,7 @@ def segments(text: str, language: str = "en") -> Iterator[Segment]:
         >>> [segment.is_sentence for segment in segments("- Yes.")]
         [False, True]
     """
-    _check_unicode(text)
+    check_unicode(text)
     for line in LINE.findall(text):
         start = _marker_end(line)
         if start:
@@ -211,7 +211,8 @@ def _clause_end(words: Sequence[str], first: int, last: int) -> int:
     return last
 
 
-def _check_unicode(text: str) -> None:
+def check_unicode(text: str) -> None:
+    """Raise ValueError for a text with half of a character, such as a lone surrogate."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

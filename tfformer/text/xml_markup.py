@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator
+from html.entities import html5
 from itertools import pairwise
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -21,11 +21,17 @@ from tfformer.text.hypertext import (
     read_tokens,
 )
 from tfformer.text.passages import Part
+from tfformer.text.segmentation import check_unicode
 
+QUOTED = r"\"[^\"]*+\"|'[^']*+'"
+ASIDE = r"<\?.*?\?>|<!--.*?-->"
+DECLARED = rf"(?:{QUOTED}|{ASIDE}|[^\]\"'<]|<(?!!--|\?))*+"  # entities and elements
 # What comes before the first element or word. The parser does not see it, and so no entity of its
 # own: "&name;" is left as it is, unless HTML knows it.
 PROLOG = re.compile(
-    r"(?:[ \t\r\n]|<\?.*?\?>|<!--.*?-->)*+(?:<!DOCTYPE[^<>\[]*+(?:\[.*?\]\s*+)?>)?", re.DOTALL
+    rf"(?:[ \t\r\n]|{ASIDE})*+"
+    rf"(?:<!DOCTYPE(?:{QUOTED}|[^<>\[\"'])*+(?:\[{DECLARED}\]\s*+)?>)?",
+    re.DOTALL,
 )
 # What the parser gets around the text, which may have several elements and words beside them, and
 # entities that are declared elsewhere.
@@ -63,8 +69,11 @@ def read_xml(text: Iterable[str], language: str) -> Iterator[Part]:
 
     Raises:
         XmlError: The text is not well-formed.
+        ValueError: The text holds no Unicode character.
     """
-    return read_tokens(_Parser("".join(text)).tokens(), language)
+    whole = "".join(text)
+    check_unicode(whole)
+    return read_tokens(_Parser(whole).tokens(), language)
 
 
 class _Parser:
@@ -109,10 +118,12 @@ class _Parser:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._add(Token.COMMENT if self._depth else Token.START_TAG, attributes, name)
-        self._depth += self._depth > 0 or is_left_alone(attributes)
+        if self._depth or is_left_alone(attributes):
+            self._depth += 1
 
     def _end(self, name: str) -> None:
-        self._depth -= self._depth > 0
+        if self._depth:
+            self._depth -= 1
         self._add(Token.COMMENT if self._depth else Token.END_TAG, "", name)
 
     def _characters(self, data: str) -> None:
@@ -127,7 +138,7 @@ class _Parser:
         """Add a comment, a processing instruction, or an entity that XML does not know."""
         if not data.startswith("&"):
             self._add(Token.COMMENT, "")
-        elif (known := html.unescape(data)) != data:
+        elif known := html5.get(data[1:]):
             self._add(Token.CHARACTERS, known)
         else:
             self._start(data, STAYS)
