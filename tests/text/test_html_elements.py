@@ -79,6 +79,24 @@ def test_an_element_that_stays_ends_where_the_standards_tree_ends_it(seed):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "<section><div translate=no>one</section><p>two</p>",
+        "<p><span translate=no>one</p><p>two</p>",
+        "<section><span translate=no>one</section>two",
+        "<ul><li><section translate=no>one</ul><p>two</p>",
+        "<p><em translate=no>one</p><p>two</p></em>three",
+        "<div translate=no>one</p>two</div>three",
+    ],
+)
+def test_an_element_whose_end_tag_was_forgotten_ends_where_the_standards_tree_ends_it(text):
+    found = translate_text(text, shout, "html")
+    tree = parse(text, namespace_html_elements=False)
+    assert re.findall("ONE|TWO|THREE", found) == [word.upper() for word in translated(tree)]
+    assert found.lower() == text
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("<svg><g/><path d=a/></svg>b", "<svg><g/><path d=a/></svg>B"),

@@ -46,6 +46,9 @@ WALLS = {
 }
 # Elements that others without an end tag stand in: they end together.
 PARENTS = frozenset({"body", "html"} | BLOCKS - {"p"} | WALLS.keys() - {"p"}).union(*WALLS.values())
+# A browser opens these anew behind the end of an element around them.
+FORMATTING_TAGS = "a b big code em font i nobr s small strike strong tt u"
+REOPENED = frozenset(FORMATTING_TAGS.split())
 
 
 class OpenElement:
@@ -90,9 +93,16 @@ class OpenElement:
         if place >= 0:
             self._close(place)
             return True
-        if name in PARENTS and self._names[0] in ENDED_BY:
+        if self._ends_with(name):
             self._close(0)
         return self.is_open
+
+    def _ends_with(self, parent: str) -> bool:
+        """Whether the element ends where one around it does, by the end tag of that one."""
+        own = self._names[0]
+        if parent == "p":
+            return own not in PARENTS | REOPENED | ENDED_BY.keys()
+        return parent in PARENTS and own not in REOPENED
 
     def _last(self, names: Iterable[str]) -> int:
         """The place of the innermost open element of some names; -1 if none is."""
