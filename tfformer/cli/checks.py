@@ -105,16 +105,23 @@ def check_new_file(path: str | None, overwrite: bool) -> None:
         raise FileNotFoundError(f"there is no folder {Path(path).parent}; make it first")
 
 
+def check_local(path: str) -> None:
+    """Raise ValueError if `path` is an address, which `train` alone writes to."""
+    if ADDRESS.fullmatch(path):
+        raise ValueError(f"{path} is no folder of this machine; write into one, and copy it")
+
+
 def check_folder(path: str | None) -> None:
-    """Raise FileExistsError if `path` is a file where a folder is to be written.
+    """Check the folder that a verb is to write into, if it is given one.
 
     Raises:
         FileExistsError: It is a file.
-        ValueError: It is an address, which `train` alone writes to.
+        ValueError: It is an address.
     """
-    if path is not None and ADDRESS.fullmatch(path):
-        raise ValueError(f"{path} is no folder of this machine; write into one, and copy it")
-    if path is not None and Path(path).exists() and not Path(path).is_dir():
+    if path is None:
+        return
+    check_local(path)
+    if Path(path).exists() and not Path(path).is_dir():
         raise FileExistsError(f"{path} is a file, not a folder; choose another --output")
 
 

@@ -25,6 +25,7 @@ from tfformer.cli.checks import (
     check_export_folder,
     check_export_options,
     check_folder,
+    check_local,
     check_new_file,
     check_run,
     check_run_or_export,
@@ -127,8 +128,8 @@ def _recipes(options: argparse.Namespace) -> None:
 def _import(options: argparse.Namespace) -> None:
     from tfformer.importing.paths import check_paths
 
+    check_local(options.run_dir)
     check_paths(Path(options.model), Path(options.run_dir))
-    check_folder(options.run_dir)
     from tfformer.importing.checkpoint import Choices
     from tfformer.importing.importer import checkpoint_at
 
