@@ -466,6 +466,7 @@ def test_the_origin_is_the_name_of_the_model(folder, tmp_path, place, origin):
     assert json.loads((run / "imported.json").read_text())["origin"] == origin
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_command_with_its_line_and_exit_code(folder, tmp_path):
     """In a process of its own, as HDF5 may crash at the end of one."""
     run = tmp_path / "new" / "run"

@@ -283,7 +283,7 @@ def test_a_multilingual_run_that_went_on_keeps_its_languages(imported, tmp_path)
     run = tuned(imported("M2M"), tmp_path, steps=2, languages=None)
     settings = {"max_length": 32, "beam_size": 1, "samples": SOURCES[:2]}
     for asked, wanted in (({}, ["en", "de"]), ({"target_language": "fr"}, ["en", "fr"])):
-        version = tflite(run, tmp_path / wanted[1], **settings, **asked)
+        version = ctranslate2(run, tmp_path / wanted[1], **settings, **asked)
         assert json.loads((version / "manifest.json").read_text())["languages"] == wanted
 
 

@@ -173,6 +173,7 @@ def test_a_multilingual_run_of_an_earlier_version_is_refused(imported, tmp_path)
         hugging_face(run.path, tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "start"), [("A", 0), ("A", 5), ("C", 0)])
 def test_a_start_that_was_trained_gets_a_row_of_its_own(tmp_path, name, start):
     """Transformers begins with the row of a token, which says that token too."""
