@@ -70,6 +70,7 @@ def made_up(dice: random.Random) -> tuple[str, str, str]:
     return " ".join(words) + dice.choice(ends), translations[0], translations[1]
 
 
+@pytest.mark.slow
 def test_the_page_keeps_words_as_python_does():
     dice = random.Random(3)
     rows = [(sentence, sentence.upper(), "x") for sentence in SENTENCES]

@@ -161,6 +161,7 @@ def test_no_damage_changes_the_record_of_an_import(tmp_path):
         read_record(run)
 
 
+@pytest.mark.slow
 def test_no_damage_changes_the_meaning_of_an_export(tmp_path):
     """Its files are read with the manifest, before any engine sees them."""
     draw, outcomes = random.Random(26), Counter()

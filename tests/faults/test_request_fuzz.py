@@ -47,6 +47,7 @@ def check_same_answers(client: Client, asked: dict) -> str:
     return code
 
 
+@pytest.mark.slow
 def test_no_request_harms_another_and_both_protocols_agree(client):
     """In turn: a request over both, a damaged body, a damaged message, the canary."""
     draw, requests, answered = random.Random(25), 0, 0

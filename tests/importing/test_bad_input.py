@@ -373,6 +373,7 @@ def test_a_table_in_the_file_decides(folder):
     assert model.position_timescale == "t2t"
 
 
+@pytest.mark.slow
 def test_shards_and_a_torch_file_give_the_same_run(folder, tmp_path):
     whole = Run.open(import_model(folder, tmp_path / "whole")).load_model().get_weights()
     tensors = safetensors_files.read(folder / "model.safetensors")

@@ -295,6 +295,7 @@ def test_a_table_of_positions_is_in_the_precision_of_the_embeddings(tmp_path):
     assert kinds == {"float16"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["dtype", "torch_dtype"])
 def test_a_half_precision_checkpoint_that_was_trained_comes_back_in_float32(tmp_path, key):
     folder, _ = halved("A", tmp_path)
@@ -343,6 +344,7 @@ def test_a_model_of_marian_without_a_bias_goes_back_without_one(marian_model, tm
         check_same(found, tensors)
 
 
+@pytest.mark.slow
 def test_a_bias_that_was_trained_goes_to_marian_with_the_option_that_it_counts(
     marian_model, tmp_path
 ):
@@ -406,6 +408,7 @@ def test_the_limit_of_a_length_comes_back(marian_model, tmp_path, positions, fac
     assert yaml.safe_load((version / "decoder.yml").read_text()).get("max-length-factor") == factor
 
 
+@pytest.mark.slow
 def test_a_marian_model_becomes_one_of_hugging_face_with_a_padding_row(marian_model, tmp_path):
     version = hugging_face(import_model(marian_model("shared"), tmp_path / "run"), tmp_path / "out")
     vocabulary = json.loads((version / "vocab.json").read_text())

@@ -118,6 +118,7 @@ def test_the_limit_of_a_length_is_that_of_marians_loop(factor, extra):
     assert graphs.length_limits(tf.range(100), 90, decoding).numpy().tolist() == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", ["greedy", "beam", "sample"])
 @pytest.mark.parametrize("width", [None, 4])
 def test_every_search_stops_at_the_limit_of_each_source(model, monkeypatch, search, width):

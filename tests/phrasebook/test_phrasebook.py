@@ -355,6 +355,7 @@ def test_an_eighth_to_a_seventh_of_each_split_is_coreference(corpus):
         assert 0.125 <= share <= 0.16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tenses", "at_least"), [(("present", "progressive"), 4), (("past",), 2)], ids=["now", "past"]
 )

@@ -95,6 +95,7 @@ def test_a_megabyte_without_a_stop_is_divided_into_clauses_that_fit(word):
     assert word == " " or max(map(len, clauses)) <= 64 * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sentence", ["中文。", "“"])
 def test_a_long_line_of_many_sentences_takes_time_in_proportion(sentence):
     """Of 600,000 characters: sentencex alone would take minutes."""
