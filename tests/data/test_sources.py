@@ -266,6 +266,7 @@ def test_tfds_names_the_version_of_a_data_set(tfds, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_tfds_gives_up_after_five_requests_that_fail(tfds, monkeypatch):
     """TFDS's own eleven take more than three minutes."""
     requests = []

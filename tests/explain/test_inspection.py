@@ -110,6 +110,7 @@ def test_a_run_that_has_not_got_far_is_described_too(tiny_run, tmp_path, capsys)
     )
 
 
+@pytest.mark.slow
 def test_the_verb_draws_four_whole_pictures_and_overwrites_none(tiny_run, tmp_path, capsys):
     folder = tmp_path / "new" / "pictures"
     arguments = ["inspect", str(tiny_run), "--output", str(folder)]

@@ -132,6 +132,7 @@ def test_greedy_translations_are_those_of_transformers(loaded, name):
     assert found == wanted["target_texts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "setting"),
     [("A", "4 1.0"), ("B", "2 0.0"), ("C", "8 0.6"), ("I", "4 1.0"), ("M2M", "4 1.0")],

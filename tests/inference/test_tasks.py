@@ -21,6 +21,7 @@ def test_each_kind_has_its_row_in_each_table():
     assert set(export_tasks.TASKS) == kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", ["13a", "char"])
 def test_an_evaluator_measures_bleu_as_the_recipe_says(tiny_run, tokenizer):
     run = Run.open(tiny_run)

@@ -175,6 +175,7 @@ def reports_with_more_losses(rows, shards, has_weights):
     return [{key: float(value) for key, value in report.items()} for report in reports], model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "shards"), [(8, 1), (8, 2), (7, 3), (1, 2)], ids=["one", "even", "uneven", "empty"]
 )

@@ -75,6 +75,7 @@ def test_the_examples_are_written_by_the_grammar_and_learned_or_held_out():
     assert [source for source in EXAMPLES if source not in train] == HELD_OUT
 
 
+@pytest.mark.slow
 def test_the_combinations_of_the_held_out_examples_are_not_trained():
     train = {pair.combination for pair in phrasebook.pairs("train")}
     assert train.isdisjoint(combination for combination, split in CHOSEN.items() if split == "test")

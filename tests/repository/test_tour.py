@@ -193,6 +193,7 @@ def test_every_printed_figure_is_numpys(printed, expected):
             np.testing.assert_allclose(shown, computed, atol=0.0051, err_msg=name)
 
 
+@pytest.mark.slow
 def test_every_step_names_its_place_in_the_paper(tour):
     steps = [match for line in tour[0].splitlines() if (match := STEP.fullmatch(line))]
     assert len(steps) > 30

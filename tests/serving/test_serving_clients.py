@@ -126,6 +126,7 @@ def test_the_client_does_not_try_again_where_it_may_not(status):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "tries"), [((20, 200, {}), 1), ((0, 503, {"error": "full"}), 2)]
 )
