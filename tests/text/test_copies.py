@@ -172,6 +172,7 @@ def test_code_that_is_a_word_of_the_sentence_too_keeps_its_place(text):
     assert translate_text(text, lambda sentences: sentences, "markdown") == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("word", "is_kept"),
     [

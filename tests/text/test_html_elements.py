@@ -114,6 +114,7 @@ def test_other_elements_end_at_their_end_tags(text, expected):
     assert translate_text(text, shout, "html") == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tags", ["<x>", "<x><div>", "<x><li>", "<a{}>", "<li><ul>"])
 def test_the_time_grows_with_the_length_alone(tags):
     inside = "".join(tags.format(number) for number in range(30_000))

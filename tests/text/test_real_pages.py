@@ -40,6 +40,7 @@ def shout(sentences: list[str]) -> list[str]:
     return [sentence.upper() for sentence in sentences]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES.split())
 def test_a_page_of_documentation_has_its_elements_and_every_word_translated(browser, module):
     page = pydoc.html.page(module, pydoc.html.document(pydoc.locate(module), module))
