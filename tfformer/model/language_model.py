@@ -19,7 +19,7 @@ from tfformer.model.registry import (
     register,
     require,
     require_fraction,
-    require_rate,
+    require_number,
     require_size,
 )
 from tfformer.model.token_model import TIES, TokenModel, ToLogits
@@ -99,7 +99,7 @@ class LanguageModel(TokenModel):
         self.d_model = require_size("d_model", d_model)
         self.num_heads = require_size("num_heads", num_heads)
         self.d_ff = require_size("d_ff", d_ff)
-        self.dropout = require_rate("dropout", dropout)
+        self.dropout = require_number("dropout", dropout, below=1)
         self.tie_embeddings = require("tie_embeddings", tie_embeddings, TIES)
         self.use_output_bias = output_bias
         self.activation = activation

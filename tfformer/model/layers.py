@@ -28,7 +28,7 @@ from tfformer.model.registry import (
     register,
     require,
     require_fraction,
-    require_rate,
+    require_number,
     require_size,
 )
 
@@ -560,7 +560,7 @@ class Residual(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.d_model = require_size("d_model", d_model)
-        self.dropout = require_rate("dropout", dropout)
+        self.dropout = require_number("dropout", dropout, below=1)
         self.norm = require("norm", norm, NORMS)
         self.epsilon = require_fraction("epsilon", epsilon)
         self.supports_masking = True
@@ -623,7 +623,7 @@ class _TransformerLayer(MaskedLayer):
         self.d_model = require_size("d_model", d_model)
         self.num_heads = require_size("num_heads", num_heads)
         self.d_ff = require_size("d_ff", d_ff)
-        self.dropout = require_rate("dropout", dropout)
+        self.dropout = require_number("dropout", dropout, below=1)
         self.activation = activation
         self.norm = norm
         self.use_bias = use_bias

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfformer.model.registry import register, require_number, require_rate
+from tfformer.model.registry import register, require_number
 
 
 @register
@@ -46,7 +46,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         **kwargs: Any,
     ) -> None:
         super().__init__(name=name, reduction=reduction, **kwargs)
-        self.label_smoothing = require_rate("label_smoothing", label_smoothing)
+        self.label_smoothing = require_number("label_smoothing", label_smoothing, below=1)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Compute the loss (B, T) in nats of logits (B, T, V) and labels (B, T)."""

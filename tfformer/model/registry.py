@@ -69,29 +69,6 @@ def require_size(name: str, size: int, least: int = 1) -> int:
     return int(size)
 
 
-def require_rate(name: str, rate: float) -> float:
-    """Return a rate, as of dropout, that is from 0 to below 1.
-
-    Args:
-        name: The argument's name, for the message.
-        rate: The argument's value.
-
-    Returns:
-        The rate as a plain `float`.
-
-    Raises:
-        ValueError: The rate is no number, or outside its range.
-
-    Example:
-        >>> require_rate("dropout", 1.5)
-        Traceback (most recent call last):
-        ValueError: dropout=1.5 must be at least 0 and below 1
-    """
-    if not 0 <= _number(name, rate) < 1:
-        raise ValueError(f"{name}={rate!r} must be at least 0 and below 1")
-    return float(rate)
-
-
 def require_fraction(name: str, value: float) -> float:
     """Return a number from 0 to 1, both included, such as an epsilon.
 
@@ -115,26 +92,28 @@ def require_fraction(name: str, value: float) -> float:
     return float(value)
 
 
-def require_number(name: str, value: float) -> float:
-    """Return a finite number from 0 on, such as a factor.
+def require_number(name: str, value: float, below: float = math.inf) -> float:
+    """Return a number from 0 to below a limit, such as a rate or a factor.
 
     Args:
         name: The argument's name, for the message.
         value: The argument's value.
+        below: The limit; by default any finite number is taken.
 
     Returns:
         The value as a plain `float`.
 
     Raises:
-        ValueError: The value is no number, negative or not finite.
+        ValueError: The value is no number, or outside its range.
 
     Example:
-        >>> require_number("scale", -1)
+        >>> require_number("dropout", 1.5, below=1)
         Traceback (most recent call last):
-        ValueError: scale=-1 must be at least 0 and finite
+        ValueError: dropout=1.5 must be at least 0 and below 1
     """
-    if not 0 <= _number(name, value) < math.inf:
-        raise ValueError(f"{name}={value!r} must be at least 0 and finite")
+    if not 0 <= _number(name, value) < below:
+        limit = "finite" if below == math.inf else f"below {below}"
+        raise ValueError(f"{name}={value!r} must be at least 0 and {limit}")
     return float(value)
 
 

@@ -39,7 +39,7 @@ from tfformer.model.registry import (
     register,
     require,
     require_fraction,
-    require_rate,
+    require_number,
     require_size,
 )
 from tfformer.model.token_model import TIES, TokenModel
@@ -93,7 +93,7 @@ class _Stack(MaskedLayer):
         self.d_model = require_size("d_model", d_model)
         self.num_heads = require_size("num_heads", num_heads)
         self.d_ff = require_size("d_ff", d_ff)
-        self.dropout = require_rate("dropout", dropout)
+        self.dropout = require_number("dropout", dropout, below=1)
         self.activation = activation
         self.norm = norm
         self.use_bias = use_bias
@@ -516,7 +516,7 @@ class Transformer(TokenModel):
         self.d_model = require_size("d_model", d_model)
         self.num_heads = require_size("num_heads", num_heads)
         self.d_ff = require_size("d_ff", d_ff)
-        self.dropout = require_rate("dropout", dropout)
+        self.dropout = require_number("dropout", dropout, below=1)
         self.num_decoder_layers = _size_or(
             self.num_layers, "num_decoder_layers", num_decoder_layers
         )
