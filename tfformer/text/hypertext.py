@@ -14,7 +14,7 @@ from tinyhtml5.tokenizer import HTMLTokenizer
 from tfformer.text.blocks import BLOCK, block_end
 from tfformer.text.html_elements import OpenElement
 from tfformer.text.passages import MAX_DEPTH, Part, Piece, Role, cut, sentences
-from tfformer.text.scripts import with_scripts
+from tfformer.text.scripts import CLOSING, with_scripts
 
 LINE_END = re.compile(r"[\r\n]")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -37,7 +37,6 @@ KNOWN_TAGS = (
 KNOWN = ENDING | frozenset(KNOWN_TAGS.split())
 SPAN = "span"
 NO_ROWS = KNOWN - {"a", SPAN}  # any other may be one: <row> of XML, <a> of a menu
-WORD_ENDS = tuple(".,;:!?)]»”")  # that are no letters
 POINTS = frozenset({"img", "wbr"})
 CODE = frozenset({"code", "kbd", "samp", "var"})  # words of a line of text that stay
 OTHER_CODE = frozenset({"pre", "script", "style", "textarea", "svg", "math", "template", "object"})
@@ -334,7 +333,7 @@ def _are_in_a_row(before: RawToken, token: RawToken) -> bool:
 
 def _are_words(end: str, beginning: str) -> bool:
     """Whether a word ends and another begins, by the characters that touch."""
-    is_end = end in WORD_ENDS or (end.isalnum() and not end.isupper())
+    is_end = end in CLOSING or (end.isalnum() and not end.isupper())
     return is_end and beginning.isupper()
 
 
