@@ -67,6 +67,13 @@ def test_help_describes_the_public_names_and_nothing_else():
     assert classes | functions == set(tfformer._HOME)
 
 
+@pytest.mark.parametrize("name", PUBLIC_NAMES)
+def test_a_public_constructor_or_function_names_each_of_its_arguments(name):
+    signature = inspect.signature(operator.attrgetter(name)(tfformer))
+    unnamed = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    assert not {parameter.kind for parameter in signature.parameters.values()} & unnamed
+
+
 def documented(name: str) -> dict[str, object]:
     """Return a public name's value, and the public methods of a class, by their names."""
     value = operator.attrgetter(name)(tfformer)

@@ -58,8 +58,8 @@ WITHOUT_WEIGHTS = {"PositionalEncoding", "Dropout"}
 each_layer = pytest.mark.parametrize("name", LAYERS)
 
 
-def made(name: str, **arguments) -> keras.layers.Layer:
-    layer_class, settings, _, _ = LAYERS[name]
+def made(key: str, **arguments) -> keras.layers.Layer:
+    layer_class, settings, _, _ = LAYERS[key]
     return layer_class(**settings | arguments)
 
 
@@ -258,6 +258,18 @@ def test_symbolic_attention_weights_have_the_real_ones_shape():
     expected = layer(X, MEMORY, return_weights=True)
     for found, value in zip(model([X, MEMORY]), expected, strict=True):
         np.testing.assert_array_equal(found, value)
+
+
+@each_layer
+def test_layer_takes_the_arguments_of_every_keras_layer(name):
+    l2 = keras.regularizers.L2(0.5)
+    layer = made(name, activity_regularizer=l2, trainable=False, dtype="float64", name="own_name")
+    for twin in (layer, type(layer).from_config(layer.get_config())):
+        assert (twin.name, twin.compute_dtype, twin.trainable) == ("own_name", "float64", False)
+        output = called(twin, LAYERS[name][2])
+        expected = 0.5 * np.sum(np.square(output)) / len(output)
+        assert not twin.trainable_weights
+        np.testing.assert_allclose(sum(twin.losses), expected, rtol=1e-6)
 
 
 SERIALISED = {

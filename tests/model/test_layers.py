@@ -226,12 +226,6 @@ def test_a_lora_from_the_constructor_has_its_alpha_and_learns_on_after_a_file(tm
     np.testing.assert_array_equal(embedding._embeddings.numpy(), merged)
 
 
-def test_an_embeddings_quantization_config_is_refused_by_its_name():
-    message = "quantization_config='int8' is for `quantize`, which TokenEmbedding refuses; .*out"
-    with refusal(message):
-        TokenEmbedding(9, 16, quantization_config="int8")
-
-
 # Attention
 
 

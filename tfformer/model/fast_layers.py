@@ -33,7 +33,9 @@ class Dense(keras.layers.Dense):
         flat = super().call(tf.reshape(x, (-1, x.shape[-1])))
         return tf.reshape(flat, with_last_axis(x, self.units))
 
-    def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: Any = None
+    ) -> None:
         """Refuse quantisation; Keras warns so of each layer of a model."""
         raise quantization_error(self, mode)
 

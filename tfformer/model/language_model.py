@@ -14,6 +14,8 @@ from tfformer.model.cache import Cache, with_capacity
 from tfformer.model.layers import TokenEmbedding
 from tfformer.model.masks import look_ahead_mask
 from tfformer.model.registry import (
+    DType,
+    Regularizer,
     Shape,
     arguments_of,
     register,
@@ -53,7 +55,10 @@ class LanguageModel(TokenModel):
         position_timescale: The range of their wavelengths, "paper" or "t2t".
         scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
         position_offset: The position of the first token; M2M100 counts from 2.
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the model.
 
     Attributes:
         embedding: The `TokenEmbedding` of the tokens that are read.
@@ -91,9 +96,15 @@ class LanguageModel(TokenModel):
         position_timescale: str = "paper",
         scale_embedding: bool = True,
         position_offset: int = 0,
-        **kwargs: Any,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
+        )
         self.vocab_size = require_size("vocab_size", vocab_size)
         self.num_layers = require_size("num_layers", num_layers)
         self.d_model = require_size("d_model", d_model)

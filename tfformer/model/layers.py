@@ -4,7 +4,7 @@ Shape letters: B batch, R rows being decoded (B, or B times the beam size), T qu
 positions, D d_model, H heads, L cache capacity, V vocabulary.
 """
 
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import keras
 import numpy as np
@@ -23,6 +23,8 @@ from tfformer.model.fast_layers import (
 )
 from tfformer.model.masks import carried_mask, join_masks
 from tfformer.model.registry import (
+    DType,
+    Regularizer,
     Shape,
     arguments_of,
     register,
@@ -93,7 +95,10 @@ class PositionalEncoding(keras.layers.Layer):
         layout: The order of sines and cosines, see `positional_encoding`.
         timescale: The range of their wavelengths, "paper" or "t2t".
         offset: The position of the first token; M2M100 counts from 2.
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
 
     Raises:
         ValueError: `d_model` is odd or below 1, or `layout` or `timescale` unknown.
@@ -111,9 +116,15 @@ class PositionalEncoding(keras.layers.Layer):
         layout: str = "interleaved",
         timescale: str = "paper",
         offset: int = 0,
-        **kwargs: Any,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
+        )
         self.d_model = require_size("d_model", d_model)
         if self.d_model % 2:
             raise ValueError(
@@ -169,13 +180,16 @@ class TokenEmbedding(keras.layers.Embedding):
         weights: The matrix (V, D) to begin with, or a list of it. A file has the matrix itself.
         lora_rank: The rank of a LoRA from the beginning, as by `enable_lora`.
         lora_alpha: Over the rank, the factor of the LoRA; by default the rank.
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
 
     Attributes:
         embeddings: The matrix (V, D).
 
     Raises:
-        ValueError: A size is not a whole number from 1, or there is a `quantization_config`.
+        ValueError: A size is not a whole number from 1.
 
     Example:
         >>> import numpy, tfformer
@@ -195,19 +209,18 @@ class TokenEmbedding(keras.layers.Embedding):
         scale: bool = True,
         zero_id: int | None = None,
         embeddings_initializer: str | keras.initializers.Initializer | None = None,
-        embeddings_regularizer: str | keras.regularizers.Regularizer | None = None,
+        embeddings_regularizer: Regularizer = None,
         embeddings_constraint: str | keras.constraints.Constraint | None = None,
         mask_zero: bool = False,
         weights: np.ndarray | list[np.ndarray] | None = None,
         lora_rank: int | None = None,
         lora_alpha: float | None = None,
-        **kwargs: Any,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
     ) -> None:
-        if kwargs.get("quantization_config") is not None:  # Keras passes None when it loads
-            raise ValueError(
-                f"quantization_config={kwargs['quantization_config']!r} is for `quantize`, which "
-                "TokenEmbedding refuses; leave it out"
-            )
         super().__init__(
             require_size("vocab_size", vocab_size),
             require_size("d_model", d_model),
@@ -218,7 +231,10 @@ class TokenEmbedding(keras.layers.Embedding):
             weights=weights,
             lora_rank=lora_rank,
             lora_alpha=lora_alpha,
-            **kwargs,
+            activity_regularizer=activity_regularizer,
+            trainable=trainable,
+            dtype=dtype,
+            name=name,
         )
         self.scale = scale
         self.zero_id = zero_id
@@ -286,7 +302,9 @@ class TokenEmbedding(keras.layers.Embedding):
         if first is not None:
             self.lora_embeddings_a.assign(first)
 
-    def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: Any = None
+    ) -> None:
         """Refuse quantisation; Keras warns so of each layer of a model."""
         raise quantization_error(self, mode)
 
@@ -297,6 +315,14 @@ class TokenEmbedding(keras.layers.Embedding):
             config.pop(of_keras, None)
         return config | arguments_of(self, ("vocab_size", "d_model", "scale", "zero_id"))
 
+    @classmethod
+    def from_config(cls, config: dict) -> Self:
+        """Build the layer of a config.
+
+        Keras' embedding would add a `quantization_config` to it.
+        """
+        return super(keras.layers.Embedding, cls).from_config(config)
+
 
 class MaskedLayer(keras.layers.Layer):
     """A layer that passes its input's padding mask (B, S) on to the next layer.
@@ -305,8 +331,8 @@ class MaskedLayer(keras.layers.Layer):
     scores, and passes none of them on.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, **layer: Any) -> None:
+        super().__init__(**layer)
         self.supports_masking = True
 
     def compute_mask(self, inputs: tf.Tensor, previous_mask: tf.Tensor | None = None) -> tf.Tensor:
@@ -328,7 +354,10 @@ class MultiHeadAttention(MaskedLayer):
         d_model: Width of the model, the size of each vector.
         num_heads: Number of attention heads; must divide `d_model`.
         use_bias: Add a bias in each of the four projections.
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
 
     Raises:
         ValueError: `num_heads` does not divide `d_model`, or one is below 1.
@@ -342,8 +371,20 @@ class MultiHeadAttention(MaskedLayer):
         (TensorShape([1, 3, 8]), TensorShape([1, 2, 3, 5]))
     """
 
-    def __init__(self, d_model: int, num_heads: int, use_bias: bool = True, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        use_bias: bool = True,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
+        )
         self.d_model = require_size("d_model", d_model)
         self.num_heads = require_size("num_heads", num_heads)
         if self.d_model % self.num_heads:
@@ -485,7 +526,10 @@ class FeedForward(keras.layers.Layer):
         d_model: Width of the model, the size of each vector.
         d_ff: Width of the hidden layer.
         activation: "relu", "gelu" or "swish".
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
 
     Raises:
         ValueError: `activation` is unknown, or a size is below 1.
@@ -496,8 +540,20 @@ class FeedForward(keras.layers.Layer):
         TensorShape([1, 3, 8])
     """
 
-    def __init__(self, d_model: int, d_ff: int, activation: str = "relu", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        activation: str = "relu",
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
+        )
         self.d_model = require_size("d_model", d_model)
         self.d_ff = require_size("d_ff", d_ff)
         self.activation = require("activation", activation, ACTIVATIONS)
@@ -536,7 +592,10 @@ class Residual(keras.layers.Layer):
         dropout: Dropout rate on the sub-layer's output (section 5.4).
         norm: "post", "pre" or "marian".
         epsilon: Added to the variance in the layer normalisation.
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
 
     Raises:
         ValueError: `norm` is unknown, or `dropout` is outside its range.
@@ -556,9 +615,15 @@ class Residual(keras.layers.Layer):
         dropout: float = 0.0,
         norm: str = "post",
         epsilon: float = 1e-6,
-        **kwargs: Any,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
+        )
         self.d_model = require_size("d_model", d_model)
         self.dropout = require_number("dropout", dropout, below=1)
         self.norm = require("norm", norm, NORMS)
@@ -617,9 +682,15 @@ class _TransformerLayer(MaskedLayer):
         norm: str = "post",
         use_bias: bool = True,
         epsilon: float = 1e-6,
-        **kwargs: Any,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
+        )
         self.d_model = require_size("d_model", d_model)
         self.num_heads = require_size("num_heads", num_heads)
         self.d_ff = require_size("d_ff", d_ff)
@@ -721,7 +792,10 @@ class EncoderLayer(_TransformerLayer):
         norm: "post" as in the paper, or "pre"; "marian" is the same here as "pre".
         use_bias: Add a bias in the projections of the attention.
         epsilon: Added to the variance in each layer normalisation.
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.
@@ -814,7 +888,10 @@ class DecoderLayer(_TransformerLayer):
         norm: "post" as in the paper, "pre", or "marian".
         use_bias: Add a bias in the projections of both attentions.
         epsilon: Added to the variance in each layer normalisation.
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.

@@ -5,12 +5,10 @@ The data set's sample weights say which tokens are real.
 Shape letters: B batch, T positions, V vocabulary.
 """
 
-from typing import Any
-
 import keras
 import tensorflow as tf
 
-from tfformer.model.registry import register, require_number
+from tfformer.model.registry import DType, register, require_number
 
 
 @register
@@ -25,7 +23,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         label_smoothing: The formula's e, from 0 to below 1.
         reduction: How losses (B, T) are reduced to one, see `keras.losses.Loss`.
         name: The loss's name in Keras' logs.
-        **kwargs: Keras' own `dtype`.
+        dtype: A dtype or dtype policy of the reduction.
 
     Raises:
         ValueError: `label_smoothing` is outside its range.
@@ -43,9 +41,9 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         label_smoothing: float = 0.0,
         reduction: str = "mean_with_sample_weight",
         name: str = "loss",
-        **kwargs: Any,
+        dtype: DType = None,
     ) -> None:
-        super().__init__(name=name, reduction=reduction, **kwargs)
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
         self.label_smoothing = require_number("label_smoothing", label_smoothing, below=1)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
@@ -72,7 +70,7 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         label_smoothing: As in `SmoothedCrossEntropy`.
         reduction: As in `SmoothedCrossEntropy`.
         name: As in `SmoothedCrossEntropy`.
-        **kwargs: Keras' own `dtype`.
+        dtype: A dtype or dtype policy of the reduction.
 
     Raises:
         ValueError: `alpha` is negative or not finite.
@@ -91,9 +89,9 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         label_smoothing: float = 0.0,
         reduction: str = "mean_with_sample_weight",
         name: str = "loss",
-        **kwargs: Any,
+        dtype: DType = None,
     ) -> None:
-        super().__init__(label_smoothing, reduction, name, **kwargs)
+        super().__init__(label_smoothing, reduction, name, dtype)
         self.alpha = require_number("alpha", alpha)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:

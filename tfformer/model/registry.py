@@ -11,6 +11,8 @@ Value = TypeVar("Value")
 register = keras.saving.register_keras_serializable(package="tfformer")
 
 Shape = tuple[int | None, ...]
+DType = str | keras.DTypePolicy | None  # None for Keras' global policy
+Regularizer = str | keras.regularizers.Regularizer | None
 
 
 def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:

@@ -35,8 +35,8 @@ class TokenModel(ShardedModel):
     output_embedding: TokenEmbedding
     output_bias: keras.Variable | None
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, **layer: Any) -> None:
+        super().__init__(**layer)
         self.autocast = False  # ids in floating point would lose digits in half precision
 
     def logits(self, hidden: tf.Tensor) -> tf.Tensor:
@@ -85,8 +85,13 @@ class TokenModel(ShardedModel):
         signature = input_signature or self.input_signature()
         super().export(filepath, format, verbose, signature, **kwargs)
 
-    def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
+    def quantize(self, mode: str | None = None, config: Any = None, filters: Any = None) -> None:
         """Refuse Keras' quantisation, which leaves these layers as they are.
+
+        Args:
+            mode: A mode of Keras, such as "int8".
+            config: Without effect.
+            filters: Without effect.
 
         Raises:
             NotImplementedError: Always.

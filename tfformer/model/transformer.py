@@ -34,6 +34,8 @@ from tfformer.model.layers import (
 )
 from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask, padding_mask
 from tfformer.model.registry import (
+    DType,
+    Regularizer,
     Shape,
     arguments_of,
     register,
@@ -86,9 +88,15 @@ class _Stack(MaskedLayer):
         position_layout: str = "interleaved",
         position_timescale: str = "paper",
         position_offset: int = 0,
-        **kwargs: Any,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
+        )
         self.num_layers = require_size("num_layers", num_layers)
         self.d_model = require_size("d_model", d_model)
         self.num_heads = require_size("num_heads", num_heads)
@@ -269,7 +277,10 @@ class Encoder(_Stack):
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
         position_offset: The position of the first token; M2M100 counts from 2.
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.
@@ -340,7 +351,10 @@ class Decoder(_Stack):
         position_layout: The order of sines and cosines, "interleaved" or "halves".
         position_timescale: The range of their wavelengths, "paper" or "t2t".
         position_offset: The position of the first token; M2M100 counts from 2.
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.
@@ -443,7 +457,10 @@ class Transformer(TokenModel):
         decoder_d_ff: `d_ff` of the decoder; by default the encoder's.
         position_offset: The position of the first token; M2M100 counts from 2.
         zero_start: The start token's vector is zeros, as in Marian, and not learned.
-        **kwargs: Keras' own `name` and `dtype`.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the model.
 
     Attributes:
         source_embedding: The `TokenEmbedding` of the source.
@@ -500,9 +517,15 @@ class Transformer(TokenModel):
         decoder_d_ff: int | None = None,
         position_offset: int = 0,
         zero_start: bool = False,
-        **kwargs: Any,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
+        )
         require("tie_embeddings", tie_embeddings, TIES)
         if tie_embeddings in ("all", "input") and source_vocab_size != target_vocab_size:
             raise ValueError(
@@ -532,16 +555,9 @@ class Transformer(TokenModel):
         self.num_decoder_heads = _size_or(self.num_heads, "num_decoder_heads", num_decoder_heads)
         self.decoder_d_ff = _size_or(self.d_ff, "decoder_d_ff", decoder_d_ff)
         self.zero_start = zero_start
-        self._add_embeddings()
-        of_encoder = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
-        of_decoder = of_encoder | {
-            "num_layers": self.num_decoder_layers,
-            "num_heads": self.num_decoder_heads,
-            "d_ff": self.decoder_d_ff,
-        }
-        self.encoder = Encoder(**of_encoder, name="encoder")
-        self.decoder = Decoder(**of_decoder, name="decoder")
         self.use_output_bias = output_bias
+        self._add_embeddings()
+        self._add_stacks()
         self.build({"source": (None, None), "target": (None, None)})  # no shape depends on a call
 
     @classmethod
@@ -582,6 +598,17 @@ class Transformer(TokenModel):
         self.output_embedding = self.target_embedding
         if ties not in ("all", "output"):
             self.output_embedding = self._embedding(self.target_vocab_size, "output_embedding")
+
+    def _add_stacks(self) -> None:
+        """Create the encoder and the decoder."""
+        of_encoder = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
+        of_decoder = of_encoder | {
+            "num_layers": self.num_decoder_layers,
+            "num_heads": self.num_decoder_heads,
+            "d_ff": self.decoder_d_ff,
+        }
+        self.encoder = Encoder(**of_encoder, name="encoder")
+        self.decoder = Decoder(**of_decoder, name="decoder")
 
     def _embedding(self, vocab_size: int, name: str) -> TokenEmbedding:
         return TokenEmbedding(
