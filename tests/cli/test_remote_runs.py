@@ -78,6 +78,7 @@ def test_a_corpus_has_the_model_of_the_store(remote, tiny_run, translator):
     assert load_engine(model).translate(SOURCES) == expected
 
 
+@pytest.mark.slow
 def test_no_run_is_one_line(object_store, capsys):
     address = object_store.bucket("empty") + "/run"
     for verb in (["translate", address], ["train", "phrasebook", "--run-dir", address, "--resume"]):
@@ -97,6 +98,7 @@ def test_train_alone_writes_there(words, capsys):
     assert "s3://bucket/run is no folder of this machine" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_is_not_overwritten(remote, capsys):
     assert main(["train", "phrasebook", "--run-dir", remote]) == 2
     assert f"{remote} already holds a run; add --resume" in capsys.readouterr().err

@@ -41,6 +41,7 @@ def is_run(folder: Path) -> bool:
     return (folder / "config.json").is_file()
 
 
+@pytest.mark.slow
 def test_there_are_kills_before_the_run_in_each_epoch_and_before_the_end(images):
     assert sum(not is_run(image) for image in images) >= 3
     assert any("best.weights.h5" in names(image) for image in images)
@@ -48,6 +49,7 @@ def test_there_are_kills_before_the_run_in_each_epoch_and_before_the_end(images)
     assert "result.json" in names(images[-1])
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_no_run_yet_is_taken_again(images):
     for image in images:
         if not is_run(image):
@@ -55,6 +57,7 @@ def test_a_folder_that_is_no_run_yet_is_taken_again(images):
             check_free(image)
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_a_run_opens_with_all_its_files_whole(images):
     for image in images:
         if is_run(image):

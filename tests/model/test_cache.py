@@ -147,7 +147,9 @@ def test_a_decoder_by_itself_enlarges_a_cache_that_is_too_short():
 
 
 @pytest.mark.parametrize("is_enlarged_before", [False, True])
-@pytest.mark.parametrize("capacity", [1, 3, 6])
+@pytest.mark.parametrize(
+    "capacity", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 6))]
+)
 @pytest.mark.parametrize("norm", ["post", "pre", "marian"])
 def test_beams_that_change_places_keep_their_own_past(capacity, norm, is_enlarged_before):
     """Each beam continues a random one, as the whole prefix that it stands for says."""

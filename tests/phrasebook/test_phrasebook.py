@@ -547,6 +547,7 @@ def test_every_pair_is_grammatical(everything):
     assert all(phrasebook.is_grammatical(pair.target, "de") for pair in everything)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sentence", "language"),
     [
@@ -569,6 +570,7 @@ def test_what_the_grammar_does_not_write(sentence, language):
     assert not phrasebook.is_grammatical(sentence, language)
 
 
+@pytest.mark.slow
 def test_two_neighboring_words_exchanged_are_not_grammatical(corpus):
     for pair in corpus["test"]:
         first, second, *rest = pair.target.split()

@@ -201,12 +201,14 @@ def test_every_step_names_its_place_in_the_paper(tour):
         assert re.match(r"sections? [3-6]\.", step[2]), step[0]
 
 
+@pytest.mark.slow
 def test_the_weights_can_be_multiplied_by_hand(tour):
     for part in (tour[2]["encoder"], tour[2]["decoder"], {"E": tour[2]["E"]}):
         for name, weight in part.items():
             np.testing.assert_allclose(weight, np.round(weight, 1), atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_the_notebook_is_the_script_and_what_it_prints(tour):
     """The notebook is the script and its output, up to the training.
 
@@ -259,6 +261,7 @@ def test_beam_search_finds_the_likeliest_of_all_and_greedy_search_does_not(tour)
     assert f"finds  ich schlafe </s>  with probability {beam_probability:.2f}" in text
 
 
+@pytest.mark.slow
 def test_the_model_has_learned_the_shares_of_the_text(tour):
     _, variables, _ = tour
     for ids, count in variables["TRANSLATIONS"].items():
