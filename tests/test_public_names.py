@@ -228,6 +228,7 @@ def test_a_type_checker_sees_the_types_of_public_names(tmp_path):
         "reveal_type(tfformer.Config.from_dict({}))\n"
         "tfformer.Transfomer\n"
         "tfformer.export.saved_models\n"
+        "tfformer.SmoothedCrossEntropy(reduction=None)\n"
     )
     (tmp_path / "stars.py").write_text(
         "from tfformer import *\nreveal_type(Translator.load('run'))\nreveal_type(export.web)\n"
@@ -244,5 +245,6 @@ def test_a_type_checker_sees_the_types_of_public_names(tmp_path):
     assert "def (ids: " in done.stdout
     assert 'Module has no attribute "Transfomer"' in done.stdout
     assert 'Module has no attribute "saved_models"' in done.stdout
+    assert "reduction" not in done.stdout
     assert 'Revealed type is "tfformer.inference.translator.Translator"' in done.stdout
     assert "def (run: " in done.stdout

@@ -199,6 +199,16 @@ def test_a_frozen_encoder_keeps_its_weights_and_the_decoder_learns():
     assert any(np.any(o != n) for o, n in zip(before[1], made.decoder.get_weights(), strict=True))
 
 
+def test_a_frozen_model_keeps_its_weights_reports_its_loss_and_warns_as_keras_does():
+    made = compiled(model(trainable=False, dropout=0.0))
+    before = made.get_weights()
+    loss = tfformer.SmoothedCrossEntropy(0.1)(LABELS, made(INPUTS))
+    with pytest.warns(UserWarning, match=r"^the model has no trainable weights$"):
+        assert fitted(made, epochs=1) == pytest.approx([float(loss)], rel=1e-6)
+    for old, new in zip(before, made.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
 @pytest.mark.slow
 def test_lora_of_a_projection_learns_beside_its_frozen_matrix():
     made = model()

@@ -1,5 +1,6 @@
 """One update from several shards of a batch: in threads, on devices, in processes."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -86,7 +87,10 @@ class ShardedModel(keras.Model):
         if count > 1:
             shards = [_shard(batch, first + n, count) for n in range(self.shards)]
         loss, gradients = self._summed_loss_and_gradients(shards, total)
-        self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
+        if gradients:
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
+        else:
+            warnings.warn("the model has no trainable weights", stacklevel=2)
         self._loss_tracker.update_state(loss, sample_weight=total)
         return self.get_metrics_result()
 

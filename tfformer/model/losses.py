@@ -39,7 +39,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
     def __init__(
         self,
         label_smoothing: float = 0.0,
-        reduction: str = "mean_with_sample_weight",
+        reduction: str | None = "mean_with_sample_weight",
         name: str = "loss",
         dtype: DType = None,
     ) -> None:
@@ -87,7 +87,7 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         self,
         alpha: float,
         label_smoothing: float = 0.0,
-        reduction: str = "mean_with_sample_weight",
+        reduction: str | None = "mean_with_sample_weight",
         name: str = "loss",
         dtype: DType = None,
     ) -> None:

@@ -8,11 +8,12 @@ import functools
 
 import keras
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfformer.special_ids import PAD_ID
 
 
-def padding_mask(ids: tf.Tensor) -> tf.Tensor:
+def padding_mask(ids: tf.Tensor | keras.KerasTensor | ArrayLike) -> tf.Tensor:
     """Allow every query to attend to every position that is not padding.
 
     Args:
@@ -33,7 +34,7 @@ def padding_mask(ids: tf.Tensor) -> tf.Tensor:
 
 
 def look_ahead_mask(
-    queries: tf.Tensor | int,
+    queries: tf.Tensor | keras.KerasTensor | ArrayLike,
     keys: tf.Tensor | int | None = None,
     position: tf.Tensor | int = 0,
 ) -> tf.Tensor:
