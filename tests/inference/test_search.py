@@ -458,7 +458,7 @@ def rounds_of(beam_size):
         return tf.nest.map_structure(lambda x: tf.gather(x, tf.reshape(rows, [-1])), state)
 
     return Rounds(
-        room=lambda state: tf.shape(state["places"])[1],
+        capacity=lambda state: tf.shape(state["places"])[1],
         enlarged=lambda state, times: state | {"places": tf.tile(state["places"], [1, times])},
         kept=kept,
     )

@@ -90,7 +90,7 @@ def translate_ids(
         model: The translation model.
         source: Ids (B, S) int32, each row ending in the end token. A row of nothing but padding is
             a blank sentence and gets one empty hypothesis of score 0.
-        max_length: Tokens that the model takes and gives at most.
+        max_length: The most tokens that the model takes or gives.
         decoding: The search, with N beams; 1 is greedy search, which has no length penalty.
         to_logits: Projects hidden states (..., D) to logits (..., V); by default
             `model.logits`.
@@ -139,14 +139,14 @@ def sample_ids(
     Args:
         model: The translation model.
         source: Ids (B, S) int32, each row ending in the end token.
-        max_length: Tokens that the model takes and gives at most.
+        max_length: The most tokens that the model takes or gives.
         seed: () int32, from 0 to 2^31 - 1; the same one gives the same translations.
         batch: () int32, number of this batch under its seed.
         temperature: Divisor of the logits, above 0.
         top_k: If above 0, only the k likeliest tokens may be drawn.
         top_p: If below 1, only the fewest tokens that together reach probability p.
         decoding: The limits of a translation's length, and whether the unknown token may be drawn;
-            the rest is of searches for the best.
+            its other settings have no effect.
         first_token: The id that every translation begins with; None for a free choice.
 
     Returns:
@@ -181,7 +181,7 @@ def start_decoding(
     Args:
         model: The translation model.
         source: Ids (B, S) int32, each row ending in the end token.
-        max_length: Tokens that the model takes and gives at most.
+        max_length: The most tokens that the model takes or gives.
         decoding: The N beams, the rows for each source, and the limits of a translation's length.
         to_logits: Projects hidden states (..., D) to logits (..., V); by default
             `model.logits`.
@@ -204,7 +204,7 @@ def start_decoding(
         capacity = tf.maximum(tf.reduce_max(max_lengths), 1)  # a cache is never empty
         first_capacity = tf.minimum(capacity, FIRST_CAPACITY)
         rounds = Rounds(
-            room=lambda state: capacity_of(state.cache) // beam_size,
+            capacity=lambda state: capacity_of(state.cache) // beam_size,
             enlarged=DecoderState.enlarged,
             kept=DecoderState.kept,
         )
@@ -371,7 +371,7 @@ def continue_prefixes(
         return tf.where(in_prefix, certain, logits), (cache, prefixes, lengths)
 
     changes = Rounds(
-        room=lambda state: capacity_of(state[0]) - shared,
+        capacity=lambda state: capacity_of(state[0]) - shared,
         enlarged=lambda state, times: (enlarged(state[0], times), *state[1:]),
         kept=gather_rows,
     )

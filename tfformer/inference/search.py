@@ -38,20 +38,20 @@ class StepFn(Protocol):
 
 
 class Rounds(NamedTuple):
-    """How a search goes on in rounds, between which its state changes its shape.
+    """The rounds of a search, between which its state may grow and lose rows.
 
-    A round ends where the state has no more room, or half of its sentences are finished. Then these
-    leave, so that no step computes more than twice the rows that are needed, and the state grows.
-    Within a round all shapes stay: a runtime such as LiteRT plans the steps anew wherever one may
-    change.
+    A round ends when the state is full or half of its sentences are finished. A full state is then
+    doubled. Finished sentences leave, so that no step computes more than twice the rows that it
+    needs. Within a round all shapes are fixed, as a runtime such as LiteRT plans its work again
+    whenever one may change.
 
     Attributes:
-        room: `room(state)` is the number of steps that fit into a state, () int32.
-        enlarged: `enlarged(state, times)` is the same state with `times` as much room, 1 or 2.
-        kept: `kept(state, sentences)` is the state of the sentences of these numbers, (B,) int32.
+        capacity: `capacity(state)` is the number of steps that fit into a state, () int32.
+        enlarged: `enlarged(state, times)` is the same state with `times` its capacity, 1 or 2.
+        kept: `kept(state, sentences)` is the state of the sentences with these numbers, (B,) int32.
     """
 
-    room: Callable[[Any], tf.Tensor]
+    capacity: Callable[[Any], tf.Tensor]
     enlarged: Callable[[Any, tf.Tensor], Any]
     kept: Callable[[Any, tf.Tensor], Any]
 
@@ -120,8 +120,8 @@ def greedy_search(
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
             makes every shape static.
         suppressed: The id of a token that is never taken; the others keep their probabilities.
-        rounds: How the state grows and loses rows; by default it keeps its shape, and has room for
-            all steps.
+        rounds: How the state grows and loses rows; by default it has room for all steps and keeps
+            its shape.
 
     Returns:
         One hypothesis for each sentence. Its score is the log-probability, without a length
@@ -292,30 +292,36 @@ def _decode_rows(
     Returns:
         One hypothesis for each row, with the sum of its tokens' log-probabilities in nats.
     """
-    max_lengths, longest = _limits(max_lengths, capacity)  # (R,) and L
+    max_lengths, capacity = _within_capacity(max_lengths, capacity)  # (R,) and L
     rows = tf.shape(max_lengths)[0]
 
     def append_token(sequences: _Sequences) -> list[_Sequences]:
-        step, row, last, unfinished, ids, lengths, scores, max_lengths, state = sequences
-        logits, state = step_fn(last, step, state)
+        step = sequences.step
+        unfinished = sequences.unfinished  # (R,)
+        logits, state = step_fn(sequences.last, step, sequences.state)
         logits = tf.cast(logits, tf.float32)  # (R, V)
-        chosen = choose(logits, step, row)  # (R,)
+        chosen = choose(logits, step, sequences.row)  # (R,)
         likeliest = argmax(logits)  # (R,)
         log_prob = tf.gather(logits, chosen, batch_dims=1) - log_sum_exp(logits, likeliest)
-        chosen = tf.where(unfinished, chosen, PAD_ID)
-        scores += tf.where(unfinished, log_prob, 0.0)
-        lengths += tf.cast(unfinished, tf.int32)
-        ids = _write(ids, chosen, step)  # (R, L)
-        unfinished &= (chosen != END_ID) & (step + 1 < max_lengths)
-        after = step + 1, row, chosen, unfinished, ids, lengths, scores, max_lengths, state
-        return [_Sequences(*after)]
+        appended = tf.where(unfinished, chosen, PAD_ID)  # (R,)
+        may_go_on = (appended != END_ID) & (step + 1 < sequences.max_lengths)  # (R,)
+        after = sequences._replace(
+            step=step + 1,
+            last=appended,
+            unfinished=unfinished & may_go_on,
+            ids=_write(sequences.ids, appended, step),
+            lengths=sequences.lengths + tf.cast(unfinished, tf.int32),
+            scores=sequences.scores + tf.where(unfinished, log_prob, 0.0),
+            state=state,
+        )
+        return [after]
 
     start = _Sequences(
         step=tf.constant(0),
         row=tf.range(rows),
         last=tf.fill([rows], START_ID),
         unfinished=max_lengths > 0,
-        ids=tf.zeros([rows, longest], tf.int32),
+        ids=tf.zeros([rows, capacity], tf.int32),
         lengths=tf.zeros([rows], tf.int32),
         scores=tf.zeros([rows], tf.float32),
         max_lengths=max_lengths,
@@ -364,14 +370,14 @@ def _finish(
 
 def _one_round(live: Live, append_token: Callable[[Live], list[Live]], rounds: Rounds) -> Live:
     """Append tokens until the state is full or half of the sentences are finished."""
-    is_full = live.step >= rounds.room(live.state)
+    is_full = live.step >= rounds.capacity(live.state)
     state = rounds.enlarged(live.state, tf.where(is_full, 2, 1))
-    room = rounds.room(state)
+    capacity = rounds.capacity(state)
     sentences = tf.size(live.unfinished)
 
     def may_go_on(live: Live) -> tf.Tensor:
         count = tf.reduce_sum(tf.cast(live.unfinished, tf.int32))
-        return (2 * count > sentences) & (live.step < room)
+        return (2 * count > sentences) & (live.step < capacity)
 
     return tf.while_loop(may_go_on, append_token, [live._replace(state=state)])[0]
 
@@ -379,9 +385,9 @@ def _one_round(live: Live, append_token: Callable[[Live], list[Live]], rounds: R
 def _without_finished(live: Live, rounds: Rounds) -> Live:
     """Return the sequences of the unfinished sentences."""
     sentences = tf.cast(tf.where(live.unfinished)[:, 0], tf.int32)
-    step, state = live.step, rounds.kept(live.state, sentences)
+    state = rounds.kept(live.state, sentences)
     rows = gather_rows(live._replace(step=(), state=()), sentences)
-    return rows._replace(step=step, state=state)
+    return rows._replace(step=live.step, state=state)
 
 
 def _replaced(found: Hypotheses, is_new: tf.Tensor, new: Hypotheses) -> Hypotheses:
@@ -483,12 +489,11 @@ def beam_search(
         ([5, 3], 0.36)
     """
     beam_size = _checked_beam_size(beam_size)
-    max_lengths, longest = _limits(max_lengths, capacity)  # (B,) and L
-    sentences = tf.shape(max_lengths)[0]  # B
+    max_lengths, capacity = _within_capacity(max_lengths, capacity)  # (B,) and L
 
     def append_token(beams: _Beams) -> list[_Beams]:
         # Look at the 2N likeliest continuations of each sentence.
-        step, max_lengths = beams.step, beams.max_lengths
+        step = beams.step
         logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (R, V)
         continuations = _top_continuations(logits, beams.scores, 2 * beam_size, suppressed)
         top_scores, top_beams, top_tokens = continuations  # each (B, K)
@@ -498,8 +503,8 @@ def beam_search(
         top_ids = _write(top_ids, top_tokens, step)  # (B, K, L)
 
         # Of the first N, those that take the end token become finished hypotheses.
-        at_limit = (step + 1 >= max_lengths)[:, tf.newaxis]  # (B, 1)
-        is_finished = (top_tokens == END_ID) | at_limit  # (B, K)
+        is_last_step = step + 1 >= beams.max_lengths  # (B,)
+        is_finished = (top_tokens == END_ID) | is_last_step[:, tf.newaxis]  # (B, K)
         found = _add_finished(
             beams.found,
             ids=top_ids[:, :beam_size],
@@ -512,22 +517,35 @@ def beam_search(
         # The N likeliest others are the next live beams, with the state of the beam they continue.
         unfinished_scores = tf.where(is_finished, EMPTY, top_scores)  # (B, K)
         live_scores, live = tf.math.top_k(unfinished_scores, beam_size)  # (B, N)
-        live_ids = tf.gather(top_ids, live, batch_dims=1)  # (B, N, L)
-        live_tokens = tf.gather(top_tokens, live, batch_dims=1)  # (B, N)
         live_beams = tf.gather(top_beams, live, batch_dims=1)  # (B, N)
-        first_rows = tf.range(tf.shape(live_beams)[0])[:, tf.newaxis] * beam_size  # (B, 1)
-        state = reorder(state, tf.reshape(first_rows + live_beams, [-1]))
-        unfinished = tf.logical_not(_has_all(found)) & (step + 1 < max_lengths)  # (B,)
-        after = unfinished, live_tokens, live_ids, live_scores, found, max_lengths, state
-        return [_Beams(step + 1, *after)]
+        row_of_beam_0 = tf.range(tf.shape(live_beams)[0])[:, tf.newaxis] * beam_size  # (B, 1)
+        after = beams._replace(
+            step=step + 1,
+            unfinished=tf.logical_not(_has_all(found) | is_last_step),
+            last=tf.gather(top_tokens, live, batch_dims=1),
+            ids=tf.gather(top_ids, live, batch_dims=1),
+            scores=live_scores,
+            found=found,
+            state=reorder(state, tf.reshape(row_of_beam_0 + live_beams, [-1])),
+        )
+        return [after]
 
-    no_ids = tf.zeros([sentences, beam_size, longest], tf.int32)  # (B, N, L)
+    return _finish(_first_beams(state, max_lengths, beam_size, capacity), append_token, rounds)
+
+
+def _first_beams(
+    state: Any, max_lengths: tf.Tensor, beam_size: int, capacity: int | tf.Tensor
+) -> _Beams:
+    """Return N beams of each sentence before the first step.
+
+    All beams of a sentence begin alike, so only the first may be continued.
+    """
+    sentences = tf.shape(max_lengths)[0]  # B
+    no_ids = tf.zeros([sentences, beam_size, capacity], tf.int32)  # (B, N, L)
     no_lengths = tf.zeros([sentences, beam_size], tf.int32)  # (B, N)
     no_scores = tf.fill([sentences, beam_size], EMPTY)  # (B, N)
-
-    # All beams of a sentence begin alike, so only the first may be continued.
     first_score = tf.where(max_lengths > 0, 0.0, EMPTY)[:, tf.newaxis]  # (B, 1)
-    start = _Beams(
+    return _Beams(
         step=tf.constant(0),
         unfinished=max_lengths > 0,
         last=tf.fill([sentences, beam_size], START_ID),
@@ -537,7 +555,6 @@ def beam_search(
         max_lengths=max_lengths,
         state=state,
     )
-    return _finish(start, append_token, rounds)
 
 
 def _checked_beam_size(beam_size: int) -> int:
@@ -549,12 +566,12 @@ def _checked_beam_size(beam_size: int) -> int:
     return int(beam_size)
 
 
-def _limits(
+def _within_capacity(
     max_lengths: tf.Tensor, capacity: int | tf.Tensor | None
 ) -> tuple[tf.Tensor, int | tf.Tensor]:
-    """Return the limits (B,) int32, and L, the length of the ids.
+    """Return `max_lengths` (B,) int32, none above L, and the length L of the ids.
 
-    L is `capacity`, or the largest limit; 0 if B is 0. No token stands behind the ids' end.
+    L is `capacity` or, if that is None, the largest of `max_lengths`; 0 if B is 0.
     """
     max_lengths = tf.cast(max_lengths, tf.int32)
     if capacity is None:
