@@ -91,11 +91,11 @@ def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
     return tf.cond(length <= capacity, lambda: cache, grown)
 
 
-def with_room(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
+def grown_eagerly(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
     """Return a cache with room for `length` positions, outside a graph.
 
-    Inside one it is returned as it is: a search enlarges it between two rounds, as a branch in each
-    step is slow.
+    Inside one it is returned unchanged: a search enlarges it between two rounds, as a branch in
+    each step would be slow.
     """
     return with_capacity(cache, length) if tf.executing_eagerly() else cache
 
@@ -119,12 +119,12 @@ def capacity_of(cache: Any) -> tf.Tensor:
 class BeamCache(NamedTuple):
     """The cache of a beam search, in which nothing moves when beams change places.
 
-    The beams of a sentence write side by side, and each sees the slots of its own past alone: one
-    that continues another takes over what that one sees.
+    At each position every beam of a sentence writes to a slot of its own. A beam sees only the
+    slots of its past: when it continues another beam, it takes over the slots which that beam sees.
 
     Attributes:
-        keys_values: Of each layer, each (B, H, L, D // H); slot p * N + n is that of beam n at
-            position p.
+        keys_values: Of each layer, each (B, H, L, D // H). At position p beam n writes to slot
+            p * N + n.
         visible: (B * N, 1, L, 1) bool, the slots that each beam may attend to.
 
     Example:
@@ -140,7 +140,7 @@ class BeamCache(NamedTuple):
 
     def opened(self, position: tf.Tensor | int, beams: int) -> "BeamCache":
         """Return this cache with a slot for each beam at `position`, visible to it."""
-        keys_values, visible = with_room(self, (position + 1) * beams)
+        keys_values, visible = grown_eagerly(self, (position + 1) * beams)
         rows, _, slots, _ = tf.unstack(tf.shape(visible))
         own = position * beams + tf.range(rows) % beams  # (B * N,)
         is_own = tf.range(slots)[:, tf.newaxis] == own[:, tf.newaxis, tf.newaxis, tf.newaxis]
@@ -164,12 +164,12 @@ def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tens
 
     A function of its own, which LiteRT replaces by its operator (see `UPDATE_SLICE`).
     """
-    # As matrices: the operation computes each number's place anew, from two axes in half the time.
+    # As matrices: the operation computes the place of each number, twice as fast for two axes.
     rows, heads, length, size = tf.unstack(tf.shape(cache))
     matrix = tf.reshape(cache, [rows * heads, length * size])
     new = tf.reshape(new, [rows * heads, tf.shape(new)[2] * size])  # -1 fails without rows
-    first = tf.stack([0, begin[2] * size])
+    offset = tf.stack([0, begin[2] * size])
     updated = tf.raw_ops.TensorStridedSliceUpdate(
-        input=matrix, begin=first, end=first + tf.shape(new), strides=[1, 1], value=new
+        input=matrix, begin=offset, end=offset + tf.shape(new), strides=[1, 1], value=new
     )
     return tf.reshape(updated, tf.shape(cache))

@@ -177,7 +177,8 @@ class TokenEmbedding(keras.layers.Embedding):
         embeddings_regularizer: Keras' regulariser of the matrix.
         embeddings_constraint: Keras' constraint of the matrix.
         mask_zero: Mask the id 0 for the layers that follow.
-        weights: The matrix (V, D) to begin with, or a list of it. A file has the matrix itself.
+        weights: The matrix (V, D) to begin with, or a list of it. It is not part of the layer's
+            config: a saved model has the matrix among its weights.
         lora_rank: The rank of a LoRA from the beginning, as by `enable_lora`.
         lora_alpha: Over the rank, the factor of the LoRA; by default the rank.
         activity_regularizer: Keras' regulariser of the output.
@@ -252,14 +253,15 @@ class TokenEmbedding(keras.layers.Embedding):
     def build(self, input_shape: Shape | None = None) -> None:
         """Create the matrix (V, D)."""
         check_not_quantized(self)
-        given, alpha = self.embeddings_initializer, self.lora_alpha
-        if given is None:
+        initializer = self.embeddings_initializer
+        lora_alpha = self.lora_alpha
+        if initializer is None:
             # Not in the constructor: an initialiser draws its seed when it is made, and so decides
             # the seeds of all layers made after it.
             self.embeddings_initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         super().build(input_shape)
-        self.embeddings_initializer = given
-        self.lora_alpha = alpha  # Keras sets it to the rank here
+        self.embeddings_initializer = initializer
+        self.lora_alpha = lora_alpha  # Keras has set it to the rank
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Look up token ids (B, T) as vectors (B, T, D).
@@ -295,12 +297,12 @@ class TokenEmbedding(keras.layers.Embedding):
     def load_own_variables(self, store: Any) -> None:
         """Load the matrix, into which a LoRA is merged when it is saved.
 
-        Keras sets both halves of the LoRA to 0, and neither would have a gradient ever after.
+        Keras sets both factors of the LoRA to 0, and then neither would ever have a gradient.
         """
-        first = self.lora_embeddings_a.numpy() if self.lora_enabled else None
+        lora_a = self.lora_embeddings_a.numpy() if self.lora_enabled else None
         super().load_own_variables(store)
-        if first is not None:
-            self.lora_embeddings_a.assign(first)
+        if lora_a is not None:
+            self.lora_embeddings_a.assign(lora_a)
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
@@ -309,10 +311,10 @@ class TokenEmbedding(keras.layers.Embedding):
         raise quantization_error(self, mode)
 
     def get_config(self) -> dict:
-        """Return the constructor's arguments, but for the `weights` to begin with."""
+        """Return the constructor's arguments, except the `weights` to begin with."""
         config = super().get_config()
-        for of_keras in ("input_dim", "output_dim", "quantization_config"):
-            config.pop(of_keras, None)
+        for name in ("input_dim", "output_dim", "quantization_config"):  # Keras' own
+            config.pop(name, None)
         return config | arguments_of(self, ("vocab_size", "d_model", "scale", "zero_id"))
 
     @classmethod
@@ -445,8 +447,8 @@ class MultiHeadAttention(MaskedLayer):
             mask: Boolean, broadcasting over (B, H, T, S), True = may be attended to.
 
         Returns:
-            Vectors (B, T, D) and weights (B, H, T, S): 0 where masked; uniform in a row whose keys
-            are all masked.
+            Vectors (B, T, D) and weights (B, H, T, S): 0 where masked. They are uniform in a row
+            whose keys are all masked, in float16 only if its scores are between -8 and 8.
         """
         # Scaling the queries, T * d_k numbers, is cheaper than scaling the T * S scores.
         queries = self._split_heads(self.query(query)) * self.d_k**-0.5  # (B, H, T, D // H)

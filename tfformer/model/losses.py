@@ -61,9 +61,9 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
     """Smoothed cross-entropy, plus the disagreement of two passes.
 
     The passes differ in their dropout (R-Drop, Liang et al. 2021). The second half of the batch
-    repeats the first: labels (2B, T), logits (2B, T, V). Per token
-    (equation 4, halved as both passes count): the mean cross-entropy of the two + alpha / 4
-    (KL(p, q) + KL(q, p)).
+    repeats the first: labels (2B, T), logits (2B, T, V). The loss of a token is the mean
+    cross-entropy of the two passes + alpha / 4 (KL(p, q) + KL(q, p)): equation 4, halved, as both
+    passes count.
 
     Args:
         alpha: The weight of the disagreement, at least 0.

@@ -20,8 +20,8 @@ from tfformer.model.cache import (
     KeysValues,
     capacity_of,
     empty_cache,
+    grown_eagerly,
     with_capacity,
-    with_room,
 )
 from tfformer.model.fast_layers import Dropout, LayerNormalization
 from tfformer.model.layers import (
@@ -118,9 +118,9 @@ class _Stack(MaskedLayer):
             dtype=self.dtype_policy,
         )
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
-        of_a_layer = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
+        layer_arguments = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
         self.layers = [
-            self._layer_class(**of_a_layer, name=f"layer_{n}") for n in range(self.num_layers)
+            self._layer_class(**layer_arguments, name=f"layer_{n}") for n in range(self.num_layers)
         ]
         self.normalization = None
         if norm != "post":
@@ -191,7 +191,7 @@ class _Stack(MaskedLayer):
             Vectors (R, T, D), and the cache with these positions.
         """
         x = self.add_positions(embeddings, position)  # (R, T, D)
-        cache = with_room(cache, position + tf.shape(x)[1])
+        cache = grown_eagerly(cache, position + tf.shape(x)[1])
         mask = look_ahead_mask(tf.shape(x)[1], capacity_of(cache), position)  # (1, 1, T, L)
         return self._step_layers(x, mask, cache, position, memory)
 
@@ -590,8 +590,8 @@ class Transformer(TokenModel):
     def _add_embeddings(self) -> None:
         """Create the embeddings, one object where `tie_embeddings` says one matrix."""
         ties = self.tie_embeddings
-        first = "shared_embedding" if ties == "all" else "source_embedding"
-        self.source_embedding = self._embedding(self.source_vocab_size, first)
+        name_of_source = "shared_embedding" if ties == "all" else "source_embedding"
+        self.source_embedding = self._embedding(self.source_vocab_size, name_of_source)
         self.target_embedding = self.source_embedding
         if ties not in ("all", "input"):
             self.target_embedding = self._embedding(self.target_vocab_size, "target_embedding")
@@ -601,21 +601,21 @@ class Transformer(TokenModel):
 
     def _add_stacks(self) -> None:
         """Create the encoder and the decoder."""
-        of_encoder = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
-        of_decoder = of_encoder | {
+        encoder_arguments = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
+        decoder_arguments = encoder_arguments | {
             "num_layers": self.num_decoder_layers,
             "num_heads": self.num_decoder_heads,
             "d_ff": self.decoder_d_ff,
         }
-        self.encoder = Encoder(**of_encoder, name="encoder")
-        self.decoder = Decoder(**of_decoder, name="decoder")
+        self.encoder = Encoder(**encoder_arguments, name="encoder")
+        self.decoder = Decoder(**decoder_arguments, name="decoder")
 
     def _embedding(self, vocab_size: int, name: str) -> TokenEmbedding:
         return TokenEmbedding(
             vocab_size,
             self.d_model,
             scale=self.scale_embedding,
-            zero_id=START_ID if self.zero_start else None,  # no source has it
+            zero_id=START_ID if self.zero_start else None,  # it stands in no source
             name=name,
             dtype=self.dtype_policy,
         )
