@@ -67,9 +67,8 @@ def test_a_byte_order_mark_is_no_text_at_the_beginning_alone(tmp_path):
 
 @pytest.mark.parametrize("name", ["text", "text.gz"])
 def test_read_lines_keeps_every_line(tmp_path, name):
-    (tmp_path / name).write_bytes(
-        (gzip.compress if name.endswith(".gz") else bytes)("é\n\nß".encode())
-    )
+    packed = gzip.compress if name.endswith(".gz") else bytes
+    (tmp_path / name).write_bytes(packed("é\n\nß".encode()))
     assert list(reading.read_lines(tmp_path / name)) == ["é", "", "ß"]
 
 

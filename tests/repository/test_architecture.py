@@ -105,6 +105,21 @@ def test_every_function_fits_on_a_screen():
     assert {place: count for place, count in lengths.items() if count > LONGEST} == {}
 
 
+COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+def test_no_comprehension_stands_in_another():
+    nested = [
+        f"{file.relative_to(PACKAGE)}:{inner.lineno}"
+        for file in PACKAGE.rglob("*.py")
+        for outer in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(outer, COMPREHENSIONS)
+        for inner in ast.walk(outer)
+        if inner is not outer and isinstance(inner, COMPREHENSIONS)
+    ]
+    assert nested == []
+
+
 ALONE = sorted((PACKAGE / "export" / "programs").glob("*.py")) + sorted(
     (PACKAGE.parent / "export").rglob("*.py")
 )

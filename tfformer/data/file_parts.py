@@ -52,7 +52,11 @@ def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:
                     f"{_filled(str(name), part)}: there is no such file, but {files} needs it as "
                     "its other side"
                 )
-    return [tuple(side[part] for side in found) for part in sorted(found[0])]
+
+    def files_of(part: tuple[str, ...]) -> tuple[Path, ...]:
+        return tuple(side[part] for side in found)
+
+    return list(map(files_of, sorted(found[0])))
 
 
 def _found(pattern: str) -> dict[tuple[str, ...], Path]:

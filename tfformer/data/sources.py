@@ -320,10 +320,10 @@ def _text(line: bytes, place: str) -> str:
         ) from error
 
 
-def _at_least_one(rows: Iterator[R], source: object, what: str) -> Iterator[R]:
+def _at_least_one(rows: Iterator[R], source: object, unit: str) -> Iterator[R]:
     first = next(rows, None)
     if first is None:
-        raise ValueError(f"data source {source!r} is empty; give at least one {what}")
+        raise ValueError(f"data source {source!r} is empty; give at least one {unit}")
     yield first
     yield from rows
 

@@ -29,9 +29,9 @@ def alignments(
     """Align the words of each pair by the cross-attention of one decoder layer.
 
     The weights are the mean of the layer's heads (Garg et al. 2019, "Jointly Learning to Align and
-    Translate with Transformer Models"). A target word is aligned to the source word that it looks
-    at most while it is written, or to none if that is the end token; a source word to the target
-    word that looks at it most; both directions together (Och and Ney 2003).
+    Translate with Transformer Models"). A target word is linked to the source word that it attends
+    to most while it is written, or to none if that is the end token. A source word is linked to the
+    target word that attends to it most. Both directions count (Och and Ney 2003).
 
     Args:
         translator: A trained run.

@@ -351,7 +351,9 @@ def _tie(tables: dict[Table, np.ndarray]) -> str:
         if not np.array_equal(tables[SOURCE], tables[TARGET]):
             return "none"
         del tables[TARGET]
-    return "input" if OUTPUT in tables else "output" if TARGET in tables else "all"
+    if OUTPUT in tables:
+        return "input"
+    return "output" if TARGET in tables else "all"
 
 
 def _warn_of_differences(tensors: Mapping[str, np.ndarray], names: list[str]) -> None:
@@ -473,10 +475,8 @@ def _forbidden_tokens(file: Path, generation: Mapping, order: RowOrder) -> set[i
     Padding and the start are never generated here, and the unknown token need not be.
     """
     words = generation.get("bad_words_ids") or []
-    is_known = isinstance(words, list) and all(
-        word in [[order.rows[place]] for place in (PAD_ID, START_ID, UNKNOWN_ID)] for word in words
-    )
-    if not is_known:
+    known = [[order.rows[place]] for place in (PAD_ID, START_ID, UNKNOWN_ID)]
+    if not isinstance(words, list) or any(word not in known for word in words):
         warnings.warn(
             f"{file}: bad_words_ids {reprlib.repr(words)} has more than padding, start and the "
             "unknown token; they are left out",

@@ -35,7 +35,8 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     _check(run.path, foreign)
     details = foreign.record["details"]
     safetensors_files.write(folder / SAFETENSORS, tensors_of(foreign, run.config.model))
-    config, generation = stating_dtype(details["config"], foreign), details["generation"]
+    config = stating_dtype(details["config"], foreign)
+    generation = details["generation"]
     if generation:
         generation = changed_search(generation, foreign, run.config)
         write_object(folder / "generation_config.json", generation)

@@ -292,7 +292,9 @@ def _tie(options: Mapping) -> str:
     target = options.get("tied-embeddings")
     if every or (source and target):
         return "all"
-    return "input" if source else "output" if target else "none"
+    if source:
+        return "input"
+    return "output" if target else "none"
 
 
 def _activation(path: Path, options: Mapping) -> str:

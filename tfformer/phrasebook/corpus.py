@@ -126,11 +126,11 @@ def noun_phrase(words: list[frozenset[str]], noun: str) -> tuple[int, ...]:
 
     The latter two are glossed `the:animal`.
     """
-    return tuple(
-        position
-        for position, glosses in enumerate(words)
-        if any(gloss.rpartition(":")[2] == noun for gloss in glosses)
-    )
+
+    def is_of_noun(glosses: frozenset[str]) -> bool:
+        return any(gloss.rpartition(":")[2] == noun for gloss in glosses)
+
+    return tuple(position for position, glosses in enumerate(words) if is_of_noun(glosses))
 
 
 def pair(family: str, combination: str, sentence: Sentence) -> Pair:
@@ -286,8 +286,12 @@ def write(output: str | Path, overwrite: bool = False) -> list[Path]:
 def files(output: Path) -> dict[Path, str]:
     """The text of each file of the phrasebook."""
     sides = list(zip(LANGUAGES, ("source", "target"), strict=True))
+
+    def text_of(split: str, side: str) -> str:
+        return "".join(f"{getattr(pair, side)}\n" for pair in pairs(split))
+
     return {
-        output / f"{split}.{language}": "".join(f"{getattr(pair, side)}\n" for pair in pairs(split))
+        output / f"{split}.{language}": text_of(split, side)
         for split in SPLITS
         for language, side in sides
     }

@@ -125,7 +125,8 @@ def will_do(
 ) -> Sentence:
     """She will visit my aunt tomorrow. / Morgen wird sie meine Tante besuchen."""
     english, german = soon
-    will, (verb, thing) = WILL.of(subject), clause(subject, action, thing, determiner)
+    will = WILL.of(subject)
+    verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} {will:present} {verb:base} {thing} {glossed(english, 'soon')}.",
         f"{glossed(german, 'soon')} {will:Präsens} {subject:Nominativ} {thing:deutsch}"
@@ -177,7 +178,8 @@ def please_give(
     action: Action, receiver: Subject, thing: Subject, determiner: Determiner
 ) -> Sentence:
     """Please give me the new book. / Bitte geben Sie mir das neue Buch."""
-    verb, thing = action.verb.of(YOU), thing.determined(determiner)
+    verb = action.verb.of(YOU)
+    thing = thing.determined(determiner)
     return Sentence(
         f"please {verb:base} {receiver:object} {thing}.",
         f"bitte/please {verb:Präsens} Sie/{verb.verb} {receiver:Dativ} {thing:Akkusativ}.",
@@ -231,7 +233,8 @@ def no_habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense:
     """He doesn't sleep well. / Er schläft nicht gut."""
     english, german = tense
     english_adverb, german_adverb, follows_not = adverb
-    verb, how = verb.of(subject), glossed(german_adverb, "adverb")
+    verb = verb.of(subject)
+    how = glossed(german_adverb, "adverb")
     order = f"nicht/not {how}" if follows_not else f"{how} nicht/not"
     return Sentence(
         f"{subject} {verb:{english}} {verb:base} {glossed(english_adverb, 'adverb')}.",
@@ -434,7 +437,8 @@ def how_far(start: Noun, goal: Noun) -> Sentence:
 def when_does(line: NounPhrase, verb: Verb, town: Words, asking: Words) -> Sentence:
     """When does the train to Munich arrive? / Wann kommt der Zug nach München an?"""
     (english, german), (english_town, german_town) = asking, town
-    line, verb = line.determined(THE), verb.of(line)
+    verb = verb.of(line)
+    line = line.determined(THE)
     return Sentence(
         f"{glossed(english, 'when')} {verb:do} {line} to {english_town} {verb:base}?",
         f"{glossed(german, 'when')} {verb:Präsens} {line:Nominativ} nach/to"
@@ -460,7 +464,8 @@ def timetable(line: NounPhrase, verb: Verb, town: Words, time: tuple[str, str, s
     Der Zug nach München fährt um halb drei ab.
     """
     (english_town, german_town), (_, english, german) = town, time
-    line, verb = line.determined(THE), verb.of(line)
+    verb = verb.of(line)
+    line = line.determined(THE)
     return Sentence(
         f"{line} to {english_town} {verb:present} at {english}.",
         f"{line:Nominativ} nach/to {german_town}/{english_town} {verb:Präsens} um/at {german}"

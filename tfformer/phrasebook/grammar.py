@@ -308,7 +308,8 @@ def why(
 )
 def where_can(subject: Subject, action: Action, thing: Subject, determiner: Determiner) -> Sentence:
     """Where can they repair the new radio? / Wo können sie das neue Radio reparieren?"""
-    can, (verb, thing) = CAN.of(subject), clause(subject, action, thing, determiner)
+    can = CAN.of(subject)
+    verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"where {can:present} {subject} {verb:base} {thing}?",
         f"wo/where {can:Präsens} {subject:Nominativ} {thing:deutsch} {verb:Infinitiv}?",
@@ -332,7 +333,8 @@ def who(someone: Subject, action: Action, thing: Subject, determiner: Determiner
 )
 def which(subject: Subject, action: Action, thing: Subject) -> Sentence:
     """Which mirror does your brother need? / Welchen Spiegel braucht Ihr Bruder?"""
-    verb, thing = action.verb.of(subject), thing.determined(WHICH)
+    verb = action.verb.of(subject)
+    thing = thing.determined(WHICH)
     return Sentence(
         f"{thing} {verb:do} {subject} {verb:base}?",
         f"{thing:Akkusativ} {verb:Präsens} {subject:Nominativ} {verb:Vorsilbe}?",
@@ -357,7 +359,8 @@ def modal(
 
     Meine Mutter muss ein krankes Kind abholen.
     """
-    modal, (verb, thing) = modal_verb.of(subject), clause(subject, action, thing, determiner)
+    modal = modal_verb.of(subject)
+    verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} {modal:present} {verb:base} {thing}.",
         f"{subject:Nominativ} {modal:Präsens} {thing:deutsch} {verb:Infinitiv}.",
@@ -375,7 +378,8 @@ def cannot(
 
     Das Mädchen kann die junge Frau nicht treffen.
     """
-    can, (verb, thing) = CAN.of(subject), clause(subject, action, thing, determiner)
+    can = CAN.of(subject)
+    verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} can't/can+not {verb:base} {thing}.",
         f"{subject:Nominativ} {can:Präsens} {thing:verneint} {verb:Infinitiv}.",
@@ -419,7 +423,8 @@ def infinitive(
 ) -> Sentence:
     """They promise to invite her daughter. / Sie versprechen, ihre Tochter einzuladen."""
     control, (english, german) = to_do
-    control, (verb, thing) = control.of(subject), clause(subject, action, thing, determiner)
+    control = control.of(subject)
+    verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{subject} {control:{english}} to/{action} {verb:base} {thing}.",
         f"{subject:Nominativ} {control:{german}}, {thing:deutsch} {verb:zu-Infinitiv}.",
@@ -455,7 +460,8 @@ def that(
     """We believe that he invited the girl. / Wir glauben, dass er das Mädchen einlud."""
     someone, know = knowing
     english, german = tense
-    know, (verb, thing) = know.of(someone), clause(subject, action, thing, determiner)
+    know = know.of(someone)
+    verb, thing = clause(subject, action, thing, determiner)
     return Sentence(
         f"{main(f'{someone} {know:present}')} that {subject} {verb:{english}} {thing}.",
         f"{main(f'{someone:Nominativ} {know:Präsens}')},"
@@ -496,7 +502,8 @@ def because_and_although(
     """
     feeling, english, german = mood
     english_be, german_be = tense
-    be, (verb, thing) = BE.of(other), clause(subject, action, thing, determiner)
+    be = BE.of(other)
+    verb, thing = clause(subject, action, thing, determiner)
     if tense is PRESENT:
         happened, geschah = f"{verb:have} {verb:participle}", f"{verb:Partizip} {verb:Hilfsverb}"
     else:
@@ -689,7 +696,8 @@ def motion(
 ) -> Sentence:
     """Our neighbor drove to the restaurant. / Unser Nachbar fuhr zum Restaurant."""
     english, german = tense
-    verb, goal = verb.of(subject), PrepositionalPhrase("to", "zu", "Dativ", the(place))
+    verb = verb.of(subject)
+    goal = PrepositionalPhrase("to", "zu", "Dativ", the(place))
     with_someone, mit_jemandem = together(companion)
     return Sentence(
         f"{subject} {verb:{english}} {goal} {with_someone}.",
@@ -700,7 +708,8 @@ def motion(
 @rule("motion", 12, going())
 def has_gone(subject: Subject, verb: Verb, place: Noun, companion: Subject | None) -> Sentence:
     """The old woman has gone to the park. / Die alte Frau ist zum Park gegangen."""
-    verb, goal = verb.of(subject), PrepositionalPhrase("to", "zu", "Dativ", the(place))
+    verb = verb.of(subject)
+    goal = PrepositionalPhrase("to", "zu", "Dativ", the(place))
     with_someone, mit_jemandem = together(companion)
     return Sentence(
         f"{subject} {verb:have} {verb:participle} {goal} {with_someone}.",
@@ -756,7 +765,8 @@ def has_put(
     Wir haben meinen Löffel unter das Sofa gelegt.
     """
     _, german, english = prepositions
-    put, thing = put.of(subject), phrase(determiner, thing)
+    put = put.of(subject)
+    thing = phrase(determiner, thing)
     where = PrepositionalPhrase(english, german, "Akkusativ", the(spot))
     return Sentence(
         f"{subject} {put:have} {put:participle} {thing} {where}.",
@@ -937,7 +947,8 @@ def hotel_room(
 
     Ich möchte ein großes Zimmer mit einer Dusche für zwei Nächte.
     """
-    like, room = WOULD_LIKE.of(guest), NounPhrase(ROOM, quality, A)
+    like = WOULD_LIKE.of(guest)
+    room = NounPhrase(ROOM, quality, A)
     extra = PrepositionalPhrase("with", "mit", "Dativ", phrase(A, extra))
     stay = PrepositionalPhrase(
         "for", "für", "Akkusativ", NounPhrase(unit, determiner=number, plural=True)
@@ -1009,7 +1020,8 @@ def too_salty(
 
     Die Wurst war zu trocken für unseren Sohn.
     """
-    dish, taste = the(dish), PrepositionalPhrase("for", "für", "Akkusativ", guest)
+    dish = the(dish)
+    taste = PrepositionalPhrase("for", "für", "Akkusativ", guest)
     be = BE.of(dish)
     return Sentence(
         f"{dish} {be:{english}} too {quality} {taste}.",
@@ -1094,10 +1106,8 @@ def turn(corner: Noun, goal: Noun, left: str, links: str) -> Sentence:
 def is_there(building: Noun, prepositions: Words, landmark: Noun) -> Sentence:
     """Is there a church next to the hotel? / Gibt es eine Kirche neben dem Hotel?"""
     english, german = prepositions
-    where, building = (
-        PrepositionalPhrase(english, german, "Dativ", the(landmark)),
-        phrase(A, building),
-    )
+    where = PrepositionalPhrase(english, german, "Dativ", the(landmark))
+    building = phrase(A, building)
     return Sentence(
         f"is/there_is there/there_is {building} {where}?",
         f"gibt/there_is es/there_is {building:Akkusativ} {where:deutsch}?",
@@ -1161,7 +1171,9 @@ def can_move(
     Sie können Ihre rechte Schulter nicht bewegen.
     """
     subject, owner = patient
-    can, move, part = CAN.of(subject), MOVE.of(subject), Action(MOVE, ()).on(part.determined(owner))
+    can = CAN.of(subject)
+    move = MOVE.of(subject)
+    part = Action(MOVE, ()).on(part.determined(owner))
     return Sentence(
         f"{subject} {english_can} {move:base} {part}.",
         f"{subject:Nominativ} {can:Präsens} {part:{german_part}} {move:Infinitiv}.",

@@ -180,15 +180,19 @@ def glossed_phrase(english: str, german: str, links: str = "") -> Sentence:
 
     Each German word is glossed with the positions of its English words.
     """
-    words, german_words = english.split(), german.split()
+    words = english.split()
+    german_words = german.split()
     if not links and len(words) != len(german_words):
         raise ValueError(f"{english!r} is not {german!r} word by word; give the alignment")
     pairs = [link.split("-") for link in links.split()]
     aligned = pairs or [[str(number)] * 2 for number in range(len(words))]
-    glosses = {target: "+".join(i for i, j in aligned if j == target) for _, target in aligned}
+
+    def gloss_of(german_word: int) -> str:
+        return "+".join(i for i, j in aligned if j == str(german_word))
+
     return Sentence(
         " ".join(with_gloss(word, str(number)) for number, word in enumerate(words)),
-        " ".join(with_gloss(word, glosses[str(n)]) for n, word in enumerate(german_words)),
+        " ".join(with_gloss(word, gloss_of(number)) for number, word in enumerate(german_words)),
     )
 
 

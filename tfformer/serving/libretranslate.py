@@ -41,7 +41,11 @@ async def _translate(request: web.Request) -> web.Response:
     if not fields.is_list("q"):
         return as_json(answers[0])
     names = answers[0] if answers else {"translatedText": []}
-    return as_json({name: [answer[name] for answer in answers] for name in names})
+
+    def of_all(name: str) -> list[Any]:
+        return [answer[name] for answer in answers]
+
+    return as_json({name: of_all(name) for name in names})
 
 
 async def read_allowed_fields(request: web.Request) -> Fields:

@@ -169,7 +169,11 @@ def _run_together(batch: list[_Request]) -> list[Arrays]:
     _check_rows(outputs, sum(request.size for request in batch))
     ends = np.cumsum([request.size for request in batch])[:-1]
     rows = {name: np.split(values, ends) for name, values in outputs.items()}
-    return [{name: parts[n] for name, parts in rows.items()} for n in range(len(batch))]
+
+    def answer(number: int) -> Arrays:
+        return {name: parts[number] for name, parts in rows.items()}
+
+    return list(map(answer, range(len(batch))))
 
 
 def _check_rows(outputs: Arrays, rows: int) -> None:

@@ -96,7 +96,11 @@ def _from_rows(instances: Any, signature: meta_graph_pb2.SignatureDef) -> Any:
             check_names(signature, instance)
         except RequestError as error:
             raise RequestError(error.code, f"instance {n}: {error}") from None
-    return {name: [instance[name] for instance in instances] for name in signature.inputs}
+
+    def of_all(name: str) -> list[Any]:
+        return [instance[name] for instance in instances]
+
+    return {name: of_all(name) for name in signature.inputs}
 
 
 def _has_names(value: Any) -> bool:

@@ -31,10 +31,13 @@ ENDED_BY = {
     "optgroup": frozenset(["optgroup"]),
     **dict.fromkeys(READINGS, READINGS),
 }
-ENDS = {
-    tag: [name for name, tags in ENDED_BY.items() if tag in tags]
-    for tag in frozenset().union(*ENDED_BY.values())
-}
+
+
+def _ended_by(tag: str) -> list[str]:
+    return [name for name, tags in ENDED_BY.items() if tag in tags]
+
+
+ENDS = {tag: _ended_by(tag) for tag in frozenset().union(*ENDED_BY.values())}
 # Within these a tag ends nothing that is outside of them.
 WALLS = {
     **dict.fromkeys(BLOCKS, frozenset(["button", "object"])),

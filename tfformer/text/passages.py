@@ -539,7 +539,9 @@ class _Writer:
                 yield " "
             yield from between[ends:]
             yield part.raw
-            before, between, ends = part, [], 0
+            before = part
+            between = []
+            ends = 0
         yield from between
 
     def _lacks_space(self, left: _Written, right: _Written) -> bool:

@@ -51,8 +51,8 @@ def train(
     """Train a model and write its run directory.
 
     With `resume` an interrupted run continues, and has the same losses as without the interruption
-    (but for `data.sampling_alpha`, which draws other segmentations in another process). A folder
-    that another training is writing is refused; `folders.Folder.held` says what is promised where.
+    (except with `data.sampling_alpha`, which draws other segmentations in another process). A
+    folder that another training is writing is refused; see `folders.Folder.held`.
 
     Args:
         config: The recipe.
@@ -199,10 +199,10 @@ def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
 
 
 def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> None:
-    """Make embeddings share what does not depend on case.
+    """Let the rows of embeddings share updates, except for the part of their case.
 
-    A matrix of both sides, which comes twice, has the cases of the target. With float16 Keras has
-    put the optimizer into another, which scales the loss.
+    A matrix of both sides comes twice, and keeps the cases of the target. `optimizer` is the
+    recipe's own: with float16 Keras has wrapped it in one that scales the loss.
     """
     tokenizers = data.tokenizers
     text = data.train.text
@@ -231,15 +231,15 @@ def _fit(
 ) -> None:
     """Run `model.fit`.
 
-    The callbacks run in this order: nothing is saved of a step with NaN, `Validation` adds its
-    figures to the epoch's logs, and the last two read them.
+    The order of the callbacks counts: `StopOnNaN` stops before anything is saved, `Validation` adds
+    its figures to the epoch's logs, and TensorBoard and `HistoryAndResume` read them there.
 
     Args:
         model: The compiled model.
         run: The run directory that keeps the weights.
         config: The recipe.
         data: The batches and the tokenizers.
-        history: The epochs that a resumed run has behind it; the new ones are added to it.
+        history: The epochs before a resume; the new ones are added to it.
         workers: The processes that train; the first one validates.
     """
     first_step = history[-1]["step"] if history else 0
@@ -274,7 +274,7 @@ def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.
 
 
 def _facts(run: Run, model: Model, history: History) -> dict[str, Any]:
-    """Return what all workers must share before the first step."""
+    """Return the facts in which all workers must agree before the first step."""
     state = hashlib.sha256()
     for variable in [*model.variables, *model.optimizer.variables]:
         state.update(np.ascontiguousarray(variable).data)
@@ -287,8 +287,8 @@ def _facts(run: Run, model: Model, history: History) -> dict[str, Any]:
 
 
 def _limit_to_one_thread_per_operation() -> None:
-    """Let each operation use one thread, unless TensorFlow runs already."""
-    with contextlib.suppress(RuntimeError):  # they have started: all shards share them
+    """Let each operation use one thread, unless TensorFlow has started its threads."""
+    with contextlib.suppress(RuntimeError):  # it has: all shards share them
         tf.config.threading.set_intra_op_parallelism_threads(1)
 
 

@@ -182,7 +182,7 @@ def _encoded(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> E
 
 
 def _cached(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> EncodedText:
-    """Map one text from the recipe's cache, which takes it if it has it not."""
+    """Map one text from the recipe's cache; if it is missing, write it there first."""
     source = _source(config, role)
     shares = dataclasses.asdict(config.data.augment)
     altered = (shares, config.training.seed, config.tokenizer.placeholders)
