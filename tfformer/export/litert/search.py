@@ -54,8 +54,9 @@ class LitertSearch:
         short = [row[: self._longest] for row in rows]
         batches = [[row] for row in short] if self._is_static else [short]
         found = [self._run(batch, signature) for batch in batches]
-        ids, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return Found(ids, scores)
+        longest = max(part.ids.shape[2] for part in found)  # of a static file, by the sources
+        ids = np.concatenate([_lengthened(part.ids, longest) for part in found])
+        return Found(ids, np.concatenate([part.scores for part in found]))
 
     def _run(self, rows: Sequence[Sequence[int]], signature: str) -> Found:
         lengths = np.array(list(map(len, rows)), np.int32)  # (B,)
@@ -83,6 +84,12 @@ class LitertSearch:
         }
         width = min(width for width in names if width > most)
         return width, names[width]
+
+
+def _lengthened(ids: np.ndarray, length: int) -> np.ndarray:
+    """Add end tokens to ids (B, N, T), up to `length`."""
+    missing = length - ids.shape[2]
+    return np.pad(ids, [(0, 0), (0, 0), (0, missing)], constant_values=END_ID)
 
 
 def _interpreter(file: Path) -> Any:
