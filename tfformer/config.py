@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from tfformer.folders import Folder, folder_at
+from tfformer.files import TEMPORARY
+from tfformer.folders import LOCK, Folder, folder_at
 from tfformer.plain_values import parse_yaml, read_text, shown
 from tfformer.special_ids import PLACEHOLDER
 
@@ -45,6 +46,19 @@ NAMES_OF_TYPES: dict[Any, str] = {
 }
 
 RUN_CONFIG = "config.json"  # the file that makes a folder a run directory
+# Files that a killed training may have written before config.json.
+BEFORE_CONFIG = {
+    "tokenizer.model",
+    "tokenizer.pieces.json",
+    "source.model",
+    "source.pieces.json",
+    "target.model",
+    "target.pieces.json",
+    "resume.npz",
+    "metrics.jsonl",
+    "imported.json",
+    LOCK,
+}
 
 UNIONS = (types.UnionType, typing.Union)
 ALMOST_ONE = 1 - 1e-9  # below 1: a rate of 1 would drop everything
@@ -578,6 +592,23 @@ def run_folder(run: str | Path) -> Folder:
             "training"
         )
     return folder
+
+
+def check_free(path: str | Path) -> None:
+    """Raise FileExistsError unless a new run may begin at `path`.
+
+    Args:
+        path: A folder that is absent, empty, or left by a training that was killed as it began.
+    """
+    names = folder_at(path).names()
+    if RUN_CONFIG in names:
+        raise FileExistsError(
+            f"{path} already holds a run; add --resume (in Python resume=True) to go on with it, "
+            "or choose another folder"
+        )
+    strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}
+    if strange or (names and LOCK not in names):
+        raise FileExistsError(f"{path} exists and is not an empty folder; choose another --run-dir")
 
 
 def _override(values: dict[str, Any], override: str) -> None:

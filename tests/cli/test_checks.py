@@ -27,6 +27,7 @@ RUN = "is not a run directory: it has no config.json; give the --run-dir of a tr
 FILE = "there is no such file; correct the path or fetch the data first"
 OUTPUT = "exists already; choose another --output, or replace it with --overwrite"
 FOLDER = "is a file, not a folder; choose another --output"
+RUN_FOLDER = "is a file, not a folder; choose another --run-dir"
 
 MISTAKES = [
     ("translate nowhere", RUN),
@@ -57,6 +58,7 @@ MISTAKES = [
     ("inspect run --output text", FOLDER),
     ("export nowhere --format web --output new", RUN),
     ("export run --format web --output text", FOLDER),
+    ("export run --format web --output text/new", FOLDER),
     ("export run --format web --output run", "run is a run directory; choose another --output"),
     ("export run --format web --output new --samples nowhere", FILE),
     (
@@ -65,11 +67,17 @@ MISTAKES = [
     ),
     ("export run --format tar --output new", "--format: invalid choice: 'tar'"),
     ("import nowhere --run-dir new", "nowhere is neither a folder nor a zip"),
+    ("import text --run-dir text/new", f"text {RUN_FOLDER}"),
     ("import text --run-dir run", "run exists and is not an empty folder; choose another"),
     ("serve nowhere", "nowhere is neither a run directory nor a SavedModel or LiteRT export"),
     ("serve run --port 65536", "--port: 65536 must be a number from 0 to 65535"),
     ("train phrasebook --run-dir nowhere --resume", RUN),
     ("train phrasebook --run-dir new --init-from nowhere", RUN),
+    ("train phrasebook --run-dir run", "run already holds a run; add --resume"),
+    ("train phrasebook --run-dir text", f"text {RUN_FOLDER}"),
+    ("train phrasebook --run-dir text/new", f"text {RUN_FOLDER}"),
+    ("train phrasebook --run-dir new --set data.train=[text,nowhere]", FILE),
+    ("train multi30k-en-de --run-dir new", f"train.en.gz: {FILE}"),
     ("corpus phrasebook --output text", FOLDER),
     ("", "the following arguments are required: VERB; see tfformer --help"),
 ]

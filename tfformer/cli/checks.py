@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tfformer.config import RUN_CONFIG, run_folder
+from tfformer.config import RUN_CONFIG, Config, run_folder
 from tfformer.folders import ADDRESS
 
 LANGUAGES = ("source_language", "target_language")
@@ -111,18 +111,38 @@ def check_local(path: str) -> None:
         raise ValueError(f"{path} is no folder of this machine; write into one, and copy it")
 
 
+def check_no_file(path: str, option: str) -> None:
+    """Raise FileExistsError if `path`, or a folder above it, is a file.
+
+    Args:
+        path: The folder that a verb is to write.
+        option: The option that names it, for the message.
+    """
+    for place in (Path(path), *Path(path).parents):
+        if place.exists() and not place.is_dir():
+            raise FileExistsError(f"{place} is a file, not a folder; choose another {option}")
+
+
 def check_folder(path: str | None) -> None:
     """Check the folder that a verb is to write into, if it is given one.
 
     Raises:
-        FileExistsError: It is a file.
+        FileExistsError: It is a file, or below one.
         ValueError: It is an address.
     """
     if path is None:
         return
     check_local(path)
-    if Path(path).exists() and not Path(path).is_dir():
-        raise FileExistsError(f"{path} is a file, not a folder; choose another --output")
+    check_no_file(path, "--output")
+
+
+def check_training_texts(config: Config) -> None:
+    """Raise FileNotFoundError if a text of a recipe is not there."""
+    from tfformer.data.sources import source_files
+
+    for source in (config.data.train, config.data.valid):
+        parts = source_files(source, config.data.folder) if source else []
+        check_text_files(*(str(file) for part in parts for file in part))
 
 
 def check_export_folder(path: str) -> None:

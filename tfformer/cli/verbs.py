@@ -27,10 +27,12 @@ from tfformer.cli.checks import (
     check_folder,
     check_local,
     check_new_file,
+    check_no_file,
     check_run,
     check_run_or_export,
     check_seed,
     check_text_files,
+    check_training_texts,
     check_words,
     checked_format,
 )
@@ -47,6 +49,7 @@ from tfformer.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from tfformer.config import Config
     from tfformer.corpora.engines import Model
     from tfformer.corpora.parts import Part
     from tfformer.corpora.translation import Counts
@@ -129,6 +132,7 @@ def _import(options: argparse.Namespace) -> None:
     from tfformer.importing.paths import check_paths
 
     check_local(options.run_dir)
+    check_no_file(options.run_dir, "--run-dir")
     check_paths(Path(options.model), Path(options.run_dir))
     from tfformer.importing.checkpoint import Choices
     from tfformer.importing.importer import checkpoint_at
@@ -157,13 +161,10 @@ def _corpus(options: argparse.Namespace) -> None:
 def _train(options: argparse.Namespace) -> None:
     from tfformer.config import find_recipe, read_recipe
 
-    config = read_recipe(find_recipe(options.recipe), options.set)
-    if options.resume:
-        check_run(options.run_dir)
-    if options.init_from is not None:
-        check_run(options.init_from)
     if options.workers and not options.ray:
         raise ValueError("--workers goes with --ray; see docs/scale.md for workers by hand")
+    config = read_recipe(find_recipe(options.recipe), options.set)
+    _check_training(options, config)
     arguments = (config, options.run_dir, options.resume, options.init_from)
     import_tensorflow()
     if options.ray:
@@ -175,6 +176,24 @@ def _train(options: argparse.Namespace) -> None:
 
         result = train(*arguments)
     print(json.dumps(result))
+
+
+def _check_training(options: argparse.Namespace, config: Config) -> None:
+    """Check the paths of a training.
+
+    Of several workers the first alone writes the run, so the others may find it begun.
+    """
+    from tfformer.config import check_free
+
+    check_no_file(options.run_dir, "--run-dir")
+    if options.resume:
+        check_run(options.run_dir)
+    elif config.training.strategy != "multi_worker":
+        check_free(options.run_dir)
+    if options.init_from is not None:
+        check_run(options.init_from)
+    if not options.ray:  # whose workers read the text on their machines
+        check_training_texts(config)
 
 
 # --- Writing ------------------------------------------------------------------------------------

@@ -4,23 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tfformer.config import RUN_CONFIG, run_folder
-from tfformer.files import TEMPORARY
+from tfformer.config import BEFORE_CONFIG, RUN_CONFIG, check_free, run_folder
 from tfformer.folders import LOCK, Folder, folder_at
 from tfformer.run_directory.run import Run
-
-BEFORE_CONFIG = {  # files that a killed training may have written before config.json
-    "tokenizer.model",
-    "tokenizer.pieces.json",
-    "source.model",
-    "source.pieces.json",
-    "target.model",
-    "target.pieces.json",
-    "resume.npz",
-    "metrics.jsonl",
-    "imported.json",
-    LOCK,
-}
 
 
 @contextmanager
@@ -86,20 +72,3 @@ def _held(folder: Folder) -> Iterator[None]:
         f"{folder} is being written by another training; wait until it has ended, or stop it"
     ):
         yield
-
-
-def check_free(path: str | Path) -> None:
-    """Raise FileExistsError unless a new run may begin at `path`.
-
-    Args:
-        path: A folder that is absent, empty, or left by a training that was killed as it began.
-    """
-    names = folder_at(path).names()
-    if RUN_CONFIG in names:
-        raise FileExistsError(
-            f"{path} already holds a run; add --resume (in Python resume=True) to go on with it, "
-            "or choose another folder"
-        )
-    strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}
-    if strange or (names and LOCK not in names):
-        raise FileExistsError(f"{path} exists and is not an empty folder; choose another --run-dir")
