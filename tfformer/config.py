@@ -71,7 +71,7 @@ TSV = (".tsv", ".tsv.gz")  # ends of a file with both sides
 
 def limited(default: T, low: float, high: float) -> T:
     """Return a dataclass field with limits; None passes if the field's type has it."""
-    return typing.cast(T, field(default=default, metadata={"limits": (low, high)}))
+    return field(default=default, metadata={"limits": (low, high)})
 
 
 @dataclass(frozen=True)

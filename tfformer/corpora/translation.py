@@ -218,5 +218,5 @@ def _opened_output(path: Path) -> Iterator[TextIO]:
         stream: Bytes = stack.enter_context(temporary.open("wb"))
         if path.suffix == ".gz":  # the same bytes whenever and wherever they are written
             stream = stack.enter_context(gzip.GzipFile("", "wb", fileobj=stream, mtime=0))
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n")  # type: ignore[type-var]
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n")
         yield stack.enter_context(text)

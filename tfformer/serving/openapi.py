@@ -16,8 +16,7 @@ from tfformer.html_page import fill_page
 from tfformer.serving import deepl
 from tfformer.serving.application_keys import DIRECTIONS, MODELS
 from tfformer.serving.browser_guard import content_security_policy
-from tfformer.serving.languages import Directions
-from tfformer.serving.libretranslate import AUTO
+from tfformer.serving.languages import AUTO, Directions
 from tfformer.serving.model import ServedModels
 from tfformer.serving.request_fields import as_json
 from tfformer.serving.rest_format import request_schemas

@@ -18,7 +18,8 @@ from typing import Any
 
 if __name__ == "__main__":  # TensorFlow begins in half the time
     gc.disable()  # it makes 440,000 objects, of which none is garbage
-    sys.modules.update(matplotlib=None, pandas=None)  # type: ignore  # Keras looks for both
+    hidden = ("matplotlib", "pandas")  # which Keras looks for
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None: no module
 import tensorflow as tf
 
 
