@@ -143,31 +143,41 @@ def test_a_stranger_that_speaks_slowly_is_not_heard_for_long(monkeypatch):
         stranger.result(30)
 
 
+def test_a_silent_stranger_is_not_heard_for_long(monkeypatch):
+    monkeypatch.setattr("tfformer.training.cluster.ANSWER_SECONDS", 0.3)
+    addresses = free_addresses(2)
+    with ThreadPoolExecutor(1) as threads:
+        chief = threads.submit(Cluster(addresses, 0).gathered, {}, 0.02)
+        with (
+            called(int(addresses[0].rpartition(":")[2])),
+            pytest.raises(WorkerLostError, match="did not come"),
+        ):
+            chief.result(3)
+
+
+def called(port: int) -> socket.socket:
+    """Return a connection to a port of this machine, as soon as somebody listens there."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            return socket.create_connection(("localhost", port), timeout=5)
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    raise TimeoutError("the chief does not listen")
+
+
 def speak_slowly(port: int) -> None:
     """Send a byte every tenth of a second for five seconds, or until nobody listens."""
-    end = time.monotonic() + 5
-    while time.monotonic() < end:
-        try:
-            line = socket.create_connection(("localhost", port))
-            break
-        except OSError:
-            time.sleep(0.05)
-    with line, suppress(OSError):
+    with called(port) as line, suppress(OSError):
+        end = time.monotonic() + 5
         while time.monotonic() < end:
             line.sendall(b"x")
             time.sleep(0.1)
 
 
 def speak_to(port: int, words: bytes) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            with socket.create_connection(("localhost", port), timeout=5) as line:
-                line.sendall(words)
-                return
-        except ConnectionRefusedError:  # nobody listens yet
-            time.sleep(0.05)
-    raise TimeoutError("the chief does not listen")
+    with called(port) as line:
+        line.sendall(words)
 
 
 def test_a_port_that_is_taken_is_named():
