@@ -21,7 +21,7 @@ from tfformer.inference.search import (
     greedy_search,
     sample,
 )
-from tfformer.model.cache import BeamCache, capacity_of, enlarged
+from tfformer.model.cache import BeamCache, Cache, capacity_of, enlarged
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.token_model import ToLogits
 from tfformer.model.transformer import ProjectedMemory, Transformer
@@ -190,15 +190,13 @@ def start_decoding(
     Returns:
         The step function, the state before the first step, and the sources' limits.
     """
-    to_logits = to_logits or model.logits
     beam_size = decoding.beam_size
-    memory = model.encode_and_project(source)
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
     max_lengths = length_limits(lengths, max_length, decoding)  # (B,)
-    width = source.shape[1]
-    if width:
-        with tf.init_scope():
-            first_capacity = capacity = int(length_limits(tf.constant(width), max_length, decoding))
+    capacity: int | tf.Tensor
+    if source.shape[1]:
+        capacity = _static_limit(source.shape[1], max_length, decoding)
+        first_capacity = capacity
         rounds = None
     else:
         capacity = tf.maximum(tf.reduce_max(max_lengths), 1)  # a cache is never empty
@@ -208,16 +206,33 @@ def start_decoding(
             enlarged=DecoderState.enlarged,
             kept=DecoderState.kept,
         )
-    sentences = tf.size(lengths)
-    hidden_step: Callable[..., tuple[tf.Tensor, Any]]
-    cache: Any
-    if beam_size == 1:
-        hidden_step = model.hidden_step
-        cache = model.decoder.empty_cache(sentences, first_capacity)
-    else:
-        hidden_step = model.hidden_beam_step
-        cache = model.decoder.empty_beam_cache(sentences, beam_size, first_capacity)
+    memory = model.encode_and_project(source)
+    cache = _empty_cache(model, tf.size(lengths), beam_size, first_capacity)
+    step_fn = _step_fn(model, beam_size, to_logits or model.logits, first_token)
+    return Decoding(step_fn, DecoderState(cache, memory), max_lengths, capacity, rounds)
 
+
+def _static_limit(length: int, max_length: int, decoding: DecodingConfig) -> int:
+    """Return the limit of a source of `length` tokens as a plain number."""
+    with tf.init_scope():  # outside the graph that is being traced
+        return int(length_limits(tf.constant(length), max_length, decoding))
+
+
+def _empty_cache(
+    model: Transformer, sentences: tf.Tensor, beam_size: int, capacity: int | tf.Tensor
+) -> Cache | BeamCache:
+    if beam_size == 1:
+        return model.decoder.empty_cache(sentences, capacity)
+    return model.decoder.empty_beam_cache(sentences, beam_size, capacity)
+
+
+def _step_fn(
+    model: Transformer, beam_size: int, to_logits: ToLogits, first_token: int | None
+) -> StepFn:
+    """Return the step function of a search with N beams, over a `DecoderState`."""
+    hidden_step: Callable[..., tuple[tf.Tensor, Any]] = model.hidden_step
+    if beam_size > 1:
+        hidden_step = model.hidden_beam_step
     is_first = tf.range(model.target_vocab_size) == (-1 if first_token is None else first_token)
     certain = tf.where(is_first, 0.0, IMPOSSIBLE)  # (V,), the logits before the first token
 
@@ -231,7 +246,7 @@ def start_decoding(
             logits = tf.where(step == 0, tf.cast(certain, logits.dtype), logits)
         return logits, state._replace(cache=cache)
 
-    return Decoding(step_fn, DecoderState(cache, memory), max_lengths, capacity, rounds)
+    return step_fn
 
 
 def length_limits(lengths: tf.Tensor, max_length: int, decoding: DecodingConfig) -> tf.Tensor:
@@ -370,12 +385,12 @@ def continue_prefixes(
         in_prefix = (next_position < lengths)[:, tf.newaxis]
         return tf.where(in_prefix, certain, logits), (cache, prefixes, lengths)
 
-    changes = Rounds(
+    rounds = Rounds(
         capacity=lambda state: capacity_of(state[0]) - shared,
         enlarged=lambda state, times: (enlarged(state[0], times), *state[1:]),
         kept=gather_rows,
     )
     limits = tf.fill([rows], max_length - shared)
-    continued = search_fn(step_fn, (cache, prefixes, lengths), limits, rounds=changes)
+    continued = search_fn(step_fn, (cache, prefixes, lengths), limits, rounds=rounds)
     ids = tf.concat([prefixes[:, tf.newaxis, 1 : shared + 1], continued.ids], axis=2)
     return Hypotheses(ids, continued.lengths + shared, continued.scores)

@@ -268,9 +268,11 @@ def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.
     dataset = batches.dataset(first_step)
     if not settings.r_drop:
         return dataset
-    return dataset.map(
-        lambda *batch: tf.nest.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch)
-    )
+
+    def twice(*batch: Any) -> Any:
+        return tf.nest.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch)
+
+    return dataset.map(twice)
 
 
 def _facts(run: Run, model: Model, history: History) -> dict[str, Any]:
