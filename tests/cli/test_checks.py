@@ -66,7 +66,7 @@ MISTAKES = [
         "--format web has no choice of --dtype",
     ),
     ("export run --format tar --output new", "--format: invalid choice: 'tar'"),
-    ("import nowhere --run-dir new", "nowhere is neither a folder nor a zip"),
+    ("import nowhere --run-dir new", "neither a folder nor a zip; nothing is downloaded"),
     ("import text --run-dir text/new", f"text {RUN_FOLDER}"),
     ("import text --run-dir run", "run exists and is not an empty folder; choose another"),
     ("serve nowhere", "nowhere is neither a run directory nor a SavedModel or LiteRT export"),

@@ -54,10 +54,10 @@ def import_model(
 
     Example:
         >>> import tfformer
-        >>> tfformer.import_model("no/such/folder", "runs/new")
+        >>> tfformer.import_model("no/folder", "runs/new")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        ValueError: no/such/folder is neither a folder nor a zip; give that of a Marian checkpoint
+        ValueError: no/folder is neither a folder nor a zip; nothing is downloaded, so ...
     """
     choices = Choices(positions, untied, normalize, source_language, target_language)
     with checkpoint_at(path, run_dir, choices) as checkpoint:
@@ -94,9 +94,7 @@ def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> It
 
 def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
     if not folder.is_dir():
-        raise ValueError(
-            f"{folder} is neither a folder nor a zip; give that of a Marian checkpoint"
-        )
+        raise ValueError(f"{folder} is neither a folder nor a zip; give that of a checkpoint")
     check_stated_digests(folder)
     for family in (m2m100, hugging_face, marian):
         if family.recognises(folder):

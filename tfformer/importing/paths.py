@@ -23,6 +23,9 @@ def check_paths(path: Path, run_dir: Path) -> None:
             f"{run_dir} exists and is not an empty folder; choose another --run-dir"
         )
     if not path.exists():
-        raise ValueError(f"{path} is neither a folder nor a zip; give that of a Marian checkpoint")
+        raise ValueError(
+            f"{path} is neither a folder nor a zip; nothing is downloaded, so fetch the checkpoint "
+            "first"
+        )
     if path.is_file() and path.suffix in WEIGHTS:
         raise ValueError(f"{path} is one file of a checkpoint; give its folder, {path.parent}")
