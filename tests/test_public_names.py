@@ -195,6 +195,20 @@ print([type(finder).__name__ for finder in sys.meta_path].count("_KerasFinder"))
 
 
 @pytest.mark.slow
+def test_threads_may_be_the_first_to_use_different_names(tmp_path):
+    code = """
+import tfformer
+from concurrent.futures import ThreadPoolExecutor
+names = ["Translator", "Transformer", "Encoder", "beam_search"]
+with ThreadPoolExecutor(4) as threads:
+    found = threads.map(lambda name: getattr(tfformer, name), names)
+    print([value.__name__ for value in found] == names)
+"""
+    done = run(code, tmp_path)
+    assert done.stdout == "True\n", done.stderr
+
+
+@pytest.mark.slow
 def test_a_keras_file_loads_where_a_finder_of_its_own_finds_keras(tmp_path, keras_file):
     """As of an editable install, whose folder is not on `sys.path`."""
     import keras

@@ -6,6 +6,7 @@ it is imported: `.keras` files load without `custom_objects`.
 """
 
 import importlib
+import threading
 from typing import TYPE_CHECKING, Any
 
 from tfformer.keras_import import check_backend, register_with_keras
@@ -106,6 +107,8 @@ __all__ = [
     "training_dataset",
 ]
 
+_IMPORTING = threading.RLock()  # TensorFlow fails if two threads import different parts of it
+
 if not TYPE_CHECKING:  # a type checker would believe that there is every name
 
     def __getattr__(name: str) -> Any:
@@ -113,7 +116,8 @@ if not TYPE_CHECKING:  # a type checker would believe that there is every name
             return importlib.import_module("tfformer.export")
         if name not in _HOME:
             raise AttributeError(f"module 'tfformer' has no attribute {name!r}")
-        return getattr(importlib.import_module(f"tfformer.{_HOME[name]}"), name)
+        with _IMPORTING:
+            return getattr(importlib.import_module(f"tfformer.{_HOME[name]}"), name)
 
     def __dir__() -> list[str]:
         return __all__

@@ -230,3 +230,17 @@ def test_losses_are_means_over_tokens_whatever_the_size_of_the_batches(shards):
         evaluated = model.evaluate(target, labels, **settings)
         fitted = model.fit(target, labels, **settings).history["loss"]
         assert [evaluated, *fitted] == pytest.approx([expected] * 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("weights", [None, np.ones((6, 7))], ids=["unweighted", "weighted"])
+def test_a_model_learns_where_keras_computes_in_float64(weights):
+    """Labels of weight 1 are learned as those without weights, by Keras' own step."""
+    keras.config.set_floatx("float64")
+    try:
+        model = tfformer.LanguageModel(19, dtype="float64", **SHAPE)
+        model.compile(keras.optimizers.SGD(0.5), tfformer.SmoothedCrossEntropy(), run_eagerly=True)
+        target, labels, _ = batch(6, 0)
+        expected = float(model.loss(labels, model(target)))
+        assert float(model.train_on_batch(target, labels, weights)) == pytest.approx(expected)
+    finally:
+        keras.config.set_floatx("float32")

@@ -80,7 +80,7 @@ class ShardedModel(keras.Model):
             raise ValueError(
                 f"shards={count} needs sample weights (B, T): 1 for tokens, 0 for padding"
             )
-        weights = tf.cast(weights, tf.float32)  # they may be boolean
+        weights = tf.cast(weights, keras.config.floatx())  # they may be boolean
         total = tf.reduce_sum(weights)
         batch = x, labels, weights
         shards = [batch]
