@@ -4,6 +4,7 @@ import itertools
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -99,24 +100,36 @@ def test_the_holder_is_not_pulled_into(bucket):
         assert read(folder) == {"a": "new"}
 
 
-def test_a_file_that_is_replaced_on_the_way_is_fetched_again(bucket, object_store):
-    """Of a file in several parts, the first could be old and the last new."""
-    folder = RemoteFolder(object_store.bucket(f"{bucket}-of-a", {"a": b"old"}))
-    replaced = []
+def replace_when_read(object_store, bucket: str, name: str, contents: Iterator[bytes]) -> None:
+    """Let an object have the next content whenever somebody begins to read it."""
 
     def replace(method: str, path: str) -> None:
-        if method == "GET" and path.endswith("/a") and not replaced:
-            replaced.append(path)
+        if method == "GET" and path.endswith(f"/{name}") and (content := next(contents, None)):
             writer = threading.Thread(
-                target=object_store.files.pipe_file, args=(f"{bucket}-of-a/a", b"new")
+                target=object_store.files.pipe_file, args=(f"{bucket}/{name}", content)
             )
             writer.start()
             writer.join()
 
     object_store.look = replace
+
+
+def test_a_file_that_is_replaced_on_the_way_is_fetched_again(bucket, object_store):
+    """Of a file in several parts, the first could be old and the last new."""
+    folder = RemoteFolder(object_store.bucket(f"{bucket}-of-a", {"a": b"old"}))
+    contents = iter([b"new"])
+    replace_when_read(object_store, f"{bucket}-of-a", "a", contents)
     folder.pull()
-    assert replaced
+    assert list(contents) == []
     assert read(folder) == {"a": "new"}
+
+
+def test_a_file_that_is_replaced_all_the_time_is_an_error(bucket, object_store):
+    folder = RemoteFolder(object_store.bucket(f"{bucket}-of-a", {"a": b"old"}))
+    contents = (b"%d" % n for n in itertools.count())
+    replace_when_read(object_store, f"{bucket}-of-a", "a", contents)
+    with pytest.raises(OSError, match="/a is replaced all the time; try again"):
+        folder.pull()
 
 
 def test_a_file_that_is_removed_on_the_way_is_left_out(bucket, object_store):

@@ -141,6 +141,18 @@ def test_an_epoch_and_the_next_need_less_than_24_bytes_a_row(shares, monkeypatch
     assert most < 24 * rows
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_sentences_to_translate_are_batched_in_order_as_many_as_fit(seed):
+    draw = random.Random(seed)
+    lengths = [draw.randint(1, 20) for _ in range(30)]
+    order = sorted(range(30), key=lengths.__getitem__)
+    batches = list(data.token_batches(order, lengths, 24))
+    assert list(itertools.chain(*batches)) == order
+    for batch, following in itertools.pairwise(batches):
+        assert len(batch) == 1 or len(batch) * lengths[batch[-1]] <= 24
+        assert (len(batch) + 1) * lengths[following[0]] > 24
+
+
 def test_batches_are_cut_at_the_budget_and_the_last_two_share():
     assert data.plan_batches(np.array([5, 5, 4, 4, 3, 2]), 10) == [(0, 2), (2, 4), (4, 6)]
     assert data.plan_batches(np.array([5, 2, 2, 2, 2, 2, 1]), 8) == [(0, 1), (1, 4), (4, 7)]

@@ -195,6 +195,27 @@ def test_a_pickle_of_anything_but_tensors_is_refused(tmp_path, value, message):
         pytorch_files.read(torch_zip(tmp_path / "pytorch_model.bin", value))
 
 
+@pytest.mark.parametrize(
+    ("instructions", "message"),
+    [
+        (b"t.", "closes what it has not opened"),
+        (b"}t.", "closes what it has not opened"),
+        (b"\x85.", "takes more than there is"),
+        (b"]K\x01K\x02s.", "fills something else than a dictionary"),
+        (b"}K\x01a.", "appends to something else than a list"),
+        (b"]}b.", "changes something else than a dictionary"),
+        (b"K\x01Q.", "refers to something else than a storage"),
+        (b"ccollections\nOrderedDict\nK\x01\x85R.", "calls a function with unknown arguments"),
+    ],
+)
+def test_instructions_that_no_checkpoint_needs_are_refused(tmp_path, instructions, message):
+    path = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02" + instructions)
+    with pytest.raises(ValueError, match=message):
+        pytorch_files.read(path)
+
+
 def test_a_tensor_beyond_its_storage_is_refused():
     storage = pytorch_files._Storage("<f4", "0", 4)
     numbers = np.zeros(4, np.float32)
@@ -280,6 +301,27 @@ def test_a_tensor_of_marian_without_axes_is_refused(tmp_path, ending):
     write = {"npz": marian_files.write_npz, "bin": marian_files.write_bin}[ending]
     write(path, OPTIONS, TENSORS | {"x": np.array(1.0, np.float32)})
     with pytest.raises(ValueError, match=r"x has (no axes|the shape)"):
+        marian_files.read(path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((1,) * 9, "a tensor has 9 axes"),
+        ((0,), r"x has the shape \(0,\)"),
+        ((3,), r"x has fewer numbers than its shape \(3,\) needs"),
+    ],
+)
+def test_a_tensor_of_another_shape_than_its_numbers_is_refused(tmp_path, shape, message):
+    """Of marian's binary.cpp: headers of four numbers, then names, shapes, a gap and the data."""
+    path = tmp_path / "model.bin"
+    float32, two_numbers = 0x0404, bytes(8)
+    header = struct.pack("<4Q", 2, float32, len(shape), len(two_numbers))
+    counts = struct.pack("<2Q", 1, 1)
+    path.write_bytes(
+        counts + header + b"x\0" + struct.pack(f"<{len(shape)}iQ", *shape, 0) + two_numbers
+    )
+    with pytest.raises(ValueError, match=message):
         marian_files.read(path)
 
 

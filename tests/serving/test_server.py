@@ -341,15 +341,21 @@ def test_an_error_in_the_graph_is_answered_with_its_reason(error, code):
     assert caught.value.code == code
 
 
-def float_signature() -> meta_graph_pb2.SignatureDef:
+def float_signature(*names: str) -> meta_graph_pb2.SignatureDef:
     vector = {"dim": [{"size": -1}]}
     info = meta_graph_pb2.TensorInfo(dtype=tf.float32.as_datatype_enum, tensor_shape=vector)
-    return meta_graph_pb2.SignatureDef(inputs={"x": info})
+    return meta_graph_pb2.SignatureDef(inputs=dict.fromkeys(names, info))
 
 
 def test_an_input_of_numbers_with_a_point_is_for_grpc():
     with pytest.raises(RequestError, match="input x is of float32, which REST requests cannot"):
-        rest_format.read_inputs({"inputs": {"x": [1.0]}}, float_signature())
+        rest_format.read_inputs({"inputs": {"x": [1.0]}}, float_signature("x"))
+
+
+@pytest.mark.parametrize("values", [{"inputs": [1.0]}, {"instances": [1.0]}])
+def test_values_without_names_are_refused_where_there_are_several_inputs(values):
+    with pytest.raises(RequestError, match=r"values must be named, .* several inputs: x, y"):
+        rest_format.read_inputs(values, float_signature("y", "x"))
 
 
 def test_a_number_that_is_not_finite_is_tensorflow_servings():

@@ -70,6 +70,18 @@ def test_a_long_sentence_goes_to_the_model_in_clauses():
     )
 
 
+@pytest.mark.parametrize(
+    "half",
+    [{"max_tokens": 3}, {"count_tokens": lambda texts: [len(text) for text in texts]}],
+    ids=["limit", "count"],
+)
+def test_a_limit_and_a_count_of_tokens_work_together_alone(half):
+    heard = []
+    translator = TextTranslator(lambda batch: heard.extend(batch) or batch, **half)
+    translator.translate("one two three four")
+    assert heard == ["one two three four"]
+
+
 GLUED = ["https://a.org/b?c=1", "a@b.org", "{x}", "5 km", "€4.50", "38 %", "😀", "/usr/share"]
 GLUED += [",", "!", ". ", "(", ")", "-", "…", '"', " ", "word", "animal"]
 

@@ -210,10 +210,10 @@ class _Machine:
     def since_mark(self) -> list[Any]:
         """Take the values above the last mark, and the mark, off the stack."""
         place = len(self.stack) - 1
-        while self.stack[place] is not MARK:
+        while place >= 0 and self.stack[place] is not MARK:
             place -= 1
-            if place < 0:
-                raise ValueError("its pickle closes what it has not opened; copy the file again")
+        if place < 0:
+            raise ValueError("its pickle closes what it has not opened; copy the file again")
         values = self.stack[place + 1 :]
         del self.stack[place:]
         return values
