@@ -224,6 +224,24 @@ def test_a_beam_size_that_is_no_whole_number_from_1_is_refused(beam_size):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"alpha": -0.5}, "alpha=-0.5 must be a finite number from 0 on"),
+        ({"alpha": float("nan")}, "alpha=nan must be a finite number from 0 on"),
+        ({"alpha": "1"}, "alpha=1 must be a finite number from 0 on"),
+        (
+            {"length_normalization": "marian"},
+            "length_normalization='marian' is not known; choose 'wu' or 'power'",
+        ),
+    ],
+)
+def test_invalid_length_penalties_of_beam_search_are_refused(settings, message):
+    tree = Tree(sentences=1, vocab_size=4, depth=2)
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        beam_search(tree, tree.state([0, 0]), tf.constant([2]), beam_size=2, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
         ({"temperature": 0.0}, "temperature=0.0 must be a finite number above 0; .* greedy search"),
         ({"temperature": "a"}, "temperature=a must be a finite number above 0; .* greedy search"),
         ({"top_p": 0.0}, "top_k=0 must be at least 0 and top_p=0.0 above 0 and at most 1"),
@@ -247,6 +265,13 @@ def test_a_temperature_may_be_a_tensor_of_a_graph():
 
     expected = sample(tree, tree.state(range(4)), tf.fill([4], 3), seed=1, temperature=0.5)
     np.testing.assert_array_equal(drawn(tf.constant(0.5)).ids, expected.ids)
+
+
+def test_an_alpha_may_be_a_tensor_of_a_graph():
+    tree = Tree(sentences=2, vocab_size=4, depth=3)
+    search = partial(beam_search, tree, tree.state([0, 0, 1, 1]), tf.fill([2], 3), 2)
+    found = tf.function(search, autograph=False)(alpha=tf.constant(0.5))
+    np.testing.assert_array_equal(found.ids, search(alpha=0.5).ids)
 
 
 # Beam search

@@ -470,7 +470,8 @@ def beam_search(
         alpha)`.
 
     Raises:
-        ValueError: `beam_size` is not a whole number from 1.
+        ValueError: `beam_size` is not a whole number from 1, `alpha` not a finite one from 0 on, or
+            `length_normalization` unknown.
 
     Example:
         The likeliest first token is 4, but the likeliest pair begins with 5.
@@ -489,6 +490,7 @@ def beam_search(
         ([5, 3], 0.36)
     """
     beam_size = _checked_beam_size(beam_size)
+    _check_length_penalty(_known(alpha, 0.0), length_normalization)
     max_lengths, capacity = _within_capacity(max_lengths, capacity)  # (B,) and L
 
     def append_token(beams: _Beams) -> list[_Beams]:
@@ -564,6 +566,16 @@ def _checked_beam_size(beam_size: int) -> int:
             f"beam_size={beam_size!r} must be a whole number from 1; one beam is a greedy search"
         )
     return int(beam_size)
+
+
+def _check_length_penalty(alpha: float, length_normalization: str) -> None:
+    """Refuse invalid settings of `length_penalty`."""
+    if not (_is_number(alpha) and 0 <= alpha < math.inf):
+        raise ValueError(f"alpha={alpha} must be a finite number from 0 on")
+    if length_normalization not in ("wu", "power"):
+        raise ValueError(
+            f"length_normalization={length_normalization!r} is not known; choose 'wu' or 'power'"
+        )
 
 
 def _within_capacity(
