@@ -221,15 +221,17 @@ def test_a_file_that_keeps_errors_is_without_them_an_ordinary_one(tmp_path):
     draw, path, other = random.Random(25), tmp_path / "a", tmp_path / "b"
     path.touch()
     with error_keeping(path) as file, other.open("w+b", buffering=0) as expected:
-        for _ in range(500):
+        for _ in range(1_000):
             content, size = draw.randbytes(draw.randrange(90)), draw.randrange(2_000)
             act = draw.choice(
                 (
                     lambda one, content=content: one.write(content),
                     lambda one, size=size: one.seek(size),
                     lambda one: one.seek(0, os.SEEK_END),
+                    lambda one, size=size: one.seek(size, os.SEEK_CUR),
                     lambda one, size=size: one.truncate(size),
-                    lambda one: (one.tell(), one.readinto(bytearray(50))),
+                    lambda one: one.truncate(),
+                    lambda one: (one.tell(), one.readinto(buffer := bytearray(50)), buffer),
                     lambda one: one.flush(),
                 )
             )

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from collections.abc import Iterator
@@ -96,6 +97,15 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if name.startswith("tfformer/")}
     assert packed == expected
+
+
+@pytest.mark.slow
+def test_the_source_archive_has_no_half_of_the_tests(wheel):
+    (found,) = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(found) as archive:
+        folders = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    assert "tfformer" in folders
+    assert "tests" not in folders
 
 
 @pytest.mark.slow
