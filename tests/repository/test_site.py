@@ -51,6 +51,16 @@ def test_a_page_of_the_repository_leads_from_page_to_page(site):
     assert "README.md" not in re.findall(r'href="([^"]*)"', text)
 
 
+@pytest.mark.slow
+def test_pictures_side_by_side_are_wide_enough_on_a_phone(site, browser):
+    phone = {"width": 360, "height": 640, "deviceScaleFactor": 2, "mobile": True}
+    browser.call("Emulation.setDeviceMetricsOverride", **phone)
+    browser.open((site / "index.html").as_uri())
+    widths = "[...document.querySelectorAll('td img')].map(image => image.clientWidth)"
+    assert min(browser.evaluate(widths)) >= 320
+    assert browser.evaluate("document.documentElement.scrollWidth") == 360  # the table alone moves
+
+
 def test_a_notebooks_cells_become_text_code_and_output():
     cells = [
         {"cell_type": "markdown", "source": ["# Title\n", "text"]},
