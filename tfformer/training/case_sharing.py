@@ -21,7 +21,10 @@ class CaseSharing(keras.optimizers.Optimizer):
     """An optimizer of matrices whose rows share vectors; a base before Keras' own."""
 
     def share_rows(self, matrix: keras.Variable, families: CaseFamilies) -> None:
-        """Make the rows of a matrix sums from now on; the optimizer must be built.
+        """Let the rows of a matrix share vectors from now on.
+
+        Each row is the sum of the vector of its family and that of its case. The optimizer must be
+        built.
 
         Args:
             matrix: (V, D) embeddings, of which the rows of a family become equal.

@@ -39,8 +39,9 @@ def use_builtins(model: schema.ModelT) -> None:
             found.builtinCode = NAMED[found.customCode]
             found.deprecatedBuiltinCode = 127  # look at builtinCode
             found.customCode = None
-    for operator in (operator for subgraph in model.subgraphs for operator in subgraph.operators):
-        if builtin_code(model, operator) in NAMED.values():
-            operator.builtinOptionsType = schema.BuiltinOptions.NONE
-            operator.builtinOptions = None
-            operator.customOptions = None
+    for subgraph in model.subgraphs:
+        for operator in subgraph.operators:
+            if builtin_code(model, operator) in NAMED.values():
+                operator.builtinOptionsType = schema.BuiltinOptions.NONE
+                operator.builtinOptions = None
+                operator.customOptions = None
