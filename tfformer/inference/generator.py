@@ -65,7 +65,7 @@ class Generator:
     Args:
         model: The model.
         tokenizers: The one tokenizer, as source and target.
-        max_length: Tokens that the model takes and gives at most, the end token included.
+        max_length: The most tokens that the model takes or gives, the end token included.
 
     Example:
         A model that has learned nothing; `Generator.load("my_run")` gives one that has.
