@@ -60,8 +60,11 @@ def test_a_run_translates_between_all_languages_of_its_checkpoint(
     assert found.language == wanted.language == asked["source_language"]
 
 
-def test_a_second_choice_of_a_language_keeps_the_first(imported):
-    run = Run.open(imported("M2M")).with_languages("fr", None).with_languages(None, "en")
+@pytest.mark.parametrize(
+    ("first", "second"), [(("fr", None), (None, "en")), ((None, "en"), ("fr", None))]
+)
+def test_a_second_choice_of_a_language_keeps_the_first(imported, first, second):
+    run = Run.open(imported("M2M")).with_languages(*first).with_languages(*second)
     assert run.config.data.languages == ["fr", "en"]
     assert (run.tokenizers.source.language, run.tokenizers.target.language) == ("fr", "en")
 
