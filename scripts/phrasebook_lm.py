@@ -13,7 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tfformer.cli.terminal import import_tensorflow
+from tfformer.tensorflow_import import import_tensorflow
 
 import_tensorflow()
 

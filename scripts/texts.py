@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfformer.cli.terminal import import_tensorflow
+from tfformer.tensorflow_import import import_tensorflow
 
 import_tensorflow()
 

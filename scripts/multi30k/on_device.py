@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tfformer.cli.terminal import import_tensorflow
+from tfformer.tensorflow_import import import_tensorflow
 
 import_tensorflow()
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tfformer.cli.terminal import import_tensorflow
+from tfformer.tensorflow_import import import_tensorflow
 
 import_tensorflow()
 

@@ -1,7 +1,4 @@
-"""The terminal: prompt, progress and output files of the verbs.
-
-It also silences TensorFlow's first lines.
-"""
+"""The terminal: prompt, progress and output files of the verbs."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
-from tfformer import tensorflow_import
 from tfformer.cli.checks import check_new_file
 from tfformer.data.sources import lines, lines_with_ends, read_lines, read_lines_with_ends
 from tfformer.files import whole_file
@@ -23,25 +19,6 @@ if TYPE_CHECKING:
 
 PROMPT = "> "
 LINES_A_REPORT = 100
-
-
-def import_tensorflow() -> None:
-    """Import TensorFlow without the first lines of its C++ side.
-
-    Those appear before its log level takes effect.
-    """
-    sys.stderr.flush()
-    stderr = os.dup(2)
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        tensorflow_import.import_tensorflow()
-        import tensorflow as tf
-
-        tf.config.list_physical_devices()
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
 
 
 def open_closed_streams() -> None:

@@ -40,13 +40,13 @@ from tfformer.cli.terminal import (
     CorpusProgress,
     Progress,
     counted,
-    import_tensorflow,
     input_lines,
     input_parts,
     open_closed_streams,
     output_file,
     typed_lines,
 )
+from tfformer.tensorflow_import import import_tensorflow
 
 if TYPE_CHECKING:
     from tfformer.config import Config
