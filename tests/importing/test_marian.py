@@ -103,6 +103,21 @@ def test_the_limit_of_a_length_is_that_of_decoder_yml(marian_model, tmp_path, fa
     assert (decoding.max_length_factor, decoding.extra_length) == (factor, 0)
 
 
+def test_norms_in_places_that_are_not_known_are_refused(tmp_path):
+    folder = write_marian_model("shared", tmp_path, **{"transformer-preprocess": "n"})
+    with pytest.raises(
+        ValueError, match=r"options transformer-preprocess, .* are \('n', 'an', ''\)"
+    ):
+        import_model(folder, tmp_path / "run")
+
+
+def test_vocabularies_that_nothing_names_are_asked_for(marian_model, tmp_path):
+    folder = marian_model("separate")
+    edit_yaml(folder / "decoder.yml", vocabs=["elsewhere.spm"] * 2)
+    with pytest.raises(ValueError, match="names two vocabularies beside it; add it, or a vocab"):
+        import_model(folder, tmp_path / "run")
+
+
 def test_a_limit_of_no_length_is_refused(marian_model, tmp_path):
     folder = marian_model("shared")
     edit_yaml(folder / "decoder.yml", **{"max-length-factor": 0})
