@@ -6,10 +6,10 @@ it is imported: `.keras` files load without `custom_objects`.
 """
 
 import importlib
-import threading
 from typing import TYPE_CHECKING, Any
 
 from tfformer.keras_import import check_backend, register_with_keras
+from tfformer.lazy_import import imported
 from tfformer.public_modules import list_public_packages
 from tfformer.version import __version__ as __version__
 
@@ -107,8 +107,6 @@ __all__ = [
     "training_dataset",
 ]
 
-_IMPORTING = threading.RLock()  # TensorFlow fails if two threads import different parts of it
-
 if not TYPE_CHECKING:  # a type checker would believe that there is every name
 
     def __getattr__(name: str) -> Any:
@@ -116,8 +114,7 @@ if not TYPE_CHECKING:  # a type checker would believe that there is every name
             return importlib.import_module("tfformer.export")
         if name not in _HOME:
             raise AttributeError(f"module 'tfformer' has no attribute {name!r}")
-        with _IMPORTING:
-            return getattr(importlib.import_module(f"tfformer.{_HOME[name]}"), name)
+        return imported(f"tfformer.{_HOME[name]}", name)
 
     def __dir__() -> list[str]:
         return __all__

@@ -156,6 +156,12 @@ def test_no_text_to_train_on(sentences):
         tokenizers.train(sentences, 100)
 
 
+@pytest.mark.parametrize("size", ["60", 60.0, None])
+def test_a_vocabulary_has_a_whole_number_of_pieces(size):
+    with pytest.raises(ValueError, match=f"^vocab_size is {size!r}, but must be a whole number"):
+        Tokenizer.train(["a b c"] * 20, vocab_size=size)
+
+
 def test_training_settings_are_checked():
     with pytest.raises(
         ValueError, match=r"^model_type is 'wordpiece', but must be one of unigram, bpe$"

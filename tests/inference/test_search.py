@@ -248,12 +248,15 @@ def test_invalid_length_penalties_of_beam_search_are_refused(settings, message):
         ({"top_p": 1.5}, "top_k=0 must be at least 0 and top_p=1.5 above 0 and at most 1"),
         ({"top_k": -1}, "top_k=-1 must be at least 0 and top_p=1.0 above 0 and at most 1"),
         ({"top_k": 1.5}, "top_k=1.5 must be a whole number from 0"),
+        ({"seed": -1}, "seed=-1 must be a whole number from 0 to 2147483647"),
+        ({"seed": 2**31}, "seed=2147483648 must be a whole number from 0 to 2147483647"),
+        ({"seed": 1.5}, "seed=1.5 must be a whole number from 0 to 2147483647"),
     ],
 )
 def test_invalid_settings_of_sample_are_refused(settings, message):
     tree = Tree(sentences=1, vocab_size=4, depth=2)
     with pytest.raises(ValueError, match=f"^{message}$"):
-        sample(tree, tree.state([0]), tf.constant([2]), seed=1, **settings)
+        sample(tree, tree.state([0]), tf.constant([2]), **{"seed": 1} | settings)
 
 
 def test_a_temperature_may_be_a_tensor_of_a_graph():

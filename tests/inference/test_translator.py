@@ -269,6 +269,14 @@ def test_encoded_sentences_are_counted_by_the_caller_and_translated_alike(untrai
 # Seeds
 
 
+@pytest.mark.parametrize("batch_size", [0, -1, 1.5])
+@pytest.mark.parametrize("verb", ["n_best", "sample"])
+def test_a_batch_has_a_whole_number_of_sentences(translator, verb, batch_size):
+    settings = {"seed": 1} if verb == "sample" else {}
+    with pytest.raises(ValueError, match=f"^batch_size={batch_size} must be a whole number from 1"):
+        getattr(translator, verb)(["a"], batch_size=batch_size, **settings)
+
+
 def test_no_batch_of_one_seed_draws_the_numbers_of_another_seed(untrained):
     """64 equal sentences a batch, two batches a seed.
 

@@ -10,7 +10,7 @@ import tfformer
 
 PACKAGE = Path(tfformer.__file__).parent
 EVERYWHERE = {
-    *("config", "files", "folders", "html_page", "keras_import", "plain_values"),
+    *("config", "files", "folders", "html_page", "keras_import", "lazy_import", "plain_values"),
     *("public_modules", "special_ids", "tensorflow_import", "tracing", "version", "waiting"),
 }
 MAY_IMPORT = {

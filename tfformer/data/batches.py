@@ -6,9 +6,10 @@ import bisect
 import functools
 import heapq
 import itertools
+import numbers
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from tfformer.special_ids import PAD_ID, START_ID
 if TYPE_CHECKING:
     import tensorflow as tf
 
+T = TypeVar("T")
 Batch = tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]  # inputs, labels, weights
 
 
@@ -44,9 +46,20 @@ def like_length_batches(
         The indices of B rows, and their ids (B, longest), padded.
     """
     order = [index for index in by_length(rows) if rows[index]]
-    for start in range(0, len(order), batch_size):
-        indices = order[start : start + batch_size]
+    for indices in in_batches(order, batch_size):
         yield indices, pad([rows[index] for index in indices])
+
+
+def in_batches(rows: list[T], batch_size: int) -> Iterator[list[T]]:
+    """Yield `batch_size` rows at a time; the last batch may have fewer.
+
+    Raises:
+        ValueError: `batch_size` is not a whole number from 1.
+    """
+    if not isinstance(batch_size, numbers.Integral) or batch_size < 1:
+        raise ValueError(f"batch_size={batch_size!r} must be a whole number from 1")
+    for start in range(0, len(rows), batch_size):
+        yield rows[start : start + batch_size]
 
 
 def token_batches(

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import io
 import itertools
+import numbers
 import re
 import shutil
 import tempfile
@@ -433,6 +434,8 @@ def _check_training_settings(
         raise ValueError(
             f"model_type is {model_type!r}, but must be one of {', '.join(MODEL_TYPES)}"
         )
+    if not isinstance(vocab_size, numbers.Integral):
+        raise ValueError(f"vocab_size is {vocab_size!r}, but must be a whole number, such as 8000")
     if vocab_size <= END_ID + 1:
         raise ValueError(
             f"vocab_size is {vocab_size}, but padding, unknown, start and end alone take "

@@ -4,8 +4,9 @@ Artefacts are written, read back, compared and published. The functions are impo
 used, as whoever reads an artefact needs no TensorFlow.
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from tfformer.lazy_import import imported
 
 if TYPE_CHECKING:
     from tfformer.export.formats import ctranslate2 as ctranslate2
@@ -22,7 +23,7 @@ if not TYPE_CHECKING:  # a type checker would believe that there is every name
     def __getattr__(name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module 'tfformer.export' has no attribute {name!r}")
-        return getattr(importlib.import_module("tfformer.export.formats"), name)
+        return imported("tfformer.export.formats", name)
 
     def __dir__() -> list[str]:
         return __all__

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfformer.data.batches import like_length_batches
+from tfformer.data.batches import in_batches, like_length_batches
 from tfformer.data.encoding import (
     EncodedSentences,
     Sentences,
@@ -230,7 +230,7 @@ class Generator:
         Raises:
             ValueError: A setting is invalid, or a prefix is not Unicode text.
         """
-        check_sampling(temperature, top_k, top_p)
+        check_sampling(seed, temperature, top_k, top_p)
         encoded = self.encode(prefixes)
         warn_of_truncation([prefixes], [encoded], stacklevel=2)
         return self._continue(encoded, batch_size, seed, Sampling(temperature, top_k, top_p))
@@ -245,8 +245,7 @@ class Generator:
         rows = [[START_ID, *ids] for ids in prefixes.ids]
         graph = self._graph(sampling)
         continuations: list[Continuation] = []
-        for batch, start in enumerate(range(0, len(rows), batch_size)):
-            batch_rows = rows[start : start + batch_size]
+        for batch, batch_rows in enumerate(in_batches(rows, batch_size)):
             ids = pad(batch_rows)  # (R, P)
             lengths = np.array([len(row) for row in batch_rows], np.int32)
             hypotheses = graph(ids, lengths, seed, batch)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import tensorflow as tf
 
+from tfformer.config import LARGEST_SEED
 from tfformer.inference.logits import argmax, keep_top_k, keep_top_p, log_sum_exp, top_k, without
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
@@ -182,7 +183,7 @@ def sample(
         distribution.
 
     Raises:
-        ValueError: `temperature`, `top_k` or `top_p` is outside its range.
+        ValueError: `seed`, `temperature`, `top_k` or `top_p` is outside its range.
 
     Example:
         >>> import tensorflow as tf, tfformer
@@ -194,7 +195,7 @@ def sample(
         >>> bool(tf.reduce_all(drawn.ids == again.ids))
         True
     """
-    check_sampling(_known(temperature, 1.0), top_k, _known(top_p, 1.0))
+    check_sampling(_known(seed, 0), _known(temperature, 1.0), top_k, _known(top_p, 1.0))
     # The key of a draw is (seed, batch * 2^32 + step): no two steps of a seed share one.
     first_draw = tf.cast(batch, tf.int64) * 2**32
     all_rows = tf.shape(max_lengths)[0]
@@ -212,10 +213,11 @@ def sample(
     return _decode_rows(step_fn, state, max_lengths, choose, rounds=rounds)
 
 
-def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
+def check_sampling(seed: float, temperature: float, top_k: int, top_p: float) -> None:
     """Refuse invalid settings of `sample`.
 
     Args:
+        seed: Must be a whole number from 0 to 2^31 - 1.
         temperature: Must be a finite number above 0.
         top_k: Must be at least 0.
         top_p: Must be above 0 and at most 1.
@@ -223,6 +225,8 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
     Raises:
         ValueError: A setting is outside its range.
     """
+    if not isinstance(seed, numbers.Integral) or not 0 <= seed <= LARGEST_SEED:
+        raise ValueError(f"seed={seed} must be a whole number from 0 to {LARGEST_SEED}")
     if not (_is_number(temperature) and 0 < temperature < math.inf):
         raise ValueError(
             f"temperature={temperature} must be a finite number above 0; for the likeliest token "

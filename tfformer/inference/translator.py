@@ -325,7 +325,7 @@ class Translator:
             ValueError: A setting is invalid, a sentence is not Unicode text, or the weights are
                 damaged.
         """
-        check_sampling(temperature, top_k, top_p)
+        check_sampling(seed, temperature, top_k, top_p)
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         number = tf.TensorSpec((), tf.int32)
