@@ -106,6 +106,11 @@ def test_a_configuration_that_does_not_fit_is_named(folder, changed, message):
     refused(folder, message)
 
 
+def test_shared_embeddings_have_one_vocabulary(folder):
+    shutil.copy(folder / "vocab.json", folder / "target_vocab.json")
+    refused(folder, "shares the embeddings, but there are two vocabularies")
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -181,6 +181,15 @@ def test_codes_of_languages_are_no_text_for_litert(imported, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_rules_of_a_text_are_none_for_litert():
+    """As of an import with `--normalize marian`, whose SentencePiece models are unigram too."""
+    model = (FIXTURES / "source.spm").read_bytes()
+    pieces = ["<pad>", "<unk>", "<start>", "</s>"]
+    tokenizer = PieceTokenizer(model, pieces, rewrites=[("“", '"')])
+    with pytest.raises(ValueError, match="know no tokens of languages and no rules; leave out"):
+        text_pieces.check(Tokenizers(tokenizer, tokenizer))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [({"model_type": 2}, "know unigram models alone"), ({"byte_fallback": True}, "no pieces of")],

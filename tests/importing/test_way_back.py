@@ -27,6 +27,7 @@ from tfformer.importing import (
     hugging_face_writer,
     m2m100_writer,
     marian_files,
+    marian_writer,
     safetensors_files,
 )
 from tfformer.importing.giving_back import in_halves
@@ -126,6 +127,38 @@ def test_a_recipe_may_forbid_the_unknown_token(imported, tmp_path, name, writer,
     writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
     found = json.loads((tmp_path / "generation_config.json").read_text())
     assert found["bad_words_ids"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("writer", "setting", "message"),
+    [
+        (
+            hugging_face_writer,
+            {"position_offset": 2},
+            "offset=2, but .* at 0; use --format ctransl",
+        ),
+        (
+            hugging_face_writer,
+            {"use_bias": False},
+            "false, but .* have biases; use --format ctransl",
+        ),
+        (marian_writer, {"position_offset": 2}, "offset=2, but .* at 0; use --format ctranslate2"),
+        (
+            marian_writer,
+            {"use_bias": False},
+            "use_bias=False and .*_embedding=True, but Marian has",
+        ),
+        (marian_writer, {"scale_embedding": False}, "=True and .*_embedding=False, but Marian has"),
+    ],
+)
+def test_a_form_of_the_model_that_marian_does_not_have(
+    imported, writer, setting, message, tmp_path
+):
+    run = Run.open(imported("A"))
+    model = dataclasses.replace(run.config.model, **setting)
+    config = dataclasses.replace(run.config, model=model)
+    with pytest.raises(ValueError, match=message):
+        writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
 
 
 @pytest.mark.parametrize("name", MULTILINGUAL)
