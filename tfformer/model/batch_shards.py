@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import keras
 import tensorflow as tf
 
 from tfformer.model.registry import require_size
 
+Batch = tuple[Any, tf.Tensor, tf.Tensor]  # inputs, labels and sample weights
 SEED = "seed_generator_state"  # the name of the variable of each `keras.random.SeedGenerator`
 
 
@@ -60,7 +61,7 @@ class ShardedModel(keras.Model):
     def shards(self, count: int) -> None:
         self._shards = require_size("shards", count)
 
-    def train_step(self, data: tuple) -> dict[str, tf.Tensor]:
+    def train_step(self, data: tuple[Any, ...]) -> dict[str, tf.Tensor]:
         """Take Keras' step on a batch, or one by the sum of its shards' gradients.
 
         Args:
@@ -94,7 +95,7 @@ class ShardedModel(keras.Model):
         self._loss_tracker.update_state(loss, sample_weight=total)
         return self.get_metrics_result()
 
-    def test_step(self, data: tuple) -> dict[str, tf.Tensor]:
+    def test_step(self, data: tuple[Any, ...]) -> dict[str, tf.Tensor]:
         """Take Keras' step, but weight a mean by sample weights by their sum."""
         x, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
         if not self._loss_is_mean_by(weights):
@@ -122,7 +123,7 @@ class ShardedModel(keras.Model):
         return is_mean and not tf.distribute.has_strategy()
 
     def _summed_loss_and_gradients(
-        self, shards: list[tuple], total: tf.Tensor
+        self, shards: list[Batch], total: tf.Tensor
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Return the loss and the gradients of the whole batch.
 
@@ -157,7 +158,7 @@ class ShardedModel(keras.Model):
         ]
 
     def _loss_and_gradients(
-        self, shard: tuple, total: tf.Tensor, weights: list[tf.Tensor], state: list[tf.Tensor]
+        self, shard: Batch, total: tf.Tensor, weights: list[tf.Tensor], state: list[tf.Tensor]
     ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """Process a shard with copies of the weights, on the device of the moment.
 
@@ -192,7 +193,7 @@ class ShardedModel(keras.Model):
         return [loss, *tape.gradient(scaled, copies)], state
 
 
-def _shard(batch: tuple, number: int, shards: int) -> tuple:
+def _shard(batch: Batch, number: int, shards: int) -> Batch:
     """Return the rows of shard `number`; none if the batch has too few rows."""
 
     def part(rows: tf.Tensor) -> tf.Tensor:

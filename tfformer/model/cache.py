@@ -57,7 +57,7 @@ Cache = tuple[KeysValues, ...]  # one for each layer
 AnyCache = TypeVar("AnyCache")  # a nest of tensors
 
 
-def empty_cache(layers: int, shape: tuple, dtype: str) -> Cache:
+def empty_cache(layers: int, shape: tuple[tf.Tensor | int, ...], dtype: str) -> Cache:
     """Return a cache of zeros for each layer.
 
     All keys and values have one `shape`, (R, H, L, D // H).

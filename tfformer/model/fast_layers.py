@@ -3,6 +3,7 @@
 The mathematics is Keras' own, and LiteRT reads the layers.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -107,7 +108,7 @@ def _normalize_with_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
     """
 
     @tf.custom_gradient
-    def normalize(x: tf.Tensor) -> tuple:
+    def normalize(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         normal, scale = _normalize(x, epsilon)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
@@ -168,8 +169,10 @@ def gather(table: tf.Tensor, ids: tf.Tensor, dense_gradient: bool | None = False
 
 
 @tf.custom_gradient
-def _gather_with_dense_gradient(table: tf.Tensor, ids: tf.Tensor) -> tuple:
-    def gradient(upstream: tf.Tensor) -> tuple:
+def _gather_with_dense_gradient(
+    table: tf.Tensor, ids: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, None]]]:
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, None]:
         return tf.math.unsorted_segment_sum(upstream, ids, tf.shape(table)[0]), None
 
     return tf.gather(table, ids), gradient

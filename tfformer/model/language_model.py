@@ -249,6 +249,6 @@ class LanguageModel(TokenModel):
         """Return (B, T, V), the shape of the logits."""
         return (*ids_shape, self.vocab_size)
 
-    def input_signature(self) -> list:
+    def input_signature(self) -> list[keras.InputSpec]:
         """Return the input as Keras' `export` takes it: int32 ids of any shape."""
         return [keras.InputSpec(dtype="int32", shape=(None, None))]

@@ -152,7 +152,7 @@ class PositionalEncoding(keras.layers.Layer):
         """Return (B, T, D), the shape of the embeddings."""
         return tuple(input_shape)
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return super().get_config() | arguments_of(
             self, ("d_model", "layout", "timescale", "offset")
@@ -310,7 +310,7 @@ class TokenEmbedding(keras.layers.Embedding):
         """Refuse quantisation; Keras warns so of each layer of a model."""
         raise quantization_error(self, mode)
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, except the `weights` to begin with."""
         config = super().get_config()
         for name in ("input_dim", "output_dim", "quantization_config"):  # Keras' own
@@ -318,7 +318,7 @@ class TokenEmbedding(keras.layers.Embedding):
         return config | arguments_of(self, ("vocab_size", "d_model", "scale", "zero_id"))
 
     @classmethod
-    def from_config(cls, config: dict) -> Self:
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """Build the layer of a config.
 
         Keras' embedding would add a `quantization_config` to it.
@@ -512,7 +512,7 @@ class MultiHeadAttention(MaskedLayer):
         shape = (batch, self.num_heads, queries, memory.shape[1])
         return output, keras.KerasTensor(shape, self.compute_dtype)
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         names = ("d_model", "num_heads", "use_bias")
         return super().get_config() | arguments_of(self, names)
@@ -576,7 +576,7 @@ class FeedForward(keras.layers.Layer):
         """Return (B, T, D), the shape of the input."""
         return tuple(input_shape)
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return super().get_config() | arguments_of(self, ("d_model", "d_ff", "activation"))
 
@@ -665,7 +665,7 @@ class Residual(keras.layers.Layer):
         """Return (B, T, D), the shape of `x`."""
         return tuple(x_shape)
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         names = ("d_model", "dropout", "norm", "epsilon")
         return super().get_config() | arguments_of(self, names)
@@ -774,7 +774,7 @@ class _TransformerLayer(MaskedLayer):
         for layer in self.sublayers():
             layer.build((None, None, self.d_model))
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return super().get_config() | arguments_of(self, LAYER_ARGUMENTS)
 

@@ -5,6 +5,9 @@ The data set's sample weights say which tokens are real.
 Shape letters: B batch, T positions, V vocabulary.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -51,7 +54,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         labels = tf.cast(y_true, tf.int32)
         return smoothed_cross_entropy(labels, tf.cast(y_pred, tf.float32), self.label_smoothing)
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return super().get_config() | {"label_smoothing": self.label_smoothing}
 
@@ -104,7 +107,7 @@ class RDropCrossEntropy(SmoothedCrossEntropy):
         disagreement = symmetric_divergence(first, second)  # (B, T)
         return super().call(y_true, y_pred) + self.alpha / 4 * tf.tile(disagreement, [2, 1])
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return super().get_config() | {"alpha": self.alpha}
 
@@ -126,7 +129,7 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
     off = smoothing / tf.cast(vocab_size, tf.float32)
 
     @tf.custom_gradient
-    def measure(logits: tf.Tensor) -> tuple:
+    def measure(logits: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         probabilities = tf.nn.softmax(logits)
         # The largest probability is exp(max(z) - logsumexp(z)).
         log_sum_exp = tf.reduce_max(logits, -1) - tf.math.log(tf.reduce_max(probabilities, -1))
@@ -143,7 +146,9 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
 
 
 @tf.custom_gradient
-def symmetric_divergence(logits_p: tf.Tensor, logits_q: tf.Tensor) -> tuple:
+def symmetric_divergence(
+    logits_p: tf.Tensor, logits_q: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
     """Compute KL(p, q) + KL(q, p) = (p - q) . (logits_p - logits_q).
 
     Its gradient for logits_p is p (gap - p . gap) + p - q with the gap logits_p - logits_q, and

@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import keras
 
@@ -125,7 +125,7 @@ def _number(name: str, value: float) -> float:
     return float(value)
 
 
-def arguments_of(layer: keras.layers.Layer, names: tuple[str, ...]) -> dict:
+def arguments_of(layer: keras.layers.Layer, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the constructor arguments of these names.
 
     Every layer keeps them as attributes.

@@ -58,7 +58,7 @@ class TokenModel(ShardedModel):
             return logits
         return logits + tf.cast(self.output_bias, logits.dtype)
 
-    def input_signature(self) -> list:
+    def input_signature(self) -> list[Any]:
         """Return the model's inputs as Keras' `export` takes them: ids of type int32."""
         raise NotImplementedError
 
@@ -67,7 +67,7 @@ class TokenModel(ShardedModel):
         filepath: str,
         format: str = "tf_saved_model",
         verbose: bool | None = None,
-        input_signature: list | None = None,
+        input_signature: list[Any] | None = None,
         **kwargs: Any,
     ) -> None:
         """Write the call of the model as Keras' `export` does.
@@ -104,7 +104,7 @@ class TokenModel(ShardedModel):
             shape = (vocab_size,)
             self.output_bias = self.add_weight(shape, "zeros", name="output_bias")
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         config = super().get_config() | arguments_of(self, self.arguments)
         return config | {"output_bias": self.use_output_bias}

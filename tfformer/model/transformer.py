@@ -251,7 +251,7 @@ class _Stack(MaskedLayer):
             new_cache.append(keys_values)
         return self.final_norm(x), tuple(new_cache)
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return super().get_config() | arguments_of(self, STACK_ARGUMENTS)
 
@@ -788,7 +788,7 @@ class Transformer(TokenModel):
             _, target_shape = inputs_shape
         return (*target_shape, self.target_vocab_size)
 
-    def input_signature(self) -> list:
+    def input_signature(self) -> list[dict[str, keras.InputSpec]]:
         """Return the inputs as Keras' `export` takes them.
 
         They are int32 ids of source and target, of any shape.
