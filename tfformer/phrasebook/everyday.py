@@ -85,6 +85,7 @@ from tfformer.phrasebook.lexicon import (
     WOULD_LIKE,
     WOULD_LIKE_TO,
     YOU,
+    Adverb,
     transitive,
 )
 from tfformer.phrasebook.rules import Sentence, Subject, Tense, Words, clause, rule
@@ -211,13 +212,13 @@ def ticket(number: Determiner, town: Words, traveller: Subject | None) -> Senten
 # --- Habits, abilities, states --------------------------------------------------------------------
 
 
-def habits(subjects: tuple) -> tuple:
+def habits(subjects: tuple[Subject, ...]) -> tuple[tuple[Subject, Verb, Adverb], ...]:
     """Who has which habit, and how or when."""
     return tuple((subject, *habit) for subject, habit in product(subjects, HABITS))
 
 
 @rule("habit", 24, habits(SUBJECTS), product((PRESENT, PROGRESSIVE, PAST)))
-def habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense: Tense) -> Sentence:
+def habit(subject: Subject, verb: Verb, adverb: Adverb, tense: Tense) -> Sentence:
     """Her sister works at home. / Ihre Schwester arbeitet zu Hause."""
     english, german = tense
     english_adverb, german_adverb, _ = adverb
@@ -229,7 +230,7 @@ def habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense: Te
 
 
 @rule("habit", 14, habits(SUBJECTS), product(NEGATED))
-def no_habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense: Tense) -> Sentence:
+def no_habit(subject: Subject, verb: Verb, adverb: Adverb, tense: Tense) -> Sentence:
     """He doesn't sleep well. / Er schläft nicht gut."""
     english, german = tense
     english_adverb, german_adverb, follows_not = adverb
@@ -243,9 +244,7 @@ def no_habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool], tense:
 
 
 @rule("habit", 10, habits(SUBJECTS), product((CAN, MUST, WANT_TO, WOULD_LIKE_TO)))
-def wants_to(
-    subject: Subject, verb: Verb, adverb: tuple[str, str, bool], modal_verb: Verb
-) -> Sentence:
+def wants_to(subject: Subject, verb: Verb, adverb: Adverb, modal_verb: Verb) -> Sentence:
     """We want to stay here. / Wir wollen hier bleiben."""
     english_adverb, german_adverb, _ = adverb
     modal, verb = modal_verb.of(subject), verb.of(subject)
@@ -256,7 +255,7 @@ def wants_to(
 
 
 @rule("question", 8, habits(ASKED_ABOUT))
-def is_it_a_habit(subject: Subject, verb: Verb, adverb: tuple[str, str, bool]) -> Sentence:
+def is_it_a_habit(subject: Subject, verb: Verb, adverb: Adverb) -> Sentence:
     """Do you work here? / Arbeiten Sie hier?"""
     english_adverb, german_adverb, _ = adverb
     verb = verb.of(subject)

@@ -673,7 +673,7 @@ def dative(
     )
 
 
-def going() -> Iterator[tuple]:
+def going() -> Iterator[tuple[Subject, Verb, Noun, Subject | None]]:
     """Who goes where and how, alone or with somebody else."""
     for subject, verb, place in product(SUBJECTS, (GO, DRIVE), DESTINATIONS):
         yield subject, verb, place, None

@@ -285,6 +285,9 @@ class Pronoun:
         return glossed(word, gloss)
 
 
+Nominal = NounPhrase | Pronoun  # a subject or an object
+
+
 @dataclass(frozen=True, eq=False)
 class PrepositionalPhrase:
     """A preposition and its object, with the case that the German one governs."""
@@ -292,7 +295,7 @@ class PrepositionalPhrase:
     english: str
     german: str
     case: str
-    phrase: NounPhrase | Pronoun
+    phrase: Nominal
 
     def __str__(self) -> str:
         return f"{self.english} {self.phrase}"
@@ -332,7 +335,7 @@ class Verb:
     def __str__(self) -> str:
         return self.lemma
 
-    def of(self, subject: NounPhrase | Pronoun) -> Predicate:
+    def of(self, subject: Nominal) -> Predicate:
         """The verb as it agrees with its subject."""
         return Predicate(self, subject.person)
 
@@ -468,7 +471,7 @@ class Complement:
     """The object of a verb, with the preposition and the case that the verb governs."""
 
     action: Action
-    phrase: NounPhrase | Pronoun
+    phrase: Nominal
 
     def __format__(self, form: str) -> str:
         """Write the complement in English (`""`) or German.
@@ -481,20 +484,20 @@ class Complement:
 
 
 @cache
-def governed(action: Action, phrase: NounPhrase | Pronoun) -> str:
+def governed(action: Action, phrase: Nominal) -> str:
     """The English object with its preposition."""
     return f"{glossed(action.english_preposition, 'to_object')} {phrase:object}"
 
 
 @cache
-def regiert(action: Action, phrase: NounPhrase | Pronoun) -> str:
+def regiert(action: Action, phrase: Nominal) -> str:
     """The German object with its preposition, in its case."""
     gloss = "to_object" if action.english_preposition else action.verb.lemma
     return contracted(glossed(action.german_preposition, gloss), f"{phrase:{action.case}}")
 
 
 @cache
-def verneint(action: Action, phrase: NounPhrase | Pronoun) -> str:
+def verneint(action: Action, phrase: Nominal) -> str:
     """Negate a German object, with "nicht" or "kein".
 
     An object without a preposition stands before "nicht", one with it after; "nicht ein" is "kein".
@@ -512,7 +515,7 @@ class Action:
     """A verb and the objects it makes sense with."""
 
     verb: Verb
-    objects: tuple[NounPhrase | Pronoun, ...]
+    objects: tuple[Nominal, ...]
     case: str = "Akkusativ"
     english_preposition: str = ""
     german_preposition: str = ""
@@ -520,14 +523,14 @@ class Action:
     def __str__(self) -> str:
         return self.verb.lemma
 
-    def on(self, phrase: NounPhrase | Pronoun) -> Complement:
+    def on(self, phrase: Nominal) -> Complement:
         """The object of this verb."""
         return Complement(self, phrase)
 
 
 def described(
     nouns: tuple[Noun, ...], adjectives: tuple[Adjective, ...], plural: bool = False
-) -> tuple:
+) -> tuple[NounPhrase, ...]:
     """Each noun alone and with each adjective, without a determiner."""
     return tuple(
         NounPhrase(noun, adjective, plural=plural)

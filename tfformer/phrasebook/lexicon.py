@@ -24,6 +24,7 @@ from tfformer.phrasebook.inflection import (
     Action,
     Adjective,
     Determiner,
+    Nominal,
     Noun,
     NounPhrase,
     Pronoun,
@@ -433,7 +434,7 @@ WOULD_LIKE = modal("would like", "möchte möchten")
 # --- Subjects, actions and their objects ----------------------------------------------------------
 
 
-SUBJECTS: tuple[NounPhrase | Pronoun, ...] = (
+SUBJECTS: tuple[Nominal, ...] = (
     ME, HE, SHE, WE, THEY,
     NounPhrase(MOTHER, determiner=MY), NounPhrase(FATHER, determiner=HIS),
     NounPhrase(SISTER, determiner=HER), NounPhrase(BROTHER, determiner=MY),
@@ -441,18 +442,18 @@ SUBJECTS: tuple[NounPhrase | Pronoun, ...] = (
     NounPhrase(NEIGHBOR, determiner=OUR), NounPhrase(FRIEND, determiner=HER, plural=True),
     the(GIRL), the(TEACHER), the(STUDENT, plural=True), the(WOMAN, OLD), the(MAN, YOUNG),
 )  # fmt: skip
-ASKED_ABOUT: tuple[NounPhrase | Pronoun, ...] = (
+ASKED_ABOUT: tuple[Nominal, ...] = (
     YOU, HE, SHE, THEY,
     NounPhrase(MOTHER, determiner=YOUR), NounPhrase(BROTHER, determiner=YOUR),
     NounPhrase(SISTER, determiner=HIS), NounPhrase(UNCLE, determiner=HER),
     NounPhrase(CHILD, determiner=YOUR, plural=True), the(TEACHER), the(GIRL), the(WOMAN, YOUNG),
     the(STUDENT, plural=True),
 )  # fmt: skip
-GIVERS: tuple[NounPhrase | Pronoun, ...] = (
+GIVERS: tuple[Nominal, ...] = (
     ME, HE, SHE, WE, THEY, NounPhrase(MOTHER, determiner=HER), NounPhrase(UNCLE, determiner=MY),
     the(TEACHER), NounPhrase(FRIEND, determiner=OUR, plural=True),
 )  # fmt: skip
-RECEIVERS: tuple[NounPhrase | Pronoun, ...] = (
+RECEIVERS: tuple[Nominal, ...] = (
     ME, HE, SHE, WE, THEY, YOU,
     NounPhrase(FATHER, determiner=MY), NounPhrase(AUNT, determiner=MY),
     NounPhrase(BROTHER, determiner=HIS), NounPhrase(DAUGHTER, determiner=HER),
@@ -622,7 +623,7 @@ SCENES = (
 )  # fmt: skip
 
 
-def scenes(fitting: bool) -> Iterator[tuple]:
+def scenes(fitting: bool) -> Iterator[tuple[Noun, Action, Noun, Adjective, Noun]]:
     """Yield actor, action, obstacle, quality and the noun that has the quality.
 
     The two nouns differ in German gender.
@@ -642,7 +643,7 @@ def scenes(fitting: bool) -> Iterator[tuple]:
                 )
 
 
-def properties() -> Iterator[tuple]:
+def properties() -> Iterator[tuple[Noun, Adjective]]:
     """Each noun of the scenes with each adjective that can be true of it."""
     yield from dict.fromkeys(
         (bearer, quality) for fitting in (False, True) for *_, quality, bearer in scenes(fitting)
@@ -650,8 +651,11 @@ def properties() -> Iterator[tuple]:
 
 
 def transitive(
-    subjects: tuple, actions: tuple[Action, ...], adjectives: bool = True, at_most: int = 30
-) -> Iterator[tuple]:
+    subjects: tuple[Nominal, ...],
+    actions: tuple[Action, ...],
+    adjectives: bool = True,
+    at_most: int = 30,
+) -> Iterator[tuple[Nominal, Action, Nominal]]:
     """Yield subjects, actions and objects that make sense together.
 
     No subject acts on itself. Each verb has `at_most` objects, so that none crowds out another.
@@ -665,7 +669,7 @@ def transitive(
                 yield subject, action, thing
 
 
-def same_person(one: NounPhrase | Pronoun, other: NounPhrase | Pronoun) -> bool:
+def same_person(one: Nominal, other: Nominal) -> bool:
     """Whether a verb between the two would be reflexive.
 
     Examples are "I call us" and "the boy helps the boy".
@@ -896,7 +900,7 @@ REQUESTS = (
 PEOPLE_REQUESTS = (CALLING, HELPING, INVITING, COLLECTING)
 EATING = Action(LIKE_EATING, GROCERIES + DRINKS)
 
-# An adverb: English, German, and whether "nicht" stands before it.
+Adverb = tuple[str, str, bool]  # English, German, and whether "nicht" stands before it
 NO_ADVERB = ("", "", True)
 HERE = ("here", "hier", True)
 AT_HOME = ("at home", "zu Hause", True)

@@ -16,6 +16,7 @@ from tfformer.phrasebook.inflection import (
     Action,
     Complement,
     Determiner,
+    Nominal,
     Noun,
     NounPhrase,
     Predicate,
@@ -46,9 +47,10 @@ CHOSEN = {
     "station": "train",
 }
 
-Subject = NounPhrase | Pronoun
+Subject = Nominal
 Tense = tuple[str, str]  # the names of the English and of the German form
 Words = tuple[str, str]  # in English and in German
+Arguments = tuple[Any, ...]  # of the function that writes a rule's sentences
 
 
 class Sentence(NamedTuple):
@@ -66,14 +68,14 @@ class Rule:
 
     family: str  # such as "question"
     share: int  # sentences in valid and in test; train has `corpus.TRAIN_RATIO` times as many
-    contents: tuple[tuple, ...]  # the content words: they decide the split
-    forms: tuple[tuple, ...]  # tense, articles and the like: free in every split
+    contents: tuple[Arguments, ...]  # the content words: they decide the split
+    forms: tuple[Arguments, ...]  # tense, articles and the like: free in every split
     sentence: Callable[..., Sentence]
 
     @cached_property
-    def contents_of(self) -> dict[str, list[tuple]]:
+    def contents_of(self) -> dict[str, list[Arguments]]:
         """The contents of each split."""
-        divided: dict[str, list[tuple]] = {split: [] for split in SPLITS}
+        divided: dict[str, list[Arguments]] = {split: [] for split in SPLITS}
         for content in self.contents:
             divided[split_of(combination(content))].append(content)
         return divided
@@ -83,7 +85,7 @@ RULES: list[Rule] = []
 
 
 def rule(
-    family: str, share: int, contents: Iterable[tuple], forms: Iterable[tuple] = ((),)
+    family: str, share: int, contents: Iterable[Arguments], forms: Iterable[Arguments] = ((),)
 ) -> Callable[[Callable[..., Sentence]], Callable[..., Sentence]]:
     """Register a function that writes the sentences of one rule.
 
@@ -113,7 +115,7 @@ def clause(
     return action.verb.of(subject), action.on(thing.determined(determiner))
 
 
-def agreement(content: tuple) -> tuple[int, str] | None:
+def agreement(content: Arguments) -> tuple[int, str] | None:
     """The person of the subject and its verb, if the content words begin with these."""
     match content:
         case ((NounPhrase() | Pronoun()) as subject, (Verb() | Action()) as verb, *_):
@@ -121,7 +123,7 @@ def agreement(content: tuple) -> tuple[int, str] | None:
     return None
 
 
-def combination(content: tuple) -> str:
+def combination(content: Arguments) -> str:
     """The content words as one text: "animal cross street tired animal"."""
     names = (name(word) for word in content if word is not None)
     return " ".join(filter(None, names))
