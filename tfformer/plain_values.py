@@ -138,7 +138,7 @@ class _RefusedError(ValueError):
     """The document is nested too deeply, has too many values or characters of no text."""
 
 
-def _check_bounds(events: Iterable, place: str) -> None:
+def _check_bounds(events: Iterable[yaml.Event], place: str) -> None:
     """Raise ValueError beyond MAX_DEPTH or MAX_NODES, before anything is built."""
     import yaml
 

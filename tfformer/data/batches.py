@@ -408,7 +408,7 @@ class Batches:
         def arrays(step: np.int64) -> list[np.ndarray]:
             return tf.nest.flatten(self.batch(int(step)))
 
-        def batch(step: tf.Tensor) -> tuple:
+        def batch(step: tf.Tensor) -> tuple[dict[str, tf.Tensor] | tf.Tensor, tf.Tensor, tf.Tensor]:
             tensors = tf.numpy_function(arrays, [step], [spec.dtype for spec in specs])
             shaped = map(tf.ensure_shape, tensors, [spec.shape for spec in specs])
             return tf.nest.pack_sequence_as(structure, list(shaped))

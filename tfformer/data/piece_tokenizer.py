@@ -240,7 +240,9 @@ class PieceTokenizer:
         return self._graph_functions[1](dense)
 
     @functools.cached_property
-    def _graph_functions(self) -> tuple[Callable, Callable]:
+    def _graph_functions(
+        self,
+    ) -> tuple[Callable[[tf.Tensor], tf.RaggedTensor], Callable[[tf.Tensor], tf.Tensor]]:
         """The pair (tokenize, detokenize) as functions of the graph.
 
         Each is a `tf.function` with all it needs in its graph. The look-up is a search among sorted

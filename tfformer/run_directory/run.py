@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import h5py
+import keras
 import numpy as np
 
 from tfformer.config import RUN_CONFIG, Architecture, Config, run_folder
@@ -533,5 +534,5 @@ def _tokenizer_paths(folder: Path, shared: bool) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _variables(model: Model) -> list:
+def _variables(model: Model) -> list[keras.Variable]:
     return [*model.variables, *model.optimizer.variables]
