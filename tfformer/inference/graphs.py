@@ -30,6 +30,8 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 IMPOSSIBLE = -1e9  # the logit of a token that cannot follow
 FIRST_CAPACITY = 16  # positions in a cache that will grow
 
+PrefixState = tuple[Cache, tf.Tensor, tf.Tensor]  # cache, prefixes and their lengths
+
 
 class DecoderState(NamedTuple):
     """All that a step of decoding reads, of B sentences.
@@ -372,7 +374,9 @@ def continue_prefixes(
     cache = model.stack.empty_cache(rows, shared + 1)  # grows with the tokens found
     _, cache = model.hidden_step(prefixes[:, :shared], 0, cache)
 
-    def step_fn(ids: tf.Tensor, step: tf.Tensor, state: tuple) -> tuple[tf.Tensor, tuple]:
+    def step_fn(
+        ids: tf.Tensor, step: tf.Tensor, state: PrefixState
+    ) -> tuple[tf.Tensor, PrefixState]:
         cache, prefixes, lengths = state
         ids = tf.where(step == 0, prefixes[:, shared], ids)  # (R,)
         position = shared + step

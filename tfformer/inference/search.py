@@ -357,7 +357,9 @@ def _finish(
     if rounds is None:  # the loop variables are a list of one NamedTuple
         return tf.while_loop(is_unfinished, append_token, [start])[0].found
 
-    def take_round(is_live: tf.Tensor, live: Live, found: Hypotheses) -> tuple:
+    def take_round(
+        is_live: tf.Tensor, live: Live, found: Hypotheses
+    ) -> tuple[tf.Tensor, Live, Hypotheses]:
         """Go on with the live sentences; `is_live` (B,) says of all which they are."""
         live = _one_round(live, append_token, rounds)
         number = tf.maximum(tf.cumsum(tf.cast(is_live, tf.int32)) - 1, 0)  # (B,) among the live

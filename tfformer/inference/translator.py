@@ -113,7 +113,7 @@ class Translator:
         self.decoding = decoding
         self.max_length = max_length
         self.language = language
-        self._graphs: dict[tuple, tf.types.experimental.PolymorphicFunction] = {}
+        self._graphs: dict[tuple[Any, ...], tf.types.experimental.PolymorphicFunction] = {}
 
     @classmethod
     def load(
