@@ -2,6 +2,7 @@
 
 import math
 import time
+from typing import Any
 
 import keras
 import numpy as np
@@ -30,7 +31,7 @@ class StepCounter(keras.callbacks.Callback):
         super().__init__()
         self.step = step
 
-    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Count the step."""
         self.step += 1
 
@@ -51,12 +52,12 @@ class StopOnNaN(keras.callbacks.Callback):
         self.run = run
         self.counter = counter
 
-    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Look at the mean loss of the epoch so far."""
         loss = (logs or {})["loss"]
         self._check(math.isfinite(loss), f"the loss is {loss}")
 
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Look at every weight."""
         finite = all(np.isfinite(weight).all() for weight in self.model.get_weights())
         self._check(finite, "a weight is NaN or infinite")
@@ -99,13 +100,13 @@ class HistoryAndResume(keras.callbacks.Callback):
         self.workers = workers
         self.start = time.monotonic() - 60 * (history[-1]["minutes"] if history else 0.0)
 
-    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Stop when the minutes are used up."""
         limit = self.config.training.max_minutes
         if limit is not None and self.workers.first(self._minutes() >= limit):
             self.model.stop_training = True
 
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Add the epoch to the history, save the state, and stop if the run is over."""
         logs = {} if logs is None else logs
         settings = self.config.training

@@ -80,7 +80,7 @@ class Muon(CaseSharing, keras.optimizers.Muon):
         self.matmul_dtype = matmul_dtype
 
     def _backend_update_step(
-        self, gradients: list, variables: list, learning_rate: tf.Tensor
+        self, gradients: list[tf.Tensor], variables: list[keras.Variable], learning_rate: tf.Tensor
     ) -> None:
         """Keras' hook for the update of all variables at once, else `update_step` of each."""
         by_shape: dict[tuple[int, ...], list[tuple[tf.Tensor, keras.Variable]]] = {}

@@ -1,5 +1,7 @@
 """Learning-rate schedules that Keras can serialise."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -60,7 +62,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         s = tf.cast(step, tf.float32) + 1.0
         return self.scale * self.d_model**-0.5 * tf.minimum(s**-0.5, s * self.warmup_steps**-1.5)
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
 
@@ -103,7 +105,7 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
         falling = (self.total_steps - s) / (self.total_steps - self.warmup_steps)
         return self.peak * tf.minimum(s / self.warmup_steps, tf.maximum(falling, 0.0))
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {
             "peak": self.peak,

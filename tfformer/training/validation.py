@@ -1,6 +1,7 @@
 """Validation: the figures of a model, and the weights that are kept by them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -42,7 +43,7 @@ class Validation(keras.callbacks.Callback):
         self.valid = valid
         self.rows = rows
 
-    def on_train_begin(self, logs: dict | None = None) -> None:
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Build a second model for the weights to measure, as training goes on."""
         settings = self.config.training
         self.snapshot = type(self.model).from_config(self.model.get_config())
@@ -54,7 +55,7 @@ class Validation(keras.callbacks.Callback):
         self.writer = tf.summary.create_file_writer(str(self.run.tensorboard / "samples"))
         self.best = max(map(quality, self.run.history()), default=NOT_VALIDATED)
 
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Add the figures to `logs`, every few epochs and at the end; Keras prints them."""
         logs = {} if logs is None else logs
         settings = self.config.training

@@ -96,7 +96,7 @@ class ClusterWorkers(Workers):
         self.count = len(cluster.addresses)
         self.minutes = minutes
         # Each shape has a number, the same in all processes, as they ask in the same order.
-        self._numbers: dict[tuple, int] = {}
+        self._numbers: dict[tuple[int, ...], int] = {}
         strategy = _started(cluster)
         super().__init__(strategy.extended.worker_devices)
 
