@@ -5,7 +5,7 @@ It is the hand-over between a format and the run directory.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,9 +99,9 @@ class Checkpoint:
     languages: list[str] | None
     family: str
     names: Mapping[Place, str]
-    details: dict = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
     rewrites: Rewrites = ()
-    provenance: dict = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
 
 
 def check_tensors(checkpoint: Checkpoint) -> None:

@@ -1,6 +1,7 @@
 """A run in the order of another toolkit, for the writers of that toolkit's files."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Foreign:
     source: Side
     target: Side
     shares_vocabulary: bool
-    record: dict
+    record: dict[str, Any]
 
 
 def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
@@ -115,7 +116,7 @@ def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
     return found
 
 
-def _side(run: Run, record: dict, name: str, with_pad: bool, place: int) -> Side:
+def _side(run: Run, record: dict[str, Any], name: str, with_pad: bool, place: int) -> Side:
     tokenizer = getattr(run.tokenizers, name)
     if not record:
         pieces = tokenizer.pieces(range(tokenizer.vocab_size))
@@ -156,7 +157,7 @@ def _with_start(side: Side, token: str) -> Side:
     return Side(pieces, RowOrder(tuple(rows), len(pieces)), side.model)
 
 
-def _set_bias_of_padding(bias: np.ndarray, record: dict, order: RowOrder) -> None:
+def _set_bias_of_padding(bias: np.ndarray, record: dict[str, Any], order: RowOrder) -> None:
     """Give padding, and a start that is padding, the bias of the checkpoint.
 
     This package's own bias keeps them from being generated.
@@ -167,7 +168,9 @@ def _set_bias_of_padding(bias: np.ndarray, record: dict, order: RowOrder) -> Non
         bias[places] = record.get("pad_bias") or 0.0
 
 
-def _in_first_dtype(tensors: dict[Place, np.ndarray], record: dict) -> dict[Place, np.ndarray]:
+def _in_first_dtype(
+    tensors: dict[Place, np.ndarray], record: dict[str, Any]
+) -> dict[Place, np.ndarray]:
     """Return tensors in float16 that were imported in it.
 
     If one of them has changed since, all are returned as they are.

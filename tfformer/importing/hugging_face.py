@@ -9,6 +9,7 @@ import reprlib
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -96,6 +97,7 @@ NORMS = {
     "cross_attention": "encoder_attn_layer_norm",
     "feed_forward": "final_layer_norm",
 }
+ForeignConfig = Mapping[str, Any]  # the content of config.json or of a file beside it
 Groups = dict[Table, tuple[str, ...]]
 # (shared, tied) -> table -> names of the same numbers, the one to trust first
 GROUPS: dict[tuple[bool, bool], Groups] = {
@@ -228,7 +230,7 @@ def layer_tensors(
     return found
 
 
-def optional_object(path: Path) -> dict:
+def optional_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; an empty one if there is no file."""
     return read_object(path) if path.is_file() else {}
 
@@ -249,7 +251,7 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     raise ValueError(f"{folder} has neither {SAFETENSORS} nor {PYTORCH}; copy the whole folder")
 
 
-def _check_config(path: Path, config: Mapping) -> None:
+def _check_config(path: Path, config: ForeignConfig) -> None:
     """Raise ValueError for a model that is not Marian's, or is unlike them all."""
     kind = config.get("model_type")
     if kind != "marian":
@@ -272,7 +274,9 @@ def _check_config(path: Path, config: Mapping) -> None:
         )
 
 
-def model_config(path: Path, config: Mapping, tie: str, form: Mapping) -> ModelConfig:
+def model_config(
+    path: Path, config: ForeignConfig, tie: str, form: Mapping[str, Any]
+) -> ModelConfig:
     """Return the architecture that config.json describes.
 
     Args:
@@ -300,7 +304,7 @@ def model_config(path: Path, config: Mapping, tie: str, form: Mapping) -> ModelC
 
 
 def embedding_tables(
-    config: Mapping, tensors: dict[str, np.ndarray], untied: bool
+    config: ForeignConfig, tensors: dict[str, np.ndarray], untied: bool
 ) -> tuple[dict[Table, np.ndarray], dict[Place, str], str]:
     """Take the embeddings and the output's bias out of `tensors`.
 
@@ -334,7 +338,7 @@ def embedding_tables(
     return found, names, _tie(found)
 
 
-def _flag(config: Mapping, name: str) -> bool:
+def _flag(config: ForeignConfig, name: str) -> bool:
     """Return a setting that is true or false, and true if it is not there."""
     value = config.get(name, True)
     if type(value) is not bool:
@@ -429,14 +433,14 @@ def search_file(folder: Path) -> Path:
     return own if own.is_file() else folder / "config.json"
 
 
-def search_settings(folder: Path) -> dict:
+def search_settings(folder: Path) -> dict[str, Any]:
     """Return the settings of the search, without those that are null, which are unset."""
     found = read_object(search_file(folder))
     return {key: value for key, value in found.items() if value is not None}
 
 
 def decoding_of(
-    file: Path, generation: Mapping, order: RowOrder, as_marian: bool = False
+    file: Path, generation: ForeignConfig, order: RowOrder, as_marian: bool = False
 ) -> DecodingConfig:
     """Return the search that a checkpoint asks for.
 
@@ -469,7 +473,7 @@ def decoding_of(
         return Config.from_dict({"decoding": values}).decoding
 
 
-def _forbidden_tokens(file: Path, generation: Mapping, order: RowOrder) -> set[int | None]:
+def _forbidden_tokens(file: Path, generation: ForeignConfig, order: RowOrder) -> set[int | None]:
     """Return the ids that a translation never has, by `bad_words_ids`.
 
     Padding and the start are never generated here, and the unknown token need not be.
@@ -486,7 +490,7 @@ def _forbidden_tokens(file: Path, generation: Mapping, order: RowOrder) -> set[i
     return {number for word in words for number in word}
 
 
-def longest_source(folder: Path, tokenizer: Mapping) -> int:
+def longest_source(folder: Path, tokenizer: ForeignConfig) -> int:
     """Return the most tokens of a source, by tokenizer_config.json.
 
     Args:
@@ -506,7 +510,7 @@ def longest_source(folder: Path, tokenizer: Mapping) -> int:
     return int(length) if length <= LONGEST else MAX_LENGTH
 
 
-def check_special_ids(folder: Path, config: Mapping, order: RowOrder) -> None:
+def check_special_ids(folder: Path, config: ForeignConfig, order: RowOrder) -> None:
     """Compare the ids in both configurations with the special rows of the vocabulary.
 
     Args:
@@ -534,7 +538,7 @@ def check_special_ids(folder: Path, config: Mapping, order: RowOrder) -> None:
                 )
 
 
-def _check_tokenizer(path: Path, tokenizer: Mapping, pieces: list[str]) -> None:
+def _check_tokenizer(path: Path, tokenizer: ForeignConfig, pieces: list[str]) -> None:
     """Raise ValueError if tokenizer_config.json is not of the source's vocabulary.
 
     MarianTokenizer takes the ids of special tokens from vocab.json, also for the target.
@@ -559,13 +563,16 @@ def _check_tokenizer(path: Path, tokenizer: Mapping, pieces: list[str]) -> None:
             )
 
 
-def _languages(tokenizer: Mapping) -> list[str] | None:
+def _languages(tokenizer: ForeignConfig) -> list[str] | None:
     found = [tokenizer.get(key) for key in ("source_lang", "target_lang")]
     return [str(name) for name in found] if all(found) else None
 
 
 def _vocabularies(
-    folder: Path, config: Mapping, generation: Mapping, places: Mapping[Place, np.ndarray]
+    folder: Path,
+    config: ForeignConfig,
+    generation: ForeignConfig,
+    places: Mapping[Place, np.ndarray],
 ) -> tuple[Vocabulary, Vocabulary, bool]:
     """Both sides' vocabularies, and whether they have the same tokens."""
     files = [folder / "vocab.json", folder / TARGET_VOCABULARY]

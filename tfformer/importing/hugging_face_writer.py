@@ -4,6 +4,7 @@
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -118,7 +119,7 @@ def _dtype(foreign: Foreign) -> str:
     return foreign.tensors[SOURCE].dtype.name
 
 
-def stating_dtype(config: dict, foreign: Foreign) -> dict:
+def stating_dtype(config: dict[str, Any], foreign: Foreign) -> dict[str, Any]:
     """Return config.json with the kind of numbers that is written.
 
     Args:
@@ -129,7 +130,7 @@ def stating_dtype(config: dict, foreign: Foreign) -> dict:
     return config | dict.fromkeys(keys, _dtype(foreign))
 
 
-def _config(foreign: Foreign, config: Config) -> dict:
+def _config(foreign: Foreign, config: Config) -> dict[str, Any]:
     settings = config.model
     ids = special_ids(foreign.target)
     first = foreign.record.get("details", {}).get("config", {})
@@ -162,7 +163,7 @@ def _config(foreign: Foreign, config: Config) -> dict:
     return stating_dtype(first | own, foreign)
 
 
-def changed_search(first: dict, foreign: Foreign, config: Config) -> dict:
+def changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> dict[str, Any]:
     """Return generation_config.json with the run's search where that changed.
 
     Args:
@@ -186,7 +187,7 @@ def changed_search(first: dict, foreign: Foreign, config: Config) -> dict:
     return first | {name: value for name, value in own.items() if value != (usual | first)[name]}
 
 
-def _forbidden(first: dict, foreign: Foreign, config: Config) -> list | None:
+def _forbidden(first: dict[str, Any], foreign: Foreign, config: Config) -> list[list[int]] | None:
     """Return the forbidden words, with the unknown token if the run never takes it."""
     words = first.get("bad_words_ids")
     unknown = [special_ids(foreign.target)["unknown"]]
@@ -196,7 +197,7 @@ def _forbidden(first: dict, foreign: Foreign, config: Config) -> list | None:
     return (others if config.decoding.allow_unknown else [*others, unknown]) or None
 
 
-def _generation(foreign: Foreign, config: Config) -> dict:
+def _generation(foreign: Foreign, config: Config) -> dict[str, Any]:
     first = foreign.record.get("details", {}).get("generation")
     if first:
         return changed_search(first, foreign, config)
@@ -216,7 +217,7 @@ def _generation(foreign: Foreign, config: Config) -> dict:
     }
 
 
-def _tokenizer(foreign: Foreign, config: Config) -> dict:
+def _tokenizer(foreign: Foreign, config: Config) -> dict[str, Any]:
     languages = config.data.languages or ["source", "target"]
     own = {
         "tokenizer_class": "MarianTokenizer",

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tfformer.files import file_digest, temporary_folder
 from tfformer.importing import archive, hugging_face, m2m100, marian
@@ -114,7 +115,7 @@ def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
     )
 
 
-def _provenance(folder: Path, origin: Path) -> dict:
+def _provenance(folder: Path, origin: Path) -> dict[str, Any]:
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return {
         "origin": _name(origin.resolve()),

@@ -8,12 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a surrogate pair; two halves are a character
 MAX_JSON_BYTES = 256 * 1024 * 1024  # a vocabulary of two million pieces has 60 MB
 
 
-def read_object(path: Path) -> dict:
+def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file.
 
     Args:
@@ -33,7 +34,7 @@ def read_object(path: Path) -> dict:
     return parse_object(path.read_bytes(), str(path))
 
 
-def parse_object(content: bytes, place: str) -> dict:
+def parse_object(content: bytes, place: str) -> dict[str, Any]:
     """Return the JSON object that `content` is.
 
     Args:
@@ -48,7 +49,7 @@ def parse_object(content: bytes, place: str) -> dict:
     """
     doubles: list[str] = []
 
-    def noting_doubles(pairs: list[tuple[str, object]]) -> dict:
+    def noting_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) < len(pairs):
             counts = Counter(name for name, _ in pairs)

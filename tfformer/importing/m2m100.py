@@ -7,7 +7,6 @@ with that of its own.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from tfformer.importing.checkpoint import (
 from tfformer.importing.hugging_face import (
     ACTIVATIONS,
     GENERATION,
+    ForeignConfig,
     check_special_ids,
     decoding_of,
     embedding_tables,
@@ -159,7 +159,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     return found
 
 
-def _check(path: Path, config: Mapping, choices: Choices) -> None:
+def _check(path: Path, config: ForeignConfig, choices: Choices) -> None:
     if config.get("model_type") != "m2m_100":
         raise ValueError(f"{path}: model_type is {config.get('model_type')!r}, not 'm2m_100'")
     for name in NEEDED:
@@ -214,7 +214,7 @@ def _names(folder: Path, size: int) -> Names:
     return Names(rows, listed, added, [name for name in languages if not name.startswith("<")])
 
 
-def _pieces_of_nllb(model: bytes, file: Path, tokenizer: Mapping) -> list[str]:
+def _pieces_of_nllb(model: bytes, file: Path, tokenizer: ForeignConfig) -> list[str]:
     """Return the special tokens and SentencePiece's pieces.
 
     If tokenizer.json lists them too, it must give each the same id.
@@ -235,7 +235,7 @@ def _pieces_of_nllb(model: bytes, file: Path, tokenizer: Mapping) -> list[str]:
     return pieces
 
 
-def _added_tokens(folder: Path, tokenizer: Mapping, first: int) -> dict[int, str]:
+def _added_tokens(folder: Path, tokenizer: ForeignConfig, first: int) -> dict[int, str]:
     """The tokens that are not SentencePiece's, by their ids.
 
     Languages have ids from `first` on, without a gap behind the other tokens. The first file that
@@ -301,7 +301,7 @@ def _language(language: str | None, known: list[str]) -> str:
     return language_piece(language, known)
 
 
-def _order(path: Path, config: Mapping, pieces: list[str]) -> RowOrder:
+def _order(path: Path, config: ForeignConfig, pieces: list[str]) -> RowOrder:
     places = {piece: number for number, piece in enumerate(pieces)}
     for name in ("</s>", "<pad>", "<unk>"):
         if name not in places:

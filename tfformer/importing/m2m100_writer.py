@@ -4,6 +4,7 @@
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,7 @@ def _check(path: Path, foreign: Foreign) -> None:
         )
 
 
-def _tokenizer(details: dict, run: Run) -> dict:
+def _tokenizer(details: dict[str, Any], run: Run) -> dict[str, Any]:
     """Return tokenizer_config.json, which names each added token by its id."""
     source, target = run.languages or (None, None)
     own = {

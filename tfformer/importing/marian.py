@@ -7,7 +7,6 @@ embedding, and there is no padding token.
 
 import re
 import warnings
-from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tfformer.config import Config, DecodingConfig, ModelConfig
 from tfformer.importing import marian_files
 from tfformer.importing.checkpoint import NO_CHOICES, Checkpoint, Choices, Vocabulary, check_tensors
 from tfformer.importing.foreign_keys import told_by_keys
+from tfformer.importing.marian_files import MarianOptions
 from tfformer.importing.vocabulary import (
     RowOrder,
     check_segmentation,
@@ -190,7 +190,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     return found
 
 
-def check_options(path: Path, options: Mapping) -> None:
+def check_options(path: Path, options: MarianOptions) -> None:
     """Raise ValueError for options of which this package has no layers.
 
     The message names the option.
@@ -220,7 +220,7 @@ def check_options(path: Path, options: Mapping) -> None:
         )
 
 
-def _check_decoder(path: Path, options: Mapping) -> None:
+def _check_decoder(path: Path, options: MarianOptions) -> None:
     """Raise ValueError for a student of Firefox or of OPUS.
 
     Theirs is the commonest other decoder.
@@ -234,7 +234,7 @@ def _check_decoder(path: Path, options: Mapping) -> None:
         )
 
 
-def _check_known(path: Path, options: Mapping) -> None:
+def _check_known(path: Path, options: MarianOptions) -> None:
     """Raise ValueError for an unknown option of layers.
 
     No version of Marian known here has it.
@@ -245,12 +245,12 @@ def _check_known(path: Path, options: Mapping) -> None:
             raise ValueError(f"{path}: option {name} is not known to this package")
 
 
-def _letters(options: Mapping, name: str, default: str) -> str:
+def _letters(options: MarianOptions, name: str, default: str) -> str:
     """A chain of operations without dropout, which only training has."""
     return str(options.get(name, default) or "").replace("d", "")
 
 
-def _norm(path: Path, options: Mapping, positions: str) -> str:
+def _norm(path: Path, options: MarianOptions, positions: str) -> str:
     """Return the recipe's norm: "marian" is "pre" as marian-decoder decodes."""
     chain = (
         _letters(options, "transformer-preprocess", ""),
@@ -280,13 +280,13 @@ def _norm(path: Path, options: Mapping, positions: str) -> str:
     return "marian" if positions == "marian" else "pre"
 
 
-def _version(options: Mapping) -> tuple[int, ...]:
+def _version(options: MarianOptions) -> tuple[int, ...]:
     """Return the numbers of Marian's version; (0,) if it is not stated."""
     numbers = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", str(options.get("version", "")))
     return (0,) if numbers is None else tuple(int(number or 0) for number in numbers.groups())
 
 
-def _tie(options: Mapping) -> str:
+def _tie(options: MarianOptions) -> str:
     every = options.get("tied-embeddings-all")
     source = options.get("tied-embeddings-src")
     target = options.get("tied-embeddings")
@@ -297,7 +297,7 @@ def _tie(options: Mapping) -> str:
     return "output" if target else "none"
 
 
-def _activation(path: Path, options: Mapping) -> str:
+def _activation(path: Path, options: MarianOptions) -> str:
     name = options.get("transformer-ffn-activation", "swish")
     if name not in ACTIVATIONS:
         raise ValueError(
@@ -312,7 +312,7 @@ def _activation(path: Path, options: Mapping) -> str:
     return name
 
 
-def _model_config(path: Path, options: Mapping, tie: str, positions: str) -> ModelConfig:
+def _model_config(path: Path, options: MarianOptions, tie: str, positions: str) -> ModelConfig:
     values = {
         **{name: options[key] for name, key in SIZES.items()},
         "decoder_d_ff": options.get("transformer-decoder-dim-ffn")
@@ -358,7 +358,7 @@ def _warn_of_bias(path: Path, bias: np.ndarray | None) -> None:
         )
 
 
-def _decoder_options(folder: Path) -> dict:
+def _decoder_options(folder: Path) -> MarianOptions:
     """The file that says how to decode; there may be none.
 
     A training leaves one beside each of its models, such as the best by BLEU.
@@ -374,7 +374,7 @@ def _decoder_options(folder: Path) -> dict:
     return options
 
 
-def _check_spelling(options: Mapping) -> None:
+def _check_spelling(options: MarianOptions) -> None:
     """Raise ValueError for an option that is nearly one of the search.
 
     Marian, too, refuses options that it does not know.
@@ -387,7 +387,7 @@ def _check_spelling(options: Mapping) -> None:
             )
 
 
-def _model_file(folder: Path, decoder: Mapping) -> Path:
+def _model_file(folder: Path, decoder: MarianOptions) -> Path:
     named = decoder.get("models") or []
     if isinstance(named, list) and len(named) > 1:
         raise ValueError(f"{folder} names {len(named)} models to decode together; import one")
@@ -404,7 +404,7 @@ def _model_file(folder: Path, decoder: Mapping) -> Path:
     return found[0]
 
 
-def _decoding(folder: Path, decoder: Mapping, positions: str) -> DecodingConfig:
+def _decoding(folder: Path, decoder: MarianOptions, positions: str) -> DecodingConfig:
     if decoder.get("word-penalty"):
         warnings.warn(
             f"decoder.yml's word-penalty {decoder['word-penalty']} is not known here and left out",
@@ -425,7 +425,7 @@ def _decoding(folder: Path, decoder: Mapping, positions: str) -> DecodingConfig:
 
 
 def _vocabularies(
-    folder: Path, decoder: Mapping, path: Path, options: Mapping
+    folder: Path, decoder: MarianOptions, path: Path, options: MarianOptions
 ) -> tuple[Vocabulary, Vocabulary, bool]:
     files = _vocabulary_files(folder, decoder)
     sizes = options["dim-vocabs"]
@@ -461,7 +461,7 @@ def _vocabularies(
     return sides[0], sides[1], shared
 
 
-def _vocabulary_files(folder: Path, decoder: Mapping) -> list[Path]:
+def _vocabulary_files(folder: Path, decoder: MarianOptions) -> list[Path]:
     """The source's and the target's vocabulary."""
     named = decoder.get("vocabs")
     listed = named if isinstance(named, list) else []

@@ -7,6 +7,7 @@ marian-dev, src/common/binary.cpp, version 1.
 
 import json
 import math
+import re
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -33,8 +34,11 @@ PLAIN = {
     f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str", "seq", "map")
 }
 
+MarianOptions = dict[str, Any]  # by name, of a model or of a search
+Resolver = tuple[str, re.Pattern[str]]  # a tag of YAML, and the form of its values
 
-def _plain(resolvers: list[tuple]) -> list[tuple]:
+
+def _plain(resolvers: list[Resolver]) -> list[Resolver]:
     return [resolver for resolver in resolvers if resolver[0] in PLAIN]
 
 
@@ -61,7 +65,7 @@ class _PlainLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
+def read(path: Path) -> tuple[MarianOptions, dict[str, np.ndarray]]:
     """Return the options and the tensors of a Marian model.
 
     Args:
@@ -89,7 +93,7 @@ def read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     return parse_options(options, f"{OPTIONS} in {path}"), tensors
 
 
-def read_options(path: Path) -> dict:
+def read_options(path: Path) -> MarianOptions:
     """Return the options in a file, such as decoder.yml.
 
     Raises:
@@ -99,7 +103,7 @@ def read_options(path: Path) -> dict:
         return parse_options(file.read(MAX_OPTIONS_BYTES + 1), str(path))
 
 
-def parse_options(content: bytes, place: str) -> dict:
+def parse_options(content: bytes, place: str) -> MarianOptions:
     """Return a model's options, of values that JSON can hold.
 
     Args:
@@ -128,7 +132,7 @@ def parse_options(content: bytes, place: str) -> dict:
     return options
 
 
-def write_npz(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> None:
+def write_npz(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarray]) -> None:
     """Write a model as `.npz`, whole or not at all.
 
     Args:
@@ -141,7 +145,7 @@ def write_npz(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> N
         np.savez(file, **every)
 
 
-def write_bin(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> None:
+def write_bin(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarray]) -> None:
     """Write a model as `.bin`, whole or not at all.
 
     Args:
@@ -168,7 +172,7 @@ def write_bin(path: Path, options: dict, tensors: Mapping[str, np.ndarray]) -> N
         file.writelines(contents)
 
 
-def _option_bytes(options: dict) -> np.ndarray:
+def _option_bytes(options: MarianOptions) -> np.ndarray:
     text = yaml.safe_dump(options, sort_keys=False, default_flow_style=False)
     return np.frombuffer(text.encode() + b"\0", np.int8)
 

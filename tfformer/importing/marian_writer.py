@@ -94,7 +94,7 @@ def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
     return found
 
 
-def _options(foreign: Foreign, settings: ModelConfig) -> dict:
+def _options(foreign: Foreign, settings: ModelConfig) -> marian_files.MarianOptions:
     before, after, top = CHAINS[settings.norm]
     tie = settings.tie_embeddings
     own = {

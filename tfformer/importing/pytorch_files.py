@@ -218,7 +218,7 @@ class _Machine:
         del self.stack[place:]
         return values
 
-    def take(self, count: int) -> tuple:
+    def take(self, count: int) -> tuple[Any, ...]:
         """Take `count` values off the stack, the lowest first."""
         if len(self.stack) < count:
             raise ValueError("its pickle takes more than there is; copy the file again")

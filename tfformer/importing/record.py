@@ -23,7 +23,7 @@ def write_record(run: Run, values: Mapping[str, Any]) -> None:
     write_text(run.origin, json.dumps(complete, indent=1) + "\n")
 
 
-def read_record(run: Run) -> dict:
+def read_record(run: Run) -> dict[str, Any]:
     """Return the record of a run's import.
 
     Args:

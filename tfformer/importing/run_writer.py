@@ -7,6 +7,7 @@ start is so low that they are never generated. So search, masks and exports know
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,7 @@ def _order(checkpoint: Checkpoint, table: Table) -> RowOrder:
     return side.order
 
 
-def _record(checkpoint: Checkpoint) -> dict:
+def _record(checkpoint: Checkpoint) -> dict[str, Any]:
     """Where the model is from, and what the way back needs."""
     pad = checkpoint.target.order.rows[PAD_ID]
     bias = checkpoint.tensors[OUTPUT_BIAS]
@@ -112,6 +113,6 @@ def _record(checkpoint: Checkpoint) -> dict:
     }
 
 
-def _described(vocabulary: Vocabulary) -> dict:
+def _described(vocabulary: Vocabulary) -> dict[str, Any]:
     order = vocabulary.order
     return {"rows": order.rows, "size": order.foreign_size, "pieces": vocabulary.pieces}

@@ -11,7 +11,7 @@ import math
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from tfformer.importing.stored_arrays import mapped
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 MAX_HEADER_BYTES = 100 * 1024 * 1024  # the limit of the format's own library
 INDEX = "model.safetensors.index.json"
+
+Entry = tuple[str, tuple[int, ...], int, int]  # of the header: dtype, shape, begin and end
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
@@ -61,7 +63,8 @@ def write(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
         path: The new file.
         tensors: Name -> array of float32 or float16.
     """
-    header: dict[str, dict] = {"__metadata__": {"format": "pt"}}  # which Transformers insists on
+    # Transformers insists on the metadata.
+    header: dict[str, dict[str, Any]] = {"__metadata__": {"format": "pt"}}
     names = {"float32": "F32", "float16": "F16"}
     end = 0
     for name, tensor in sorted(tensors.items()):
@@ -76,7 +79,7 @@ def write(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
             file.write(np.ascontiguousarray(tensor).tobytes())
 
 
-def _place(path: Path, name: str, described: object) -> tuple[str, tuple[int, ...], int, int]:
+def _place(path: Path, name: str, described: object) -> Entry:
     """The dtype, shape, begin and end of one tensor, checked against each other."""
     values = described if isinstance(described, dict) else {}
     dtype = values.get("dtype")
@@ -98,7 +101,7 @@ def _are_sizes(values: object) -> TypeGuard[list[int]]:
     return isinstance(values, list) and all(type(size) is int and size >= 0 for size in values)
 
 
-def _check_filled(path: Path, places: Mapping[str, tuple], size: int) -> None:
+def _check_filled(path: Path, places: Mapping[str, Entry], size: int) -> None:
     """ValueError unless the tensors lie side by side and fill `size` bytes."""
     end = 0
     for _, _, begin, stop in sorted(places.values(), key=lambda place: place[2:]):

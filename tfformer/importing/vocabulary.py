@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -266,7 +267,7 @@ def ordinary_pieces(model: bytes, file: Path) -> dict[str, float]:
     }
 
 
-def by_id(ids: dict, path: Path) -> list[str]:
+def by_id(ids: dict[str, Any], path: Path) -> list[str]:
     """Return the token of each id.
 
     Any ids but 0, 1, 2, ... once each raise ValueError.
@@ -371,13 +372,13 @@ def _add(found: dict[str, int], piece: str, number: int, path: Path, line: int) 
     found[piece] = number
 
 
-def _unquoted(entry: re.Match, path: Path, line: int) -> str:
+def _unquoted(entry: re.Match[str], path: Path, line: int) -> str:
     if entry["single"] is not None:
         return entry["single"].replace("''", "'")
     if entry["double"] is None:
         return entry["plain"]
 
-    def character(escape: re.Match) -> str:
+    def character(escape: re.Match[str]) -> str:
         code = escape[1]
         if code in ESCAPES:
             return ESCAPES[code]

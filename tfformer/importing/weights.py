@@ -146,7 +146,9 @@ def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Place,
             yield from _norm_variables(stack.normalization, Slot(side, None, "final", "norm", ""))
 
 
-def _layer_variables(side: str, number: int, layer: keras.layers.Layer) -> Iterator[tuple]:
+def _layer_variables(
+    side: str, number: int, layer: keras.layers.Layer
+) -> Iterator[tuple[keras.Variable, tuple[Place, ...]]]:
     blocks: dict[str, dict[tuple[str, ...], keras.layers.Layer]] = {
         "self_attention": {
             ("query",): layer.self_attention.query,
@@ -179,7 +181,9 @@ def _layer_variables(side: str, number: int, layer: keras.layers.Layer) -> Itera
         yield from _norm_variables(norms[block], Slot(side, number, block, "norm", ""))
 
 
-def _norm_variables(norm: keras.layers.Layer, slot: Slot) -> Iterator[tuple]:
+def _norm_variables(
+    norm: keras.layers.Layer, slot: Slot
+) -> Iterator[tuple[keras.Variable, tuple[Place, ...]]]:
     yield norm.gamma, (slot._replace(kind="scale"),)
     yield norm.beta, (slot._replace(kind="bias"),)
 
