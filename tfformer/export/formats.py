@@ -466,7 +466,7 @@ def _compared(
     subject: Subject,
     samples: Sequence[str],
     hypotheses: Mapping[str, parity.Hypotheses],
-) -> dict[str, dict]:
+) -> dict[str, dict[str, Any]]:
     with step(f"comparing {len(samples)} samples"):
         return parity.compare(
             lambda name, beam_size: task.texts(subject, name, samples, beam_size), hypotheses

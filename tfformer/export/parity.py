@@ -19,7 +19,9 @@ class Hypotheses(NamedTuple):
 Reference = Callable[[str, int], Sequence[Scored]]  # signature, beam size -> the run's own texts
 
 
-def compare(reference: Reference, hypotheses: Mapping[str, Hypotheses]) -> dict[str, dict]:
+def compare(
+    reference: Reference, hypotheses: Mapping[str, Hypotheses]
+) -> dict[str, dict[str, Any]]:
     """Measure how many texts are the run's own.
 
     Args:

@@ -65,7 +65,7 @@ def _first_requests(signatures: dict[str, dict[str, Any]]) -> dict[str, dict[str
     return requests
 
 
-def signatures(folder: Path) -> dict[str, dict]:
+def signatures(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the signatures of a written SavedModel.
 
     Returns:
@@ -81,7 +81,7 @@ def signatures(folder: Path) -> dict[str, dict]:
     }
 
 
-def _tensors(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, dict]:
+def _tensors(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, dict[str, Any]]:
     return {
         name: {
             "dtype": tf.as_dtype(tensor.dtype).name,

@@ -122,7 +122,7 @@ def _insert(
     graph: schema.SubGraphT,
     output: int,
     builtin: int,
-    inputs: list,
+    inputs: list[int],
     options: Any,
 ) -> None:
     """Let the graph begin with an operator that makes a tensor which was a constant."""

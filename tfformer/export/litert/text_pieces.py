@@ -6,6 +6,7 @@ model itself is written with the list's order.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from sentencepiece import sentencepiece_model_pb2
 
@@ -130,7 +131,7 @@ def _parsed(tokenizer: PieceTokenizer) -> sentencepiece_model_pb2.ModelProto:  #
     return sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)  # type: ignore[attr-defined]
 
 
-def _with_pieces(tokenizer: PieceTokenizer, pieces: Sequence) -> bytes:
+def _with_pieces(tokenizer: PieceTokenizer, pieces: Sequence[Any]) -> bytes:
     """The tokenizer's model with other pieces.
 
     The unknown one among them has the run's id.

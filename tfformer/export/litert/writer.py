@@ -7,9 +7,10 @@ a long one. Shape letters: B sentences, S source tokens, T target tokens, N beam
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +18,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 from tfformer.export.litert import compactor, metadata, operators, quantizer, text_pieces
+from tfformer.export.saved_model_signatures import Functions
 from tfformer.inference.graphs import source_ids, translate_ids
 from tfformer.inference.search import Hypotheses
 from tfformer.inference.translator import Translator
@@ -128,7 +130,7 @@ def static_name(signature: str, width: int, max_length: int) -> str:
     return signature if width == max_length else f"{signature}_{width}"
 
 
-def signatures(path: Path) -> dict[str, dict]:
+def signatures(path: Path) -> dict[str, dict[str, Any]]:
     """Return the signatures of a written file.
 
     Returns:
@@ -147,11 +149,11 @@ def signatures(path: Path) -> dict[str, dict]:
 
 def _all_described(
     subgraph: schema.SubGraphT, entries: Sequence[schema.TensorMapT]
-) -> dict[str, dict]:
+) -> dict[str, dict[str, Any]]:
     return {entry.name.decode(): _described(subgraph, entry) for entry in entries}
 
 
-def _described(subgraph: schema.SubGraphT, entry: schema.TensorMapT) -> dict:
+def _described(subgraph: schema.SubGraphT, entry: schema.TensorMapT) -> dict[str, Any]:
     tensor = subgraph.tensors[entry.tensorIndex]
     dtype = {
         schema.TensorType.INT32: "int32",
@@ -165,7 +167,7 @@ def _described(subgraph: schema.SubGraphT, entry: schema.TensorMapT) -> dict:
     }
 
 
-def _functions(translator: Translator, static: bool, with_text: bool) -> dict[str, Callable]:
+def _functions(translator: Translator, static: bool, with_text: bool) -> Functions:
     beam_size = translator.decoding.beam_size
     searches = {"translate": 1} | ({"translate_beam": beam_size} if beam_size > 1 else {})
     if not static:
@@ -181,7 +183,9 @@ def _functions(translator: Translator, static: bool, with_text: bool) -> dict[st
     }
 
 
-def _over_ids(translator: Translator, width: int | None, beam_size: int) -> Callable:
+def _over_ids(
+    translator: Translator, width: int | None, beam_size: int
+) -> tf.types.experimental.PolymorphicFunction:
     """Pieces (B, S) -> the best translation, or the N best.
 
     Of each row the first `lengths` (B,) count.
@@ -203,7 +207,7 @@ def _over_ids(translator: Translator, width: int | None, beam_size: int) -> Call
     return traced(translate, input_signature=specs)
 
 
-def _over_text(translator: Translator) -> Callable:
+def _over_text(translator: Translator) -> tf.types.experimental.PolymorphicFunction:
     """One sentence (1,) -> its greedy translation (1,) and score (1,).
 
     The operations on text are TF Text's.

@@ -9,6 +9,7 @@ tensorflow_text, is imported for the operations that it brings, and then TensorF
 import importlib
 import json
 import sys
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def main(file: str, *modules: str) -> None:
     print(json.dumps(answers))
 
 
-def load(file: str, modules: list) -> Interpreter:
+def load(file: str, modules: list[ModuleType]) -> Interpreter:
     """Return an interpreter that knows the operators of the modules."""
     if not modules:
         return Interpreter(model_path=file)
@@ -35,14 +36,14 @@ def load(file: str, modules: list) -> Interpreter:
     return InterpreterWithCustomOps(custom_op_registerers=operators, model_path=file)
 
 
-def answer(runner: Any, inputs: dict[str, list]) -> dict[str, list]:
+def answer(runner: Any, inputs: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """Return the outputs of a signature as nested lists."""
     dtypes = {name: details["dtype"] for name, details in runner.get_input_details().items()}
     outputs = runner(**{name: array(values, dtypes[name]) for name, values in inputs.items()})
     return {name: plain(values.tolist()) for name, values in outputs.items()}
 
 
-def array(values: list, dtype: type) -> np.ndarray:
+def array(values: list[Any], dtype: type) -> np.ndarray:
     """Return values of JSON as an input of this dtype."""
     if dtype is np.bytes_:
         return np.array([text.encode("utf-8") for text in values], dtype=object)

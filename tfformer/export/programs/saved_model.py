@@ -36,8 +36,8 @@ def main(folder: str, *modules: str) -> None:
 
 
 def answer(
-    session: tf.compat.v1.Session, signature: Any, inputs: dict[str, list]
-) -> dict[str, list]:
+    session: tf.compat.v1.Session, signature: Any, inputs: dict[str, list[Any]]
+) -> dict[str, list[Any]]:
     """Return the outputs of a signature as nested lists."""
     feed = {signature.inputs[name].name: values for name, values in inputs.items()}
     outputs = session.run({name: tensor.name for name, tensor in signature.outputs.items()}, feed)
