@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfformer.cli.arguments import parser
 from tfformer.cli.checks import (
@@ -63,6 +63,8 @@ CHUNK = 1_000  # sentences held in memory at a time, so that a text may be large
 PORTION = 128  # sentences of like length between two reports of progress
 
 EncodedSides = list["EncodedSentences"]  # the sources of a chunk, or sources and targets
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -385,7 +387,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     print(json.dumps(measured))
 
 
-def _evaluate_translation(options: argparse.Namespace, run: Run) -> tuple[str, dict]:
+def _evaluate_translation(options: argparse.Namespace, run: Run) -> tuple[str, dict[str, Any]]:
     from tfformer.data.sources import read_aligned
     from tfformer.inference.evaluation import bleu_tokenizer, check_bleu, scores
     from tfformer.inference.translator import Translator
@@ -410,7 +412,7 @@ def _evaluate_translation(options: argparse.Namespace, run: Run) -> tuple[str, d
     return line, measured | {"sentences": len(pairs), "seconds": seconds}
 
 
-def _evaluate_language_model(options: argparse.Namespace, run: Run) -> tuple[str, dict]:
+def _evaluate_language_model(options: argparse.Namespace, run: Run) -> tuple[str, dict[str, Any]]:
     from tfformer.data.sources import read_sentences
     from tfformer.inference.generator import Generator
 
@@ -606,7 +608,9 @@ def _n_best(
     return n_best
 
 
-def _in_chunks(items: Iterable, work: Callable[[list], tuple[list, EncodedSides]]) -> Iterator:
+def _in_chunks(
+    items: Iterable[Item], work: Callable[[list[Item]], tuple[list[Result], EncodedSides]]
+) -> Iterator[Result]:
     """Yield the results of `work`, called with a chunk of the items at a time.
 
     `work` returns the results and the encoded sentences. Sentences that were truncated are counted

@@ -93,7 +93,7 @@ def _stack_parts(side: str, stack: keras.layers.Layer) -> Iterator[Part]:
         yield _part(f"{side} normalization", stack.normalization.weights)
 
 
-def _part(name: str, weights: list, copies: int = 1) -> Part:
+def _part(name: str, weights: list[keras.Variable], copies: int = 1) -> Part:
     return Part(name, tuple(tuple(weight.shape) for weight in weights), copies)
 
 

@@ -28,6 +28,7 @@ from tfformer.model.layers import positional_encoding
 from tfformer.model.masks import look_ahead_mask, padding_mask
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.training.history import History
 from tfformer.training.optimizer import learning_rate
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _check_free(folder: Path, paths: Sequence[Path], overwrite: bool) -> None:
 # --- The training -------------------------------------------------------------------------------
 
 
-def draw_training(history: Sequence[dict], path: Path) -> None:
+def draw_training(history: History, path: Path) -> None:
     """Draw loss, validation and learning rate over the steps, one below the other.
 
     Args:
@@ -126,7 +127,7 @@ def draw_training(history: Sequence[dict], path: Path) -> None:
     save(figure, path)
 
 
-def _curve(ax: Axes, history: Sequence[dict], name: str, label: str, colour: str) -> None:
+def _curve(ax: Axes, history: History, name: str, label: str, colour: str) -> None:
     """Draw one figure of the epochs that have it.
 
     The legend has the last one in digits.
@@ -144,7 +145,7 @@ def _curve(ax: Axes, history: Sequence[dict], name: str, label: str, colour: str
 # --- The learning rate --------------------------------------------------------------------------
 
 
-def draw_learning_rate(config: Config, history: Sequence[dict], path: Path) -> None:
+def draw_learning_rate(config: Config, history: History, path: Path) -> None:
     """Draw the schedule of a recipe and the learning rates that the run recorded.
 
     A plateau schedule follows the validation, so that only its first rate is known beforehand.

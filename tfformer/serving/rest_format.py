@@ -24,7 +24,7 @@ from tfformer.serving.model import (
 )
 from tfformer.serving.version import Arrays
 
-Read = Callable[[list], np.ndarray]  # the innermost lists of a request -> an array of rank 1
+Read = Callable[[list[Any]], np.ndarray]  # the innermost lists of a request -> an array of rank 1
 
 INT32 = range(-(2**31), 2**31)
 
@@ -146,7 +146,7 @@ def _nested(value: Any, rank: int, read: Read) -> np.ndarray:
     return np.stack(rows) if rows else np.empty((0,) * rank, np.int32)
 
 
-def _strings(values: list) -> np.ndarray:
+def _strings(values: list[Any]) -> np.ndarray:
     return np.array([_bytes(value) for value in values], object)
 
 
@@ -159,7 +159,7 @@ def _bytes(value: Any) -> bytes:
     return value.encode("utf-8")
 
 
-def _int32s(values: list) -> np.ndarray:
+def _int32s(values: list[Any]) -> np.ndarray:
     for value in values:
         if type(value) is not int or value not in INT32:
             raise ValueError(f"{reprlib.repr(value)} must be an int32")
@@ -237,7 +237,7 @@ def answer(request: dict[str, Any], outputs: Arrays) -> dict[str, Any]:
     return {key: [dict(zip(columns, row, strict=True)) for row in rows]}
 
 
-def _plain(values: np.ndarray) -> list:
+def _plain(values: np.ndarray) -> list[Any]:
     if values.dtype == np.float32:
         values = values.astype(str).astype(float)  # the shortest decimals that are this float32
     return _as_text(values.tolist())

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -114,7 +114,7 @@ class Translations:
             raise RequestError("INVALID_ARGUMENT", f"the format {format} is not supported")
         version = _translating(direction)
         loop = asyncio.get_running_loop()
-        calls: list[Future] = []
+        calls: list[Future[Any]] = []
         caller_gone = threading.Event()
 
         def translate(sentences: list[str]) -> list[str]:
