@@ -19,6 +19,8 @@ def folder(tmp_path_factory):
     (folder / "run").mkdir()
     (folder / "run" / "config.json").write_text("{}")
     (folder / "text").write_text("Hello.\n")
+    (folder / "export" / "1").mkdir(parents=True)
+    (folder / "export" / "1" / "manifest.json").write_text("{}")
     (folder / "old.svg").write_text("mine")
     return folder
 
@@ -31,6 +33,15 @@ RUN_FOLDER = "is a file, not a folder; choose another --run-dir"
 
 MISTAKES = [
     ("translate nowhere", RUN),
+    (
+        "translate export",
+        "export is an export, not a run directory; give the run that was exported",
+    ),
+    (
+        "translate export/1",
+        "run that was exported, or, to translate files, add --workers 1",
+    ),
+    ("corpus --output new", "the following arguments are required: phrasebook"),
     ("translate run --input nowhere", FILE),
     ("translate run --output text", OUTPUT),
     ("translate run --output run", "run exists already and is a folder"),

@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -125,7 +126,9 @@ def test_translate_answers_line_by_line_on_a_terminal(tiny_run):
     translations = Translator.load(tiny_run).translate(sentences)
     with on_a_terminal("-m", "tfformer", "translate", str(tiny_run)) as (process, keyboard):
         start = read_until(keyboard, b"> ")
-        assert start.splitlines() == [
+        loading, *lines = start.splitlines()
+        assert re.fullmatch(rb"loading .* \.\.\. [\d.]+ s", loading)
+        assert lines == [
             b"A line of text at a time; an empty line or Ctrl-D ends.",
             b"> ",
         ]

@@ -231,7 +231,7 @@ def _add_import(add_verb: AddVerb) -> None:
 
 def _add_corpus(add_verb: AddVerb) -> None:
     corpus = add_verb("corpus", "write the built-in parallel corpus as text files")
-    corpus.add_argument("name", choices=["phrasebook"])
+    corpus.add_argument("name", choices=["phrasebook"], metavar="phrasebook")
     _add_output(corpus, "DIR", "the folder for {train,valid,test}.{en,de}", required=True)
 
 

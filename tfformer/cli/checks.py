@@ -60,7 +60,15 @@ def check_words(words: Sequence[str]) -> None:
 
 def check_run(path: str) -> None:
     """Raise FileNotFoundError if there is no run directory at `path`."""
-    run_folder(path)
+    try:
+        run_folder(path)
+    except FileNotFoundError:
+        if [*Path(path).glob("manifest.json"), *Path(path).glob("*/manifest.json")]:
+            raise FileNotFoundError(
+                f"{path} is an export, not a run directory; give the run that was exported, or, to "
+                "translate files, add --workers 1"
+            ) from None
+        raise
 
 
 def check_run_or_export(place: str) -> None:

@@ -259,11 +259,7 @@ def _translate_parts(
 
 
 def _translate_lines(options: argparse.Namespace, is_typed: bool) -> None:
-    import_tensorflow()
-    from tfformer.inference.translator import Translator
-
-    translator = Translator.load(options.run, options.source_language, options.target_language)
-
+    translator = _loaded(options, is_typed)
     with (
         output_file(options.output, options.overwrite) as output,
         Progress(output) as progress,
@@ -284,11 +280,9 @@ def _translate_lines(options: argparse.Namespace, is_typed: bool) -> None:
 
 
 def _translate_text(options: argparse.Namespace, format: str, is_typed: bool) -> None:
-    import_tensorflow()
+    translator = _loaded(options, is_typed)
     from tfformer.explain.alignment import nearest_targets
-    from tfformer.inference.translator import Translator
 
-    translator = Translator.load(options.run, options.source_language, options.target_language)
     texts = translator.text_translator(
         options.beam_size,
         options.length_penalty,
@@ -307,6 +301,17 @@ def _translate_text(options: argparse.Namespace, format: str, is_typed: bool) ->
             for piece in texts.stream(input_parts(options.input), format):
                 output.write(piece)
                 progress.advance(piece.count("\n"))
+
+
+def _loaded(options: argparse.Namespace, is_typed: bool) -> Translator:
+    """Return the translator of a run; at a prompt, say that it is being loaded."""
+    from tfformer.export.steps import Steps
+
+    with Steps(sys.stderr if is_typed else None)(f"loading {options.run}"):
+        import_tensorflow()
+        from tfformer.inference.translator import Translator
+
+        return Translator.load(options.run, options.source_language, options.target_language)
 
 
 def _translated_lines(
