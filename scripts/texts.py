@@ -22,7 +22,7 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tfformer.tensorflow_import import import_tensorflow
@@ -131,6 +131,22 @@ def count_alone(text: str, word: str) -> int:
     return len(re.findall(f"{BEFORE}{re.escape(word)}{BEHIND}", text))
 
 
+def has_each_as_often(translation: str, line: Line) -> bool:
+    """Return whether the words of a line stand as often in its translation, by themselves."""
+    text, words = line
+    return all(count_alone(translation, word) == count_alone(text, word) for word in words)
+
+
+def has_any(text: str, symbols: Sequence[str]) -> bool:
+    """Return whether a text holds one of the symbols."""
+    return any(symbol in text for symbol in symbols)
+
+
+def keeps_each(source: str, translation: str, symbols: Sequence[str]) -> bool:
+    """Return whether each symbol is as often in the translation as in the source."""
+    return all(source.count(symbol) == translation.count(symbol) for symbol in symbols)
+
+
 def copies(texts: TextTranslator) -> Iterator[tuple[str, int]]:
     """Yield how often made-up words come out as they went in, and how often by the model itself."""
     places = {"between words": with_words_between, "for nouns": with_words_for_nouns}
@@ -148,24 +164,18 @@ def copies(texts: TextTranslator) -> Iterator[tuple[str, int]]:
         yield f"{name}: lines with made-up words", len(lines)
         yield (
             f"{name}: lines with each as often",
-            sum(
-                all(count_alone(translation, word) == count_alone(line, word) for word in new)
-                for translation, (line, new) in zip(found, lines, strict=True)
-            ),
+            sum(itertools.starmap(has_each_as_often, zip(found, lines, strict=True))),
         )
         with_symbols = {
             source: translation
             for source, translation in heard.items()
-            if any(symbol in source for symbol in texts.placeholders)
+            if has_any(source, texts.placeholders)
         }
         yield f"{name}: sentences with placeholders", len(with_symbols)
         yield (
             f"{name}: sentences with each kept by the model",
             sum(
-                all(
-                    source.count(symbol) == translation.count(symbol)
-                    for symbol in texts.placeholders
-                )
+                keeps_each(source, translation, texts.placeholders)
                 for source, translation in with_symbols.items()
             ),
         )
@@ -175,12 +185,18 @@ def bleu_of_lines(texts: TextTranslator) -> Iterator[tuple[str, float]]:
     """Yield the BLEU of lines of several sentences."""
     pairs = phrasebook.pairs("test")[:SENTENCES]
     for length, format in itertools.product((1, 2, 3, 5, 10), ("text", "lines")):
-        lines = [pairs[n : n + length] for n in range(0, len(pairs), length)]
-        sources = [" ".join(pair.source for pair in line) for line in lines]
-        references = [" ".join(pair.target for pair in line) for line in lines]
+        sources = joined([pair.source for pair in pairs], length)
+        references = joined([pair.target for pair in pairs], length)
         found = texts.translate("\n".join(sources), format).split("\n")
         score = sacrebleu.corpus_bleu(found, [references], force=True).score
         yield f"{length} a line, {format}", score
+
+
+def joined(sentences: list[str], length: int) -> list[str]:
+    """Join sentences into lines of `length` each; the last may have fewer."""
+    return [
+        " ".join(sentences[start : start + length]) for start in range(0, len(sentences), length)
+    ]
 
 
 def tags(texts: TextTranslator) -> Iterator[tuple[str, int]]:

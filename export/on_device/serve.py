@@ -225,7 +225,11 @@ async def translate_texts(texts: list[str], workers: Workers) -> list[str]:
     again = await workers.translate(rows)
     marked = [one.marked for one in sentences]
     filled = iter(await in_thread(with_words, marked, first, again))
-    return ["".join(next(filled) if one.marked else one.text for one in found) for found in divided]
+    translations = []
+    for found in divided:
+        parts = [next(filled) if one.marked else one.text for one in found]
+        translations.append("".join(parts))
+    return translations
 
 
 # --- The server -----------------------------------------------------------------------------------

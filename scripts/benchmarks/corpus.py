@@ -101,7 +101,7 @@ def _ways(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
                 equal[name] = min(_equal(lines, expected), equal.get(name, len(expected)))
                 print(f"{name:24} {taken:7.1f} s", flush=True)
     rates = {
-        name: [round(options.lines / (one - start[name]), 1) for one in rounds]
+        name: _lines_per_second(options.lines, start[name], rounds)
         for name, rounds in seconds.items()
     }
     for name, rounds in rates.items():
@@ -114,6 +114,11 @@ def _ways(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "ratios": _ratios(seconds),
         "equal_lines": equal,
     }
+
+
+def _lines_per_second(lines: int, start: float, rounds: list[float]) -> list[float]:
+    """Return the rate of each round, without the seconds that a way takes to start."""
+    return [round(lines / (seconds - start), 1) for seconds in rounds]
 
 
 def _named_ways(options: argparse.Namespace, address: str) -> Iterator[tuple[str, Way]]:

@@ -88,12 +88,13 @@ def _cold_start(folder: Path, engine: str, options: argparse.Namespace) -> float
 
 def _ratios(engines: dict[str, dict]) -> dict[str, dict[str, float]]:
     """The figures of each of our engines over the peer's."""
-    theirs = engines[PEER]
     return {
-        engine: {name: round(value / theirs[name], 2) for name, value in ours.items()}
-        for engine, ours in engines.items()
-        if engine != PEER
+        engine: _over(ours, engines[PEER]) for engine, ours in engines.items() if engine != PEER
     }
+
+
+def _over(ours: dict[str, float], theirs: dict[str, float]) -> dict[str, float]:
+    return {name: round(value / theirs[name], 2) for name, value in ours.items()}
 
 
 def _run(task: str, *arguments: object) -> dict:
@@ -190,7 +191,11 @@ def _sentences(vocab_size: int, count: int, tokens: int) -> list[list[int]]:
     import random
 
     dice = random.Random(1)
-    return [[dice.randrange(4, vocab_size) for _ in range(tokens - 1)] for _ in range(count)]
+
+    def sentence() -> list[int]:
+        return [dice.randrange(4, vocab_size) for _ in range(tokens - 1)]
+
+    return [sentence() for _ in range(count)]
 
 
 def _load(folder: Path, engine: str) -> Decode:
@@ -242,9 +247,12 @@ def _ctranslate2(folder: Path) -> Decode:
         str(folder), compute_type="int8", inter_threads=1, intra_threads=THREADS
     )
 
+    def words_of(row: list[int]) -> list[str]:
+        return [f"\u2581w{piece}" for piece in row]
+
     def decode(rows: list[list[int]]) -> int:
         results = translator.translate_batch(
-            [[f"\u2581w{piece}" for piece in row] for row in rows],
+            list(map(words_of, rows)),
             beam_size=1,
             min_decoding_length=TOKENS,
             max_decoding_length=TOKENS,

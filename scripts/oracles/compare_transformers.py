@@ -11,6 +11,7 @@ differences of logits and of scores; and generated padding. The last line is JSO
 import json
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,10 @@ class Order:
         for number, row in enumerate(rows):
             found[number, : len(row)] = [self._ids[foreign] for foreign in row]
         return found
+
+    def there(self, ids: Iterable[int]) -> list[int]:
+        """The run's ids as foreign ones."""
+        return [self.rows[number] for number in ids]
 
 
 def main(folder: Path, chosen: list[str]) -> None:
@@ -117,7 +122,7 @@ def compare_logits(
     given[:, 0] = START_ID
     logits = model({"source": source, "target": given}).numpy()
     kept = [n for n, row in enumerate(order.rows) if row is not None and n not in NEVER]
-    foreign = [order.rows[number] for number in kept]
+    foreign = order.there(kept)
     for row, theirs in zip(logits, wanted, strict=True):
         difference = np.abs(row[: len(theirs), kept] - theirs[:, foreign]).max()
         found["logits"] = max(found["logits"], float(difference))
@@ -129,7 +134,7 @@ def compare_searches(
     """Count equal translations, and print those that differ."""
     generated = np.concatenate([ids for ids, _ in [*greedy, *beams]])
     found["padding"] += int(np.isin(generated, NEVER).sum())
-    ours = [[order.rows[number] for number in ids] for ids, _ in [*greedy, *beams]]
+    ours = [order.there(ids) for ids, _ in [*greedy, *beams]]
     theirs = [answer["greedy"], *(ids for ids, _ in answer["beams"])]
     found["greedy"] += ours[0] == theirs[0]
     found["beams"] += ours[1:] == theirs[1:]

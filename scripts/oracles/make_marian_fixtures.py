@@ -330,8 +330,7 @@ def answer(
         "greedy": greedy,
         "texts": [tokenizer.decode(ids, skip_special_tokens=True) for ids in greedy],
         "target_texts": [
-            tokenizer.decode([i for i in ids if i not in special], use_source_tokenizer=False)
-            for ids in greedy
+            tokenizer.decode(without(special, ids), use_source_tokenizer=False) for ids in greedy
         ],
         "beams": beams,
     }
@@ -357,12 +356,17 @@ def beam(
         return_dict_in_generate=True,
         output_scores=True,
     )
-    pad = model.config.pad_token_id
-    rows = [[i for i in ids[1:] if i != pad] for ids in found.sequences.tolist()]
+    padding = {model.config.pad_token_id}
+    rows = [without(padding, ids[1:]) for ids in found.sequences.tolist()]
     if max(map(len, rows)) >= MAX_LENGTH - 2:
         return []
     scores = [round(score, 6) for score in found.sequences_scores.tolist()]
     return [list(pair) for pair in zip(rows, scores, strict=True)]
+
+
+def without(left_out: set[int], ids: list[int]) -> list[int]:
+    """The other ids, in their order."""
+    return [number for number in ids if number not in left_out]
 
 
 def states(

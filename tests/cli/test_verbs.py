@@ -257,7 +257,8 @@ def test_score_prints_a_line_a_pair_and_a_summary(tiny_run, pair_files, monkeypa
         assert float(perplexity) == pytest.approx(math.exp(-sum(each) / len(each)), rel=1e-3)
     assert "".join(rows[0][3].split(" ")[:-1]) == "▁Das▁Tier▁ist▁müde."
     summary = json.loads(captured.err)
-    log_prob, tokens = (sum(float(row[column]) for row in rows) for column in (0, 1))
+    log_prob = sum(float(row[0]) for row in rows)
+    tokens = sum(int(row[1]) for row in rows)
     assert (summary["pairs"], summary["tokens"]) == (3, tokens)
     assert summary["log_prob"] == pytest.approx(log_prob, abs=1e-3)
     assert summary["perplexity"] == pytest.approx(math.exp(-log_prob / tokens), rel=1e-3)

@@ -17,7 +17,8 @@ def letters() -> Tokenizer:
 def letter_pairs() -> list[tuple[str, str]]:
     """400 pairs, each unlike every other; some do not fit into 20 tokens."""
     dice = random.Random(7)
-    return [
-        tuple("".join(dice.choices("ab cd", k=dice.randint(20, 40))) for _ in range(2))
-        for _ in range(400)
-    ]
+
+    def text() -> str:
+        return "".join(dice.choices("ab cd", k=dice.randint(20, 40)))
+
+    return [(text(), text()) for _ in range(400)]

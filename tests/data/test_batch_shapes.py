@@ -28,10 +28,14 @@ def fewest_positions(counts, most):
 
 def positions(counts, widths):
     return sum(
-        rows * min(width for width in widths if width >= length)
+        rows * least_that_holds(length, widths)
         for length, rows in enumerate(counts.tolist())
         if rows
     )
+
+
+def least_that_holds(length, widths):
+    return min(width for width in widths if width >= length)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -58,15 +62,30 @@ def epochs_of(batches, epochs):
 def rows_of(batch):
     """The rows that have tokens, as (source, target) without padding."""
     inputs, labels, _ = batch
-    pairs = zip(inputs["source"], labels, strict=True)
-    return [tuple(tuple(row[row != PAD_ID]) for row in pair) for pair in pairs if pair[1].any()]
+    return [
+        (without_padding(source), without_padding(target))
+        for source, target in zip(inputs["source"], labels, strict=True)
+        if target.any()
+    ]
+
+
+def without_padding(row):
+    return tuple(row[row != PAD_ID])
+
+
+def shapes_of(batches, epochs):
+    return {labels.shape for _, labels, _ in epochs_of(batches, epochs)}
+
+
+def widths_of(batches, epochs):
+    return {width for _, width in shapes_of(batches, epochs)}
 
 
 def test_all_epochs_together_have_at_most_sixteen_shapes(texts):
     pairs = encode_pairs(texts, max_length=80)
     plain, few = Batches(pairs, 256), Batches(pairs, 256, few_shapes=True)
-    shapes = {labels.shape for _, labels, _ in epochs_of(few, 5)}
-    assert len(shapes) <= MOST_WIDTHS < len({labels.shape for _, labels, _ in epochs_of(plain, 5)})
+    shapes = shapes_of(few, 5)
+    assert len(shapes) <= MOST_WIDTHS < len(shapes_of(plain, 5))
     assert all(rows == 256 // width for rows, width in shapes)
     for inputs, labels, _ in epochs_of(few, 1):
         assert inputs["source"].shape == inputs["target"].shape == labels.shape
@@ -91,8 +110,7 @@ def test_the_padding_of_few_shapes_is_counted(texts):
 def test_text_with_one_side_has_few_shapes_too(texts):
     text = encoding.encode_text([(source,) for source, _ in texts], [WordIds()], 80)
     plain, few = (Batches(text, 256, few_shapes=few) for few in (False, True))
-    shapes = [{target.shape for target, _, _ in epochs_of(one, 3)} for one in (plain, few)]
-    assert len(shapes[1]) <= MOST_WIDTHS < len(shapes[0])
+    assert len(shapes_of(few, 3)) <= MOST_WIDTHS < len(shapes_of(plain, 3))
 
 
 def test_a_small_text_gets_no_more_rows_than_it_has():
@@ -114,7 +132,7 @@ def test_epochs_of_other_segmentations_add_few_shapes():
         return encode_pairs(rows, max_length=30)
 
     batches = Batches(text_of(0), 200, text_of_epoch=text_of, few_shapes=True)
-    shapes = {labels.shape for _, labels, _ in epochs_of(batches, 8)}
+    shapes = shapes_of(batches, 8)
     added = {(rows, width) for rows, width in shapes if rows != 200 // width}
     assert added
     assert all(rows % 8 == 0 for rows, _ in added)
@@ -125,8 +143,8 @@ def test_rows_that_the_first_epoch_of_a_mixture_lacks_have_a_width():
     short, long = [("5 6", "7")] * 40, [("8 9", "7")] * 39 + [("5 " * 30, "7")]
     text = encoding.encode_corpora([short, long], (WordIds(), WordIds()), max_length=40)
     batches = Batches(text, 80, seed=1, shares=[0.95, 0.05], few_shapes=True)
-    widths = [{batch[1].shape[1] for batch in epochs_of(batches, epochs)} for epochs in (1, 30)]
-    assert widths == [{3}, {3, 31}]
+    assert widths_of(batches, 1) == {3}
+    assert widths_of(batches, 30) == {3, 31}
 
 
 def test_a_row_that_is_longer_than_the_counted_ones_has_a_width_of_its_own():

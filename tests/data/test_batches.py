@@ -237,21 +237,22 @@ def test_the_seed_and_the_step_decide_a_batch(pairs):
     assert as_lists(epoch_of(other)) != as_lists(epoch_of(batches))
 
 
+def companies(epoch):
+    """The rows of each batch, in no order."""
+    return {frozenset(map(str, rows)) for rows in as_lists(epoch)}
+
+
+def shapes(epoch):
+    return [(inputs["source"].shape, labels.shape) for inputs, labels, _ in epoch]
+
+
 def test_epochs_differ_in_order_and_company_but_not_in_shapes(pairs):
     batches = Batches(pairs, 512)
     first, second = epoch_of(batches, 0), epoch_of(batches, 1)
     assert as_lists(first) != as_lists(second)
-    company = [
-        {frozenset(str(row) for row in rows) for rows in as_lists(epoch)}
-        for epoch in (first, second)
-    ]
-    assert company[0] != company[1]
-    shapes = [
-        [(inputs["source"].shape, labels.shape) for inputs, labels, _ in epoch]
-        for epoch in (first, second)
-    ]
-    assert shapes[0] != shapes[1]
-    assert sorted(shapes[0]) == sorted(shapes[1])
+    assert companies(first) != companies(second)
+    assert shapes(first) != shapes(second)
+    assert sorted(shapes(first)) == sorted(shapes(second))
 
 
 def test_the_dataset_goes_on_from_any_step(pairs):
@@ -295,9 +296,7 @@ def test_training_dataset_gives_each_pass_anew(letters):
     first, second = (list(dataset.as_numpy_iterator()) for _ in range(2))
     assert len(first) == len(second) == int(dataset.cardinality())
     assert as_lists(first) != as_lists(second)
-    encoded = sorted(
-        ([*s, END_ID], [*t, END_ID]) for s, t in (letters.encode(pair) for pair in texts)
-    )
+    encoded = sorted(([*s, END_ID], [*t, END_ID]) for s, t in map(letters.encode, texts))
     for one_pass in (first, second):
         assert sorted(itertools.chain.from_iterable(as_lists(one_pass))) == encoded
 

@@ -52,11 +52,13 @@ def test_a_corpus_without_rows_is_refused():
         mixture.rows_by_shares([5, 0], [0.5, 0.5], seed=0, epoch=0)
 
 
+def corpus_of(size, number):
+    """Pairs whose sources are the numbers from 100 * number + 10 to 100 * number + 99."""
+    return [(f"{100 * number + row % 90 + 10}", "5 " * (row % 7 + 1)) for row in range(size)]
+
+
 def test_batches_have_the_shares_and_go_on_from_any_step():
-    corpora = [
-        [(f"{100 * number + row % 90 + 10}", "5 " * (row % 7 + 1)) for row in range(size)]
-        for number, size in enumerate(SIZES, start=1)
-    ]
+    corpora = [corpus_of(size, number) for number, size in enumerate(SIZES, start=1)]
     text = encode_corpora(corpora, (WordIds(), WordIds()), max_length=9)
     assert text.corpora == tuple(SIZES)
     batches = Batches(text, 200, seed=3, shares=[0.5, 0.25, 0.25])

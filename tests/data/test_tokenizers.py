@@ -292,8 +292,7 @@ def test_a_unigram_model_is_sampled_in_proportion_to_probability_to_the_power_of
     pieces = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model).pieces
     scores = {piece.piece: piece.score for piece in pieces if piece.type == piece.NORMAL}
     weights = {
-        cut: np.exp(alpha * sum(scores[piece] for piece in cut))
-        for cut in segmentations("▁the▁dog", scores)
+        cut: np.exp(alpha * sum(map(scores.get, cut))) for cut in segmentations("▁the▁dog", scores)
     }
     drawn = [
         tuple(tokenizer.pieces(row))
@@ -592,9 +591,8 @@ def test_two_tokenizers_in_one_saved_model_stay_two(tmp_path):
         outputs = {name: tensor.name for name, tensor in signature.outputs.items()}
         result = session.run(outputs, {signature.inputs["text"].name: text})
     for name, tokenizer in (("source", source), ("target", target)):
-        assert [
-            [i for i in row if i != PAD_ID] for row in result[name].tolist()
-        ] == tokenizer.encode(text)
+        ids = [row[row != PAD_ID].tolist() for row in result[name]]
+        assert ids == tokenizer.encode(text)
     assert [sentence.decode() for sentence in result["text"]] == target.decode(target.encode(text))
 
 

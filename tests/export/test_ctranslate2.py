@@ -126,7 +126,7 @@ def test_every_shape_of_model_has_the_same_probabilities(shape, translator, tmp_
         [weight + dice.normal(0, 0.1, weight.shape) for weight in model.get_weights()]
     )
     ctranslate2_writer.write(tmp_path, model, tokenizers, 40)
-    source, target = ([int(i) for i in dice.integers(4, size, length)] for length in (9, 12))
+    source, target = (dice.integers(4, size, length).tolist() for length in (9, 12))
     (found,) = ask(
         SCORE,
         tmp_path,

@@ -1,15 +1,13 @@
 """A small corpus, its recipe, and a process whose file operations fail."""
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.faults import record_evils
+from support.number_corpus import write_number_corpus
 
 from tfformer.config import Config
-
-WORDS = {"en": ["one", "two", "three", "four"], "de": ["eins", "zwei", "drei", "vier"]}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,12 +20,8 @@ def evils() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory) -> Path:
     """A folder with 60 pairs to train with and 4 to validate with."""
-    folder, draw = tmp_path_factory.mktemp("corpus"), random.Random(1)
-    for split, count in (("train", 60), ("valid", 4)):
-        rows = [[draw.randrange(4) for _ in range(draw.randint(2, 6))] for _ in range(count)]
-        for language, words in WORDS.items():
-            lines = [" ".join(words[n] for n in row) for row in rows]
-            (folder / f"{split}.{language}").write_text("\n".join(lines) + "\n")
+    folder = tmp_path_factory.mktemp("corpus")
+    write_number_corpus(folder, {"train": 60, "valid": 4}, greatest=4)
     return folder
 
 

@@ -100,6 +100,11 @@ def decided_by(file: str) -> set[str]:
     return {"numbers"} if file.endswith(NUMBERS) else DECIDES.get(file, set())
 
 
+def words_of_languages(name: str) -> list[str]:
+    """The options of the command line for a checkpoint's languages."""
+    return [f"--{key.replace('_', '-')}={value}" for key, value in languages(name).items()]
+
+
 STATES = {"no digests": None, "a download's": state_by_downloads, "sha256sum's": state_by_list}
 
 
@@ -109,10 +114,7 @@ def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(tmp_path, 
     """By the command line, with its exit code."""
     draw, outcomes, stated, wrong = random.Random(27), Counter(), Counter(), []
     folders = every_kind(tmp_path)
-    words = {
-        name: [f"--{key.replace('_', '-')}={value}" for key, value in languages(name).items()]
-        for name in folders
-    }
+    words = {name: words_of_languages(name) for name in folders}
     expected = {}
     for name, folder in folders.items():
         run = tmp_path / f"run of {name}"

@@ -49,6 +49,11 @@ def test_a_token_that_is_left_out_has_the_lowest_logit_and_the_others_their_own(
     np.testing.assert_array_equal(without(tf.constant(logits), None), logits)
 
 
+def of_likelier_tokens(row):
+    """For each token the probability of all likelier ones together."""
+    return [row[row > probability].sum() for probability in row]
+
+
 def test_top_k_and_top_p_keep_exactly_the_expected_logits_of_every_row():
     logits = np.random.default_rng(0).normal(scale=2, size=(50, 9)).astype(np.float32)
     lowest = np.finfo(np.float32).min
@@ -60,10 +65,8 @@ def test_top_k_and_top_p_keep_exactly_the_expected_logits_of_every_row():
     probabilities = np.exp(logits, dtype=np.float64) / np.exp(logits, dtype=np.float64).sum(
         axis=1, keepdims=True
     )
-    before = [
-        [row[row > q].sum() for q in row] for row in probabilities
-    ]  # what all likelier tokens have together
+    before = np.array([of_likelier_tokens(row) for row in probabilities])
     for p in (0.2, 0.5, 0.9, 1.0):
         np.testing.assert_array_equal(
-            keep_top_p(tf.constant(logits), p), np.where(np.array(before) < p, logits, lowest)
+            keep_top_p(tf.constant(logits), p), np.where(before < p, logits, lowest)
         )

@@ -172,7 +172,7 @@ def reports_with_more_losses(rows, shards, has_weights):
     target, labels, _ = batch(rows, 0)
     weights = np.ones_like(labels, np.float32) if has_weights else None
     reports = [model.train_on_batch(target, labels, weights, return_dict=True) for _ in range(3)]
-    return [{key: float(value) for key, value in report.items()} for report in reports], model
+    return keras.tree.map_structure(float, reports), model
 
 
 @pytest.mark.slow

@@ -325,8 +325,12 @@ def test_a_first_try_is_trained(corpus, source, target):
     assert (source, target) in {(pair.source, pair.target) for pair in corpus["train"]}
 
 
+def combinations(pairs):
+    return {pair.combination for pair in pairs}
+
+
 def test_combinations_of_words_are_held_out(corpus):
-    train, valid, test = ({pair.combination for pair in corpus[split]} for split in SPLITS)
+    train, valid, test = (combinations(corpus[split]) for split in SPLITS)
     assert train.isdisjoint(valid)
     assert train.isdisjoint(test)
     assert valid.isdisjoint(test)

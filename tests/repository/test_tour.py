@@ -62,13 +62,10 @@ def printed(tour) -> dict[str, list[np.ndarray]]:
     for paragraph in tour[0].split("\n\n"):
         first, *lines = paragraph.strip("\n").split("\n")
         if title := STEP.fullmatch(first):
-            numbers = [
-                [float(n) for n in re.findall(r"-?\d+\.\d\d\b|-inf", line)] for line in lines
-            ]
+            numbers = re.findall(r"-?\d+\.\d\d\b|-inf", "\n".join(lines))
             shape = () if title[3] == "one number" else tuple(map(int, title[3].split(" x ")))
-            found.setdefault(title[1], []).append(
-                np.reshape([n for line in numbers for n in line], shape)
-            )
+            array = np.reshape(np.array(numbers, float), shape)
+            found.setdefault(title[1], []).append(array)
     return found
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
+from support.alignments import last_word_first
 from support.served_texts import backwards, events, with_client
 
 from tfformer.serving import stream, translations
@@ -268,8 +269,7 @@ def test_markup_stays_where_it_was():
 def backwards_links(sources: list[str], targets: list[str]) -> list[list[tuple[int, int]]]:
     """The alignments of `backwards`: the last word first."""
     assert all(target == source[::-1] for source, target in zip(sources, targets, strict=True))
-    counts = [len(source.split()) for source in sources]
-    return [[(word, count - 1 - word) for word in range(count)] for count in counts]
+    return list(map(last_word_first, sources))
 
 
 def test_markup_goes_with_its_words_where_the_model_has_alignments():

@@ -43,13 +43,17 @@ def repeat(signature, inputs):
     return {"translation": np.array([text * 2 for text in inputs["text"]], object)}
 
 
+def labels_of(sample) -> list[str]:
+    return [value for _, value in sorted(sample.labels.items())]
+
+
 def figures(text: str) -> dict[tuple, float]:
     """Every sample of a page of figures.
 
     It is (name, labels in the order of their names) -> value.
     """
     return {
-        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        (sample.name, *labels_of(sample)): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }

@@ -11,7 +11,7 @@ class WordIds:
     vocab_size = 10_000
 
     def encode(self, sentences):
-        return [[int(word) for word in sentence.split()] for sentence in sentences]
+        return [list(map(int, sentence.split())) for sentence in sentences]
 
 
 def unlike_pairs(longest, mean):

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from support.alignments import last_word_first
 
 from tfformer.text import TextTranslator, translate_text
 from tfformer.text.hypertext import raw_tokens
@@ -81,8 +82,7 @@ def backwards(sentences):
 
 
 def backwards_links(sources, targets):
-    counts = [len(source.split()) for source in sources]
-    return [[(n, count - 1 - n) for n in range(count)] for count in counts]
+    return list(map(last_word_first, sources))
 
 
 @pytest.mark.parametrize(
@@ -528,12 +528,17 @@ def test_subtitles_without_numbers_keep_their_times():
 TAGS = ["<b>", "</b>", "<i>", "</i>", "<br>", "<p>", "</p>", "<img>", "<", "&", "&lt", "</", "<!--"]
 
 
+def raw(parts):
+    """The text of tokens or pieces, with their markup."""
+    return "".join(part.raw for part in parts)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_broken_html_keeps_each_of_its_tags(seed):
     draw = random.Random(seed)
     text = "".join(draw.choice([*TAGS, "one ", "two. ", "\n"]) for _ in range(draw.randrange(30)))
     for parts in ([text], text):  # a text in one part, and in characters
-        assert "".join(token.raw for token in raw_tokens(parts)) == text
+        assert raw(raw_tokens(parts)) == text
     for translate, align in ((same, None), (backwards, backwards_links)):
         result = TextTranslator(translate, align).translate(text, "html")
         wanted = re.findall(r"</?\w+>", text)
@@ -544,7 +549,7 @@ WORDS = [Piece("ab", "ab"), Piece("<i>", "", Role.OPEN), Piece("cd", "cd")]
 
 
 def test_pieces_are_cut_within_words_and_markup_goes_on():
-    assert ["".join(p.raw for p in group) for group in cut(WORDS, [1, 1, 2])] == ["a", "b", "<i>cd"]
+    assert list(map(raw, cut(WORDS, [1, 1, 2]))) == ["a", "b", "<i>cd"]
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(
     )
     random, shapes = np.random.default_rng(1), [(24, 8), (8,), (8, 24), (24, 8), (8, 24), (24, 8)]
     weights = [random.normal(size=shape).astype(np.float32) for shape in shapes]
-    one, other = ([keras.Variable(weight) for weight in weights] for _ in range(2))
+    one, other = (list(map(keras.Variable, weights)) for _ in range(2))
     for _ in range(4):
         gradients = [tf.constant(random.normal(size=shape), tf.float32) for shape in shapes]
         ours.apply(gradients, one)

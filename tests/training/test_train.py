@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import io
 import json
-import random
 import re
 import shutil
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import keras
 import numpy as np
 import pytest
 import sacrebleu
+from support.number_corpus import write_number_corpus
 from support.numpy_layers import smoothed_cross_entropy
 
 from tfformer.config import AugmentConfig, Config
@@ -37,20 +37,14 @@ from tfformer.training.train import train
 from tfformer.training.training_data import TrainingData, train_tokenizers
 from tfformer.training.workers import Workers
 
-ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 EPOCH_STEPS = 7  # of `full_config`
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Path:
     """120 training and 20 validation lines of English numbers with their German."""
-    folder, draw = tmp_path_factory.mktemp("corpus"), random.Random(1)
-    for split, count in (("train", 120), ("valid", 20)):
-        rows = [[draw.randrange(10) for _ in range(draw.randint(2, 6))] for _ in range(count)]
-        for language, words in (("en", ENGLISH), ("de", GERMAN)):
-            text = "".join(" ".join(words[n] for n in row) + "\n" for row in rows)
-            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+    folder = tmp_path_factory.mktemp("corpus")
+    write_number_corpus(folder, {"train": 120, "valid": 20}, greatest=10)
     return folder
 
 
@@ -74,6 +68,10 @@ def config_for(corpus: Path, **training_values) -> Config:
 
 def losses(run: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def bits_per_byte(run: Path) -> list[float]:
+    return [epoch["val_bits_per_byte"] for epoch in Run.open(run).history()]
 
 
 def silent(line: str) -> None:
@@ -480,8 +478,7 @@ def language_runs(corpus, tmp_path_factory) -> Path:
 @pytest.mark.slow
 def test_a_language_model_trains_and_keeps_its_best_weights_like_a_translator(language_runs):
     result = json.loads((language_runs / "whole" / "result.json").read_text())
-    history = Run.open(language_runs / "whole").history()
-    bits = [epoch["val_bits_per_byte"] for epoch in history]
+    bits = bits_per_byte(language_runs / "whole")
     assert bits == sorted(bits, reverse=True)
     assert bits[-1] < bits[0]
     assert (result["best_epoch"], result["val_bits_per_byte"]) == (3, round(bits[-1], 4))
@@ -493,11 +490,8 @@ def test_a_killed_language_model_resumes_like_a_translator(corpus, language_runs
     assert len(losses(run)) == 1
     train(language_model(corpus), run, resume=True, report=silent)
     np.testing.assert_allclose(losses(run), losses(language_runs / "whole"), rtol=1e-6)
-    resumed, expected = (
-        [epoch["val_bits_per_byte"] for epoch in Run.open(one).history()]
-        for one in (run, language_runs / "whole")
-    )
-    np.testing.assert_allclose(resumed, expected, rtol=1e-5)
+    expected = bits_per_byte(language_runs / "whole")
+    np.testing.assert_allclose(bits_per_byte(run), expected, rtol=1e-5)
 
 
 def test_the_fewest_bits_per_byte_are_kept_and_patience_counts_those_that_are_not_fewer():

@@ -52,7 +52,7 @@ class Translator:
     def translate(self, rows: list[list[int]]) -> list[str]:
         """Return the translations of rows of pieces."""
         found = self._model.translate_batch(
-            [[self._source.id_to_piece(number) for number in row] for row in rows],
+            list(map(self._source.id_to_piece, rows)),
             beam_size=1,
             length_penalty=0,
             max_decoding_length=self.max_length,

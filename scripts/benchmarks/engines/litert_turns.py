@@ -4,18 +4,18 @@ from pathlib import Path
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
-from turns import Translate, ids_of_pieces, run
+from turns import Translate, numbering, run
 
 
 def load(folder: Path, threads: int) -> Translate:
     """Load the export of a folder."""
     interpreter = Interpreter(model_path=str(folder / "model.tflite"), num_threads=threads)
     runner = interpreter.get_signature_runner("translate")
-    ids = ids_of_pieces(folder)
+    ids_of = numbering(folder)
 
     def translate(rows: list[list[str]]) -> list[int]:
         found = runner(
-            ids=np.array([[ids[piece] for piece in row] for row in rows], np.int32),
+            ids=np.array(list(map(ids_of, rows)), np.int32),
             lengths=np.array([len(row) for row in rows], np.int32),
         )
         return np.count_nonzero(found["ids"], axis=1).tolist()

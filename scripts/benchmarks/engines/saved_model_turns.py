@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  its operations
-from turns import Translate, ids_of_pieces, run
+from turns import Translate, numbering, run
 
 
 def load(folder: Path, threads: int) -> Translate:
@@ -13,11 +13,11 @@ def load(folder: Path, threads: int) -> Translate:
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
     model = tf.saved_model.load(str(folder))
-    ids = ids_of_pieces(folder)
+    ids_of = numbering(folder)
 
     def translate(rows: list[list[str]]) -> list[int]:
         found = model.signatures["translate_ids"](
-            ids=tf.constant([[ids[piece] for piece in row] for row in rows], tf.int32),
+            ids=tf.constant(list(map(ids_of, rows)), tf.int32),
             lengths=tf.constant([len(row) for row in rows], tf.int32),
         )
         return np.count_nonzero(found["ids"].numpy(), axis=1).tolist()

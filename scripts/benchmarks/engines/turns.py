@@ -36,11 +36,16 @@ def run(load: Callable[..., Translate]) -> None:
     _say(peak_memory_megabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
-def ids_of_pieces(folder: Path) -> dict[str, int]:
-    """Return the ids of the source's pieces, of a file beside an export."""
+def numbering(folder: Path) -> Callable[[list[str]], list[int]]:
+    """Return a function from pieces of the source to ids, by a file beside an export."""
     file = min(folder.glob("*.pieces.json"))  # "source" is before "target"
     pieces = json.loads(file.read_text(encoding="utf-8"))["pieces"]
-    return {piece: number for number, piece in enumerate(pieces)}
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+
+    def ids_of(row: list[str]) -> list[int]:
+        return [numbers[piece] for piece in row]
+
+    return ids_of
 
 
 def _say(**figures: object) -> None:

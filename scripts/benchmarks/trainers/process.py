@@ -51,10 +51,9 @@ def run(build: Callable[..., tuple[Step, Count]]) -> None:
 
 def _batches(path: Path) -> list[Batch]:
     arrays = np.load(path)
-    names = ("source", "target", "labels")
     return [
-        tuple(arrays[f"{name}_{number}"] for name in names)
-        for number in range(len(arrays.files) // len(names))
+        (arrays[f"source_{number}"], arrays[f"target_{number}"], arrays[f"labels_{number}"])
+        for number in range(len(arrays.files) // 3)
     ]
 
 
