@@ -40,7 +40,6 @@ CONFIG = {
     "scale_embedding": True,
     "num_beams": 4,
 }
-PROGRAM = "import sys; from tfformer.cli.verbs import main; sys.exit(main(sys.argv[1:]))"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +92,7 @@ def write_checkpoint(folder: Path) -> int:
 def measured(words: list[str], size: int) -> dict:
     """Run a verb in a process of its own; returns its seconds and its greatest memory."""
     before = time.monotonic()
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM, *words])
+    process = subprocess.Popen([sys.executable, "-P", "-m", "tfformer", *words])
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise ValueError(f"tfformer {words[0]} ended with {status}")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from benchmarks._engine_process import EngineProcess
 from benchmarks._machine import spread, spread_text
-from benchmarks.bring import PROGRAM, write_checkpoint
+from benchmarks.bring import write_checkpoint
 from benchmarks.engines.turns import BATCH, SOURCE_TOKENS, TOKENS
 
 ENGINES = Path(__file__).parent / "engines"
@@ -122,7 +122,7 @@ def _write_sentences(folder: Path) -> None:
 
 
 def _tfformer(*words: str) -> None:
-    subprocess.run([sys.executable, "-c", PROGRAM, *words], check=True)
+    subprocess.run([sys.executable, "-P", "-m", "tfformer", *words], check=True)
 
 
 def _rounds(setting: str, engines: dict[str, EngineProcess], batch: int, rounds: int) -> Rounds:
