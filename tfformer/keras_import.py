@@ -45,7 +45,8 @@ def check_backend() -> None:
 
 def _is_command_line() -> bool:
     """Whether this process began as `tfformer ...` or `python -m tfformer ...`."""
-    return Path(sys.argv[0]).name == "tfformer" or sys.orig_argv[1:3] == ["-m", "tfformer"]
+    is_module = sys.argv[0] == "-m" and "tfformer" in sys.orig_argv
+    return is_module or Path(sys.argv[0]).name == "tfformer"
 
 
 def _backend() -> tuple[str, str]:
