@@ -559,7 +559,7 @@ def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):
     )
     assert code == 2
     assert message.count("\n") == 1
-    assert "Not a directory" in message
+    assert "file is a file, not a folder; choose another --output" in message
     assert (tmp_path / "file").read_text() == "kept"
 
 

@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import threading
+from contextlib import closing
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -156,20 +157,21 @@ def test_two_models_answer_until_the_last_request_is_done(tmp_path):
     assert b"there is no model 'echo'" in run_client("grpc", server.grpc).stderr
     assert json.loads(read(f"{server.rest}/readyz")) == {"status": "ok"}
 
-    under_way = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
-    body = json.dumps({"instances": ["late"]}).encode()
-    under_way.putrequest("POST", "/v1/models/en-de:predict")
-    under_way.putheader("Content-Length", str(len(body)))
-    under_way.endheaders(body[:5])
-    until(lambda: "tfformer_requests_under_way 1.0" in read(f"{server.rest}/metrics"))
-    server.process.terminate()
-    until(lambda: ask(server, "en-de")[0] != 200)
-    status, answer = ask(server, "de-en:predict", {"instances": ["a"]})
-    assert status == 503
-    assert "about to end" in answer["error"]
-    under_way.send(body[5:])
-    answer = json.loads(under_way.getresponse().read())
-    assert answer["predictions"][0]["translation"] == "one: late"
+    place = urlsplit(server.rest).netloc
+    with closing(http.client.HTTPConnection(place, timeout=60)) as under_way:
+        body = json.dumps({"instances": ["late"]}).encode()
+        under_way.putrequest("POST", "/v1/models/en-de:predict")
+        under_way.putheader("Content-Length", str(len(body)))
+        under_way.endheaders(body[:5])
+        until(lambda: "tfformer_requests_under_way 1.0" in read(f"{server.rest}/metrics"))
+        server.process.terminate()
+        until(lambda: ask(server, "en-de")[0] != 200)
+        status, answer = ask(server, "de-en:predict", {"instances": ["a"]})
+        assert status == 503
+        assert "about to end" in answer["error"]
+        under_way.send(body[5:])
+        answer = json.loads(under_way.getresponse().read())
+        assert answer["predictions"][0]["translation"] == "one: late"
     assert server.process.wait(60) == 0
 
 

@@ -481,7 +481,11 @@ class Run:
     @contextmanager
     def _open_resume_state(self) -> Iterator[np.lib.npyio.NpzFile]:
         try:
-            with np.load(self.resume_state, allow_pickle=False) as state:
+            # NumPy leaves a damaged file open that it has opened itself.
+            with (
+                self.resume_state.open("rb") as file,
+                np.load(file, allow_pickle=False) as state,
+            ):
                 yield state
         except DAMAGED_ZIP as error:
             raise ValueError(
