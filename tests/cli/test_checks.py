@@ -21,6 +21,9 @@ def folder(tmp_path_factory):
     (folder / "text").write_text("Hello.\n")
     (folder / "export" / "1").mkdir(parents=True)
     (folder / "export" / "1" / "manifest.json").write_text("{}")
+    (folder / "ctranslate2").mkdir()
+    for name in ("config.json", "manifest.json"):
+        (folder / "ctranslate2" / name).write_text("{}")
     (folder / "old.svg").write_text("mine")
     return folder
 
@@ -41,6 +44,7 @@ MISTAKES = [
         "translate export/1",
         "run that was exported, or, to translate files, add --workers 1",
     ),
+    ("translate ctranslate2", "ctranslate2 is an export, not a run directory"),
     ("corpus --output new", "the following arguments are required: phrasebook"),
     ("translate run --input nowhere", FILE),
     ("translate run --output text", OUTPUT),

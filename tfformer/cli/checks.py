@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tfformer.config import RUN_CONFIG, Config, run_folder
+from tfformer.config import LARGEST_SEED, RUN_CONFIG, Config, run_folder
 from tfformer.folders import ADDRESS
 
 LANGUAGES = ("source_language", "target_language")
@@ -60,15 +60,23 @@ def check_words(words: Sequence[str]) -> None:
 
 def check_run(path: str) -> None:
     """Raise FileNotFoundError if there is no run directory at `path`."""
-    try:
-        run_folder(path)
-    except FileNotFoundError:
-        if [*Path(path).glob("manifest.json"), *Path(path).glob("*/manifest.json")]:
-            raise FileNotFoundError(
-                f"{path} is an export, not a run directory; give the run that was exported, or, to "
-                "translate files, add --workers 1"
-            ) from None
-        raise
+    if _is_export(Path(path)):
+        raise FileNotFoundError(
+            f"{path} is an export, not a run directory; give the run that was exported, or, to "
+            "translate files, add --workers 1"
+        )
+    run_folder(path)
+
+
+def _is_export(folder: Path) -> bool:
+    """Whether a folder is an exported version, or holds one.
+
+    A version for CTranslate2 has a config.json, too.
+    """
+    if (folder / "manifest.json").is_file():
+        return True
+    is_run = (folder / RUN_CONFIG).is_file()
+    return not is_run and any(folder.glob("*/manifest.json"))
 
 
 def check_run_or_export(place: str) -> None:
@@ -162,7 +170,7 @@ def check_export_folder(path: str) -> None:
 
 def check_seed(seed: int, count: int) -> None:
     """Raise ValueError if the seeds of `count` texts do not fit into 31 bits."""
-    highest = 2**31 - count - 1
+    highest = LARGEST_SEED - count
     if not 0 <= seed <= highest:
         raise ValueError(f"--seed {seed} must be from 0 to {highest}")
 
