@@ -37,7 +37,7 @@ class Dense(keras.layers.Dense):
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
-        """Refuse quantisation; Keras warns so of each layer of a model."""
+        """Refuse quantisation; where Keras quantises a model, this becomes a warning."""
         raise quantization_error(self, mode)
 
 

@@ -307,7 +307,7 @@ class TokenEmbedding(keras.layers.Embedding):
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
-        """Refuse quantisation; Keras warns so of each layer of a model."""
+        """Refuse quantisation; where Keras quantises a model, this becomes a warning."""
         raise quantization_error(self, mode)
 
     def get_config(self) -> dict[str, Any]:

@@ -85,13 +85,16 @@ class TokenModel(ShardedModel):
         signature = input_signature or self.input_signature()
         super().export(filepath, format, verbose, signature, **kwargs)
 
-    def quantize(self, mode: str | None = None, config: Any = None, filters: Any = None) -> None:
+    def quantize(
+        self, mode: str | None = None, config: Any = None, filters: Any = None, **kwargs: Any
+    ) -> None:
         """Refuse Keras' quantisation, which leaves these layers as they are.
 
         Args:
             mode: A mode of Keras, such as "int8".
             config: Without effect.
             filters: Without effect.
+            **kwargs: Without effect.
 
         Raises:
             NotImplementedError: Always.
