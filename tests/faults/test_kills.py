@@ -13,6 +13,8 @@ import pytest
 from tfformer.run_directory import Run, check_free
 from tfformer.training.train import train
 
+pytestmark = pytest.mark.slow  # a training, and another from each place of a kill
+
 
 @pytest.fixture(scope="module")
 def images(smallest_config, tmp_path_factory) -> list[Path]:
@@ -41,7 +43,6 @@ def is_run(folder: Path) -> bool:
     return (folder / "config.json").is_file()
 
 
-@pytest.mark.slow
 def test_there_are_kills_before_the_run_in_each_epoch_and_before_the_end(images):
     assert sum(not is_run(image) for image in images) >= 3
     assert any("best.weights.h5" in names(image) for image in images)
@@ -49,7 +50,6 @@ def test_there_are_kills_before_the_run_in_each_epoch_and_before_the_end(images)
     assert "result.json" in names(images[-1])
 
 
-@pytest.mark.slow
 def test_a_folder_that_is_no_run_yet_is_taken_again(images):
     for image in images:
         if not is_run(image):
@@ -57,7 +57,6 @@ def test_a_folder_that_is_no_run_yet_is_taken_again(images):
             check_free(image)
 
 
-@pytest.mark.slow
 def test_a_folder_that_is_a_run_opens_with_all_its_files_whole(images):
     for image in images:
         if is_run(image):
@@ -67,7 +66,6 @@ def test_a_folder_that_is_a_run_opens_with_all_its_files_whole(images):
                 run.check_weights()
 
 
-@pytest.mark.slow
 def test_training_goes_on_from_each_with_the_variables_of_the_uninterrupted_run(
     smallest_config, images, tmp_path
 ):

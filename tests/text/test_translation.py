@@ -75,7 +75,7 @@ def test_a_long_sentence_goes_to_the_model_in_clauses():
     [{"max_tokens": 3}, {"count_tokens": lambda texts: [len(text) for text in texts]}],
     ids=["limit", "count"],
 )
-def test_a_limit_and_a_count_of_tokens_work_together_alone(half):
+def test_a_limit_of_tokens_has_no_effect_without_a_count_nor_a_count_without_a_limit(half):
     heard = []
     translator = TextTranslator(lambda batch: heard.extend(batch) or batch, **half)
     translator.translate("one two three four")
