@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from tfformer.files import TEMPORARY
-from tfformer.folders import LOCK, Folder, folder_at
 from tfformer.plain_values import parse_yaml, read_text, shown
 from tfformer.special_ids import PLACEHOLDER
 
@@ -43,21 +41,6 @@ NAMES_OF_TYPES: dict[Any, str] = {
     list[str]: "a list of texts (put no, yes, on and off in quotes)",
     list[Any]: "a list of texts or corpora",
     type(None): "nothing",
-}
-
-RUN_CONFIG = "config.json"  # the file that makes a folder a run directory
-# Files that a killed training may have written before config.json.
-BEFORE_CONFIG = {
-    "tokenizer.model",
-    "tokenizer.pieces.json",
-    "source.model",
-    "source.pieces.json",
-    "target.model",
-    "target.pieces.json",
-    "resume.npz",
-    "metrics.jsonl",
-    "imported.json",
-    LOCK,
 }
 
 UNIONS = (types.UnionType, typing.Union)
@@ -581,34 +564,6 @@ def find_recipe(name: str) -> Path:
     raise ValueError(
         f"recipe {shown(name)} is neither a file nor built in; built in are {', '.join(known)}"
     )
-
-
-def run_folder(run: str | Path) -> Folder:
-    """Return the folder of a run; FileNotFoundError if there is no config.json in it."""
-    folder = folder_at(run)
-    if not folder.has_file(RUN_CONFIG):
-        raise FileNotFoundError(
-            f"{run} is not a run directory: it has no {RUN_CONFIG}; give the --run-dir of a "
-            "training"
-        )
-    return folder
-
-
-def check_free(path: str | Path) -> None:
-    """Raise FileExistsError unless a new run may begin at `path`.
-
-    Args:
-        path: A folder that is absent, empty, or left by a training that was killed as it began.
-    """
-    names = folder_at(path).names()
-    if RUN_CONFIG in names:
-        raise FileExistsError(
-            f"{path} already holds a run; add --resume (in Python resume=True) to go on with it, "
-            "or choose another folder"
-        )
-    strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}
-    if strange or (names and LOCK not in names):
-        raise FileExistsError(f"{path} exists and is not an empty folder; choose another --run-dir")
 
 
 def _override(values: dict[str, Any], override: str) -> None:

@@ -188,9 +188,7 @@ def test_settings_that_make_no_sense(translator):
         message = f"temperature={temperature} must be a finite number above 0"
         with pytest.raises(ValueError, match=message):
             translator.sample(["Hello."], seed=1, temperature=temperature)
-    with pytest.raises(
-        ValueError, match="top_k=0 must be at least 0 and top_p=0 above 0 and at most 1"
-    ):
+    with pytest.raises(ValueError, match="top_p=0 must be above 0 and at most 1"):
         translator.sample(["Hello."], seed=1, top_p=0)
     with pytest.raises(
         ValueError, match="2 sources and 1 targets do not make pairs; give one for each"

@@ -10,8 +10,9 @@ import tfformer
 
 PACKAGE = Path(tfformer.__file__).parent
 EVERYWHERE = {
-    *("config", "files", "folders", "html_page", "keras_import", "lazy_import", "plain_values"),
-    *("public_modules", "special_ids", "tensorflow_import", "tracing", "version", "waiting"),
+    *("argument_checks", "config", "files", "folders", "html_page", "keras_import"),
+    *("lazy_import", "plain_values", "public_modules", "run_folders", "special_ids"),
+    *("tensorflow_import", "tracing", "version", "waiting"),
 }
 MAY_IMPORT = {
     "model": set(),

@@ -10,8 +10,9 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tfformer.config import LARGEST_SEED, RUN_CONFIG, Config, run_folder
+from tfformer.config import LARGEST_SEED, Config
 from tfformer.folders import ADDRESS
+from tfformer.run_folders import is_run, run_folder
 
 LANGUAGES = ("source_language", "target_language")
 LITERT_OPTIONS = (
@@ -60,23 +61,7 @@ def check_words(words: Sequence[str]) -> None:
 
 def check_run(path: str) -> None:
     """Raise FileNotFoundError if there is no run directory at `path`."""
-    if _is_export(Path(path)):
-        raise FileNotFoundError(
-            f"{path} is an export, not a run directory; give the run that was exported, or, to "
-            "translate files, add --workers 1"
-        )
     run_folder(path)
-
-
-def _is_export(folder: Path) -> bool:
-    """Whether a folder is an exported version, or holds one.
-
-    A version for CTranslate2 has a config.json, too.
-    """
-    if (folder / "manifest.json").is_file():
-        return True
-    is_run = (folder / RUN_CONFIG).is_file()
-    return not is_run and any(folder.glob("*/manifest.json"))
 
 
 def check_run_or_export(place: str) -> None:
@@ -164,7 +149,7 @@ def check_training_texts(config: Config) -> None:
 def check_export_folder(path: str) -> None:
     """Raise FileExistsError if `path` cannot hold the versions of an export."""
     check_folder(path)
-    if (Path(path) / RUN_CONFIG).exists():
+    if is_run(path):
         raise FileExistsError(f"{path} is a run directory; choose another --output")
 
 

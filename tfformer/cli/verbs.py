@@ -185,7 +185,7 @@ def _check_training(options: argparse.Namespace, config: Config) -> None:
 
     Of several workers the first alone writes the run, so the others may find it begun.
     """
-    from tfformer.config import check_free
+    from tfformer.run_folders import check_free
 
     check_no_file(options.run_dir, "--run-dir")
     if options.resume:
@@ -219,7 +219,8 @@ def _translate(options: argparse.Namespace) -> None:
 def _translate_corpus(options: argparse.Namespace) -> None:
     """Translate the files of a corpus into a folder; files that are there are done."""
     check_corpus_options(options)
-    from tfformer.corpora.engines import find_model, is_run
+    from tfformer.corpora.engines import find_model
+    from tfformer.run_folders import is_run
 
     if is_run(options.run):  # an export may need no TensorFlow
         import_tensorflow()
@@ -529,7 +530,7 @@ def _export(options: argparse.Namespace) -> None:
     import_tensorflow()
     from tfformer.data.sources import read_lines
     from tfformer.export import formats
-    from tfformer.export.manifest import MANIFEST
+    from tfformer.run_folders import MANIFEST
 
     if options.samples:
         given["samples"] = list(read_lines(options.samples))

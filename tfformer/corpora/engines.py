@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from tfformer.config import RUN_CONFIG
 from tfformer.export.litert.search import BEAM, GREEDY, LitertSearch
-from tfformer.export.manifest import MANIFEST, open_export, read_manifest
+from tfformer.export.manifest import open_export, read_manifest
 from tfformer.files import file_digest
 from tfformer.folders import folder_at
+from tfformer.run_folders import MANIFEST, exported_version, is_run
 from tfformer.tensorflow_import import import_tensorflow
 
 SIGNATURE = "serving_default"  # of a SavedModel over text, by greedy search
@@ -62,12 +62,6 @@ class Model(NamedTuple):
     digest: str
 
 
-def is_run(path: str | Path) -> bool:
-    """Whether a folder is a run; an export for CTranslate2 has a config.json, too."""
-    place = folder_at(path)
-    return place.has_file(RUN_CONFIG) and not place.has_file(MANIFEST)
-
-
 def find_model(path: str | Path, beam_size: int | None = None) -> Model:
     """Return the model at a path, without loading it.
 
@@ -87,14 +81,10 @@ def find_model(path: str | Path, beam_size: int | None = None) -> Model:
     place = folder_at(path)
     if is_run(path):
         return _model_of_run(place.absolute(), beam_size)
-    folder = place.path
-    if not (folder / MANIFEST).is_file():
-        versions = [file.parent for file in folder.glob(f"*/{MANIFEST}")]
-        numbered = [version for version in versions if version.name.isdecimal()]
-        if not numbered:
-            raise ValueError(f"{place} is neither a run directory nor an export; give one of them")
-        folder = max(numbered, key=lambda version: int(version.name))
-    return _model_of_export(folder, beam_size)
+    version = exported_version(place.path)
+    if version is None:
+        raise ValueError(f"{place} is neither a run directory nor an export; give one of them")
+    return _model_of_export(version, beam_size)
 
 
 def _model_of_run(place: str, beam_size: int | None) -> Model:

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from tfformer.corpora.engines import Model, find_model
 from tfformer.corpora.parts import EXPORTS
-from tfformer.export.manifest import MANIFEST
+from tfformer.run_folders import exported_version
 
 
 def checked_engine(model: Model, name: str | None) -> str:
@@ -54,8 +54,7 @@ def for_engine(
     if engine == model.engine:
         return model
     place = Path(folder) / EXPORTS / f"{engine}-{model.beam_size}-{model.digest}"
-    names = [file.parent.name for file in place.glob(f"*/{MANIFEST}")]
-    if not any(map(str.isdecimal, names)):  # a killed export leaves a folder of another name
+    if exported_version(place) is None:  # a killed export leaves a folder of another name
         from tfformer.export import formats
 
         write = getattr(formats, engine)

@@ -6,13 +6,13 @@ import bisect
 import functools
 import heapq
 import itertools
-import numbers
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from tfformer.argument_checks import require_size
 from tfformer.data.batch_shapes import BatchShapes
 from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad, sampled_texts
 from tfformer.data.mixture import rows_by_shares
@@ -56,8 +56,7 @@ def in_batches(rows: list[T], batch_size: int) -> Iterator[list[T]]:
     Raises:
         ValueError: `batch_size` is not a whole number from 1.
     """
-    if not isinstance(batch_size, numbers.Integral) or batch_size < 1:
-        raise ValueError(f"batch_size={batch_size!r} must be a whole number from 1")
+    batch_size = require_size("batch_size", batch_size)
     for start in range(0, len(rows), batch_size):
         yield rows[start : start + batch_size]
 

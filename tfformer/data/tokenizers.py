@@ -10,7 +10,6 @@ import functools
 import hashlib
 import io
 import itertools
-import numbers
 import re
 import shutil
 import tempfile
@@ -24,6 +23,7 @@ from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
 from tfformer import files
+from tfformer.argument_checks import require_size
 from tfformer.config import ModelType, Normalization
 from tfformer.data.case_variants import with_case_variants
 from tfformer.data.normalization import plain_rules
@@ -434,9 +434,7 @@ def _check_training_settings(
         raise ValueError(
             f"model_type is {model_type!r}, but must be one of {', '.join(MODEL_TYPES)}"
         )
-    if not isinstance(vocab_size, numbers.Integral):
-        raise ValueError(f"vocab_size is {vocab_size!r}, but must be a whole number, such as 8000")
-    if vocab_size <= END_ID + 1:
+    if require_size("vocab_size", vocab_size) <= END_ID + 1:
         raise ValueError(
             f"vocab_size is {vocab_size}, but padding, unknown, start and end alone take "
             f"{END_ID + 1}; give a larger one, such as 8000"

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfformer.files import file_digest
+from tfformer.run_folders import MANIFEST
 
 DOWNLOADS = Path(".cache", "huggingface", "download")
 NOTE = ".metadata"  # behind a file's name: the commit, the file's digest and the time, a line each
 LIST = "SHA256SUMS"
-MANIFEST = "manifest.json"
 DIGEST = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 LISTED = (  # a line of `sha256sum`, and of `sha256sum --tag`
     re.compile(r"(?P<digest>[0-9a-fA-F]{64}) [ *](?:\./)?(?P<name>.+)"),

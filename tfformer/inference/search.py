@@ -14,9 +14,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import tensorflow as tf
 
+from tfformer.argument_checks import require_size
 from tfformer.config import LARGEST_SEED
 from tfformer.inference.logits import argmax, keep_top_k, keep_top_p, log_sum_exp, top_k, without
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
+
+Number = TypeVar("Number", int, float)
 
 EMPTY = -1e9  # the score of a slot that holds no beam and no hypothesis
 
@@ -213,7 +216,7 @@ def sample(
     return _decode_rows(step_fn, state, max_lengths, choose, rounds=rounds)
 
 
-def check_sampling(seed: float, temperature: float, top_k: int, top_p: float) -> None:
+def check_sampling(seed: int, temperature: float, top_k: int, top_p: float) -> None:
     """Refuse invalid settings of `sample`.
 
     Args:
@@ -225,26 +228,23 @@ def check_sampling(seed: float, temperature: float, top_k: int, top_p: float) ->
     Raises:
         ValueError: A setting is outside its range.
     """
-    if not isinstance(seed, numbers.Integral) or not 0 <= seed <= LARGEST_SEED:
-        raise ValueError(f"seed={seed} must be a whole number from 0 to {LARGEST_SEED}")
+    if require_size("seed", seed, least=0) > LARGEST_SEED:
+        raise ValueError(f"seed={seed} must be at most {LARGEST_SEED}")
     if not (_is_number(temperature) and 0 < temperature < math.inf):
         raise ValueError(
             f"temperature={temperature} must be a finite number above 0; for the likeliest token "
             "at each step use greedy search"
         )
-    if not isinstance(top_k, numbers.Integral):
-        raise ValueError(f"top_k={top_k} must be a whole number from 0")
-    if top_k < 0 or not (_is_number(top_p) and 0 < top_p <= 1):
-        raise ValueError(
-            f"top_k={top_k} must be at least 0 and top_p={top_p} above 0 and at most 1"
-        )
+    require_size("top_k", top_k, least=0)
+    if not (_is_number(top_p) and 0 < top_p <= 1):
+        raise ValueError(f"top_p={top_p} must be above 0 and at most 1")
 
 
 def _is_number(value: float) -> bool:
     return isinstance(value, numbers.Real)
 
 
-def _known(value: float | tf.Tensor, default: float) -> float:
+def _known(value: Number | tf.Tensor, default: Number) -> Number:
     """Return a number, or `default` for a tensor, whose value a graph does not know."""
     return default if tf.is_tensor(value) else value
 
@@ -495,7 +495,7 @@ def beam_search(
         >>> hypotheses.ids[0, 0].numpy().tolist(), round(float(tf.exp(hypotheses.scores[0, 0])), 2)
         ([5, 3], 0.36)
     """
-    beam_size = _checked_beam_size(beam_size)
+    beam_size = require_size("beam_size", beam_size)
     _check_length_penalty(_known(alpha, 0.0), length_normalization)
     max_lengths, capacity = _within_capacity(max_lengths, capacity)  # (B,) and L
 
@@ -563,15 +563,6 @@ def _first_beams(
         max_lengths=max_lengths,
         state=state,
     )
-
-
-def _checked_beam_size(beam_size: int) -> int:
-    """Return the number of beams as a plain number, or refuse it."""
-    if not isinstance(beam_size, numbers.Integral) or beam_size < 1:
-        raise ValueError(
-            f"beam_size={beam_size!r} must be a whole number from 1; one beam is a greedy search"
-        )
-    return int(beam_size)
 
 
 def _check_length_penalty(alpha: float, length_normalization: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tfformer.argument_checks import require_size
 from tfformer.config import DecodingConfig
 from tfformer.data.batches import by_length, like_length_batches, token_batches
 from tfformer.data.encoding import (
@@ -23,7 +24,6 @@ from tfformer.data.encoding import (
 )
 from tfformer.inference.graphs import sample_ids, token_log_probs, translate_ids
 from tfformer.inference.search import Hypotheses, check_sampling, is_used
-from tfformer.model.registry import require_size
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import END_ID

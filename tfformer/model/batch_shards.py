@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import keras
 import tensorflow as tf
 
-from tfformer.model.registry import require_size
+from tfformer.argument_checks import require_size
 
 Batch = tuple[Any, tf.Tensor, tf.Tensor]  # inputs, labels and sample weights
 SEED = "seed_generator_state"  # the name of the variable of each `keras.random.SeedGenerator`

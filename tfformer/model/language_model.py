@@ -9,21 +9,12 @@ from typing import Any, Self
 import keras
 import tensorflow as tf
 
+from tfformer.argument_checks import require, require_fraction, require_number, require_size
 from tfformer.config import PRESETS
 from tfformer.model.cache import Cache, with_capacity
 from tfformer.model.layers import TokenEmbedding
 from tfformer.model.masks import look_ahead_mask
-from tfformer.model.registry import (
-    DType,
-    Regularizer,
-    Shape,
-    arguments_of,
-    register,
-    require,
-    require_fraction,
-    require_number,
-    require_size,
-)
+from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
 from tfformer.model.token_model import TIES, TokenModel, ToLogits
 from tfformer.model.transformer import STACK_ARGUMENTS, Encoder
 from tfformer.special_ids import END_ID, START_ID

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfformer import config
+from tfformer.argument_checks import require, require_fraction, require_number, require_size
 from tfformer.model.cache import KeysValues
 from tfformer.model.fast_layers import (
     Dense,
@@ -22,17 +23,7 @@ from tfformer.model.fast_layers import (
     with_last_axis,
 )
 from tfformer.model.masks import carried_mask, join_masks
-from tfformer.model.registry import (
-    DType,
-    Regularizer,
-    Shape,
-    arguments_of,
-    register,
-    require,
-    require_fraction,
-    require_number,
-    require_size,
-)
+from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
 
 ACTIVATIONS = get_args(config.Activation)
 NORMS = get_args(config.Norm)

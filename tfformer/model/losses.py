@@ -11,7 +11,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfformer.model.registry import DType, register, require_number
+from tfformer.argument_checks import require_number
+from tfformer.model.registry import DType, register
 
 
 @register

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import keras
 import tensorflow as tf
 
+from tfformer.argument_checks import require, require_fraction, require_number, require_size
 from tfformer.config import PRESETS
 from tfformer.model.cache import (
     BeamCache,
@@ -33,17 +34,7 @@ from tfformer.model.layers import (
     TokenEmbedding,
 )
 from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask, padding_mask
-from tfformer.model.registry import (
-    DType,
-    Regularizer,
-    Shape,
-    arguments_of,
-    register,
-    require,
-    require_fraction,
-    require_number,
-    require_size,
-)
+from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
 from tfformer.model.token_model import TIES, TokenModel
 from tfformer.special_ids import START_ID
 

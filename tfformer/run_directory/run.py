@@ -20,7 +20,7 @@ import h5py
 import keras
 import numpy as np
 
-from tfformer.config import RUN_CONFIG, Architecture, Config, run_folder
+from tfformer.config import Architecture, Config
 from tfformer.data.piece_tokenizer import load_tokenizer
 from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.files import error_keeping, read_seal, seal, whole_file, write_text
@@ -33,6 +33,7 @@ from tfformer.run_directory.digests import (
     digest_of_settings,
 )
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
+from tfformer.run_folders import RUN_CONFIG, run_folder
 
 DAMAGED_ZIP = (  # errors of np.load; zipfile takes some damage for an unknown kind or a password
     OSError,

@@ -8,7 +8,8 @@ import tensorflow_text  # noqa: F401  the operations of the signatures over text
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-from tfformer.export.manifest import MANIFEST, checked_manifest, exported_tokenizers
+from tfformer.export.manifest import checked_manifest, exported_tokenizers
+from tfformer.run_folders import MANIFEST
 from tfformer.serving.errors import RequestError
 from tfformer.serving.version import Arrays, Version
 

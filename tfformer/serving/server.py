@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tfformer.export import formats
-from tfformer.export.manifest import MANIFEST
 from tfformer.export.steps import Steps
+from tfformer.run_folders import is_run
 from tfformer.serving.errors import MAX_NAME
 from tfformer.serving.model import ServedModel, ServedModels, find_versions
 from tfformer.text import Align
@@ -143,20 +143,15 @@ def _versions(path: Path) -> Iterator[list[Path]]:
 
     A run is exported for the while, so that a trial runs the artefact to be shipped.
     """
-    if not _is_run(path):
+    if not is_run(path):
         yield find_versions(path)
         return
     with tempfile.TemporaryDirectory() as folder:
         yield [formats.saved_model(path, folder, progress=sys.stderr)]
 
 
-def _is_run(path: Path) -> bool:
-    """Whether a run is there; exports of some formats have a config.json of their own."""
-    return (path / "config.json").is_file() and not (path / MANIFEST).is_file()
-
-
 def _aligner(path: Path, open_aligner: OpenAligner) -> Align | None:
-    return open_aligner(path) if _is_run(path) else None
+    return open_aligner(path) if is_run(path) else None
 
 
 def _load(name: str, folders: Sequence[Path], align: Align | None) -> ServedModel:

@@ -5,7 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfformer.model.registry import register, require_number, require_size
+from tfformer.argument_checks import require_number, require_size
+from tfformer.model.registry import register
 
 
 @register

@@ -1,0 +1,117 @@
+"""Checks of the arguments of functions; each error names the value and the rule."""
+
+import math
+import numbers
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+
+def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
+    """Return `value` if it is one of `known`.
+
+    Args:
+        name: The argument's name, for the message.
+        value: The argument's value.
+        known: The values that it may have.
+
+    Returns:
+        The value.
+
+    Raises:
+        ValueError: The value is not known; the message lists those that are.
+
+    Example:
+        >>> require("norm", "pre", ("post", "pre"))
+        'pre'
+        >>> require("norm", "sandwich", ("post", "pre"))
+        Traceback (most recent call last):
+        ValueError: norm='sandwich' is not known; choose one of 'post', 'pre'
+    """
+    if value not in known:
+        choices = ", ".join(map(repr, known))
+        raise ValueError(f"{name}={value!r} is not known; choose one of {choices}")
+    return value
+
+
+def require_size(name: str, size: int, least: int = 1) -> int:
+    """Return a whole number, such as NumPy's, as a plain `int`.
+
+    Keras takes no other integers as sizes, and JSON writes no others.
+
+    Args:
+        name: The argument's name, for the message.
+        size: The argument's value.
+        least: The least that it may be.
+
+    Returns:
+        The size.
+
+    Raises:
+        ValueError: The size is too small or not a whole number.
+
+    Example:
+        >>> import numpy
+        >>> require_size("d_model", numpy.int64(8))
+        8
+        >>> require_size("num_heads", 0)
+        Traceback (most recent call last):
+        ValueError: num_heads=0 must be a whole number from 1
+    """
+    if not isinstance(size, numbers.Integral) or size < least:
+        raise ValueError(f"{name}={size!r} must be a whole number from {least}")
+    return int(size)
+
+
+def require_fraction(name: str, value: float) -> float:
+    """Return a number from 0 to 1, both included, such as an epsilon.
+
+    Args:
+        name: The argument's name, for the message.
+        value: The argument's value.
+
+    Returns:
+        The value as a plain `float`.
+
+    Raises:
+        ValueError: The value is no number, or outside its range.
+
+    Example:
+        >>> require_fraction("epsilon", -1)
+        Traceback (most recent call last):
+        ValueError: epsilon=-1 must be from 0 to 1
+    """
+    if not 0 <= _number(name, value) <= 1:
+        raise ValueError(f"{name}={value!r} must be from 0 to 1")
+    return float(value)
+
+
+def require_number(name: str, value: float, below: float = math.inf) -> float:
+    """Return a number from 0 to below a limit, such as a rate or a factor.
+
+    Args:
+        name: The argument's name, for the message.
+        value: The argument's value.
+        below: The limit; by default any finite number is taken.
+
+    Returns:
+        The value as a plain `float`.
+
+    Raises:
+        ValueError: The value is no number, or outside its range.
+
+    Example:
+        >>> require_number("dropout", 1.5, below=1)
+        Traceback (most recent call last):
+        ValueError: dropout=1.5 must be at least 0 and below 1
+    """
+    if not 0 <= _number(name, value) < below:
+        limit = "finite" if below == math.inf else f"below {below}"
+        raise ValueError(f"{name}={value!r} must be at least 0 and {limit}")
+    return float(value)
+
+
+def _number(name: str, value: float) -> float:
+    if not isinstance(value, numbers.Real):
+        raise ValueError(f"{name}={value!r} is of type {type(value).__name__}; give a number")
+    return float(value)
