@@ -73,8 +73,9 @@ MISTAKES = [
     ("inspect run --output text", FOLDER),
     ("export nowhere --format web --output new", RUN),
     ("export run --format web --output text", FOLDER),
-    ("export run --format web --output text/new", FOLDER),
     ("export run --format web --output run", "run is a run directory; choose another --output"),
+    ("export run --format web --output export/1", "version; give the folder above it as --output"),
+    ("export run --format web --output text/new", FOLDER),
     ("export run --format web --output new --samples nowhere", FILE),
     (
         "export run --format web --output new --dtype bfloat16",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tfformer.config import LARGEST_SEED, Config
 from tfformer.folders import ADDRESS
-from tfformer.run_folders import is_run, run_folder
+from tfformer.run_folders import MANIFEST, is_run, run_folder
 
 LANGUAGES = ("source_language", "target_language")
 LITERT_OPTIONS = (
@@ -151,6 +151,10 @@ def check_export_folder(path: str) -> None:
     check_folder(path)
     if is_run(path):
         raise FileExistsError(f"{path} is a run directory; choose another --output")
+    if (Path(path) / MANIFEST).is_file():
+        raise FileExistsError(
+            f"{path} is an exported version; give the folder above it as --output"
+        )
 
 
 def check_seed(seed: int, count: int) -> None:
