@@ -18,6 +18,7 @@ from tfformer.special_ids import PLACEHOLDER
 T = TypeVar("T")
 Activation = Literal["relu", "gelu", "swish"]
 Architecture = Literal["encoder-decoder", "decoder"]
+LengthNormalization = Literal["wu", "power"]
 ModelType = Literal["unigram", "bpe"]
 Norm = Literal["post", "pre", "marian"]
 Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity", "nmt_nfkc_plain"]
@@ -287,7 +288,7 @@ class DecodingConfig:
 
     beam_size: int = limited(4, 1, 1000)  # hypotheses a sentence; 4 in section 6.1, 1 is greedy
     length_penalty: float = limited(0.6, 0, 100)  # alpha of Wu et al. 2016, equation 14
-    length_normalization: Literal["wu", "power"] = "wu"  # power: length^alpha, as Marian has it
+    length_normalization: LengthNormalization = "wu"  # power: length^alpha, as Marian has it
     narrowing: bool = False  # the beam loses a place to each hypothesis that ends, as in Marian
     allow_unknown: bool = True  # False: a search never takes the unknown token, as in Marian
     max_length_factor: float = limited(1.0, 0.01, 1000)  # for each token of the source, at most

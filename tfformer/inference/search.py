@@ -10,18 +10,19 @@ fewer of a small vocabulary), L length of the ids.
 import math
 import numbers
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, get_args
 
 import tensorflow as tf
 
-from tfformer.argument_checks import require_size
-from tfformer.config import LARGEST_SEED
+from tfformer.argument_checks import require, require_number, require_size
+from tfformer.config import LARGEST_SEED, LengthNormalization
 from tfformer.inference.logits import argmax, keep_top_k, keep_top_p, log_sum_exp, top_k, without
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
-Number = TypeVar("Number", int, float)
-
+LENGTH_NORMALIZATIONS = get_args(LengthNormalization)
 EMPTY = -1e9  # the score of a slot that holds no beam and no hypothesis
+
+Number = TypeVar("Number", int, float)
 
 
 class StepFn(Protocol):
@@ -496,7 +497,8 @@ def beam_search(
         ([5, 3], 0.36)
     """
     beam_size = require_size("beam_size", beam_size)
-    _check_length_penalty(_known(alpha, 0.0), length_normalization)
+    require_number("alpha", _known(alpha, 0.0))
+    require("length_normalization", length_normalization, LENGTH_NORMALIZATIONS)
     max_lengths, capacity = _within_capacity(max_lengths, capacity)  # (B,) and L
 
     def append_token(beams: _Beams) -> list[_Beams]:
@@ -563,16 +565,6 @@ def _first_beams(
         max_lengths=max_lengths,
         state=state,
     )
-
-
-def _check_length_penalty(alpha: float, length_normalization: str) -> None:
-    """Refuse invalid settings of `length_penalty`."""
-    if not (_is_number(alpha) and 0 <= alpha < math.inf):
-        raise ValueError(f"alpha={alpha} must be a finite number from 0 on")
-    if length_normalization not in ("wu", "power"):
-        raise ValueError(
-            f"length_normalization={length_normalization!r} is not known; choose 'wu' or 'power'"
-        )
 
 
 def _within_capacity(
