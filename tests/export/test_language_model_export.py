@@ -42,7 +42,9 @@ def answers(version, generator):
         ["score", {"text": TEXTS}],
     ]
     requests += [["serving_default", {"text": [text]}] for text in TEXTS]
-    return ask("saved_model", [version, "tensorflow_text"], requests)
+    by_session, by_functions = ask("saved_model", [version, "tensorflow_text"], requests)
+    assert by_session[0]["generated_text"] == by_functions[0]["generated_text"]
+    return by_session
 
 
 def test_continuations_are_the_generators_own_alone_and_together(answers, generator):

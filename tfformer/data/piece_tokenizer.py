@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
 from tfformer import files
-from tfformer.data.tokenizers import SAMPLING, Tokenizer
+from tfformer.data.tokenizers import SAMPLING, Tokenizer, graph_tokenizer
 from tfformer.special_ids import END_ID, PAD_ID, UNKNOWN_ID
 
 if TYPE_CHECKING:
@@ -250,7 +250,6 @@ class PieceTokenizer:
         nothing to track, so every loader can run it.
         """
         import tensorflow as tf
-        import tensorflow_text
 
         from tfformer.tracing import traced
 
@@ -276,7 +275,7 @@ class PieceTokenizer:
 
         @traced(input_signature=[tf.TensorSpec([None], tf.string)])
         def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
-            cutter = tensorflow_text.SentencepieceTokenizer(self.model, out_type=tf.string)
+            cutter = graph_tokenizer(self.model, tf.string)
             for pattern, replacement in self.rewrites:
                 text = tf.strings.regex_replace(text, pattern, replacement)
             if not has_codes:
@@ -292,7 +291,7 @@ class PieceTokenizer:
 
         @traced(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:
-            cutter = tensorflow_text.SentencepieceTokenizer(self.model)
+            cutter = graph_tokenizer(self.model)
             is_before_end = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) == 0
             is_text = is_before_end & (ids > END_ID)
             if self.prefix_id is not None:

@@ -31,6 +31,7 @@ from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, UNKNOWN_
 
 if TYPE_CHECKING:
     import tensorflow as tf
+    import tensorflow_text
 
 MODEL_TYPES = get_args(ModelType)
 NORMALIZATIONS = get_args(Normalization)
@@ -391,7 +392,7 @@ class Tokenizer:
 
         from tfformer.tracing import traced
 
-        operation = tensorflow_text.SentencepieceTokenizer
+        operation = graph_tokenizer
         if self.is_cut_by_fast_operation:
             operation = tensorflow_text.FastSentencepieceTokenizer
 
@@ -404,7 +405,6 @@ class Tokenizer:
     @functools.cached_property
     def _detokenize(self) -> tf.types.experimental.PolymorphicFunction:
         import tensorflow as tf
-        import tensorflow_text
 
         from tfformer.tracing import traced
 
@@ -412,7 +412,7 @@ class Tokenizer:
         def detokenize(ids: tf.Tensor) -> tf.Tensor:
             is_text = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) == 0  # (B, T)
             text_ids = tf.ragged.boolean_mask(ids, is_text)
-            return tensorflow_text.SentencepieceTokenizer(self.model).detokenize(text_ids)
+            return graph_tokenizer(self.model).detokenize(text_ids)
 
         return detokenize
 
@@ -425,6 +425,26 @@ class Tokenizer:
                 f"{self.vocab_size - 1}); decode with the tokenizer that made the ids"
             )
         return ids
+
+
+def graph_tokenizer(
+    model: bytes, out_type: tf.DType | None = None
+) -> tensorflow_text.SentencepieceTokenizer:
+    """Return TF Text's operation on a SentencePiece model, named after the model.
+
+    `tf.saved_model.load` keeps a single kernel for all stateful operations with the same name. With
+    TF Text's default name, a second tokenizer of the same SavedModel would use the first one's
+    model.
+
+    Args:
+        model: A serialized SentencePiece model.
+        out_type: `tf.string` for pieces, `tf.int32` for ids, which is the default.
+    """
+    import tensorflow as tf
+    import tensorflow_text
+
+    name = f"sentencepiece_{hashlib.sha256(model).hexdigest()[:16]}"
+    return tensorflow_text.SentencepieceTokenizer(model, out_type=out_type or tf.int32, name=name)
 
 
 def _check_training_settings(

@@ -127,8 +127,8 @@ def saved_model(
             saved_model_writer.write(folder, exported, task, with_text)
         with step(READING_BACK):
             requests = task.requests(subject, samples)
-            hypotheses = saved_model_requests.run(folder, requests, with_text)
-        measured = _compared(step, task, subject, samples, hypotheses)
+            by_loader = saved_model_requests.run(folder, requests, with_text)
+        measured = _compared(step, task, subject, samples, *by_loader)
         described: dict[str, Any] = {
             "format": "saved_model",
             "dtype": dtype,
@@ -465,11 +465,11 @@ def _compared(
     task: Task,
     subject: Subject,
     samples: Sequence[str],
-    hypotheses: Mapping[str, parity.Hypotheses],
+    *hypotheses: Mapping[str, parity.Hypotheses],
 ) -> dict[str, dict[str, Any]]:
     with step(f"comparing {len(samples)} samples"):
         return parity.compare(
-            lambda name, beam_size: task.texts(subject, name, samples, beam_size), hypotheses
+            lambda name, beam_size: task.texts(subject, name, samples, beam_size), *hypotheses
         )
 
 

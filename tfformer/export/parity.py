@@ -20,23 +20,29 @@ Reference = Callable[[str, int], Sequence[Scored]]  # signature, beam size -> th
 
 
 def compare(
-    reference: Reference, hypotheses: Mapping[str, Hypotheses]
+    reference: Reference, *hypotheses: Mapping[str, Hypotheses]
 ) -> dict[str, dict[str, Any]]:
     """Measure how many texts are the run's own.
 
     Args:
         reference: It gives the run's own texts for the same samples.
-        hypotheses: The artefact's texts, by the name of a signature or search.
+        hypotheses: The artefact's texts, by the name of a signature or search. Where several
+            runtimes have read the artefact, a mapping for each.
 
     Returns:
         By the same names: `beam_size`, `sentences`, how many are `identical`, and of these the
         `largest_score_difference`, relative to the score where that is beyond 1. A score that is no
-        number differs by infinity.
+        number differs by infinity. Of several runtimes the one with the fewest identical texts
+        counts, and the largest score difference of all.
     """
-    return {
-        name: _measured(reference(name, beam_size), texts, beam_size)
-        for name, (beam_size, texts) in hypotheses.items()
-    }
+    measured = {}
+    for name, (beam_size, _) in hypotheses[0].items():
+        own = reference(name, beam_size)
+        each = [_measured(own, found[name].texts, beam_size) for found in hypotheses]
+        fewest = min(each, key=lambda one: one["identical"])
+        largest = max(one["largest_score_difference"] for one in each)
+        measured[name] = fewest | {"largest_score_difference": largest}
+    return measured
 
 
 def _measured(

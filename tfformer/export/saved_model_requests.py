@@ -18,30 +18,33 @@ Read = Callable[[dict[str, Any]], Hypotheses]  # the outputs of a signature -> t
 Requests = Mapping[str, tuple[Inputs, Read]]  # by signature; the one over ids comes first
 
 
-def run(folder: Path, requests: Requests, with_text: bool) -> dict[str, Hypotheses]:
-    """Ask the SavedModel in `folder` in a process of its own.
+def run(folder: Path, requests: Requests, with_text: bool) -> list[dict[str, Hypotheses]]:
+    """Ask the SavedModel in `folder` in another process, through each of TensorFlow's loaders.
 
     Args:
         folder: The version's folder.
         requests: The requests that `of_translator` or `of_generator` returns.
         with_text: Whether there are signatures over text; otherwise the first request counts.
+
+    Returns:
+        The hypotheses by signature, for each loader.
     """
     modules = ["tensorflow_text"] if with_text else []
     asked = list(requests) if with_text else list(requests)[:1]
     sent = [[name, requests[name][0]] for name in asked]
-    answers = ask("saved_model", [folder.resolve(), *modules], sent)
-    pairs = zip(asked, answers, strict=True)
-    return {name: requests[name][1](outputs) for name, outputs in pairs}
+    hypotheses = []
+    for answers in ask("saved_model", [folder.resolve(), *modules], sent):
+        pairs = zip(asked, answers, strict=True)
+        hypotheses.append({name: requests[name][1](outputs) for name, outputs in pairs})
+    return hypotheses
 
 
 def of_translator(translator: Translator, samples: Sequence[str]) -> Requests:
-    """Return requests that translate the samples and score them.
-
-    The samples are scored as their own translations.
-    """
+    """Return requests that translate the samples and score the run's translations of them."""
     target = translator.tokenizers.target
     text = {"text": samples}
-    pairs = {"source": samples, "target": samples}  # any text has a probability as a translation
+    translations = [best.text for best, *_ in translator.n_best(samples, 1)]
+    pairs = {"source": samples, "target": translations}
 
     def read_beam(outputs: dict[str, Any]) -> Hypotheses:
         rows = zip(outputs["translations"], outputs["scores"], strict=True)
@@ -52,7 +55,7 @@ def of_translator(translator: Translator, samples: Sequence[str]) -> Requests:
         "translate_ids": (_ids(translator, samples), lambda found: _decoded(target.decode, found)),
         "serving_default": (text, lambda found: _one_best(found["translation"], found["score"])),
         "translate_beam": (text, read_beam),
-        "score": (pairs, lambda found: _one_best(samples, found["log_prob"])),
+        "score": (pairs, lambda found: _one_best(translations, found["log_prob"])),
     }
 
 

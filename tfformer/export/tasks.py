@@ -88,10 +88,19 @@ def _translations(
     translator: Translator, name: str, samples: Sequence[str], beam_size: int
 ) -> Sequence[Scored]:
     with _ignore_truncation_warnings():
+        best = [best for best, *_ in translator.n_best(samples, beam_size)]
         if name == "score":
-            scored = translator.score(samples, samples)
-            return [(text, one.log_prob) for text, one in zip(samples, scored, strict=True)]
-        return [best for best, *_ in translator.n_best(samples, beam_size)]
+            translations = [translation.text for translation in best]
+            scored = translator.score(samples, translations)
+            return [(text, one.log_prob) for text, one in zip(translations, scored, strict=True)]
+        return best
+
+
+def _translation_requests(
+    translator: Translator, samples: Sequence[str]
+) -> saved_model_requests.Requests:
+    with _ignore_truncation_warnings():
+        return saved_model_requests.of_translator(translator, samples)
 
 
 def _continuations(
@@ -132,7 +141,7 @@ TASKS: Mapping[Architecture, Task] = {
         decoding=_translator_decoding,
         texts=_translations,
         signatures=saved_model_signatures.translating,
-        requests=saved_model_requests.of_translator,
+        requests=_translation_requests,
         examples=right_examples,
     ),
     "decoder": Task(
