@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfformer
-from tfformer import phrasebook
+from tfformer.data import phrasebook
 from tfformer.data.encoding import pad
 
 

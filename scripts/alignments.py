@@ -14,7 +14,8 @@ from tfformer.tensorflow_import import import_tensorflow
 
 import_tensorflow()
 
-from tfformer import Translator, phrasebook  # noqa: E402
+from tfformer import Translator  # noqa: E402
+from tfformer.data import phrasebook  # noqa: E402
 from tfformer.explain.alignment import alignments, error_rate_of_layers, pharaoh  # noqa: E402
 
 SENTENCES = 50

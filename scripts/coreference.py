@@ -18,7 +18,8 @@ from tfformer.tensorflow_import import import_tensorflow
 
 import_tensorflow()
 
-from tfformer import Translator, phrasebook  # noqa: E402
+from tfformer import Translator  # noqa: E402
+from tfformer.data import phrasebook  # noqa: E402
 from tfformer.explain import coreference  # noqa: E402
 
 FAMOUS = {

@@ -19,8 +19,10 @@ import_tensorflow()
 
 from nltk.lm import KneserNeyInterpolated, NgramCounter, Vocabulary  # noqa: E402
 from nltk.util import everygrams, ngrams  # noqa: E402
+from phrasebook import is_grammatical  # noqa: E402
 
-from tfformer import Generator, phrasebook  # noqa: E402
+from tfformer import Generator  # noqa: E402
+from tfformer.data import phrasebook  # noqa: E402
 
 ORDER = 5
 HELD_OUT = 100
@@ -85,7 +87,7 @@ def main(run: str) -> None:
     for way, settings in WAYS.items():
         continuations = generator.sample([""] * SAMPLES, seed=1, **settings)
         texts = [continuation.text for continuation in continuations]
-        grammatical = [text for text in texts if phrasebook.is_grammatical(text, "en")]
+        grammatical = [text for text in texts if is_grammatical(text, "en")]
         new = [text for text in grammatical if text not in known]
         others = [text for text in texts if text not in grammatical]
         shares[way] = {"grammatical": len(grammatical) / SAMPLES, "new": len(new) / SAMPLES}

@@ -31,7 +31,8 @@ import_tensorflow()
 
 import sacrebleu  # noqa: E402
 
-from tfformer import Translator, phrasebook  # noqa: E402
+from tfformer import Translator  # noqa: E402
+from tfformer.data import phrasebook  # noqa: E402
 from tfformer.data.sources import read_lines  # noqa: E402
 from tfformer.explain.alignment import nearest_targets  # noqa: E402
 from tfformer.text import TextTranslator  # noqa: E402

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tfformer import phrasebook
 from tfformer.config import ModelConfig
+from tfformer.data import phrasebook
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.importing import safetensors_files
 from tfformer.importing.hugging_face import BIAS, SHARED, slot_name

@@ -23,7 +23,7 @@ import torch
 from make_m2m100_fixtures import END, SPECIAL, UNKNOWN
 from transformers import AutoModelForSeq2SeqLM, MarianTokenizer, PreTrainedModel
 
-from tfformer import phrasebook
+from tfformer.data import phrasebook
 
 SENTENCES = 1_000
 BATCH = 50

@@ -19,7 +19,7 @@ import torch
 from make_marian_fixtures import Row, answer
 from transformers import BatchEncoding, M2M100Config, M2M100ForConditionalGeneration
 
-from tfformer import phrasebook
+from tfformer.data import phrasebook
 
 STEPS = 250
 SIZE = 120  # pieces of SentencePiece

@@ -21,7 +21,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTokenizer
 
-from tfformer import phrasebook
+from tfformer.data import phrasebook
 
 STEPS = 150
 SENTENCES = 24  # with greedy and beam answers

@@ -16,11 +16,10 @@ import sys
 import pytest
 import sacrebleu
 
-from tfformer import phrasebook
 from tfformer.cli import arguments, terminal
 from tfformer.cli import verbs as cli
 from tfformer.cli.verbs import main
-from tfformer.data import tokenizers
+from tfformer.data import phrasebook, tokenizers
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run

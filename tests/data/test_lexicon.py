@@ -3,7 +3,7 @@
 import itertools
 from collections import defaultdict
 
-from tfformer import phrasebook
+from tfformer.data import phrasebook
 from tfformer.data.lexicon import (
     MAX_SHARE,
     MIN_DICE,

@@ -166,7 +166,7 @@ def test_a_source_of_no_known_form_is_refused(source):
 
 
 def test_the_phrasebook_is_a_source():
-    from tfformer import phrasebook
+    from tfformer.data import phrasebook
 
     pairs = list(reading.read_pairs("phrasebook:valid"))
     assert pairs == [(pair.source, pair.target) for pair in phrasebook.pairs("valid")]

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tfformer import phrasebook
 from tfformer.cli.verbs import main
+from tfformer.data import phrasebook
 from tfformer.explain import alignment
 from tfformer.explain.alignment import (
     alignment_error_rate,

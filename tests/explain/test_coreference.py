@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tfformer.config import DecodingConfig
+from tfformer.data.phrasebook import Pair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.explain.attention import Attention, AttentionMaps, attention
 from tfformer.explain.coreference import (
@@ -24,7 +25,6 @@ from tfformer.explain.coreference import (
 from tfformer.explain.influence import Decision, Hidden, log_odds
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
-from tfformer.phrasebook import Pair
 from tfformer.run_directory import Tokenizers
 
 WORDS = ("the", "big", "cat", "saw", "a", "dog", "because", "it", "slept")
@@ -38,7 +38,6 @@ def cat_and_dog(antecedent: tuple, distractor: tuple, pronoun: str) -> Pair:
         "The cat saw the dog because it was big.",
         f"Die Katze sah den Hund, weil {pronoun} alt war.",
         "coreference",
-        "",
         LINKS,
         antecedent,
         distractor,
@@ -133,7 +132,7 @@ def test_a_mention_counts_words_of_each_kind_of_map():
 
 def test_a_pair_without_a_pronoun_has_no_mention():
     with pytest.raises(ValueError, match=r"'The dog.' has no pronoun; give a pair of the family"):
-        mention(Pair("The dog.", "Der Hund.", "statement", "", ()), "cross")
+        mention(Pair("The dog.", "Der Hund.", "statement", ()), "cross")
 
 
 def test_rows_of_the_decoder_are_named_by_the_word_that_they_write():
@@ -150,7 +149,7 @@ def test_rows_of_the_decoder_are_named_by_the_word_that_they_write():
 
 
 def test_find_coreference_head_reads_the_pronouns_of_both_sides(translator):
-    others = [Pair("The dog.", "Der Hund.", "statement", "", ())]
+    others = [Pair("The dog.", "Der Hund.", "statement", ())]
     scores = find_coreference_head(translator, PAIRS + others)
     assert len(scores) == 2 * 2 + 3 * 2 + 3 * 2
     resolutions = [score.resolution for score in scores]
@@ -168,7 +167,7 @@ def test_find_coreference_head_reads_the_pronouns_of_both_sides(translator):
 
 def test_find_coreference_head_needs_coreference(translator):
     with pytest.raises(ValueError, match="none of the pairs is a coreference sentence"):
-        find_coreference_head(translator, [Pair("The dog.", "Der Hund.", "statement", "", ())])
+        find_coreference_head(translator, [Pair("The dog.", "Der Hund.", "statement", ())])
 
 
 def test_pronoun_accuracy():
@@ -179,9 +178,7 @@ def test_pronoun_accuracy():
 
 def test_noun_influence_hides_a_noun_phrase_in_both_languages(translator):
     """The second pair means the other noun, of the same sentence."""
-    measured = noun_influence(
-        translator, [*PAIRS, Pair("A dog.", "Ein Hund.", "statement", "", ())]
-    )
+    measured = noun_influence(translator, [*PAIRS, Pair("A dog.", "Ein Hund.", "statement", ())])
     katze = Hidden(source=(0, 1), target=(0, 1))
     hund = Hidden(source=(3, 4), target=(3, 4))
     decisions = [

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.faults import check_without
 
-from tfformer import phrasebook
 from tfformer.cli.verbs import main
+from tfformer.data import phrasebook
 
 CORPUS = [sys.executable, "-m", "tfformer", "corpus", "phrasebook", "--overwrite", "--output"]
 

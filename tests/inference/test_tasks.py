@@ -6,8 +6,8 @@ import typing
 import pytest
 import sacrebleu
 
-from tfformer import phrasebook
 from tfformer.config import ModelConfig
+from tfformer.data import phrasebook
 from tfformer.export import tasks as export_tasks
 from tfformer.inference.tasks import TASKS, task_of
 from tfformer.inference.translator import Translator

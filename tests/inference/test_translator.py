@@ -9,7 +9,7 @@ import pytest
 from support.numpy_layers import log_softmax
 from support.untrained import untrained_translator
 
-from tfformer import phrasebook
+from tfformer.data import phrasebook
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID, START_ID
 

@@ -16,15 +16,14 @@ EVERYWHERE = {
 }
 MAY_IMPORT = {
     "model": set(),
-    "phrasebook": set(),
-    "data": {"phrasebook"},
+    "data": set(),
     "run_directory": {"model", "data"},
     "text": set(),
     "inference": {"text", "run_directory", "model", "data"},
     "training": {"inference", "run_directory", "model", "data"},
     "importing": {"run_directory", "model", "data"},
     "export": {"importing", "inference", "run_directory", "model", "data"},  # names of tensors
-    "explain": {"training", "inference", "run_directory", "model", "data", "phrasebook"},
+    "explain": {"training", "inference", "run_directory", "model", "data"},
     "serving": {"export", "inference", "text"},
     "corpora": {"export", "inference", "run_directory", "data"},
     "on_ray": {"corpora", "training", "run_directory"},

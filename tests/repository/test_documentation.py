@@ -26,10 +26,10 @@ from support.marian_checkpoints import checkpoint, languages
 from support.servers import served
 
 import tfformer
-from tfformer import phrasebook
 from tfformer.cli import arguments
 from tfformer.cli import verbs as cli
 from tfformer.config import Config
+from tfformer.data import phrasebook
 from tfformer.importing.importer import import_model
 
 NOT_RUN = {

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 import yaml
 
-from tfformer import phrasebook
 from tfformer.cli import arguments
 from tfformer.cli import verbs as cli
+from tfformer.data import phrasebook
 
 ROOT = Path(__file__).parents[2]
 

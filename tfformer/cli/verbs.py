@@ -154,7 +154,7 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _corpus(options: argparse.Namespace) -> None:
-    from tfformer import phrasebook
+    from tfformer.data import phrasebook
 
     check_folder(options.output)
     phrasebook.write(Path(options.output), options.overwrite)

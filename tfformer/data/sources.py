@@ -446,7 +446,7 @@ def _tfds_languages(info: Any, languages: tuple[str, ...] | None, sides: int) ->
 
 
 def _phrasebook_pairs(split: str) -> Iterator[SentencePair]:
-    from tfformer import phrasebook
+    from tfformer.data import phrasebook
 
     return ((pair.source, pair.target) for pair in phrasebook.pairs(split))
 

@@ -27,7 +27,7 @@ from tfformer.explain.influence import (
 from tfformer.inference.translator import Translator
 
 if TYPE_CHECKING:
-    from tfformer.phrasebook import Pair
+    from tfformer.data.phrasebook import Pair
 
 KINDS = ("encoder", "decoder", "cross")
 PRONOUNS = ("er", "sie", "es")

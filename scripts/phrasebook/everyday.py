@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from tfformer.phrasebook.grammar import serving
-from tfformer.phrasebook.inflection import (
+from phrasebook.grammar import serving
+from phrasebook.inflection import (
     MY,
     OWNERS,
     THE,
@@ -30,7 +30,7 @@ from tfformer.phrasebook.inflection import (
     phrase,
     the,
 )
-from tfformer.phrasebook.lexicon import (
+from phrasebook.lexicon import (
     ARRIVE,
     ASKED_ABOUT,
     ASKED_WITH_WHY,
@@ -88,7 +88,7 @@ from tfformer.phrasebook.lexicon import (
     Adverb,
     transitive,
 )
-from tfformer.phrasebook.rules import Sentence, Subject, Tense, Words, clause, rule
+from phrasebook.rules import Sentence, Subject, Tense, Words, clause, rule
 
 # --- Now and tomorrow -----------------------------------------------------------------------------
 

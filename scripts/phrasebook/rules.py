@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from tfformer.phrasebook.inflection import (
+from phrasebook.inflection import (
     Action,
     Complement,
     Determiner,
@@ -23,8 +23,8 @@ from tfformer.phrasebook.inflection import (
     Pronoun,
     Verb,
 )
+from tfformer.data.phrasebook import SPLITS
 
-SPLITS = ("train", "valid", "test")
 HELD_OUT_RATIO = 12  # one combination in twelve is for valid, one for test
 
 # Combinations that have their split by choice, and are drawn first.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfformer.phrasebook.rules import Sentence
+from phrasebook.rules import Sentence
 
 # English, German and the word alignment, counted from 0; without one, word by word.
 PHRASES: tuple[tuple[str, ...], ...] = (

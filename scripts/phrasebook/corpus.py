@@ -1,6 +1,4 @@
-"""From rules to a parallel corpus, in three splits.
-
-Its sentence pairs have word alignments.
+"""From rules to a parallel corpus with word alignments, in three splits.
 
 `Tier/animal` in a German sentence says that "Tier" renders "animal": the word alignment comes from
 these glosses. The corpus is the same on every machine and in every process.
@@ -8,9 +6,9 @@ these glosses. The corpus is the same on every machine and in every process.
 
 from __future__ import annotations
 
+import gzip
 import random
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,59 +16,18 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-from tfformer.files import write_text
-from tfformer.phrasebook.rules import (
-    CHOSEN,
-    RULES,
-    SPLITS,
-    Rule,
-    Sentence,
-    agreement,
-    combination,
-)
-from tfformer.phrasebook.small_talk import small_talk
+from phrasebook.rules import CHOSEN, RULES, Rule, Sentence, agreement, combination
+from phrasebook.small_talk import small_talk
+from tfformer.data.phrasebook import FOLDER, LANGUAGES, SEED, SPLITS, Pair
 
-LANGUAGES = ("en", "de")
-SEED = 20170612
 TRAIN_RATIO = 22  # training sentences for each one in valid and each one in test
-REPETITIONS = 16  # of each fixed phrase in the training text: there is no other way to learn it
 
 
 @dataclass(frozen=True)
-class Pair:
-    """One sentence in both languages.
+class DrawnPair(Pair):
+    """A pair with its content words, which decide the split."""
 
-    A position counts the words of `str.split()` from 0.
-
-    Attributes:
-        source: The English sentence.
-        target: The German sentence.
-        family: The kind of sentence, such as "question" or "coreference".
-        combination: The content words, which decide the split.
-        alignment: Links of source word and target word, in order.
-        antecedent: The source words of the noun phrase that "it" stands for; coreference only.
-        distractor: The source words of the other noun phrase; coreference only.
-        pronoun: The source word "it" and its target word; coreference only.
-
-    Example:
-        >>> from tfformer import phrasebook
-        >>> one = next(p for p in phrasebook.pairs("test") if "animal" in p.source and p.pronoun)
-        >>> one.source.split()[one.pronoun[0]]
-        'it'
-    """
-
-    source: str
-    target: str
-    family: str
-    combination: str
-    alignment: tuple[tuple[int, int], ...]
-    antecedent: tuple[int, ...] = ()
-    distractor: tuple[int, ...] = ()
-    pronoun: tuple[int, int] | None = None
-
-    def in_target(self, source_words: tuple[int, ...]) -> tuple[int, ...]:
-        """The target words that are aligned to these source words, in order."""
-        return tuple(sorted({j for i, j in self.alignment if i in source_words}))
+    combination: str = ""
 
 
 # --- From glossed sentences to pairs --------------------------------------------------------------
@@ -133,17 +90,17 @@ def noun_phrase(words: list[frozenset[str]], noun: str) -> tuple[int, ...]:
     return tuple(position for position, glosses in enumerate(words) if is_of_noun(glosses))
 
 
-def pair(family: str, combination: str, sentence: Sentence) -> Pair:
+def pair(family: str, combination: str, sentence: Sentence) -> DrawnPair:
     """Return the pair that a glossed sentence spells.
 
     The glosses give the alignment and the coreference of its words.
     """
-    plain = Pair(
+    plain = DrawnPair(
         spell(sentence.english),
         spell(sentence.german),
         family,
-        combination,
         align(sentence.english, sentence.german),
+        combination=combination,
     )
     if sentence.antecedent is None or sentence.distractor is None:
         return plain
@@ -160,7 +117,7 @@ def pair(family: str, combination: str, sentence: Sentence) -> Pair:
 # --- The splits -----------------------------------------------------------------------------------
 
 
-def draw(rule: Rule, split: str) -> Iterator[Pair]:
+def draw(rule: Rule, split: str) -> Iterator[DrawnPair]:
     """Draw the rule's share of a split without repetition.
 
     Chosen combinations come first. Then the verbs and the persons take turns, so that "I drink" is
@@ -199,102 +156,53 @@ def in_turn(numbers: Sequence[int], kind: Callable[[int], Hashable]) -> list[int
     return sorted(numbers, key=turn)
 
 
-def fixed() -> Iterator[Pair]:
+def fixed() -> Iterator[DrawnPair]:
     """Every fixed phrase of small talk: all of them are trained, none is tested."""
     for sentence in small_talk():
         yield pair("small talk", spell(sentence.english), sentence)
 
 
-def pairs(split: str) -> list[Pair]:
-    """Return all pairs of one split, shuffled, always the same.
-
-    The combinations of content words in valid and test do not occur in train. Train alone has the
-    fixed phrases of small talk ("How are you?"), each of them several times.
-
-    Args:
-        split: "train", "valid" or "test".
-
-    Returns:
-        The pairs of the split.
-
-    Raises:
-        ValueError: The phrasebook has no such split.
-
-    Example:
-        >>> from tfformer import phrasebook
-        >>> sources = {pair.source: pair.target for pair in phrasebook.pairs("train")}
-        >>> sources["Good morning."]
-        'Guten Morgen.'
-    """
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}; the phrasebook has {', '.join(SPLITS)}")
-    return list(shuffled(split))
-
-
 @cache
-def shuffled(split: str) -> tuple[Pair, ...]:
-    """The pairs of a split, drawn once in a process."""
-    drawn = [pair for rule in RULES for pair in draw(rule, split)]
-    if split == "train":
-        drawn += [*fixed()] * REPETITIONS
-    return tuple(random.Random(f"{SEED} {split}").sample(drawn, len(drawn)))
+def drawn(split: str) -> tuple[DrawnPair, ...]:
+    """Return the distinct pairs of a split, rule by rule; the fixed phrases follow in train.
 
-
-def write(output: str | Path, overwrite: bool = False) -> list[Path]:
-    """Write {train,valid,test}.{en,de} into a folder, one sentence a line.
-
-    The files of a writing that was killed are these very files: they are kept, and the missing ones
-    are written.
-
-    Args:
-        output: The folder, made if it is missing.
-        overwrite: Whether files of such names are replaced, whatever they hold.
-
-    Returns:
-        The paths of all six files.
-
-    Raises:
-        FileExistsError: A file of such a name holds another text, or all six are there already.
-
-    Example:
-        >>> import tempfile
-        >>> from tfformer import phrasebook
-        >>> [path.name for path in phrasebook.write(tempfile.mkdtemp())][:2]
-        ['train.en', 'train.de']
+    The combinations of content words in valid and test do not occur in train.
     """
-    output = Path(output)
-    missing = {}
-    for path, text in files(output).items():
-        if overwrite or not path.exists():
-            missing[path] = text
-        elif not path.is_file() or path.read_bytes() != text.encode("utf-8"):
-            raise FileExistsError(
-                f"{path} exists already and is left as it is; choose another folder, or --overwrite"
-            )
-    if not missing:
-        raise FileExistsError(
-            f"{output} has the whole phrasebook already; choose another folder, or --overwrite"
-        )
-    if found := len(files(output)) - len(missing):
-        warnings.warn(f"{output} had {found} files of an unfinished phrasebook", stacklevel=2)
-    output.mkdir(parents=True, exist_ok=True)
-    for path, text in missing.items():
-        write_text(path, text)
-    return list(files(output))
+    pairs = [pair for rule in RULES for pair in draw(rule, split)]
+    return (*pairs, *(fixed() if split == "train" else ()))
 
 
-def files(output: Path) -> dict[Path, str]:
-    """The text of each file of the phrasebook."""
-    sides = list(zip(LANGUAGES, ("source", "target"), strict=True))
+# --- The files of the package ---------------------------------------------------------------------
 
-    def text_of(split: str, side: str) -> str:
-        return "".join(f"{getattr(pair, side)}\n" for pair in pairs(split))
 
-    return {
-        output / f"{split}.{language}": text_of(split, side)
-        for split in SPLITS
-        for language, side in sides
-    }
+def table(split: str) -> str:
+    """Return a split as the package stores it: a line per pair, of the columns of `Pair`."""
+    return "".join("\t".join(columns(pair)) + "\n" for pair in drawn(split))
+
+
+def columns(pair: Pair) -> list[str]:
+    """Return the columns of a pair; alignments in the Pharaoh format, "0-0 1-2"."""
+    return [
+        pair.source,
+        pair.target,
+        pair.family,
+        pharaoh(pair.alignment),
+        " ".join(map(str, pair.antecedent)),
+        " ".join(map(str, pair.distractor)),
+        pharaoh([pair.pronoun] if pair.pronoun else []),
+    ]
+
+
+def pharaoh(links: Sequence[tuple[int, int]]) -> str:
+    """Return links as "0-0 1-2"."""
+    return " ".join(f"{source}-{target}" for source, target in links)
+
+
+def write_package_data(folder: Path = FOLDER) -> None:
+    """Write the phrasebook into the package, the same bytes each time."""
+    for split in SPLITS:
+        compressed = gzip.compress(table(split).encode("utf-8"), 9, mtime=0)
+        (folder / f"{split}.tsv.gz").write_bytes(compressed)
 
 
 # --- The whole grammar ----------------------------------------------------------------------------

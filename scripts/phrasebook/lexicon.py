@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import ceil
 
-from tfformer.phrasebook.inflection import (
+from phrasebook.inflection import (
     FIRST,
     HER,
     HIS,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from tfformer.phrasebook.inflection import (
+from phrasebook.inflection import (
     HER,
     HIS,
     MY,
@@ -37,7 +37,7 @@ from tfformer.phrasebook.inflection import (
     phrase,
     the,
 )
-from tfformer.phrasebook.lexicon import (
+from phrasebook.lexicon import (
     ACCOMPLISHMENTS,
     ADULTS,
     AGES_OF_ADULTS,
@@ -168,7 +168,7 @@ from tfformer.phrasebook.lexicon import (
     scenes,
     transitive,
 )
-from tfformer.phrasebook.rules import Sentence, Subject, Tense, Words, clause, rule
+from phrasebook.rules import Sentence, Subject, Tense, Words, clause, rule
 
 # --- Clauses --------------------------------------------------------------------------------------
 

@@ -1,0 +1,165 @@
+"""The embedded English-German parallel corpus.
+
+The grammar in `scripts/phrasebook` wrote it into `phrasebook/*.tsv.gz`, a pair per line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tfformer.files import write_text
+
+SPLITS = ("train", "valid", "test")
+LANGUAGES = {"en": "source", "de": "target"}
+SEED = 20170612
+REPETITIONS = 16  # of each fixed phrase in the training text: there is no other way to learn it
+FOLDER = Path(__file__).with_suffix("")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One sentence in both languages.
+
+    A position counts the words of `str.split()` from 0.
+
+    Attributes:
+        source: The English sentence.
+        target: The German sentence.
+        family: The kind of sentence, such as "question" or "coreference".
+        alignment: Links of source word and target word, in order.
+        antecedent: The source words of the noun phrase that "it" stands for; coreference only.
+        distractor: The source words of the other noun phrase; coreference only.
+        pronoun: The source word "it" and its target word; coreference only.
+
+    Example:
+        >>> from tfformer.data import phrasebook
+        >>> one = next(p for p in phrasebook.pairs("test") if "animal" in p.source and p.pronoun)
+        >>> one.source.split()[one.pronoun[0]]
+        'it'
+    """
+
+    source: str
+    target: str
+    family: str
+    alignment: tuple[tuple[int, int], ...]
+    antecedent: tuple[int, ...] = ()
+    distractor: tuple[int, ...] = ()
+    pronoun: tuple[int, int] | None = None
+
+    def in_target(self, source_words: tuple[int, ...]) -> tuple[int, ...]:
+        """The target words that are aligned to these source words, in order."""
+        return tuple(sorted({j for i, j in self.alignment if i in source_words}))
+
+
+def pairs(split: str) -> list[Pair]:
+    """Return all pairs of one split, shuffled, always the same.
+
+    The combinations of content words in valid and test do not occur in train. Only train contains
+    the fixed phrases of small talk ("How are you?"), each of them 16 times.
+
+    Args:
+        split: "train", "valid" or "test".
+
+    Returns:
+        The pairs of the split.
+
+    Raises:
+        ValueError: The phrasebook has no such split.
+
+    Example:
+        >>> from tfformer.data import phrasebook
+        >>> sources = {pair.source: pair.target for pair in phrasebook.pairs("train")}
+        >>> sources["Good morning."]
+        'Guten Morgen.'
+    """
+    if split not in SPLITS:
+        raise ValueError(f"unknown split {split!r}; the phrasebook has {', '.join(SPLITS)}")
+    return list(_shuffled(split))
+
+
+@cache
+def _shuffled(split: str) -> tuple[Pair, ...]:
+    text = gzip.decompress((FOLDER / f"{split}.tsv.gz").read_bytes()).decode("utf-8")
+    read = [_pair(*line.split("\t")) for line in text.splitlines()]
+    read += [pair for pair in read if pair.family == "small talk"] * (REPETITIONS - 1)
+    return tuple(random.Random(f"{SEED} {split}").sample(read, len(read)))
+
+
+def _pair(
+    source: str,
+    target: str,
+    family: str,
+    alignment: str,
+    antecedent: str,
+    distractor: str,
+    pronoun: str,
+) -> Pair:
+    links = _links(alignment)
+    (pronoun_link,) = _links(pronoun) or (None,)
+    return Pair(source, target, family, links, _words(antecedent), _words(distractor), pronoun_link)
+
+
+def _words(column: str) -> tuple[int, ...]:
+    return tuple(map(int, column.split()))
+
+
+def _links(column: str) -> tuple[tuple[int, int], ...]:
+    """Read word alignments in the Pharaoh format, "0-0 1-2"."""
+    links = (link.split("-") for link in column.split())
+    return tuple((int(source), int(target)) for source, target in links)
+
+
+def write(output: str | Path, overwrite: bool = False) -> list[Path]:
+    """Write {train,valid,test}.{en,de} into a folder, one sentence per line.
+
+    Files that an interrupted call has left are kept, and the missing files are written.
+
+    Args:
+        output: The folder, made if it is missing.
+        overwrite: Whether to replace files of these names, whatever they contain.
+
+    Returns:
+        The paths of all six files.
+
+    Raises:
+        FileExistsError: A file of such a name contains another text, or all six exist already.
+
+    Example:
+        >>> import tempfile
+        >>> from tfformer.data import phrasebook
+        >>> [path.name for path in phrasebook.write(tempfile.mkdtemp())][:2]
+        ['train.en', 'train.de']
+    """
+    output = Path(output)
+    texts = {
+        output / f"{split}.{language}": _text(split, side)
+        for split in SPLITS
+        for language, side in LANGUAGES.items()
+    }
+    missing = {}
+    for path, text in texts.items():
+        if overwrite or not path.exists():
+            missing[path] = text
+        elif not path.is_file() or path.read_bytes() != text.encode("utf-8"):
+            raise FileExistsError(
+                f"{path} exists already and is left as it is; choose another folder, or --overwrite"
+            )
+    if not missing:
+        raise FileExistsError(
+            f"{output} has the whole phrasebook already; choose another folder, or --overwrite"
+        )
+    if found := len(texts) - len(missing):
+        warnings.warn(f"{output} had {found} files of an unfinished phrasebook", stacklevel=2)
+    output.mkdir(parents=True, exist_ok=True)
+    for path, text in missing.items():
+        write_text(path, text)
+    return list(texts)
+
+
+def _text(split: str, side: str) -> str:
+    return "".join(f"{getattr(pair, side)}\n" for pair in pairs(split))
