@@ -160,16 +160,6 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
             {"tokenizer": {"case_variants": True, "model_type": "bpe"}},
             r"tokenizer.model_type='bpe' has no merges for the capitals of tokenizer.case_variants",
         ),
-        ({"training": {"r_drop": -1}}, r"training.r_drop=-1.0 must be from 0 to 1,000"),
-        (
-            {"training": {"r_drop": 5}, "model": {"dropout": 0}},
-            r"training.r_drop=5.0 compares two passes with different dropout; set model.dropout "
-            r"above 0",
-        ),
-        (
-            {"training": {"shards": 2, "r_drop": 1}},
-            r"training.shards=2 must be 1 with training.r_drop",
-        ),
         (
             {"training": {"weight_decay": 0.1}},
             r"training.weight_decay=0.1 needs training.optimizer=adamw or muon",

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tfformer.model.layers import MultiHeadAttention as MultiHeadAttention
     from tfformer.model.layers import PositionalEncoding as PositionalEncoding
     from tfformer.model.layers import TokenEmbedding as TokenEmbedding
-    from tfformer.model.losses import RDropCrossEntropy as RDropCrossEntropy
     from tfformer.model.losses import SmoothedCrossEntropy as SmoothedCrossEntropy
     from tfformer.model.masks import look_ahead_mask as look_ahead_mask
     from tfformer.model.masks import padding_mask as padding_mask
@@ -56,7 +55,6 @@ _HOME = {  # the same at run time, imported when first used
     "LinearSchedule": "training.schedules",
     "MultiHeadAttention": "model.layers",
     "PositionalEncoding": "model.layers",
-    "RDropCrossEntropy": "model.losses",
     "SmoothedCrossEntropy": "model.losses",
     "TokenEmbedding": "model.layers",
     "Tokenizer": "data.tokenizers",
@@ -87,7 +85,6 @@ __all__ = [
     "LinearSchedule",
     "MultiHeadAttention",
     "PositionalEncoding",
-    "RDropCrossEntropy",
     "SmoothedCrossEntropy",
     "TokenEmbedding",
     "Tokenizer",

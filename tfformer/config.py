@@ -254,7 +254,6 @@ class TrainingConfig:
     warmup_steps: int = limited(4000, 1, BILLION)  # updates of rising rate; 4,000 in section 5.3
     total_steps: int | None = limited(None, 2, BILLION)  # updates to rate 0, with linear alone
     label_smoothing: float = limited(0.1, 0, ALMOST_ONE)  # 0.1 in section 5.4
-    r_drop: float = limited(0.0, 0, 1000)  # alpha of R-Drop; doubles time and memory
     clip_norm: float | None = limited(None, 1e-9, BILLION)  # most that the gradient's norm may be
     accumulate_steps: int = limited(1, 1, BILLION)  # batches an update
     shards: int = limited(1, 1, 1000)  # parts of a batch in parallel, a thread each; one a core
@@ -470,21 +469,6 @@ class Config:
 
     def _rules_of_devices(self) -> Iterator[tuple[bool, str, str]]:
         training = self.training
-        yield (
-            not training.r_drop or self.model.dropout > 0,
-            "training.r_drop",
-            "compares two passes with different dropout; set model.dropout above 0",
-        )
-        yield (
-            training.shards == 1 or not training.r_drop,
-            "training.shards",
-            "must be 1 with training.r_drop, which compares both halves of a batch",
-        )
-        yield (
-            training.strategy == "one_device" or not training.r_drop,
-            "training.strategy",
-            "must be one_device with training.r_drop, which compares both halves of a batch",
-        )
         yield (
             training.strategy == "one_device" or not training.jit_compile,
             "training.strategy",

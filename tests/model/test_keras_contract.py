@@ -274,7 +274,6 @@ def test_layer_takes_the_arguments_of_every_keras_layer(name):
 
 SERIALISED = {
     "SmoothedCrossEntropy": tfformer.SmoothedCrossEntropy(0.1),
-    "RDropCrossEntropy": tfformer.RDropCrossEntropy(2.0, 0.1),
     "WarmupSchedule": tfformer.WarmupSchedule(64, 100, 2.0),
     "LinearSchedule": tfformer.LinearSchedule(0.1, 10, 100),
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy, symmetric_divergence
+from tfformer.model.losses import SmoothedCrossEntropy
 
 RNG = np.random.default_rng(1)
 LOGITS = RNG.normal(scale=3, size=(2, 5, 7)).astype(np.float32)
@@ -141,62 +141,3 @@ def test_survives_serialising():
 
 
 # R-Drop
-
-
-def softmax(logits):
-    return np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-
-
-def kullback_leibler(p, q):
-    return (p * np.log(p / q)).sum(-1)
-
-
-def test_the_divergence_is_kullback_and_leiblers_in_both_directions():
-    p, q = softmax(LOGITS[0]), softmax(LOGITS[1])
-    expected = kullback_leibler(p, q) + kullback_leibler(q, p)
-    np.testing.assert_allclose(symmetric_divergence(LOGITS[0], LOGITS[1]), expected, rtol=1e-5)
-    np.testing.assert_array_equal(symmetric_divergence(LOGITS, LOGITS), np.zeros((2, 5)))
-
-
-def test_the_divergences_gradient_is_the_slope_of_small_steps():
-    weights, step = np.arange(1.0, 6.0), 1e-4
-    one, other = (tf.constant(side, tf.float64) for side in LOGITS)
-    with tf.GradientTape() as tape:
-        tape.watch([one, other])
-        loss = tf.reduce_sum(symmetric_divergence(one, other) * weights)
-    for side, gradient in enumerate(map(np.array, tape.gradient(loss, [one, other]))):
-        for place in np.ndindex(5, 7):
-            ends = []
-            for sign in (1, -1):
-                moved = np.array(LOGITS, np.float64)
-                moved[side][place] += sign * step
-                ends.append(symmetric_divergence(*moved).numpy() @ weights)
-            assert gradient[place] == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-6)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 3.0])
-def test_r_drop_is_the_mean_cross_entropy_of_two_passes_and_half_their_mean_divergence(alpha):
-    """Equation 4 of the paper, halved: the mean of both passes in place of their sum."""
-    labels, weights = np.stack([LABELS[0]] * 2), np.stack([WEIGHTS[0]] * 2)
-    p, q = softmax(LOGITS[0]), softmax(LOGITS[1])
-    divergence = (kullback_leibler(p, q) + kullback_leibler(q, p)) / 2
-    expected = cross_entropy(labels, LOGITS, 0.1)[:, :3].mean() + alpha / 2 * divergence[:3].mean()
-    loss = RDropCrossEntropy(alpha, 0.1)(labels, LOGITS, sample_weight=weights)
-    np.testing.assert_allclose(loss, expected, rtol=1e-5)
-
-
-def test_r_drop_refuses_a_negative_alpha_and_a_batch_without_halves():
-    for alpha in (-1, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match=f"^alpha={alpha} must be at least 0 and finite$"):
-            RDropCrossEntropy(alpha)
-    with pytest.raises(
-        tf.errors.InvalidArgumentError, match="needs each row twice, in both halves of the batch"
-    ):
-        RDropCrossEntropy(1.0)(LABELS[:1], LOGITS[:1])
-
-
-def test_r_drop_survives_serialising():
-    loss = keras.saving.deserialize_keras_object(
-        keras.saving.serialize_keras_object(RDropCrossEntropy(2.5, 0.3))
-    )
-    assert (type(loss), loss.alpha, loss.label_smoothing) == (RDropCrossEntropy, 2.5, 0.3)

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-import keras
 import numpy as np
 import pytest
 import sacrebleu
@@ -22,12 +21,10 @@ from support.numpy_layers import smoothed_cross_entropy
 
 from tfformer.config import AugmentConfig, Config
 from tfformer.data import text_cache
-from tfformer.folders import Folder
 from tfformer.inference import evaluation, tasks
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.model import batch_shards
-from tfformer.model.losses import RDropCrossEntropy
 from tfformer.run_directory import Run
 from tfformer.training import callbacks
 from tfformer.training import train as training
@@ -97,7 +94,6 @@ def full_config(corpus: Path, **values) -> Config:
         "ema_momentum": 0.9,
         "accumulate_steps": 2,
         "clip_norm": 1.0,
-        "r_drop": 2.0,
     }
     config = config_for(corpus, **stateful | values)
     augment = AugmentConfig(upper=0.2, typos=0.2)
@@ -613,31 +609,6 @@ def test_the_recipes_learning_rates_reach_the_training(corpus, mixed):
     optimizer.iterations.assign(8)
     expected = 2 * 32**-0.5 * 9 * 20**-1.5
     assert float(optimizer.learning_rate) == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize("r_drop", [0.0, 3.0])
-def test_r_drop_sees_each_row_twice(corpus, monkeypatch, tmp_path, r_drop):
-    given = {}
-    monkeypatch.setattr(
-        keras.Model,
-        "fit",
-        lambda model, dataset, **_: given.update(loss=model.loss, dataset=dataset),
-    )
-    config = config_for(corpus, label_smoothing=0.2, r_drop=r_drop)
-    text = TrainingData.read(config, None, silent)
-    model = training._compiled_model(config, text, Workers())
-    run = Run(Folder(tmp_path / "run"), config, {})
-    training._fit(model, run, config, text, [], Workers())
-    inputs, labels, weights = next(given["dataset"].as_numpy_iterator())
-    rows, times = text.train.batch(0), 2 if r_drop else 1
-    for found, alone in zip(
-        (inputs["source"], inputs["target"], labels, weights),
-        (*rows[0].values(), *rows[1:]),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(found, np.concatenate([alone] * times))
-    assert isinstance(given["loss"], RDropCrossEntropy) == bool(r_drop)
-    assert (getattr(given["loss"], "alpha", 0.0), given["loss"].label_smoothing) == (r_drop, 0.2)
 
 
 @pytest.mark.slow

@@ -37,8 +37,7 @@ class ShardedModel(keras.Model):
     `tf.config.threading.set_intra_op_parallelism_threads(1)`. On several devices, each step copies
     the weights to all of them, and sums their gradients on the first. Several processes get the
     same batch, learn different shards of it and sum their gradients. The update is that of the
-    whole batch, for a loss that is a mean by sample weights: `SmoothedCrossEntropy`, but not
-    `RDropCrossEntropy`, which compares rows.
+    whole batch, for a loss that is a mean by sample weights, such as `SmoothedCrossEntropy`.
 
     Attributes:
         shards: The number of shards of this process, from 1. With 1, and a loss that is no mean by

@@ -60,59 +60,6 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         return super().get_config() | {"label_smoothing": self.label_smoothing}
 
 
-@register
-class RDropCrossEntropy(SmoothedCrossEntropy):
-    """Smoothed cross-entropy, plus the disagreement of two passes.
-
-    The passes differ in their dropout (R-Drop, Liang et al. 2021). The second half of the batch
-    repeats the first: labels (2B, T), logits (2B, T, V). The loss of a token is the mean
-    cross-entropy of the two passes + alpha / 4 (KL(p, q) + KL(q, p)): equation 4, halved, as both
-    passes count.
-
-    Args:
-        alpha: The weight of the disagreement, at least 0.
-        label_smoothing: As in `SmoothedCrossEntropy`.
-        reduction: As in `SmoothedCrossEntropy`.
-        name: As in `SmoothedCrossEntropy`.
-        dtype: A dtype or dtype policy of the reduction.
-
-    Raises:
-        ValueError: `alpha` is negative or not finite.
-
-    Example:
-        >>> import numpy, tfformer
-        >>> labels, logits = numpy.array([[1], [1]]), numpy.array([[[0.0, 3.0]], [[0.0, 1.0]]])
-        >>> plain, r_drop = tfformer.SmoothedCrossEntropy(), tfformer.RDropCrossEntropy(alpha=1.0)
-        >>> bool(r_drop(labels, logits) > plain(labels, logits))
-        True
-    """
-
-    def __init__(
-        self,
-        alpha: float,
-        label_smoothing: float = 0.0,
-        reduction: str | None = "mean_with_sample_weight",
-        name: str = "loss",
-        dtype: DType = None,
-    ) -> None:
-        super().__init__(label_smoothing, reduction, name, dtype)
-        self.alpha = require_number("alpha", alpha)
-
-    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Compute the loss (2B, T) in nats of logits (2B, T, V) and labels (2B, T)."""
-        rows = tf.shape(y_pred)[0]
-        tf.debugging.assert_equal(
-            rows % 2, 0, "R-Drop needs each row twice, in both halves of the batch; repeat them"
-        )
-        first, second = tf.split(tf.cast(y_pred, tf.float32), 2)
-        disagreement = symmetric_divergence(first, second)  # (B, T)
-        return super().call(y_true, y_pred) + self.alpha / 4 * tf.tile(disagreement, [2, 1])
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return super().get_config() | {"alpha": self.alpha}
-
-
 def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: float) -> tf.Tensor:
     """Compute logsumexp(z) - t . z for the smoothed target t of each label.
 
@@ -144,32 +91,3 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
         return log_sum_exp - (1.0 - smoothing) * at_label - smoothing * mean, gradient
 
     return measure(logits)
-
-
-@tf.custom_gradient
-def symmetric_divergence(
-    logits_p: tf.Tensor, logits_q: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-    """Compute KL(p, q) + KL(q, p) = (p - q) . (logits_p - logits_q).
-
-    Its gradient for logits_p is p (gap - p . gap) + p - q with the gap logits_p - logits_q, and
-    likewise for logits_q.
-
-    Args:
-        logits_p: (B, T, V).
-        logits_q: (B, T, V).
-
-    Returns:
-        Nats (B, T).
-    """
-    p = tf.nn.softmax(logits_p)
-    q = tf.nn.softmax(logits_q)
-    gap = logits_p - logits_q  # log p - log q plus a constant, which cancels
-
-    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        upstream = upstream[..., tf.newaxis]
-        toward_p = p * (gap - tf.reduce_sum(p * gap, -1, keepdims=True)) + p - q
-        toward_q = q * (gap - tf.reduce_sum(q * gap, -1, keepdims=True)) + p - q
-        return upstream * toward_p, -upstream * toward_q
-
-    return tf.reduce_sum((p - q) * gap, -1), gradient

@@ -11,11 +11,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfformer.config import Config, TrainingConfig
-from tfformer.data.batches import Batches
+from tfformer.config import Config
 from tfformer.data.case_variants import case_families
 from tfformer.inference.evaluation import check_bleu
-from tfformer.model.losses import RDropCrossEntropy, SmoothedCrossEntropy
+from tfformer.model.losses import SmoothedCrossEntropy
 from tfformer.plain_values import shown
 from tfformer.run_directory import (
     Model,
@@ -180,7 +179,7 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
     optimizer = new_optimizer(config)
     model.compile(
         optimizer=optimizer,
-        loss=_loss(settings),
+        loss=SmoothedCrossEntropy(settings.label_smoothing),
         jit_compile=settings.jit_compile,
     )
     model.devices = workers.devices
@@ -190,12 +189,6 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
     if config.tokenizer.case_variants:
         _share_rows(model, optimizer, data)
     return model
-
-
-def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
-    if settings.r_drop:
-        return RDropCrossEntropy(settings.r_drop, settings.label_smoothing)
-    return SmoothedCrossEntropy(settings.label_smoothing)
 
 
 def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> None:
@@ -253,7 +246,7 @@ def _fit(
     callbacks.append(HistoryAndResume(run, config, history, counter, workers))
     verbosity = 1 if sys.stdout.isatty() else 2
     model.fit(
-        _dataset(data.train, first_step, config.training),
+        data.train.dataset(first_step),
         steps_per_epoch=config.training.epoch_steps or data.train.steps_per_epoch,
         initial_epoch=len(history),
         epochs=config.training.epochs,
@@ -261,18 +254,6 @@ def _fit(
         shuffle=False,  # the batches already are
         verbose=verbosity if workers.is_chief else 0,
     )
-
-
-def _dataset(batches: Batches, first_step: int, settings: TrainingConfig) -> tf.data.Dataset:
-    """Return the batches from `first_step` on; for R-Drop each one twice, (2B, ...)."""
-    dataset = batches.dataset(first_step)
-    if not settings.r_drop:
-        return dataset
-
-    def twice(*batch: Any) -> Any:
-        return tf.nest.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch)
-
-    return dataset.map(twice)
 
 
 def _facts(run: Run, model: Model, history: History) -> dict[str, Any]:
