@@ -10,7 +10,7 @@ alignment error rate against the grammar's own alignment. The last line is JSON.
 import json
 import sys
 
-from tfformer.tensorflow_import import import_tensorflow
+from tfformer.runtime.tensorflow import import_tensorflow
 
 import_tensorflow()
 

@@ -13,7 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tfformer.tensorflow_import import import_tensorflow
+from tfformer.runtime.tensorflow import import_tensorflow
 
 import_tensorflow()
 

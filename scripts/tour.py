@@ -9,7 +9,7 @@
 # The same lesson as a script: `python scripts/tour.py`; as a notebook: `docs/tour.ipynb`.
 
 # %%
-from tfformer.tensorflow_import import import_tensorflow
+from tfformer.runtime.tensorflow import import_tensorflow
 
 import_tensorflow()  # without the lines that it prints of itself
 

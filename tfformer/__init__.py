@@ -8,19 +8,19 @@ it is imported: `.keras` files load without `custom_objects`.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tfformer.keras_import import check_backend, register_with_keras
-from tfformer.lazy_import import imported
 from tfformer.public_modules import list_public_packages
+from tfformer.runtime.keras_registration import check_backend, register_with_keras
+from tfformer.runtime.lazy_names import imported
 from tfformer.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tfformer import export as export
+    from tfformer.checkpoints.import_model import import_model as import_model
     from tfformer.config import Config as Config
     from tfformer.data.batches import training_dataset as training_dataset
     from tfformer.data.tokenizers import Tokenizer as Tokenizer
     from tfformer.explain.alignment import alignments as alignments
     from tfformer.explain.attention import attention as attention
-    from tfformer.importing.importer import import_model as import_model
     from tfformer.inference.generator import Generator as Generator
     from tfformer.inference.search import beam_search as beam_search
     from tfformer.inference.search import greedy_search as greedy_search
@@ -65,7 +65,7 @@ _HOME = {  # the same at run time, imported when first used
     "attention": "explain.attention",
     "beam_search": "inference.search",
     "greedy_search": "inference.search",
-    "import_model": "importing.importer",
+    "import_model": "checkpoints.import_model",
     "look_ahead_mask": "model.masks",
     "padding_mask": "model.masks",
     "sample": "inference.search",

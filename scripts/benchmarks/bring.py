@@ -20,9 +20,6 @@ import numpy as np
 from tfformer.config import ModelConfig
 from tfformer.data import phrasebook
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.importing import safetensors_files
-from tfformer.importing.hugging_face import BIAS, SHARED, slot_name
-from tfformer.importing.weights import shapes
 
 VOCAB_SIZE = 58_101
 SHAPE = ModelConfig(num_layers=6, d_model=512, num_heads=8, d_ff=2048)

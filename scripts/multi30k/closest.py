@@ -17,7 +17,7 @@ from sacrebleu.metrics import BLEU
 from tqdm import tqdm
 
 from tfformer.data.sources import read_lines
-from tfformer.files import whole_file
+from tfformer.storage.whole_files import whole_file
 
 
 def main(translations: str, references: str, kept: int, output: str) -> None:

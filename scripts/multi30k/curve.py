@@ -9,8 +9,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from tfformer.files import whole_file
 from tfformer.run_directory import Run
+from tfformer.storage.whole_files import whole_file
 
 
 def main(run: str, picture: str) -> None:

@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tfformer.tensorflow_import import import_tensorflow
+from tfformer.runtime.tensorflow import import_tensorflow
 
 import_tensorflow()
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tfformer.tensorflow_import import import_tensorflow
+from tfformer.runtime.tensorflow import import_tensorflow
 
 import_tensorflow()
 

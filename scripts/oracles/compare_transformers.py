@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 from support.marian_checkpoints import checkpoint, languages
 
+from tfformer.checkpoints.import_model import import_model
 from tfformer.config import DecodingConfig
-from tfformer.importing.importer import import_model
 from tfformer.inference.graphs import translate_ids
 from tfformer.inference.search import Hypotheses
 from tfformer.model.transformer import Transformer

@@ -6,12 +6,12 @@ import pytest
 from support.marian_checkpoints import checkpoint
 from support.untrained import SHAPE, scrambled
 
+from tfformer.checkpoints.import_model import import_model
 from tfformer.config import DecodingConfig
 from tfformer.data.sources import read_pairs
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import parity, saved_model_requests, saved_model_writer
 from tfformer.export.tasks import TASKS
-from tfformer.importing.importer import import_model
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Tokenizers

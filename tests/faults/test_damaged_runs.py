@@ -14,13 +14,13 @@ from support.damage import counted, damaged
 from support.faults import check_without, record, size
 from support.marian_checkpoints import checkpoint
 
+from tfformer.checkpoints.import_model import import_model
+from tfformer.checkpoints.provenance import read_record
 from tfformer.config import Config, builtin_recipes, read_recipe
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.export.manifest import check_files, read_manifest, write_manifest
-from tfformer.files import file_digest
-from tfformer.importing.importer import import_model
-from tfformer.importing.record import read_record
 from tfformer.run_directory import Run, Tokenizers, new_model
+from tfformer.storage.whole_files import file_digest
 from tfformer.version import __version__
 
 FILES = (

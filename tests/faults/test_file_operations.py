@@ -18,8 +18,8 @@ from support.faults import check_without, record, size
 from support.faulty_process import FULL_DISK, INPUT_OUTPUT, KILL, FaultyProcess, Outcome, spread
 
 from tfformer.export.manifest import check_files, read_manifest
-from tfformer.files import TEMPORARY, clear_leavings, file_digest
 from tfformer.run_directory import Run, check_free
+from tfformer.storage.whole_files import TEMPORARY, clear_leavings, file_digest
 
 SAMPLES = {("corpus", FULL_DISK): 1, ("train", KILL): 1}  # of others only by scripts/faults.sh
 MOST_KILLS = 8  # beside the stops

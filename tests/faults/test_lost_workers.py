@@ -19,7 +19,7 @@ from support.ports import free_addresses, tf_config
 from support.process_tree import descendants
 
 from tfformer.cli.verbs import main
-from tfformer.folders import folder_at
+from tfformer.storage.folders import folder_at
 
 EPOCHS = 30
 PATIENCE_SECONDS = 600

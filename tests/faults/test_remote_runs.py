@@ -8,8 +8,8 @@ import pytest
 from support.faults import record, size
 from support.faulty_process import spread
 
-from tfformer.folders import folder_at
 from tfformer.run_directory import Run, check_free
+from tfformer.storage.folders import folder_at
 from tfformer.training.train import train
 
 CHANGES = ("PUT", "POST", "DELETE")

@@ -30,7 +30,7 @@ from tfformer.cli import arguments
 from tfformer.cli import verbs as cli
 from tfformer.config import Config
 from tfformer.data import phrasebook
-from tfformer.importing.importer import import_model
+from tfformer.checkpoints.import_model import import_model
 
 NOT_RUN = {
     # the beginning of a command: why it is not run here

@@ -25,7 +25,6 @@ from support.faulty_process import spread
 
 from tfformer.config import Config
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.files import ErrorKeepingFile, read_seal, seal
 from tfformer.run_directory import (
     MODEL_KINDS,
     Run,
@@ -35,6 +34,7 @@ from tfformer.run_directory import (
     locked_for_resume,
     new_model,
 )
+from tfformer.storage.whole_files import ErrorKeepingFile, read_seal, seal
 
 LINES = ["one two three", "four five six", "eins zwei drei", "vier fünf sechs", "ten", "zehn"] * 20
 RECIPE = {

@@ -9,9 +9,10 @@ import numpy as np
 import yaml
 from support.pytorch_writer import write_pytorch
 
-from tfformer.importing import marian_files, safetensors_files
-from tfformer.importing.hugging_face import PYTORCH, SAFETENSORS
-from tfformer.importing.weights import variables
+from tfformer.checkpoints.hugging_face.reader import PYTORCH, SAFETENSORS
+from tfformer.checkpoints.marian import files as marian_files
+from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
+from tfformer.checkpoints.weight_names import variables
 
 FIXTURES = Path(__file__).parent / "marian"
 MULTILINGUAL = {  # scripts/oracles/make_m2m100_fixtures.py -> source and target

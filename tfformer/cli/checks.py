@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfformer.config import LARGEST_SEED, Config
-from tfformer.folders import ADDRESS
-from tfformer.run_folders import MANIFEST, is_run, run_folder
+from tfformer.storage.folders import ADDRESS
+from tfformer.storage.run_folders import MANIFEST, is_run, run_folder
 
 LANGUAGES = ("source_language", "target_language")
 LITERT_OPTIONS = (

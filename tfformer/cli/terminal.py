@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from tfformer.cli.checks import check_new_file
 from tfformer.data.sources import lines, lines_with_ends, read_lines, read_lines_with_ends
-from tfformer.files import whole_file
+from tfformer.storage.whole_files import whole_file
 
 if TYPE_CHECKING:
     from tfformer.corpora.translation import Counts

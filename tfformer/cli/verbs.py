@@ -46,7 +46,7 @@ from tfformer.cli.terminal import (
     output_file,
     typed_lines,
 )
-from tfformer.tensorflow_import import import_tensorflow
+from tfformer.runtime.tensorflow import import_tensorflow
 
 if TYPE_CHECKING:
     from tfformer.config import Config
@@ -131,13 +131,13 @@ def _recipes(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    from tfformer.importing.paths import check_paths
+    from tfformer.checkpoints.paths import check_paths
 
     check_local(options.run_dir)
     check_no_file(options.run_dir, "--run-dir")
     check_paths(Path(options.model), Path(options.run_dir))
-    from tfformer.importing.checkpoint import Choices
-    from tfformer.importing.importer import checkpoint_at
+    from tfformer.checkpoints.checkpoint import Choices
+    from tfformer.checkpoints.import_model import checkpoint_at
 
     choices = Choices(
         positions=options.positions,
@@ -148,7 +148,7 @@ def _import(options: argparse.Namespace) -> None:
     )
     with checkpoint_at(options.model, options.run_dir, choices) as checkpoint:
         import_tensorflow()
-        from tfformer.importing.run_writer import write_run
+        from tfformer.checkpoints.run_writer import write_run
 
         print(write_run(checkpoint, Path(options.run_dir)))
 
@@ -170,7 +170,7 @@ def _train(options: argparse.Namespace) -> None:
     arguments = (config, options.run_dir, options.resume, options.init_from)
     import_tensorflow()
     if options.ray:
-        from tfformer.on_ray.training import train_on_ray
+        from tfformer.training.on_ray import train_on_ray
 
         result = train_on_ray(options.ray, options.workers or 1, *arguments)
     else:
@@ -185,7 +185,7 @@ def _check_training(options: argparse.Namespace, config: Config) -> None:
 
     Of several workers the first alone writes the run, so the others may find it begun.
     """
-    from tfformer.run_folders import check_free
+    from tfformer.storage.run_folders import check_free
 
     check_no_file(options.run_dir, "--run-dir")
     if options.resume:
@@ -220,7 +220,7 @@ def _translate_corpus(options: argparse.Namespace) -> None:
     """Translate the files of a corpus into a folder; files that are there are done."""
     check_corpus_options(options)
     from tfformer.corpora.engines import find_model
-    from tfformer.run_folders import is_run
+    from tfformer.storage.run_folders import is_run
 
     if is_run(options.run):  # an export may need no TensorFlow
         import_tensorflow()
@@ -251,7 +251,7 @@ def _translate_parts(
     print(f"{files}, of which {len(parts) - len(left):,} are done", file=sys.stderr)
     with CorpusProgress([part.source for part in left]) as progress:
         if options.ray:
-            from tfformer.on_ray import translating
+            from tfformer.corpora import on_ray as translating
 
             return translating.translate_parts(options.ray, model, left, workers, progress.show)
         from tfformer.corpora import processes
@@ -530,7 +530,7 @@ def _export(options: argparse.Namespace) -> None:
     import_tensorflow()
     from tfformer.data.sources import read_lines
     from tfformer.export import formats
-    from tfformer.run_folders import MANIFEST
+    from tfformer.storage.run_folders import MANIFEST
 
     if options.samples:
         given["samples"] = list(read_lines(options.samples))

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol
 
 from tfformer.export.litert.search import BEAM, GREEDY, LitertSearch
 from tfformer.export.manifest import open_export, read_manifest
-from tfformer.files import file_digest
-from tfformer.folders import folder_at
-from tfformer.run_folders import MANIFEST, exported_version, is_run
-from tfformer.tensorflow_import import import_tensorflow
+from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.storage.folders import folder_at
+from tfformer.storage.run_folders import MANIFEST, exported_version, is_run
+from tfformer.storage.whole_files import file_digest
 
 SIGNATURE = "serving_default"  # of a SavedModel over text, by greedy search
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfformer.data.file_parts import matching_files
-from tfformer.files import TEMPORARY, check_regular, locked, write_text
 from tfformer.plain_values import parse_json, read_text
+from tfformer.storage.whole_files import TEMPORARY, check_regular, locked, write_text
 
 JOB = "translation.json"  # in the folder of the translations: the model and its settings
 LOCK = ".lock"  # beside it, while a command translates

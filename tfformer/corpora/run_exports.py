@@ -8,7 +8,7 @@ from typing import TextIO
 
 from tfformer.corpora.engines import Model, find_model
 from tfformer.corpora.parts import EXPORTS
-from tfformer.run_folders import exported_version
+from tfformer.storage.run_folders import exported_version
 
 
 def checked_engine(model: Model, name: str | None) -> str:

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple, TextIO
 from tfformer.corpora.engines import CountsTokens, Engine
 from tfformer.corpora.parts import Part
 from tfformer.data.sources import Bytes, lines_of_bytes, unpacked
-from tfformer.files import whole_file, write_text
+from tfformer.storage.whole_files import whole_file, write_text
 
 CHUNK = 8192  # lines in memory, of which those of like length are translated together
 PORTION = 64  # sentences that are translated together

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tfformer.files import write_text
+from tfformer.storage.whole_files import write_text
 
 SPLITS = ("train", "valid", "test")
 LANGUAGES = {"en": "source", "de": "target"}

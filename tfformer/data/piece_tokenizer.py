@@ -21,9 +21,9 @@ import sentencepiece
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
-from tfformer import files
 from tfformer.data.tokenizers import SAMPLING, Tokenizer, graph_tokenizer
 from tfformer.special_ids import END_ID, PAD_ID, UNKNOWN_ID
+from tfformer.storage import whole_files as files
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -251,7 +251,7 @@ class PieceTokenizer:
         """
         import tensorflow as tf
 
-        from tfformer.tracing import traced
+        from tfformer.runtime.tracing import traced
 
         hashes, order = self._sorted_hashes()
         pieces = self._pieces

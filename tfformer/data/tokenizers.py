@@ -22,12 +22,12 @@ import sentencepiece
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
-from tfformer import files
 from tfformer.argument_checks import require_size
 from tfformer.config import ModelType, Normalization
 from tfformer.data.case_variants import with_case_variants
 from tfformer.data.normalization import plain_rules
 from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, UNKNOWN_ID
+from tfformer.storage import whole_files as files
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -390,7 +390,7 @@ class Tokenizer:
         import tensorflow as tf
         import tensorflow_text
 
-        from tfformer.tracing import traced
+        from tfformer.runtime.tracing import traced
 
         operation = graph_tokenizer
         if self.is_cut_by_fast_operation:
@@ -406,7 +406,7 @@ class Tokenizer:
     def _detokenize(self) -> tf.types.experimental.PolymorphicFunction:
         import tensorflow as tf
 
-        from tfformer.tracing import traced
+        from tfformer.runtime.tracing import traced
 
         @traced(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:

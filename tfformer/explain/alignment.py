@@ -18,7 +18,7 @@ from tfformer.explain.attention import (
     each_attention,
 )
 from tfformer.inference.translator import Translator
-from tfformer.tracing import traced
+from tfformer.runtime.tracing import traced
 
 Alignment = tuple[tuple[int, int], ...]  # (source word, target word), in order
 

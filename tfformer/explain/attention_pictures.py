@@ -15,8 +15,8 @@ import numpy as np
 
 from tfformer.explain.attention import Attention, AttentionMaps
 from tfformer.explain.figures import BLUE, GREY, INK, LINE_GREY, PAPER, Style, empty_figure, save
-from tfformer.files import write_text
 from tfformer.html_page import fill_page
+from tfformer.storage.whole_files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

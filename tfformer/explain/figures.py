@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfformer.files import whole_file
+from tfformer.storage.whole_files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ used, as whoever reads an artefact needs no TensorFlow.
 
 from typing import TYPE_CHECKING, Any
 
-from tfformer.lazy_import import imported
+from tfformer.runtime.lazy_names import imported
 
 if TYPE_CHECKING:
     from tfformer.export.formats import ctranslate2 as ctranslate2

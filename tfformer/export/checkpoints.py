@@ -10,23 +10,21 @@ from typing import NamedTuple, TextIO
 
 import numpy as np
 
+from tfformer.checkpoints import foreign_order as giving_back
+from tfformer.checkpoints.checkpoint import Checkpoint, Choices
+from tfformer.checkpoints.hugging_face import m2m100_reader as m2m100
+from tfformer.checkpoints.hugging_face import m2m100_writer
+from tfformer.checkpoints.hugging_face import reader as hugging_face
+from tfformer.checkpoints.hugging_face import writer as hugging_face_writer
+from tfformer.checkpoints.marian import reader as marian
+from tfformer.checkpoints.marian import writer as marian_writer
+from tfformer.checkpoints.provenance import imported_from, read_record
+from tfformer.checkpoints.weight_names import Place
 from tfformer.export.manifest import write_manifest
 from tfformer.export.steps import Steps
-from tfformer.files import file_digest, publish, temporary_folder
-from tfformer.importing import (
-    giving_back,
-    hugging_face,
-    hugging_face_writer,
-    m2m100,
-    m2m100_writer,
-    marian,
-    marian_writer,
-)
-from tfformer.importing.checkpoint import Checkpoint, Choices
-from tfformer.importing.record import imported_from, read_record
-from tfformer.importing.weights import Place
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
+from tfformer.storage.whole_files import file_digest, publish, temporary_folder
 from tfformer.version import __version__
 
 Tensors = Mapping[Place, np.ndarray]

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from tfformer.checkpoints.provenance import imported_from
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import read_pairs
 from tfformer.export import (
@@ -36,12 +37,11 @@ from tfformer.export.manifest import write_manifest
 from tfformer.export.model_card import model_card
 from tfformer.export.steps import Steps
 from tfformer.export.tasks import SearchOptions, Subject, Task, load
-from tfformer.files import file_digest, publish, temporary_folder, write_text
-from tfformer.importing.record import imported_from
 from tfformer.inference.evaluation import scores
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.special_ids import END_ID
+from tfformer.storage.whole_files import file_digest, publish, temporary_folder, write_text
 from tfformer.version import __version__
 
 DTYPES = ("float32", "bfloat16")

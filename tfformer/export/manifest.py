@@ -11,8 +11,8 @@ from typing import Any
 
 from tfformer.data.piece_tokenizer import load_tokenizer
 from tfformer.data.tokenizer_pair import Tokenizers as Tokenizers
-from tfformer.files import check_regular, file_digest, write_text
-from tfformer.run_folders import MANIFEST
+from tfformer.storage.run_folders import MANIFEST
+from tfformer.storage.whole_files import check_regular, file_digest, write_text
 
 MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys; exports of 0.1 have none
 MAX_BYTES = 2**20  # a manifest has a few kilobytes

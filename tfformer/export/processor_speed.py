@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfformer.tracing import traced
+from tfformer.runtime.tracing import traced
 
 SIZE = 2048  # of the two square matrices
 

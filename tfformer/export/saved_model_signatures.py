@@ -22,8 +22,8 @@ from tfformer.inference.graphs import (
 from tfformer.inference.search import Hypotheses, greedy_search
 from tfformer.inference.translator import Translator
 from tfformer.model.token_model import ToLogits
+from tfformer.runtime.tracing import traced
 from tfformer.special_ids import PAD_ID, START_ID
-from tfformer.tracing import traced
 
 CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
 

@@ -25,8 +25,8 @@ from tfformer.inference.graphs import continue_prefixes
 from tfformer.inference.search import Hypotheses, check_sampling, greedy_search, sample
 from tfformer.model.language_model import LanguageModel
 from tfformer.run_directory import Run, Tokenizers
+from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID, START_ID
-from tfformer.tracing import traced
 
 
 class Sampling(NamedTuple):

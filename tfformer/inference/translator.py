@@ -26,9 +26,9 @@ from tfformer.inference.graphs import sample_ids, token_log_probs, translate_ids
 from tfformer.inference.search import Hypotheses, check_sampling, is_used
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers
+from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID
 from tfformer.text import Align, TextTranslator
-from tfformer.tracing import traced
 
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
 

@@ -2,6 +2,6 @@
 
 import keras  # noqa: F401  before the room's modules, which register their classes with it
 
-from tfformer.keras_import import check_backend
+from tfformer.runtime.keras_registration import check_backend
 
 check_backend()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import tensorflow as tf
 
-from tfformer.tracing import traced
+from tfformer.runtime.tracing import traced
 
 # Marks a function that LiteRT's converter replaces by its own operator.
 UPDATE_SLICE = 'name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value { b: true } }'

@@ -19,7 +19,7 @@ from tfformer.run_directory.digests import digest_of_values
 from tfformer.run_directory.locks import locked_for_new_run, locked_for_resume
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
 from tfformer.run_directory.run import Run, SavesWeights, first_line
-from tfformer.run_folders import check_free
+from tfformer.storage.run_folders import check_free
 
 __all__ = [
     "MODEL_KINDS",

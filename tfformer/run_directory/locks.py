@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tfformer.folders import LOCK, Folder, folder_at
 from tfformer.run_directory.run import Run
-from tfformer.run_folders import BEFORE_CONFIG, RUN_CONFIG, check_free, run_folder
+from tfformer.storage.folders import LOCK, Folder, folder_at
+from tfformer.storage.run_folders import BEFORE_CONFIG, RUN_CONFIG, check_free, run_folder
 
 
 @contextmanager

@@ -23,8 +23,6 @@ import numpy as np
 from tfformer.config import Architecture, Config
 from tfformer.data.piece_tokenizer import load_tokenizer
 from tfformer.data.tokenizer_pair import Tokenizers
-from tfformer.files import error_keeping, read_seal, seal, whole_file, write_text
-from tfformer.folders import Folder, folder_at
 from tfformer.plain_values import parse_json, read_text
 from tfformer.run_directory.digests import (
     MOVABLE,
@@ -33,7 +31,9 @@ from tfformer.run_directory.digests import (
     digest_of_settings,
 )
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
-from tfformer.run_folders import RUN_CONFIG, run_folder
+from tfformer.storage.folders import Folder, folder_at
+from tfformer.storage.run_folders import RUN_CONFIG, run_folder
+from tfformer.storage.whole_files import error_keeping, read_seal, seal, whole_file, write_text
 
 DAMAGED_ZIP = (  # errors of np.load; zipfile takes some damage for an unknown kind or a password
     OSError,

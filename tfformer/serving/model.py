@@ -11,11 +11,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from tfformer.export.manifest import read_manifest
-from tfformer.run_folders import MANIFEST
 from tfformer.serving.errors import RequestError, check_name
 from tfformer.serving.litert_version import LitertVersion
 from tfformer.serving.saved_model_version import SAVED_MODEL, SavedModelVersion
 from tfformer.serving.version import Version
+from tfformer.storage.run_folders import MANIFEST
 from tfformer.text import Align
 
 DEFAULT_SIGNATURE = "serving_default"

@@ -9,9 +9,9 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from tfformer.export.manifest import checked_manifest, exported_tokenizers
-from tfformer.run_folders import MANIFEST
 from tfformer.serving.errors import RequestError
 from tfformer.serving.version import Arrays, Version
+from tfformer.storage.run_folders import MANIFEST
 
 SAVED_MODEL = "saved_model.pb"
 FINGERPRINT = "fingerprint.pb"

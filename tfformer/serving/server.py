@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tfformer.export import formats
 from tfformer.export.steps import Steps
-from tfformer.run_folders import is_run
 from tfformer.serving.errors import MAX_NAME
 from tfformer.serving.model import ServedModel, ServedModels, find_versions
+from tfformer.storage.run_folders import is_run
 from tfformer.text import Align
 
 try:

@@ -21,8 +21,8 @@ from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, source_files
 from tfformer.data.text_cache import cached_text
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.files import check_regular
 from tfformer.run_directory import MODEL_KINDS, Run, Tokenizers
+from tfformer.storage.whole_files import check_regular
 from tfformer.training.earlier_run import gives_encoder
 
 Report = Callable[[str], None]

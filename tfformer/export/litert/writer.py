@@ -22,8 +22,8 @@ from tfformer.export.saved_model_signatures import Functions
 from tfformer.inference.graphs import source_ids, translate_ids
 from tfformer.inference.search import Hypotheses
 from tfformer.inference.translator import Translator
+from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID, UNKNOWN_ID
-from tfformer.tracing import traced
 from tfformer.version import __version__
 
 QUANTIZATIONS = ("none", "int8", "float16")

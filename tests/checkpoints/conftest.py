@@ -1,0 +1,45 @@
+import functools
+import warnings
+from pathlib import Path
+
+import pytest
+from support.marian_checkpoints import checkpoint, languages, write_marian_model
+
+from tfformer.checkpoints.import_model import import_model
+from tfformer.inference.translator import Translator
+
+
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory):
+    """Fixture's name -> its run directory, imported once."""
+    runs: dict[str, Path] = {}
+
+    def run_of(name: str) -> Path:
+        if name not in runs:
+            folder = tmp_path_factory.mktemp("imported")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)
+                warnings.filterwarnings("ignore", "model.shared.weight differs")  # D's is not used
+                found = checkpoint(name, folder)
+                runs[name] = import_model(found, folder / "run", **languages(name))
+        return runs[name]
+
+    return run_of
+
+
+@pytest.fixture(scope="session")
+def loaded(imported):
+    """Fixture's name -> the translator of its run, loaded once.
+
+    Its weights are to be read, never changed.
+    """
+    return functools.cache(lambda name: Translator.load(imported(name)))
+
+
+@pytest.fixture
+def marian_model(tmp_path):
+    """Name -> the folder of a random model of Marian.
+
+    See `support.marian_checkpoints`.
+    """
+    return lambda name: write_marian_model(name, tmp_path)

@@ -1,0 +1,550 @@
+"""A damaged or contradictory checkpoint gets one clear line.
+
+Nothing is written.
+"""
+
+import json
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from sentencepiece import sentencepiece_model_pb2
+from support.marian_checkpoints import checkpoint, edit_json, languages, write_shards
+from support.pytorch_writer import write_pytorch
+
+from tfformer.checkpoints.checkpoint import Choices
+from tfformer.checkpoints.hugging_face import m2m100_reader as m2m100
+from tfformer.checkpoints.hugging_face import reader as hugging_face
+from tfformer.checkpoints.import_model import import_model
+from tfformer.checkpoints.tensors import pytorch as pytorch_files
+from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
+from tfformer.cli.verbs import main
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.run_directory import Run
+
+SHARED, HEAD = "model.shared.weight", "lm_head.weight"
+LAYER = "model.encoder.layers.0.fc1.weight"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return checkpoint("A", tmp_path)
+
+
+def change_tensors(folder, **changed):
+    """Write other tensors; None takes one away."""
+    path = folder / "model.safetensors"
+    tensors = {name: np.array(t) for name, t in safetensors_files.read(path).items()}
+    for name, change in changed.items():
+        tensors[name] = change(tensors)
+    safetensors_files.write(path, {n: t for n, t in tensors.items() if t is not None})
+
+
+def refused(folder, message, **options):
+    run = folder.parent / "run"
+    with pytest.raises(ValueError, match=message):
+        import_model(folder, run, **options)
+    assert not run.exists()
+    assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({LAYER: lambda t: None}, f"the tensor {LAYER} is missing"),
+        ({SHARED: lambda t: None}, f"the tensor {SHARED} is missing"),
+        ({"model.extra": lambda t: t[SHARED]}, "the tensor model.extra has no place"),
+        ({LAYER: lambda t: t[LAYER].T}, r"fc1.weight has the shape \(32, 16\)"),
+        ({SHARED: lambda t: t[SHARED][1:]}, "model.shared.weight has the shape"),
+        ({LAYER: lambda t: t[LAYER] * np.inf}, "fc1.weight holds a number that is not finite"),
+        ({LAYER: lambda t: t[LAYER] * np.nan}, "fc1.weight holds a number that is not finite"),
+        ({HEAD: lambda t: t[SHARED][1:]}, "are tied, but have the shapes"),
+        (
+            {"model.encoder.embed_positions.weight": lambda t: t[SHARED]},
+            "learned positions, which this package does not have",
+        ),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(folder, changed, message):
+    change_tensors(folder, **changed)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"model_type": "bart"}, "model_type is 'bart'; only 'marian' and 'm2m_100'"),
+        ({"scale_embedding": None}, "has no scale_embedding; copy the file again"),
+        ({"d_model": None}, "has no d_model"),
+        ({"activation_function": "gelu_new"}, "activation_function is 'gelu_new'; known are"),
+        ({"normalize_before": True}, "normalize_before is True, which Marian models"),
+        ({"add_final_layer_norm": True}, "add_final_layer_norm is True"),
+        ({"static_position_embeddings": False}, "static_position_embeddings is False"),
+        ({"encoder_layers": 3}, "model.encoder.layers.2.self_attn.q_proj.weight is missing"),
+        ({"encoder_layers": 1}, "has no place in a model of this configuration"),
+        ({"encoder_layers": "2"}, "config.json: encoder_layers='2' must be a whole number"),
+        (
+            {"encoder_attention_heads": 3},
+            "must be divisible by encoder_attention_heads=3",
+        ),
+        ({"decoder_attention_heads": 3}, "decoder_attention_heads=3 must divide d_model=16"),
+        ({"d_model": 32}, "has the shape"),
+        ({"d_model": 10**6, "encoder_attention_heads": 1}, "has the shape|must divide"),
+        ({"vocab_size": 9}, "but vocab_size in config.json is 9"),
+        ({"eos_token_id": 3}, "eos_token_id in config.json is 3, but </s> has the id 0"),
+        ({"pad_token_id": 3}, "pad_token_id in config.json is 3, but <pad> has the id"),
+        ({"share_encoder_decoder_embeddings": False}, "embed_tokens.weight is missing"),
+        ({"tie_word_embeddings": False}, "lm_head.weight is missing"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings in config.json is 'no', but must be"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_named(folder, changed, message):
+    edit_json(folder / "config.json", **changed)
+    refused(folder, message)
+
+
+def test_shared_embeddings_have_one_vocabulary(folder):
+    shutil.copy(folder / "vocab.json", folder / "target_vocab.json")
+    refused(folder, "shares the embeddings, but there are two vocabularies")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"num_beams": 0}, "generation_config.json: num_beams=0 must be from 1"),
+        ({"length_penalty": "x"}, "generation_config.json: length_penalty='x' must be a number"),
+        ({"forced_bos_token_id": 3}, "forced_bos_token_id is set"),
+        ({"decoder_start_token_id": 999}, "decoder_start_token_id 999 is no id"),
+    ],
+)
+def test_a_generation_that_is_not_known_is_named(folder, changed, message):
+    edit_json(folder / "generation_config.json", **changed)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"</s>": None}, "no token has the id 0"),
+        ({"extra": 7}, "have the same id 7"),
+        ({"</s>": 10**6}, "no token has the id 0"),
+    ],
+)
+def test_a_vocabulary_with_holes_or_doubles_is_refused(folder, changed, message):
+    edit_json(folder / "vocab.json", **changed)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"eos_token_id": 5}, "eos_token_id in generation_config.json is 5, but </s> has the id 0"),
+        ({"forced_eos_token_id": 5}, "forced_eos_token_id in generation_config.json is 5"),
+        ({"pad_token_id": [3]}, r"pad_token_id in generation_config.json is \[3\], but <pad> has"),
+        ({"decoder_start_token_id": 5}, "decoder_start_token_id in config.json is 117, but the"),
+    ],
+)
+def test_a_generation_of_another_checkpoint_is_refused(folder, changed, message):
+    edit_json(folder / "generation_config.json", **changed)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"model_max_length": 1}, "model_max_length in tokenizer_config.json is 1, but must be a"),
+        ({"model_max_length": 51.5}, "is 51.5, but must be a whole number from 2 on"),
+        ({"model_max_length": float("inf")}, "is inf, but must be a whole number"),
+        ({"model_max_length": "512"}, "is '512', but must be a whole number"),
+        ({"eos_token": "<end>"}, "eos_token is '<end>', not </s>; copy the file again"),
+        ({"separate_vocabs": True}, "separate_vocabs is True, but there is no target_vocab.json"),
+        (
+            {"added_tokens_decoder": {"3": {"content": "</s>"}}},
+            "names the token '</s>' with the id 3, which vocab.json beside it does not",
+        ),
+    ],
+)
+def test_a_tokenizer_of_another_checkpoint_is_refused(folder, changed, message):
+    edit_json(folder / "tokenizer_config.json", **changed)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize("length", [10**30, 1e30])
+def test_a_tokenizer_without_a_limit_gets_that_of_marian(folder, length):
+    edit_json(folder / "tokenizer_config.json", model_max_length=length)
+    assert Run.open(import_model(folder, folder.parent / "run")).config.data.max_length == 512
+
+
+def test_the_tokens_that_newer_tokenizers_list_are_those_of_the_vocabulary(folder):
+    added = {"0": {"content": "</s>"}, "117": {"content": "<pad>"}}
+    edit_json(folder / "tokenizer_config.json", added_tokens_decoder=added)
+    assert import_model(folder, folder.parent / "run").is_dir()
+
+
+def test_the_tokens_that_newer_tokenizers_list_are_those_of_the_source(tmp_path):
+    """As MarianTokenizer of Transformers 5.23 writes them, where </s> is 17 in the target."""
+    folder = checkpoint("C", tmp_path)
+    path = folder / "target_vocab.json"
+    other = next(piece for piece, number in json.loads(path.read_text()).items() if number == 17)
+    edit_json(path, **{"</s>": 17, other: 0})
+    for file in ("config.json", "generation_config.json"):
+        edit_json(folder / file, eos_token_id=17, forced_eos_token_id=17)
+    added = {"0": {"content": "</s>"}, "1": {"content": "<unk>"}, "72": {"content": "<pad>"}}
+    edit_json(folder / "tokenizer_config.json", added_tokens_decoder=added)
+    assert import_model(folder, tmp_path / "run").is_dir()
+    edit_json(folder / "tokenizer_config.json", added_tokens_decoder={"17": {"content": "</s>"}})
+    with pytest.raises(ValueError, match="the token '</s>' with the id 17, which vocab"):
+        import_model(folder, tmp_path / "again")
+
+
+def test_a_search_that_is_not_known_is_left_out_with_a_warning(folder):
+    edit_json(folder / "generation_config.json", no_repeat_ngram_size=3, repetition_penalty=1.0)
+    with pytest.warns(UserWarning, match="no_repeat_ngram_size 3 is not known here") as found:
+        import_model(folder, folder.parent / "run")
+    assert not any("repetition_penalty" in str(warning.message) for warning in found)
+
+
+def test_a_beam_that_goes_on_after_its_last_place_is_left_out_with_a_warning(folder):
+    edit_json(folder / "generation_config.json", early_stopping=False)
+    with pytest.warns(UserWarning, match=r"config\.json: early_stopping False is not known here"):
+        import_model(folder, folder.parent / "run")
+
+
+@pytest.mark.parametrize(
+    "setting", [{"bad_words_ids": [[117], [5]]}, {"bad_words_ids": 3}, {"suppress_tokens": [4]}]
+)
+def test_tokens_that_may_not_come_are_left_out_with_a_warning(folder, setting):
+    edit_json(folder / "generation_config.json", **setting)
+    with pytest.warns(UserWarning, match=f"{next(iter(setting))} .*left out"):
+        run = import_model(folder, folder.parent / "run")
+    assert Run.open(run).config.decoding.allow_unknown
+
+
+def test_the_unknown_token_may_be_forbidden(folder, tmp_path):
+    unknown = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))["<unk>"]
+    edit_json(folder / "generation_config.json", bad_words_ids=[[117], [unknown]])
+    run = import_model(folder, tmp_path / "run")
+    assert not Run.open(run).config.decoding.allow_unknown
+
+
+def test_a_shared_table_that_nothing_uses_is_left_out_with_a_warning(tmp_path):
+    with pytest.warns(UserWarning, match=r"model\.shared\.weight differs .* left out"):
+        import_model(checkpoint("D", tmp_path), tmp_path / "run")
+
+
+@pytest.mark.parametrize("timescale", ["paper", "t2t"])
+def test_a_table_of_positions_may_be_rounded_to_bfloat16(folder, timescale):
+    steps = np.arange(8) / (8 if timescale == "paper" else 7)
+    angles = np.arange(512)[:, None] / 10_000**steps
+    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    rounded = tf.cast(tf.cast(table, tf.bfloat16), tf.float32).numpy()
+    change_tensors(folder, **{"model.encoder.embed_positions.weight": lambda t: rounded})
+    run = import_model(folder, folder.parent / "run")
+    assert Run.open(run).config.model.position_timescale == timescale
+
+
+def test_a_token_that_no_segmentation_writes_is_refused(folder):
+    """A letter that changed; an unknown character is no sign of damage."""
+    path = folder / "vocab.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    known = next(piece for piece in values if len(piece) > 4 and piece[0] not in "<>")
+    as_unknown = {f"{token}猫" if token == known else token: n for token, n in values.items()}
+    path.write_text(json.dumps(as_unknown))
+    refused(folder, r"has the token '.*猫', which no SentencePiece model beside it writes")
+    as_character = {"猫犬" if token == known else token: n for token, n in values.items()}
+    path.write_text(json.dumps(as_character))
+    assert import_model(folder, folder.parent / "run").is_dir()
+
+
+def test_scores_of_pieces_that_do_not_fall_are_refused(folder):
+    path = folder / "target.spm"
+    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    model.pieces[40].score = -0.25
+    path.write_bytes(model.SerializeToString())
+    refused(folder, "but scores fall; copy the file again")
+
+
+@pytest.mark.parametrize("name", ["</s>", "<unk>", "<pad>"])
+def test_a_vocabulary_needs_its_special_tokens(folder, name):
+    path = folder / "vocab.json"
+    values = json.loads(path.read_text())
+    values[f"{name}?"] = values.pop(name)
+    path.write_text(json.dumps(values))
+    refused(folder, f"has no {name}")
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "vocab.json", "source.spm", "target.spm", "config.json"]
+)
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    what = "no model that can be imported" if name == "config.json" else name
+    refused(folder, what)
+
+
+def test_tied_tensors_that_differ_give_the_shared_one_and_a_warning(folder):
+    change_tensors(
+        folder,
+        **{
+            HEAD: lambda t: t[SHARED] + 0.25,
+            "model.decoder.embed_tokens.weight": lambda t: t[SHARED],
+        },
+    )
+    message = r"model\.shared\.weight and lm_head\.weight are tied, but differ by up to 0\.25"
+    with pytest.warns(UserWarning, match=message):
+        run = import_model(folder, folder.parent / "run")
+    model = Run.open(run).load_model()
+    assert model.output_embedding is model.source_embedding
+
+
+def test_embeddings_that_differ_are_not_shared_without_the_shared_one(folder):
+    change_tensors(
+        folder,
+        **{
+            "model.encoder.embed_tokens.weight": lambda t: t[SHARED] + 1,
+            "model.decoder.embed_tokens.weight": lambda t: t[SHARED],
+            SHARED: lambda t: None,
+        },
+    )
+    refused(folder, "which config.json shares, differ, and model.shared.weight is missing")
+
+
+@pytest.mark.parametrize("name", ["source.spm", "target.spm"])
+def test_a_damaged_sentencepiece_model_is_named(folder, name):
+    (folder / name).write_bytes((folder / name).read_bytes()[:-40])
+    refused(folder, f"{name} is no whole SentencePiece model")
+
+
+def test_a_sentencepiece_model_of_other_pieces_is_refused(folder):
+    """Its text would come out of the look-up as nothing but unknown tokens."""
+    stranger = Tokenizer.train(["ПРИВЕТ ДОМ", "КОШКА И ДОМ"] * 20, 18)
+    stranger.save(folder / "source.spm")
+    refused(folder, r"source.spm has \d+ pieces, of which the vocabulary lacks \d+, so they belong")
+
+
+def test_untied_keeps_both(folder):
+    change_tensors(folder, **{HEAD: lambda t: t[SHARED] + 0.25})
+    model = Run.open(import_model(folder, folder.parent / "run", untied=True)).load_model()
+    difference = np.asarray(model.output_embedding.embeddings) - model.target_embedding.embeddings
+    np.testing.assert_allclose(difference, 0.25, atol=1e-6)
+
+
+def test_tied_tensors_that_are_equal_give_no_warning(folder, recwarn):
+    change_tensors(folder, **{HEAD: lambda t: t[SHARED]})
+    import_model(folder, folder.parent / "run")
+    assert [w for w in recwarn if issubclass(w.category, UserWarning)] == []
+
+
+def test_without_a_generation_config_the_keys_of_config_json_count(folder):
+    (folder / "generation_config.json").unlink()
+    edit_json(folder / "config.json", num_beams=3, length_penalty=0.5)
+    decoding = Run.open(import_model(folder, folder.parent / "run")).config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (3, 0.5)
+
+
+def test_beside_a_generation_config_the_keys_of_config_json_do_not_count(folder):
+    """As Transformers 5.23, whose defaults are one beam and a length penalty of 1."""
+    edit_json(folder / "config.json", num_beams=6, length_penalty=0.5)
+    edit_json(folder / "generation_config.json", num_beams=None)
+    decoding = Run.open(import_model(folder, folder.parent / "run")).config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (1, 1.0)
+
+
+def test_a_setting_of_the_search_that_is_null_is_unset(folder):
+    path = folder / "generation_config.json"
+    null = dict.fromkeys(("num_beams", "length_penalty", "decoder_start_token_id"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | null))
+    decoding = Run.open(import_model(folder, folder.parent / "run")).config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (1, 1.0)
+
+
+@pytest.mark.parametrize(("positions", "timescale"), [("hf", "paper"), ("marian", "t2t")])
+def test_the_table_of_positions_may_be_chosen(folder, positions, timescale):
+    model = Run.open(import_model(folder, folder.parent / "run", positions)).config.model
+    assert model.position_timescale == timescale
+    assert model.epsilon == {"hf": 1e-5, "marian": 1e-6}[positions]
+
+
+def test_a_table_in_the_file_decides(folder):
+    from support.numpy_marian import positions
+
+    table = positions(40, 16).astype(np.float32)
+    name = "model.encoder.embed_positions.weight"
+    change_tensors(folder, **{name: lambda t: table})
+    model = Run.open(import_model(folder, folder.parent / "run")).config.model
+    assert model.position_timescale == "t2t"
+
+
+@pytest.mark.slow
+def test_shards_and_a_torch_file_give_the_same_run(folder, tmp_path):
+    whole = Run.open(import_model(folder, tmp_path / "whole")).load_model().get_weights()
+    tensors = safetensors_files.read(folder / "model.safetensors")
+    write_shards(folder, tensors)
+    (folder / "model.safetensors").unlink()
+    again = Run.open(import_model(folder, tmp_path / "shards")).load_model().get_weights()
+    for one, other in zip(whole, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_shards_of_torch_give_the_same_tensors(folder):
+    tensors = safetensors_files.read(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    shards = {"one.bin": names[::2], "two.bin": names[1::2]}
+    for shard, kept in shards.items():
+        write_pytorch(folder / shard, {name: tensors[name] for name in kept})
+    weight_map = {name: shard for shard, kept in shards.items() for name in kept}
+    (folder / pytorch_files.INDEX).write_text(json.dumps({"weight_map": weight_map}))
+    found = hugging_face.read_tensors(folder)
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(found[name], tensor)
+
+
+def test_a_run_is_never_overwritten(folder, tmp_path):
+    run = import_model(folder, tmp_path / "run")
+    for place in (run, run / "config.json"):
+        with pytest.raises(FileExistsError, match="is not an empty folder; choose another --run-"):
+            import_model(folder, place)
+
+
+def test_the_command_line_names_its_own_option_for_a_file_in_the_way(folder, capsys):
+    assert main(["import", str(folder), "--run-dir", str(folder / "config.json")]) == 2
+    assert "choose another --run-dir" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_dangling", [False, True])
+def test_a_link_is_no_place_for_a_run(folder, tmp_path, is_dangling):
+    if not is_dangling:
+        (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    with pytest.raises(FileExistsError, match="link is a link; give the folder itself as --run-"):
+        import_model(folder, tmp_path / "link")
+
+
+@pytest.mark.parametrize("name", ["model.npz", "pytorch_model.bin", "model.safetensors"])
+def test_one_file_of_a_checkpoint_is_not_enough(tmp_path, name):
+    """NumPy's and PyTorch's files are zips too."""
+    with zipfile.ZipFile(tmp_path / name, "w") as archive:
+        archive.writestr("data", b"")
+    with pytest.raises(ValueError, match=f"{name} is one file of a checkpoint; give its folder"):
+        import_model(tmp_path / name, tmp_path / "run")
+
+
+def test_an_unknown_table_of_positions_is_refused(folder, tmp_path):
+    with pytest.raises(ValueError, match="positions='both' is not known; choose auto, marian, hf"):
+        import_model(folder, tmp_path / "run", positions="both")
+
+
+def test_the_command_line_answers_a_mistake_in_one_line(folder, tmp_path, capsys):
+    (folder / "vocab.json").write_text("{")
+    assert main(["import", str(folder), "--run-dir", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "vocab.json is not JSON" in error
+
+
+def test_the_command_line_imports(folder, tmp_path, capsys):
+    run = tmp_path / "new" / "run"
+    assert main(["import", str(folder), "--run-dir", str(run)]) == 0
+    assert capsys.readouterr().out == f"{run}\n"
+    record = json.loads((run / "imported.json").read_text())
+    assert record["origin"] == "A"
+    assert record["licence"].startswith("not stated")
+    assert record["files"].keys() == {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("place", "origin"),
+    [
+        ("models--Helsinki-NLP--opus-mt-en-de/snapshots/0a1b", "Helsinki-NLP/opus-mt-en-de@0a1b"),
+        ("models--aren/snapshots/0a1b", "aren@0a1b"),
+        ("mine/snapshots/0a1b", "0a1b"),
+    ],
+)
+def test_the_origin_is_the_name_of_the_model(folder, tmp_path, place, origin):
+    """In a cache of huggingface_hub the folder's own name is that of a commit."""
+    shutil.copytree(folder, tmp_path / place)
+    run = import_model(tmp_path / place, tmp_path / "run")
+    assert json.loads((run / "imported.json").read_text())["origin"] == origin
+
+
+@pytest.mark.slow
+def test_a_full_disk_ends_the_command_with_its_line_and_exit_code(folder, tmp_path):
+    """In a process of its own, as HDF5 may crash at the end of one."""
+    run = tmp_path / "new" / "run"
+    done = subprocess.run(
+        [sys.executable, "-m", "tfformer", "import", folder, "--run-dir", run],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)),
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("tfformer: ")]
+    assert done.returncode == 2
+    assert len(lines) == 1
+    assert "best.weights.h5 cannot be written" in lines[0]
+    assert not run.parent.exists()
+
+
+def mutate(random, path):
+    """Flip a bit, cut the file, or repeat a part.
+
+    Returns whether it is a flip, and its place.
+    """
+    content = bytearray(path.read_bytes())
+    place = int(random.integers(len(content)))
+    kind = random.integers(3)
+    if kind == 0:
+        content[place] ^= 1 << int(random.integers(8))
+    elif kind == 1:
+        del content[place:]
+    else:
+        content[place:place] = content[place : place + int(random.integers(1, 20))]
+    path.write_bytes(content)
+    return kind == 0, place
+
+
+def is_number(path, place):
+    """Whether a byte of a whole file lies among the numbers of a tensor."""
+    if path.suffix != ".safetensors":
+        return False
+    (length,) = struct.unpack("<Q", path.read_bytes()[:8])
+    return place >= 8 + length
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["A", "M2M"])
+def test_a_mutated_checkpoint_is_read_or_refused_in_one_line(tmp_path, name):
+    """200 seeded mutations of any file.
+
+    There is never another exception, and never another tensor unseen.
+    """
+    family = m2m100 if name == "M2M" else hugging_face
+    choices = Choices(**languages(name))
+    whole = checkpoint(name, tmp_path)
+    first = family.read(whole, choices)
+    random = np.random.default_rng(7)
+    names = sorted(path.name for path in whole.iterdir())
+    messages, read = [], 0
+    for number in range(200):
+        folder = tmp_path / f"copy{number}"
+        shutil.copytree(whole, folder)
+        file = random.choice(names)
+        is_flip, place = mutate(random, folder / file)
+        try:
+            found = family.read(folder, choices)
+        except ValueError as error:
+            messages.append(str(error))
+            continue
+        read += 1
+        if not (is_flip and is_number(whole / file, place)):
+            for key, tensor in first.tensors.items():
+                np.testing.assert_array_equal(found.tensors[key], tensor)
+    assert not any("\n" in message for message in messages)
+    assert min(len(messages), read) >= 20

@@ -1,0 +1,321 @@
+"""An imported run goes where every run goes.
+
+These are servers, devices, other runtimes and more training.
+"""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from sentencepiece import sentencepiece_model_pb2
+from support.exported_page import MISSING, browse
+from support.marian_checkpoints import FIXTURES, answers, edit_yaml
+from support.numpy_layers import log_softmax
+
+from tfformer.checkpoints.import_model import import_model
+from tfformer.checkpoints.marian import files as marian_files
+from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
+from tfformer.config import Config
+from tfformer.corpora.engines import find_model, load_engine
+from tfformer.data.piece_tokenizer import PieceTokenizer
+from tfformer.data.tokenizers import Tokenizer
+from tfformer.export import ctranslate2, hugging_face, marian, saved_model, tflite, web
+from tfformer.export.litert import text_pieces
+from tfformer.export.litert.text_pieces import PIECE
+from tfformer.export.other_process import ask
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import Run, Tokenizers
+from tfformer.serving.errors import RequestError
+from tfformer.serving.version import Version
+from tfformer.training.train import train
+
+TEXTS = [">>deu<< we see the dog.", ">>fra<< thank you.", "the girl is 猫 big.", ""]
+
+
+@pytest.mark.slow
+def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
+    imported, loaded, tmp_path, cpp_loader
+):
+    """By the loader of C++: what is not tracked is not there."""
+    version = saved_model(imported("I"), tmp_path, max_length=48, beam_size=1, samples=TEXTS[:3])
+    wanted = loaded("I").translate(TEXTS, beam_size=1)
+    assert cpp_loader(version, "serving_default", TEXTS) == wanted
+    manifest = json.loads((version / "manifest.json").read_text())
+    assert manifest["imported"]["origin"] == "I"
+    assert {"source.pieces.json", "target.pieces.json"} <= manifest["files"].keys()
+
+
+@pytest.mark.slow
+def test_a_model_as_marian_decoder_computes_it_goes_to_a_phone(marian_model, tmp_path):
+    run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
+    texts = ["we see the dog.", "thank you.", "the girl is big."]
+    phone = on_device().Translator(tflite(run, tmp_path / "phone", max_length=48, samples=texts))
+    pieces = [phone.pieces(text) for text in texts]
+    assert phone.translate(pieces) == Translator.load(run).translate(texts, beam_size=1)
+
+
+class Silent(Version):
+    """A version that answers nothing."""
+
+    def run(self, signature, inputs):
+        return {}
+
+
+def test_a_server_names_the_codes_that_the_model_knows(imported):
+    tokenizers = Run.open(imported("I")).tokenizers
+    count_tokens = Silent({}, tokenizers, {}).count_tokens
+    texts = [">>fra<< thank you.", "thank you."]
+    assert count_tokens(texts) == [len(ids) for ids in tokenizers.source.encode(texts)]
+    with pytest.raises(RequestError, match="no target language >>nld<<; known are") as caught:
+        count_tokens([">>nld<< thank you."])
+    assert caught.value.code == "INVALID_ARGUMENT"
+
+
+def on_device():
+    path = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
+    spec = importlib.util.spec_from_file_location("on_device_translate", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, loaded, tmp_path):
+    version = tflite(imported("I"), tmp_path, max_length=48, samples=TEXTS[:3])
+    client = on_device().Translator(version)
+    found = client.translate([client.pieces(text) for text in TEXTS])
+    assert found == loaded("I").translate(TEXTS, beam_size=1)
+    with pytest.raises(ValueError, match="no target language >>nld<<; known are >>deu<<, >>fra<<"):
+        client.pieces(">>nld<< a")
+
+
+@pytest.mark.slow
+def test_a_litert_file_of_a_model_of_marian_begins_with_zeros(marian_model, tmp_path):
+    run = import_model(marian_model("separate"), tmp_path / "run")
+    version = tflite(run, tmp_path / "phone", max_length=128, samples=SOURCES[:4])
+    client = on_device().Translator(version)
+    found = client.translate([client.pieces(text) for text in SOURCES[:4]])
+    assert found == Translator.load(run).translate(SOURCES[:4], beam_size=1)
+
+
+@pytest.mark.slow
+def test_marians_limit_of_a_length_goes_into_every_export(marian_model, tmp_path):
+    """The end is never likely here, so that each translation has twice the source's tokens."""
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", **{"max-length-factor": 2})
+    options, tensors = marian_files.read(folder / "model.npz")
+    bias = tensors["decoder_ff_logit_out_b"]  # (1, V)
+    tensors["decoder_ff_logit_out_b"] = bias - 1e4 * np.eye(1, bias.size, dtype=np.float32)  # end
+    marian_files.write_npz(folder / "model.npz", options, tensors)
+    run = import_model(folder, tmp_path / "run")
+    rows = Translator.load(run).encode([SOURCES[0], "dog"]).ids
+    wanted = [2 * (len(row) + 1) for row in rows]
+    requests = [{"ids": [row + [0] * (16 - len(row))], "lengths": [len(row)]} for row in rows]
+    settings = {"max_length": 32, "beam_size": 1, "samples": SOURCES[:2]}
+    server = saved_model(run, tmp_path / "server", with_text=False, **settings)
+    translate = tf.saved_model.load(str(server)).signatures["translate_ids"]
+    for request, length in zip(requests, wanted, strict=True):
+        assert translate(**{k: tf.constant(v) for k, v in request.items()})["lengths"] == [length]
+    phone = tflite(run, tmp_path / "phone", **settings)
+    page = tflite(run, tmp_path / "page", static=True, **settings)
+    for version, signature in ((phone, "translate"), (page, "translate_16")):
+        asked = [[signature, request] for request in requests]
+        found = ask("litert", [version / "model.tflite"], asked)
+        assert [answer["lengths"][0] for answer in found] == wanted
+    ctranslate2(run, tmp_path / "ctranslate2", max_length=32, samples=SOURCES[:2])
+
+
+@pytest.mark.slow
+def test_a_multilingual_run_has_its_languages_in_every_export(imported, loaded, tmp_path):
+    """The server's graph and the client on the device put the tokens of the languages in."""
+    run, texts = imported("M2M"), [*answers("M2M").texts["sentences"][:6], ""]
+    wanted = loaded("M2M").translate(texts, beam_size=1)
+    saved_model(run, tmp_path / "server", max_length=48, beam_size=2, samples=texts[:6])
+    client = on_device().Translator(tflite(run, tmp_path / "phone", max_length=48, samples=texts))
+    assert client.translate([client.pieces(text) for text in texts]) == wanted
+
+
+@pytest.mark.slow
+def test_another_pair_of_languages_goes_into_every_export(imported, tmp_path):
+    run, pair = imported("M2M"), {"source_language": "fr", "target_language": "en"}
+    translator = Translator.load(run, **pair)
+    texts = answers("M2M").texts["sentences"][:4]
+    wanted = translator.translate(texts, beam_size=1)
+    settings = {"max_length": 48, "samples": texts} | pair
+    server = saved_model(run, tmp_path / "server", beam_size=1, **settings)
+    phone = tflite(run, tmp_path / "phone", **settings)
+    assert json.loads((phone / "manifest.json").read_text())["languages"] == ["fr", "en"]
+    assert load_engine(find_model(server, beam_size=1)).translate(texts) == wanted
+    client = on_device().Translator(phone)
+    assert client.translate([client.pieces(text) for text in texts]) == wanted
+    version = ctranslate2(run, tmp_path / "ctranslate2", **settings)
+    assert load_engine(find_model(version, beam_size=1)).translate(texts) == wanted
+
+
+@pytest.mark.slow
+def test_ctranslate2_gives_the_translations_of_the_run(imported, tmp_path):
+    """The export refuses what its own runtime translates otherwise.
+
+    The decoder has other heads, and the position table is the run's.
+    """
+    ctranslate2(imported("B"), tmp_path, max_length=48, samples=answers("B").texts["sentences"][:8])
+
+
+@pytest.mark.slow
+def test_text_goes_into_a_litert_file_with_the_ids_of_the_list(imported, tmp_path):
+    """Also pieces that only one of the two sides has, and characters that no side has.
+
+    The export compares the texts that come out with the run's; test_litert.py asks such a file.
+    """
+    texts = [*answers("C").texts["sentences"][:8], "the girl is 猫 big.", "  a  b "]
+    version = tflite(imported("C"), tmp_path, max_length=48, with_text=True, samples=texts)
+    measured = json.loads((version / "manifest.json").read_text())["parity"]["translate_text"]
+    assert measured["identical"] == measured["sentences"] == len(texts)
+
+
+def test_codes_of_languages_are_no_text_for_litert(imported, tmp_path):
+    with pytest.raises(ValueError, match=r"no codes such as >>deu<<; leave out --text and use"):
+        tflite(imported("I"), tmp_path / "out", with_text=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_rules_of_a_text_are_none_for_litert():
+    """As of an import with `--normalize marian`, whose SentencePiece models are unigram too."""
+    model = (FIXTURES / "source.spm").read_bytes()
+    pieces = ["<pad>", "<unk>", "<start>", "</s>"]
+    tokenizer = PieceTokenizer(model, pieces, rewrites=[("“", '"')])
+    with pytest.raises(ValueError, match="know no tokens of languages and no rules; leave out"):
+        text_pieces.check(Tokenizers(tokenizer, tokenizer))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"model_type": 2}, "know unigram models alone"), ({"byte_fallback": True}, "no pieces of")],
+)
+def test_what_the_operators_on_text_do_not_know_is_refused(changes, message):
+    model = sentencepiece_model_pb2.ModelProto.FromString((FIXTURES / "source.spm").read_bytes())
+    for name, value in changes.items():
+        setattr(model.trainer_spec, name, value)
+    for byte in range(256 if model.trainer_spec.byte_fallback else 0):
+        model.pieces.add(piece=f"<0x{byte:02X}>", type=PIECE.BYTE)
+    tokenizer = PieceTokenizer(model.SerializeToString(), ["<pad>", "<unk>", "<start>", "</s>"])
+    with pytest.raises(ValueError, match=message):
+        text_pieces.check(Tokenizers(tokenizer, tokenizer))
+
+
+@pytest.mark.parametrize("settings", [{"symbols": ["<b>"]}, {"model_type": "bpe"}])
+def test_a_recipes_vocabulary_that_the_operators_cut_otherwise_is_refused(settings):
+    tokenizer = Tokenizer.train(["a b c d"] * 20, 10, **settings)
+    with pytest.raises(ValueError, match=r"know unigram vocabularies alone, .* leave out --text"):
+        text_pieces.check(Tokenizers(tokenizer, tokenizer))
+
+
+@pytest.mark.slow
+def test_the_browser_looks_pieces_up_in_the_list(imported, loaded, tmp_path):
+    """With codes, also an unknown one, and unusual characters.
+
+    One character is the target's alone, one is unknown.
+    """
+    if MISSING:
+        pytest.skip(f"{' and '.join(MISSING)} not installed")
+    texts = [*answers("I").texts["sentences"][:8], *TEXTS]
+    with pytest.warns(UserWarning, match="names no validation text"):
+        page = web(imported("I"), tmp_path, max_length=32, samples=texts)
+    found = browse(page, [*texts, ">>nld<< a"])["translations"]
+    assert [row["text"] for row in found[:-1]] == loaded("I").translate(texts, beam_size=1)
+    assert found[-1]["error"] == (
+        "the model has no target language >>nld<<; known are >>deu<<, >>fra<<"
+    )
+
+
+def test_forced_scores_are_those_of_transformers_without_padding(loaded):
+    wanted = answers("A")
+    translator = loaded("A")
+    sources = wanted.texts["sentences"][:2]
+    targets = wanted.texts["target_texts"][:2]
+    logits = wanted.arrays["logits"][..., :-1]  # padding is the last column
+    log_probs = log_softmax(logits)
+    for number, found in enumerate(translator.score(sources, targets)):
+        ids = wanted.texts["greedy"][number]
+        if len(found.log_probs) == len(ids):  # the text is cut as the model wrote it
+            steps = log_probs[number, np.arange(len(ids)), ids]
+            np.testing.assert_allclose(found.log_probs, steps, atol=1e-4)
+
+
+SOURCES = [f"we see the dog {n}." for n in range(40)]
+TARGETS = [f"wir sehen den hund {n}." for n in range(40)]
+
+
+def tuned(run, folder, steps, **data):
+    """A run that goes on from another one, with sentences of its own."""
+    for name, lines in (("train.en", SOURCES), ("train.de", TARGETS)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    text = ["train.en", "train.de"]
+    config = Run.open(run).config.to_dict()
+    config["data"] |= {"train": text, "valid": text, "folder": str(folder), "max_length": 64}
+    config["data"] |= data
+    config["training"] |= {
+        "epochs": 2,
+        "schedule": "inverse_sqrt",
+        "learning_rate": 0.01,
+        "warmup_steps": 1,
+        "epoch_steps": steps,
+    }
+    config["decoding"]["beam_size"] = 1
+    train(Config.from_dict(config), folder / "tuned", init_from=run)
+    return folder / "tuned"
+
+
+@pytest.mark.slow
+def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
+    """The loss of forced scores falls, and the run keeps its vocabulary and its licence."""
+    run = imported("A")
+    opened, found = Run.open(run), Run.open(tuned(run, tmp_path, steps=10))
+
+    def nats(of_run):
+        return sum(-score.log_prob for score in Translator.load(of_run).score(SOURCES, TARGETS))
+
+    assert nats(found.path) < 0.8 * nats(run)
+    assert found.tokenizers.digests == opened.tokenizers.digests
+    assert found.origin.read_bytes() == opened.origin.read_bytes()
+    bias = np.asarray(found.load_model().output_bias)
+    assert (
+        bias[[0, 2]].max() < -9_000
+    )  # padding and start are never generated after training either
+
+
+@pytest.mark.slow
+def test_a_multilingual_run_that_went_on_keeps_its_languages(imported, tmp_path):
+    """The recipe names none: they are those of the vocabulary."""
+    run = tuned(imported("M2M"), tmp_path, steps=2, languages=None)
+    settings = {"max_length": 32, "beam_size": 1, "samples": SOURCES[:2]}
+    for asked, wanted in (({}, ["en", "de"]), ({"target_language": "fr"}, ["en", "fr"])):
+        version = ctranslate2(run, tmp_path / wanted[1], **settings, **asked)
+        assert json.loads((version / "manifest.json").read_text())["languages"] == wanted
+
+
+@pytest.mark.slow
+def test_a_model_of_marian_goes_back_after_its_training(marian_model, tmp_path):
+    """It still begins with zeros, in both toolkits' files; the search is the tuned run's."""
+    folder = marian_model("separate")
+    run = tuned(import_model(folder, tmp_path / "run"), tmp_path, steps=2)
+    wanted = Translator.load(run).score(SOURCES[:4], TARGETS[:4])
+    marian(run, tmp_path / "marian")
+    again = import_model(tmp_path / "marian" / "1", tmp_path / "again")
+    found = Translator.load(again).score(SOURCES[:4], TARGETS[:4])
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-5)
+    before, after = (
+        marian_files.read(path / "model.npz")[1] for path in (folder, tmp_path / "marian" / "1")
+    )
+    manifest = json.loads((tmp_path / "marian" / "1" / "manifest.json").read_text())
+    assert manifest["imported"]["origin"] == folder.name
+    assert not np.array_equal(before["decoder_Wemb"], after["decoder_Wemb"])
+    version = hugging_face(run, tmp_path / "hugging_face")
+    tensors = safetensors_files.read(version / "model.safetensors")
+    pad = json.loads((version / "target_vocab.json").read_text())["<pad>"]
+    np.testing.assert_array_equal(tensors["model.decoder.embed_tokens.weight"][pad], 0)
+    assert json.loads((version / "generation_config.json").read_text())["num_beams"] == 1

@@ -1,0 +1,379 @@
+import io
+import json
+import os
+import pickle
+import struct
+import zipfile
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+from support.marian_checkpoints import checkpoint
+
+from tfformer.checkpoints.json_files import read_object
+from tfformer.checkpoints.marian import files as marian_files
+from tfformer.checkpoints.tensors import pytorch as pytorch_files
+from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
+from tfformer.checkpoints.tensors import shards as sharded_files
+
+TENSORS = {
+    "b": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "a": np.array([1.5, -2.0], np.float16),
+}
+
+
+def written(path):
+    safetensors_files.write(path, TENSORS)
+    return path
+
+
+def with_header(path, header):
+    """A safetensors file with this header, before eight bytes of numbers."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(8))
+    return path
+
+
+def test_safetensors_come_back_bit_equal(tmp_path):
+    found = safetensors_files.read(written(tmp_path / "model.safetensors"))
+    assert {name: array.dtype for name, array in found.items()} == {
+        "a": np.float16,
+        "b": np.float32,
+    }
+    np.testing.assert_array_equal(found["b"], TENSORS["b"])
+    np.testing.assert_array_equal(found["a"], TENSORS["a"])
+
+
+def test_a_bfloat16_tensor_becomes_float32(tmp_path):
+    header = {"x": {"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]}}
+    path = with_header(tmp_path / "model.safetensors", header)
+    path.write_bytes(
+        path.read_bytes()[:-8] + np.array([0x3F80, 0xC000, 0, 0x4049], "<u2").tobytes()
+    )
+    np.testing.assert_array_equal(safetensors_files.read(path)["x"], [1, -2, 0, 3.140625])
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (b"{", "is not JSON"),
+        (b"[]", "must hold a JSON object"),
+        ({}, "holds no tensors"),
+        ({"x": 3}, "x has no shape and place"),
+        ({"x": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}, "is of dtype 'I64'"),
+        ({"x": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}}, "not the size of its"),
+        ({"x": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}}, "x has no axes"),
+        ({"x": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}, "leave gaps"),
+        ({"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, "8 bytes of numbers"),
+        (b'{"x": {}, "x": {}}', "names 'x' twice"),
+    ],
+)
+def test_a_damaged_safetensors_header_is_refused(tmp_path, header, message):
+    path = with_header(tmp_path / "model.safetensors", header)
+    with pytest.raises(ValueError, match=message):
+        safetensors_files.read(path)
+
+
+def test_a_cut_safetensors_file_is_refused_wherever_it_is_cut(tmp_path):
+    path = written(tmp_path / "model.safetensors")
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match=r"model\.safetensors"):
+            safetensors_files.read(path)
+
+
+def test_shards_are_read_as_one_file(tmp_path):
+    for name, tensor in TENSORS.items():
+        safetensors_files.write(tmp_path / f"{name}.safetensors", {name: tensor})
+    index = tmp_path / safetensors_files.INDEX
+    index.write_text(json.dumps({"weight_map": {name: f"{name}.safetensors" for name in TENSORS}}))
+    found = sharded_files.read(index, safetensors_files.read)
+    np.testing.assert_array_equal(found["b"], TENSORS["b"])
+    np.testing.assert_array_equal(found["a"], TENSORS["a"])
+
+
+@pytest.mark.parametrize(
+    ("weight_map", "message"),
+    [
+        (None, "has no weight_map"),
+        ({"a": "../a.safetensors"}, "which is not beside it"),
+        ({"a": "none.safetensors"}, "which is not beside it"),
+        ({"c": "a.safetensors"}, "holds a, but"),
+        ({"a": "a.safetensors", "c": "a.safetensors"}, "names c, which its file lacks"),
+    ],
+)
+def test_an_index_that_contradicts_its_shards_is_refused(tmp_path, weight_map, message):
+    safetensors_files.write(tmp_path / "a.safetensors", {"a": TENSORS["a"]})
+    index = tmp_path / safetensors_files.INDEX
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    with pytest.raises(ValueError, match=message):
+        sharded_files.read(index, safetensors_files.read)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"a": 1, "a": 2}', "names 'a' twice"),
+        (b"\xff", "is not JSON"),
+        (b"[1]", "must hold a JSON object, not a list"),
+        (b"[" * 100_000, "is not JSON"),
+        (b'{"a": ' + b"1" * 5_000 + b"}", r"config\.json is not JSON \(Exceeds the limit"),
+        (rb'{"\ud800": 1}', r"config\.json is not JSON \(.* surrogates not allowed"),
+        (rb'{"a": ["\uDC00\uD800"]}', r"config\.json is not JSON \(.* surrogates not allowed"),
+    ],
+)
+def test_a_bad_json_file_is_refused(tmp_path, content, message):
+    path = tmp_path / "config.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_object(path)
+
+
+def test_two_halves_of_a_surrogate_pair_are_a_character(tmp_path):
+    (tmp_path / "vocab.json").write_bytes(rb'{"\ud83d\ude00": 1}')
+    assert read_object(tmp_path / "vocab.json") == {"\U0001f600": 1}
+
+
+def test_a_missing_json_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"config\.json is missing"):
+        read_object(tmp_path / "config.json")
+
+
+@pytest.mark.parametrize("layout", ["zip.bin", "legacy.bin"])
+def test_both_layouts_of_torch_hold_the_tensors_of_safetensors(tmp_path, layout):
+    folder = checkpoint("K", tmp_path)
+    wanted = safetensors_files.read(folder / "model.safetensors")
+    found = pytorch_files.read(folder / layout)
+    matrix = next(name for name, tensor in sorted(wanted.items()) if tensor.ndim == 2)
+    np.testing.assert_array_equal(found.pop("view"), wanted[matrix].T)
+    assert found.keys() == wanted.keys()
+    for name, tensor in wanted.items():
+        np.testing.assert_array_equal(found[name], tensor)
+
+
+@pytest.mark.parametrize("layout", ["zip.bin", "legacy.bin"])
+@pytest.mark.parametrize("share", [0, 0.1, 2 / 3])
+def test_a_torn_file_of_torch_is_to_be_copied_again(tmp_path, layout, share):
+    content = (checkpoint("K", tmp_path) / layout).read_bytes()
+    path = tmp_path / "pytorch_model.bin"
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ValueError, match=r"pytorch_model\.bin.*copy the file again"):
+        pytorch_files.read(path)
+
+
+class Evil:
+    def __reduce__(self):
+        return (print, ("executed",))
+
+
+def torch_zip(path, value, protocol=2):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(value, protocol))
+    return path
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_a_pickle_that_wants_to_run_something_is_refused_and_nothing_runs(
+    tmp_path, capsys, protocol
+):
+    path = torch_zip(tmp_path / "pytorch_model.bin", {"x": Evil()}, protocol)
+    with pytest.raises(ValueError, match=r"asks for .*print|pickle instruction"):
+        pytorch_files.read(path)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([1], "no dictionary of tensors"),
+        ({"epoch": 3}, "epoch is no tensor"),
+        (OrderedDict(), "no dictionary of tensors"),
+        ({"x": np.zeros(2)}, "which may run code and was not run"),
+        ({"x": {1, 2}}, "which may run code|pickle instruction"),
+    ],
+)
+def test_a_pickle_of_anything_but_tensors_is_refused(tmp_path, value, message):
+    with pytest.raises(ValueError, match=message):
+        pytorch_files.read(torch_zip(tmp_path / "pytorch_model.bin", value))
+
+
+@pytest.mark.parametrize(
+    ("instructions", "message"),
+    [
+        (b"t.", "closes what it has not opened"),
+        (b"}t.", "closes what it has not opened"),
+        (b"\x85.", "takes more than there is"),
+        (b"]K\x01K\x02s.", "fills something else than a dictionary"),
+        (b"}K\x01a.", "appends to something else than a list"),
+        (b"]}b.", "changes something else than a dictionary"),
+        (b"K\x01Q.", "refers to something else than a storage"),
+        (b"ccollections\nOrderedDict\nK\x01\x85R.", "calls a function with unknown arguments"),
+    ],
+)
+def test_instructions_that_no_checkpoint_needs_are_refused(tmp_path, instructions, message):
+    path = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02" + instructions)
+    with pytest.raises(ValueError, match=message):
+        pytorch_files.read(path)
+
+
+def test_a_tensor_beyond_its_storage_is_refused():
+    storage = pytorch_files._Storage("<f4", "0", 4)
+    numbers = np.zeros(4, np.float32)
+    with pytest.raises(ValueError, match="x reaches beyond its numbers"):
+        pytorch_files._view("x", pytorch_files._Tensor(storage, 1, (2, 2), (2, 1)), numbers)
+
+
+def test_a_torch_tensor_without_axes_is_refused():
+    storage = pytorch_files._Storage("<f4", "0", 4)
+    with pytest.raises(ValueError, match="x has no proper shape"):
+        pytorch_files._view("x", pytorch_files._Tensor(storage, 0, (), ()), np.zeros(4, "<f4"))
+
+
+def test_a_torch_file_that_unpacks_to_far_more_is_not_read(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(5_000_000))
+    with pytest.raises(ValueError, match="is compressed more than 100 times"):
+        pytorch_files.read(path)
+
+
+def test_a_transposed_view_of_a_storage_is_read_by_its_strides():
+    storage = pytorch_files._Storage("<f4", "0", 6)
+    numbers = np.arange(6, dtype=np.float32)
+    found = pytorch_files._view("x", pytorch_files._Tensor(storage, 0, (3, 2), (1, 3)), numbers)
+    np.testing.assert_array_equal(found, numbers.reshape(2, 3).T)
+
+
+OPTIONS = {"type": "transformer", "dim-vocabs": [5, 5], "tied": []}
+
+
+@pytest.mark.parametrize("ending", ["npz", "bin"])
+def test_marians_files_come_back_bit_equal(tmp_path, ending):
+    path = tmp_path / f"model.{ending}"
+    {"npz": marian_files.write_npz, "bin": marian_files.write_bin}[ending](path, OPTIONS, TENSORS)
+    options, tensors = marian_files.read(path)
+    assert options == OPTIONS
+    assert tensors.keys() == TENSORS.keys()
+    for name, tensor in TENSORS.items():
+        np.testing.assert_array_equal(tensors[name], tensor)
+        assert tensors[name].dtype == tensor.dtype
+
+
+def test_options_may_end_in_several_nuls(tmp_path):
+    text = np.frombuffer(b"type: transformer\n" + bytes(21), np.int8)
+    np.savez(tmp_path / "model.npz", **{marian_files.OPTIONS: text})
+    assert marian_files.read(tmp_path / "model.npz") == ({"type": "transformer"}, {})
+
+
+@pytest.mark.parametrize("ending", ["npz", "bin"])
+def test_a_cut_marian_file_is_refused_wherever_it_is_cut(tmp_path, ending):
+    path = tmp_path / f"model.{ending}"
+    {"npz": marian_files.write_npz, "bin": marian_files.write_bin}[ending](path, OPTIONS, TENSORS)
+    content = path.read_bytes()
+    for length in range(0, len(content), 7):
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match=rf"model\.{ending}"):
+            marian_files.read(path)
+
+
+@pytest.mark.parametrize("read", [marian_files.read, pytorch_files.read])
+@pytest.mark.parametrize("place", [60, 100, 1_000])
+def test_damage_within_a_compressed_member_is_one_line(tmp_path, read, place):
+    path = tmp_path / "model.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(range(256)) * 4 + os.urandom(2_000))
+    content = bytearray(path.read_bytes())
+    content[place : place + 40] = bytes(255 - byte for byte in content[place : place + 40])
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"model\.npz"):
+        read(path)
+
+
+@pytest.mark.parametrize("read", [marian_files.read, pytorch_files.read])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, read):
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["npz", "bin"])
+def test_a_tensor_of_marian_without_axes_is_refused(tmp_path, ending):
+    path = tmp_path / f"model.{ending}"
+    write = {"npz": marian_files.write_npz, "bin": marian_files.write_bin}[ending]
+    write(path, OPTIONS, TENSORS | {"x": np.array(1.0, np.float32)})
+    with pytest.raises(ValueError, match=r"x has (no axes|the shape)"):
+        marian_files.read(path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((1,) * 9, "a tensor has 9 axes"),
+        ((0,), r"x has the shape \(0,\)"),
+        ((3,), r"x has fewer numbers than its shape \(3,\) needs"),
+    ],
+)
+def test_a_tensor_of_another_shape_than_its_numbers_is_refused(tmp_path, shape, message):
+    """Of marian's binary.cpp: headers of four numbers, then names, shapes, a gap and the data."""
+    path = tmp_path / "model.bin"
+    float32, two_numbers = 0x0404, bytes(8)
+    header = struct.pack("<4Q", 2, float32, len(shape), len(two_numbers))
+    counts = struct.pack("<2Q", 1, 1)
+    path.write_bytes(
+        counts + header + b"x\0" + struct.pack(f"<{len(shape)}iQ", *shape, 0) + two_numbers
+    )
+    with pytest.raises(ValueError, match=message):
+        marian_files.read(path)
+
+
+def test_a_date_is_a_string_of_options():
+    found = marian_files.parse_options(b"day: 2020-01-01\nbeam-size: 6\nnormalize: 0.6\n", "a")
+    assert found == {"day": "2020-01-01", "beam-size": 6, "normalize": 0.6}
+    assert json.loads(json.dumps(found)) == found
+
+
+BOMB = "a: &a [x, x]\n" + "".join(f"{'b' * n}: &b{n} [*a, *a]\n" for n in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", r"decoder\.yml is not plain YAML"),
+        (b"[1]", r"decoder\.yml must hold names and values"),
+        (BOMB.encode(), r"decoder\.yml is not plain YAML \(it uses an alias"),
+        (b"a: 0x" + b"f" * 5_000, r"decoder\.yml is not plain YAML \(Exceeds the limit"),
+        (b"a: !!binary aGk=", "could not determine a constructor for the tag"),
+        (b"a: !!timestamp 2020-01-01", "could not determine a constructor for the tag"),
+        (b"a: !!set {b}", "could not determine a constructor for the tag"),
+        (b"#" * 2**20 + b"\n", r"decoder\.yml has more than 1,048,576 bytes"),
+    ],
+)
+def test_options_that_json_cannot_hold_or_that_expand_are_refused(tmp_path, content, message):
+    path = tmp_path / "decoder.yml"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        marian_files.read_options(path)
+
+
+def test_packed_integers_are_refused(tmp_path):
+    path = tmp_path / "model.npz"
+    np.savez(path, Wemb=np.zeros((2, 2), np.int8), **{marian_files.OPTIONS: np.zeros(1, np.int8)})
+    with pytest.raises(ValueError, match="Wemb is of dtype int8, packed"):
+        marian_files.read(path)
+
+
+def test_an_npz_with_pickled_objects_is_refused(tmp_path):
+    path = tmp_path / "model.npz"
+    stream = io.BytesIO()
+    np.savez(stream, x=np.array([Evil()], object))
+    path.write_bytes(stream.getvalue())
+    with pytest.raises(ValueError, match=r"model\.npz"):
+        marian_files.read(path)
+
+
+def test_a_model_without_options_is_refused(tmp_path):
+    np.savez(tmp_path / "model.npz", Wemb=np.zeros((2, 2), np.float32))
+    with pytest.raises(ValueError, match=r"has no special:model\.yml"):
+        marian_files.read(tmp_path / "model.npz")

@@ -1,0 +1,267 @@
+"""Multilingual checkpoints: their languages and their lists of tokens.
+
+Some are refused.
+"""
+
+import dataclasses
+import hashlib
+import json
+import shutil
+
+import pytest
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+from support.marian_checkpoints import checkpoint, edit_json, languages
+
+from tfformer.checkpoints.checkpoint import Choices
+from tfformer.checkpoints.hugging_face import m2m100_reader as m2m100
+from tfformer.checkpoints.import_model import import_model
+from tfformer.cli.verbs import main
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import Run
+
+
+def read(folder, name, **changed):
+    return m2m100.read(folder, Choices(**languages(name) | changed))
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("M2M", "__{}__"), ("NLLB", "{}")])
+def test_each_side_begins_with_the_token_of_its_language(tmp_path, name, tokens):
+    found = read(checkpoint(name, tmp_path), name)
+    asked = languages(name)
+    assert found.source.prefix == tokens.format(asked["source_language"])
+    assert found.target.prefix == tokens.format(asked["target_language"])
+    assert found.languages == list(asked.values())
+
+
+def test_a_language_may_be_named_by_its_token(tmp_path):
+    found = read(checkpoint("M2M", tmp_path), "M2M", source_language="__fr__")
+    assert found.source.prefix == "__fr__"
+
+
+SENTENCES = ["a dog", "we see the dog."]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "pair"), [("M2M", ("fr", "en")), ("NLLB", (None, "fra_Latn"))])
+def test_a_run_translates_between_all_languages_of_its_checkpoint(
+    imported, loaded, tmp_path, name, pair
+):
+    """As the run of another import does, which has that pair as its own."""
+    found = Translator.load(imported(name), *pair)
+    own = languages(name)
+    asked = {key: new or own[key] for key, new in zip(own, pair, strict=True)}
+    other = import_model(checkpoint(name, tmp_path), tmp_path / "run", **asked)
+    wanted = Translator.load(other)
+    assert found.tokenizers.source.prefix_id == wanted.tokenizers.source.prefix_id
+    assert found.encode(SENTENCES).ids == wanted.encode(SENTENCES).ids
+    assert found.translate(SENTENCES) == wanted.translate(SENTENCES)
+    assert found.translate(SENTENCES) != loaded(name).translate(SENTENCES)
+    assert found.language == wanted.language == asked["source_language"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(("fr", None), (None, "en")), ((None, "en"), ("fr", None))]
+)
+def test_a_second_choice_of_a_language_keeps_the_first(imported, first, second):
+    run = Run.open(imported("M2M")).with_languages(*first).with_languages(*second)
+    assert run.config.data.languages == ["fr", "en"]
+    assert (run.tokenizers.source.language, run.tokenizers.target.language) == ("fr", "en")
+
+
+def test_languages_that_no_recipe_names_are_those_of_the_vocabulary(imported):
+    run = Run.open(imported("NLLB"))
+    data = dataclasses.replace(run.config.data, languages=None)
+    found = dataclasses.replace(run, config=dataclasses.replace(run.config, data=data))
+    assert found.languages == ["eng_Latn", "deu_Latn"]
+    assert Run.open(imported("I")).tokenizers.languages is None
+
+
+@pytest.mark.parametrize("side", ["source_language", "target_language"])
+def test_an_unknown_language_is_refused_with_the_known_ones(imported, side):
+    with pytest.raises(ValueError, match="'xx' is not known; the model has en, fr, de"):
+        Translator.load(imported("M2M"), **{side: "xx"})
+
+
+@pytest.mark.slow
+def test_the_command_line_translates_into_another_language(imported, tmp_path, capsys):
+    (tmp_path / "source").write_text("a dog\n")
+    words = ["translate", str(imported("M2M")), "--input", str(tmp_path / "source")]
+    assert main([*words, "--target-language", "fr"]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert found == Translator.load(imported("M2M"), target_language="fr").translate(["a dog"])
+    assert main([*words, "--output", str(tmp_path), "--workers", "1", "--source-language", "fr"])
+    assert "export the run with --source-language and --target-lang" in capsys.readouterr().err
+
+
+def test_a_run_of_one_pair_is_refused_other_languages(imported):
+    with pytest.raises(ValueError, match="has one pair of languages, so 'fr' cannot be chosen"):
+        Translator.load(imported("A"), target_language="fr")
+
+
+def test_a_run_that_was_imported_for_one_pair_is_read(imported, tmp_path):
+    """Its list of pieces has no languages, and neither has the digest."""
+    run = shutil.copytree(imported("M2M"), tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    for side in ("source", "target"):
+        file = run / f"{side}.pieces.json"
+        values = json.loads(file.read_text())
+        del values["languages"]
+        table = json.dumps(values, ensure_ascii=False, indent=0) + "\n"
+        file.write_text(table)
+        model = (run / f"{side}.model").read_bytes()
+        config["digests"][side] = hashlib.sha256(model + b"\0" + table.encode()).hexdigest()
+    (run / "config.json").write_text(json.dumps(config))
+    found, wanted = (Run.open(one).tokenizers.source for one in (run, imported("M2M")))
+    assert found.encode(SENTENCES) == wanted.encode(SENTENCES)
+    with pytest.raises(ValueError, match="import a multilingual model again"):
+        Run.open(run).with_languages("fr", None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"source_language": None}, "unless told otherwise; it has en, fr, de"),
+        ({"target_language": "xx"}, "'xx' is not known; the model has en, fr, de"),
+        ({"positions": "hf"}, "has one table of positions; leave out --positions"),
+    ],
+)
+def test_a_choice_that_there_is_not_is_refused(tmp_path, changed, message):
+    with pytest.raises(ValueError, match=message):
+        read(checkpoint("M2M", tmp_path), "M2M", **changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"vocab_size": 10**15}, "vocab_size is 1000000000000000, but model.shared.weight has"),
+        ({"vocab_size": "9"}, "vocab_size is '9', which is no number"),
+        ({"eos_token_id": 5}, "eos_token_id in .* is 5, but </s> has the id 2"),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id -1 is no id"),
+        ({"activation_function": "silly"}, "activation_function is 'silly'; known are"),
+        ({"d_model": None}, "has no d_model"),
+        ({"model_type": "m2m_10"}, "model_type is 'm2m_10', not 'm2m_100'"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_named(tmp_path, changed, message):
+    folder = checkpoint("M2M", tmp_path)
+    edit_json(folder / "config.json", **changed)
+    with pytest.raises(ValueError, match=message):
+        read(folder, "M2M")
+
+
+def test_a_broken_configuration_is_no_matter_of_languages(tmp_path):
+    folder = checkpoint("M2M", tmp_path)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json is not JSON"):
+        import_model(folder, tmp_path / "run", **languages("M2M"))
+
+
+def test_a_tokenizer_of_transformers_5_alone_is_told_so(tmp_path):
+    folder = checkpoint("NLLB", tmp_path)
+    (folder / "sentencepiece.bpe.model").unlink()
+    with pytest.raises(ValueError, match=r"bpe\.model is missing; .* tokenizer\.json alone"):
+        read(folder, "NLLB")
+
+
+def without_files(folder):
+    (folder / "special_tokens_map.json").unlink()
+
+
+def with_decoder(folder):
+    """The file of newer versions, with the ids."""
+    size = len(json.loads((folder / "vocab.json").read_text()))
+    tokens = json.loads((folder / "special_tokens_map.json").read_text())
+    named = enumerate(tokens["additional_special_tokens"], start=size)
+    decoder = {str(number): {"content": token} for number, token in named}
+    (folder / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": decoder}))
+    without_files(folder)
+
+
+def test_the_languages_may_stand_in_any_file(tmp_path):
+    folder = checkpoint("M2M", tmp_path)
+    wanted = read(folder, "M2M").source.pieces
+    with_decoder(folder)
+    assert read(folder, "M2M").source.pieces == wanted
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (None, "has 121 tokens, but no file that names those of languages"),
+        ([], "has 121 tokens, but no file that names those of languages"),
+        ([1], "has an added token '1' with the id"),
+        (["__en__", "__en__", "__de__"], "names the token '__en__' twice"),
+        ([f"__{n}__" for n in range(300)], "tokens, but vocab_size in config.json is"),
+    ],
+)
+def test_lists_of_languages_that_do_not_fit_are_refused(tmp_path, tokens, message):
+    folder = checkpoint("M2M", tmp_path)
+    special = {"additional_special_tokens": tokens}
+    (folder / "special_tokens_map.json").write_text(json.dumps(special))
+    with pytest.raises(ValueError, match=message):
+        read(folder, "M2M")
+
+
+def edit_pieces(folder, change):
+    """Change the pieces of a checkpoint's SentencePiece model."""
+    path = folder / "sentencepiece.bpe.model"
+    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    change(model.pieces)
+    path.write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("score", [-36.5, -38.0, -0.25, 0.0])
+def test_scores_that_no_training_of_bpe_writes_are_refused(tmp_path, score):
+    folder = checkpoint("NLLB", tmp_path)
+    edit_pieces(folder, lambda pieces: setattr(pieces[39], "score", score))
+    with pytest.raises(ValueError, match=r"between -35 and -37, but scores of BPE count its merg"):
+        read(folder, "NLLB")
+
+
+@pytest.mark.parametrize("scores", [(-118.5, -119.25), (-3.5, -4.0), (0.0, 0.0)])
+def test_pieces_that_somebody_has_added_may_have_any_scores(tmp_path, scores):
+    """As when NLLB gets another language: two pieces, so all languages move by two."""
+    folder = checkpoint("NLLB", tmp_path)
+
+    def add(pieces):
+        for name, score in zip(("tyv", "тыв"), scores, strict=True):
+            pieces.add(piece=name, score=score)
+
+    edit_pieces(folder, add)
+    path = folder / "tokenizer.json"
+    tokens = json.loads(path.read_text())["added_tokens"]
+    moved = [{**token, "id": token["id"] + 2 * (token["id"] > 3)} for token in tokens]
+    edit_json(path, added_tokens=moved)
+    assert read(folder, "NLLB").source.pieces[121:124] == ["tyv", "тыв", "eng_Latn"]
+
+
+def test_a_token_of_m2m100_that_no_piece_writes_is_refused(tmp_path):
+    folder = checkpoint("M2M", tmp_path)
+    edit_json(folder / "vocab.json", an=None, **{"a~": 10})
+    with pytest.raises(ValueError, match=r"vocab\.json has the token 'a~', which no Sentence"):
+        read(folder, "M2M")
+
+
+def test_languages_begin_behind_the_last_token(tmp_path):
+    folder = checkpoint("NLLB", tmp_path)
+    edit_pieces(folder, lambda pieces: pieces.pop())
+    message = "has 120 tokens, but no file that names those of languages, from the id 120 on"
+    with pytest.raises(ValueError, match=message):
+        read(folder, "NLLB")
+
+
+def test_the_ids_of_both_tokenizers_of_nllb_are_compared(tmp_path):
+    """A published tokenizer.json has all pieces, after the special tokens of fairseq."""
+    folder = checkpoint("NLLB", tmp_path)
+    processor = sentencepiece.SentencePieceProcessor(
+        model_file=str(folder / "sentencepiece.bpe.model")
+    )
+    own = [processor.id_to_piece(number) for number in range(3, len(processor))]
+    ids = {piece: number for number, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", *own])}
+    edit_json(folder / "tokenizer.json", model={"type": "BPE", "vocab": ids})
+    wanted = read(folder, "NLLB").source.pieces
+    assert wanted[4 : len(own) + 4] == own
+    edit_json(folder / "tokenizer.json", model={"vocab": {**ids, own[9]: 14, own[10]: 13}})
+    with pytest.raises(ValueError, match=f"gives the piece '{own[9]}' the id 13, but .* does not"):
+        read(folder, "NLLB")

@@ -1,0 +1,297 @@
+"""Models of Marian against a second implementation in NumPy.
+
+Refusals name the option.
+"""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import yaml
+from support.marian_checkpoints import FIXTURES, PRE, edit_yaml, write_marian_model
+from support.numpy_marian import NumpyMarian
+
+from tfformer.checkpoints.import_model import import_model
+from tfformer.checkpoints.marian import files as marian_files
+from tfformer.checkpoints.vocabulary import read_vocabulary
+from tfformer.inference.graphs import token_log_probs
+from tfformer.run_directory import Run
+from tfformer.special_ids import END_ID
+
+SOURCE, TARGET = [7, 30, 5, 12, 0], [9, 44, 9, 21, 60, 0]  # Marian's ids; 0 ends
+
+
+def log_probs(run, source, target):
+    """This package's log-probabilities of Marian's ids."""
+    opened = Run.open(run)
+    record = json.loads((run / "imported.json").read_text(encoding="utf-8"))
+    ids = []
+    for side, row in (("source", source), ("target", target)):
+        rows = record[side]["rows"]
+        ids.append(tf.constant([[rows.index(number) for number in row]]))
+    return token_log_probs(opened.load_model(), *ids).numpy()[0]
+
+
+@pytest.mark.parametrize("name", ["shared", "separate", "target"])
+def test_log_probabilities_are_those_of_marian(marian_model, tmp_path, name):
+    folder = marian_model(name)
+    options, tensors = marian_files.read(folder / "model.npz")
+    wanted = NumpyMarian(options, tensors).log_probs(SOURCE, TARGET)
+    found = log_probs(import_model(folder, tmp_path / "run"), SOURCE, TARGET)
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+def test_a_pre_norm_model_is_that_of_the_training_or_by_choice_of_marian_decoder(
+    marian_model, tmp_path
+):
+    folder = marian_model("pre")
+    options, tensors = marian_files.read(folder / "model.npz")
+    trained, decoded = (
+        NumpyMarian(options, tensors, as_decoder).log_probs(SOURCE, TARGET)
+        for as_decoder in (False, True)
+    )
+    assert np.abs(trained - decoded).max() > 0.1
+    for positions in ("hf", "auto"):
+        with pytest.warns(UserWarning, match="than Marian trains it, .*give --positions marian"):
+            run = import_model(folder, tmp_path / positions, positions)
+    np.testing.assert_allclose(log_probs(run, SOURCE, TARGET), trained, atol=1e-4)
+    run = import_model(folder, tmp_path / "decoded", positions="marian")
+    np.testing.assert_allclose(log_probs(run, SOURCE, TARGET), decoded, atol=1e-4)
+
+
+def test_with_the_table_of_hugging_face_they_are_other_ones(marian_model, tmp_path):
+    folder = marian_model("shared")
+    options, tensors = marian_files.read(folder / "model.npz")
+    wanted = NumpyMarian(options, tensors).log_probs(SOURCE, TARGET)
+    run = import_model(folder, tmp_path / "run", positions="hf")
+    assert np.abs(log_probs(run, SOURCE, TARGET) - wanted).max() > 0.01
+    decoding = Run.open(run).config.decoding
+    assert (decoding.narrowing, decoding.allow_unknown) == (False, True)
+    assert (decoding.max_length_factor, decoding.extra_length) == (1, 50)
+
+
+def test_a_decoder_may_be_wider_than_its_encoder(tmp_path):
+    folder = write_marian_model("shared", tmp_path, **{"transformer-decoder-dim-ffn": 24})
+    run = import_model(folder, tmp_path / "run")
+    assert Run.open(run).config.model.decoder_d_ff == 24
+
+
+def test_the_decoding_is_that_of_decoder_yml(marian_model, tmp_path):
+    run = Run.open(import_model(marian_model("shared"), tmp_path / "run"))
+    decoding = run.config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (6, 1.0)
+    assert decoding.length_normalization == "power"
+    assert decoding.narrowing
+    assert not decoding.allow_unknown
+    assert (decoding.max_length_factor, decoding.extra_length) == (3, 0)
+    assert run.tokenizers.source.encode(["we see"])[0][-1] != END_ID
+
+
+def test_the_unknown_token_may_be_taken_if_decoder_yml_says_so(marian_model, tmp_path):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", **{"allow-unk": True})
+    assert Run.open(import_model(folder, tmp_path / "run")).config.decoding.allow_unknown
+
+
+@pytest.mark.parametrize("factor", [2, 1.5])
+def test_the_limit_of_a_length_is_that_of_decoder_yml(marian_model, tmp_path, factor):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", **{"max-length-factor": factor})
+    decoding = Run.open(import_model(folder, tmp_path / "run")).config.decoding
+    assert (decoding.max_length_factor, decoding.extra_length) == (factor, 0)
+
+
+def test_norms_in_places_that_are_not_known_are_refused(tmp_path):
+    folder = write_marian_model("shared", tmp_path, **{"transformer-preprocess": "n"})
+    with pytest.raises(
+        ValueError, match=r"options transformer-preprocess, .* are \('n', 'an', ''\)"
+    ):
+        import_model(folder, tmp_path / "run")
+
+
+def test_vocabularies_that_nothing_names_are_asked_for(marian_model, tmp_path):
+    folder = marian_model("separate")
+    edit_yaml(folder / "decoder.yml", vocabs=["elsewhere.spm"] * 2)
+    with pytest.raises(ValueError, match="names two vocabularies beside it; add it, or a vocab"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_a_limit_of_no_length_is_refused(marian_model, tmp_path):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", **{"max-length-factor": 0})
+    with pytest.raises(ValueError, match=r"decoder\.yml: max-length-factor=0\.0 must be"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_a_setting_of_another_type_is_told_by_its_own_name(marian_model, tmp_path):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", normalize=True)
+    with pytest.raises(ValueError, match=r"decoder\.yml: normalize=True must be a number"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_a_word_penalty_is_left_out_with_a_warning(marian_model, tmp_path):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", **{"word-penalty": 0.3})
+    with pytest.warns(UserWarning, match=r"word-penalty 0\.3 is not known here"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_model, tmp_path):
+    folder = marian_model("shared")
+    processor_pieces = (FIXTURES / "source.spm").read_bytes()
+    pieces = read_vocabulary(FIXTURES / "source.spm")
+    (folder / "vocab.yml").write_text(
+        "".join(f"{json.dumps(p)}: {n}\n" for n, p in enumerate(pieces))
+    )
+    edit_yaml(folder / "decoder.yml", vocabs=["vocab.yml"] * 2)
+    with pytest.raises(
+        ValueError, match=r"target\.spm is missing, and vocab\.yml alone cannot cut"
+    ):
+        import_model(folder, tmp_path / "run")
+    (folder / "target.spm").write_bytes(processor_pieces)
+    assert import_model(folder, tmp_path / "run").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"type": "s2s"}, "option type is 's2s'"),
+        ({"transformer-heads": 3}, "dim-emb=16 must be divisible by transformer-heads=3"),
+        ({"enc-depth": 3}, "encoder_l3_self_Wq is missing"),
+        ({"dec-depth": 0}, "model.npz: dec-depth=0 must be from 1"),
+        ({"transformer-ffn-depth": 3}, "option transformer-ffn-depth is 3"),
+        ({"transformer-preprocess": "n"}, "transformer-preprocess, -postprocess"),
+        ({"transformer-postprocess-emb": "nd"}, "option transformer-postprocess-emb is 'nd'"),
+        ({"transformer-attention-mask": "alibi"}, "option transformer-attention-mask is 'alibi'"),
+        ({"transformer-no-projection": True}, "option transformer-no-projection is set"),
+        ({"transformer-train-position-embeddings": True}, "position-embeddings is set"),
+        ({"transformer-tied-layers": [1, 1]}, "option transformer-tied-layers is"),
+        ({"right-left": True}, "option right-left is set"),
+        ({"input-types": ["sequence"]}, "option input-types is"),
+        ({"lemma-dim-emb": 4}, "option lemma-dim-emb is 4"),
+        ({"transformer-ffn-activation": "tanh"}, "option transformer-ffn-activation is 'tanh'"),
+        ({"transformer-new": 1}, "option transformer-new is not known"),
+        (
+            {"transformer-ffn-activation": "gelu", "version": "v1.9.0 x"},
+            "'gelu' of Marian before 1.12",
+        ),
+        ({**PRE, "version": "v1.10.24 x"}, "'n' of Marian before 1.10.28, whose self-attention"),
+        ({"transformer-decoder-autoreg": "average-attention"}, "is 'average-attention'"),
+        (
+            {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"},
+            r"simple recurrent units \(SSRU\)",
+        ),
+        ({"dim-vocabs": [71, 72]}, "has 72 tokens, but dim-vocabs"),
+        ({"dim-vocabs": 72}, "there must be two sizes"),
+        ({"dim-emb": None}, "dim-emb=None must be"),
+        (
+            {"tied-embeddings-all": False, "tied-embeddings": True},
+            "encoder_Wemb is missing|Wemb has no place",
+        ),
+    ],
+)
+def test_options_without_a_layer_here_are_refused_by_name(tmp_path, changed, message):
+    folder = write_marian_model("shared", tmp_path)
+    options, tensors = marian_files.read(folder / "model.npz")
+    marian_files.write_npz(folder / "model.npz", options | changed, tensors)
+    with pytest.raises(ValueError, match=message):
+        import_model(folder, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["enc-depth", "transformer-heads", "transformer-dim-ffn"])
+def test_an_option_that_marian_guesses_must_be_there(tmp_path, name):
+    folder = write_marian_model("shared", tmp_path)
+    options, tensors = marian_files.read(folder / "model.npz")
+    del options[name]
+    marian_files.write_npz(folder / "model.npz", options, tensors)
+    with pytest.raises(ValueError, match=f"has no option {name}"):
+        import_model(folder, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.pop("encoder_l1_self_Wk"), "encoder_l1_self_Wk is missing"),
+        (lambda t: t.update(extra=t["Wemb"]), "the tensor extra has no place"),
+        (lambda t: t.update(Wemb=t["Wemb"][:-1]), r"Wemb has the shape \(71, 16\)"),
+        (lambda t: t.update(Wemb=t["Wemb"] * np.nan), "Wemb holds a number that is not finite"),
+        (lambda t: t.update(Wemb=t["Wemb"] + np.float64(1e39)), "is not finite in float32"),
+        (lambda t: t.update(Wemb=t["Wemb"] - np.float64(1e39)), "is not finite in float32"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(tmp_path, change, message):
+    folder = write_marian_model("shared", tmp_path)
+    options, tensors = marian_files.read(folder / "model.npz")
+    change(tensors)
+    marian_files.write_npz(folder / "model.npz", options, tensors)
+    with pytest.raises(ValueError, match=message):
+        import_model(folder, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_decoder_yml_leaves_open_is_as_marian_decoder_has_it(marian_model, tmp_path):
+    """Its --beam-size is 12 and its --normalize 0, as `marian-decoder --help` says."""
+    folder = marian_model("shared")
+    decoder = yaml.safe_load((folder / "decoder.yml").read_text())
+    del decoder["beam-size"], decoder["normalize"]
+    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder))
+    decoding = Run.open(import_model(folder, tmp_path / "run")).config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (12, 0.0)
+
+
+def test_a_misspelt_option_of_the_search_is_refused(marian_model, tmp_path):
+    """It would be left out, and the search be another one; `max-length-crop` is Marian's own."""
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", normalise=0.6, **{"max-length-crop": True})
+    with pytest.raises(ValueError, match=r"an option normalise, .* if it is damaged, write norm"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_several_ways_to_decode_are_refused(marian_model, tmp_path):
+    """As a training leaves them, one beside each of its models."""
+    folder = marian_model("shared")
+    shutil.copy(folder / "decoder.yml", folder / "model.npz.best-bleu.npz.decoder.yml")
+    (folder / "decoder.yml").rename(folder / "model.npz.decoder.yml")
+    with pytest.raises(ValueError, match=r"has 2 ways to decode .*copy one to decoder\.yml"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_several_models_need_a_decoder_yml_that_names_one(marian_model, tmp_path):
+    folder = marian_model("shared")
+    (folder / "other.npz").write_bytes((folder / "model.npz").read_bytes())
+    (folder / "vocab.spm").write_bytes((folder / "source.spm").read_bytes())
+    (folder / "decoder.yml").unlink()
+    with pytest.raises(ValueError, match=r"holds 2 models \(model\.npz, other\.npz\)"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_a_factored_vocabulary_is_refused(marian_model, tmp_path):
+    folder = marian_model("shared")
+    decoder = {"vocabs": ["a.fsv", "a.fsv"]}
+    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder))
+    with pytest.raises(ValueError, match=r"a\.fsv is a factored vocabulary"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_an_ensemble_is_refused(marian_model, tmp_path):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", models=["a.npz", "b.npz"])
+    with pytest.raises(ValueError, match="names 2 models to decode together"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_a_vocabulary_that_decoder_yml_does_not_name_is_refused(marian_model, tmp_path):
+    """It names the source's for both sides."""
+    folder = marian_model("separate")
+    edit_yaml(folder / "decoder.yml", vocabs=["source.spm", "source.spm"])
+    with pytest.raises(ValueError, match=r"target\.spm is the vocabulary of neither side by decod"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_untied_is_no_choice_for_marian(marian_model, tmp_path):
+    with pytest.raises(ValueError, match="leave out --untied"):
+        import_model(marian_model("shared"), tmp_path / "run", untied=True)

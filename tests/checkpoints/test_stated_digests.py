@@ -1,0 +1,141 @@
+"""A checkpoint whose files have other digests than those that came with them is refused."""
+
+import hashlib
+
+import pytest
+from support import stated_digests
+from support.marian_checkpoints import checkpoint, edit_json
+
+from tfformer.checkpoints.checksums import check_stated_digests
+from tfformer.checkpoints.import_model import import_model
+from tfformer.cli.verbs import main
+from tfformer.export import hugging_face
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return checkpoint("A", tmp_path)
+
+
+def in_place(state):
+    def stated(folder):
+        state(folder)
+        return folder
+
+    return stated
+
+
+def as_export(folder):
+    run = import_model(folder, folder.parent / "first run")
+    return hugging_face(run, folder.parent / "export")
+
+
+WAYS = {
+    "downloads": in_place(stated_digests.state_by_downloads),
+    "list": in_place(stated_digests.state_by_list),
+    "tagged list": in_place(lambda folder: stated_digests.state_by_list(folder, "--tag")),
+    "cache": stated_digests.as_cache,
+    "export": as_export,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_whole_checkpoint_is_imported(folder, tmp_path, way):
+    assert (import_model(WAYS[way](folder), tmp_path / "run") / "imported.json").is_file()
+
+
+@pytest.mark.parametrize("name", ["generation_config.json", "source.spm", "model.safetensors"])
+@pytest.mark.parametrize("way", WAYS)
+def test_one_bit_of_any_file_is_noticed(folder, way, name):
+    stated = WAYS[way](folder)
+    content = bytearray((stated / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (stated / name).write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{name} is damaged or changed: its digest is \w{{12}}"):
+        check_stated_digests(stated)
+
+
+def test_a_change_on_purpose_is_told_the_way_out_at_the_command_line(folder, tmp_path, capsys):
+    stated_digests.state_by_downloads(folder)
+    edit_json(folder / "generation_config.json", num_beams=2)
+    arguments = ["import", str(folder), "--run-dir", str(tmp_path / "run")]
+    assert main(arguments) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    note = folder / ".cache" / "huggingface" / "download" / "generation_config.json.metadata"
+    assert line.endswith(f"copy it again, or remove {note}")
+    assert not (tmp_path / "run").exists()
+    note.unlink()
+    assert main(arguments) == 0
+
+
+def test_a_change_in_the_cache_becomes_a_file_of_its_own(folder, tmp_path):
+    snapshot = stated_digests.as_cache(folder)
+    place = snapshot / "generation_config.json"
+    content = place.read_bytes().replace(b"{", b"{ ", 1)
+    place.write_bytes(content)  # through the link
+    with pytest.raises(ValueError, match="or put a file in place of the link"):
+        check_stated_digests(snapshot)
+    place.unlink()
+    place.write_bytes(content)
+    check_stated_digests(snapshot)
+
+
+def test_a_list_that_is_no_list_is_refused_with_its_line(folder):
+    stated_digests.state_by_list(folder)
+    with (folder / "SHA256SUMS").open("a") as file:
+        file.write("0123  config.json\n")
+    with pytest.raises(ValueError, match=r"SHA256SUMS, line \d+: '0123  config.json' is no line"):
+        check_stated_digests(folder)
+
+
+def test_a_torn_manifest_is_refused(folder):
+    (folder / "manifest.json").write_text('{"digests": {"config.js')
+    with pytest.raises(ValueError, match=r"manifest\.json is damaged .*; copy it again, or remove"):
+        check_stated_digests(folder)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    ["[]", "{}", '{"digests": ["config.json"]}', '{"digests": {"config.json": 3, "away": "0"}}'],
+)
+def test_the_manifest_of_another_program_is_left_alone(folder, manifest):
+    (folder / "manifest.json").write_text(manifest)
+    check_stated_digests(folder)
+
+
+def test_a_list_may_be_written_twice_and_have_comments_and_capitals(folder):
+    """The second time the shell has made it anew, so it names itself, still empty."""
+    stated_digests.state_by_list(folder)
+    place = folder / "SHA256SUMS"
+    place.write_text("")
+    stated_digests.state_by_list(folder)
+    assert " SHA256SUMS" in place.read_text()
+    digest, name = place.read_text().splitlines()[-1].split("  ")
+    place.write_text(f"# by hand\n\n{digest.upper()} *{name}\n")
+    check_stated_digests(folder)
+    (folder / name).write_bytes(b"changed")
+    with pytest.raises(ValueError, match=f"{name} is damaged or changed"):
+        check_stated_digests(folder)
+
+
+def test_a_link_of_the_cache_to_nothing_is_left_out(folder):
+    snapshot = stated_digests.as_cache(folder)
+    (snapshot / "tokenizer_config.json").resolve().unlink()
+    check_stated_digests(snapshot)
+
+
+def test_the_digest_of_a_mirror_is_known(folder):
+    stated_digests.state_by_downloads(folder)
+    digest = hashlib.sha1((folder / "config.json").read_bytes()).hexdigest()
+    note = folder / ".cache" / "huggingface" / "download" / "config.json.metadata"
+    note.write_text(f"{stated_digests.COMMIT}\n{digest}\n0\n")
+    check_stated_digests(folder)
+
+
+def test_files_that_are_not_there_and_other_kinds_of_digests_are_left_out(folder):
+    stated_digests.state_by_downloads(folder)
+    (folder / "tokenizer_config.json").unlink()
+    note = folder / ".cache" / "huggingface" / "download" / "config.json.metadata"
+    note.write_text(f"{stated_digests.COMMIT}\nW/another-kind\n0\n")
+    edit_json(folder / "config.json", dropout=0.3)
+    check_stated_digests(folder)

@@ -1,0 +1,520 @@
+"""A run goes back into the file it came from, bit by bit."""
+
+import dataclasses
+import json
+import re
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+import yaml
+from support.marian_checkpoints import (
+    FIXTURES,
+    MARIAN,
+    MULTILINGUAL,
+    answers,
+    checkpoint,
+    edit_json,
+    edit_yaml,
+    languages,
+    put,
+)
+
+from tfformer.checkpoints.foreign_order import in_halves
+from tfformer.checkpoints.hugging_face import m2m100_writer
+from tfformer.checkpoints.hugging_face import writer as hugging_face_writer
+from tfformer.checkpoints.import_model import import_model
+from tfformer.checkpoints.marian import files as marian_files
+from tfformer.checkpoints.marian import writer as marian_writer
+from tfformer.checkpoints.provenance import read_record, write_record
+from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
+from tfformer.checkpoints.weight_names import OUTPUT_BIAS, take
+from tfformer.cli.verbs import main
+from tfformer.export import ctranslate2, hugging_face, marian
+from tfformer.inference.translator import Translator
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Run
+from tfformer.special_ids import START_ID
+
+
+def test_marian_has_no_multilingual_model(imported, tmp_path):
+    with pytest.raises(
+        ValueError, match="a multilingual model, which marian does not have; use --"
+    ):
+        marian(imported("M2M"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", MULTILINGUAL)
+def test_a_multilingual_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
+    version = hugging_face(imported(name), tmp_path)
+    first = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    found = safetensors_files.read(version / "model.safetensors")
+    assert found.keys() == first.keys()
+    for tensor, stored in first.items():
+        assert found[tensor].dtype == stored.dtype
+        np.testing.assert_array_equal(found[tensor], stored)
+    for file in FIXTURES.glob(f"{name}/*.json"):
+        if file.name not in ("expected.json", "tokenizer.json"):
+            assert json.loads((version / file.name).read_text()) == json.loads(file.read_text())
+    pieces = (FIXTURES / name / "sentencepiece.bpe.model").read_bytes()
+    assert (version / "sentencepiece.bpe.model").read_bytes() == pieces
+
+
+def test_a_search_that_stood_in_config_json_goes_back_there(tmp_path):
+    """Transformers reads it there only where generation_config.json is missing."""
+    folder = checkpoint("M2M", tmp_path)
+    (folder / "generation_config.json").unlink()
+    config = json.loads((folder / "config.json").read_text()) | {"num_beams": 3}
+    (folder / "config.json").write_text(json.dumps(config))
+    version = hugging_face(
+        import_model(folder, tmp_path / "run", **languages("M2M")), tmp_path / "out"
+    )
+    assert not (version / "generation_config.json").exists()
+    assert json.loads((version / "config.json").read_text()) == config
+
+
+def test_a_multilingual_checkpoint_may_begin_with_another_token_than_the_end(tmp_path):
+    folder = checkpoint("M2M", tmp_path)
+    for file in ("config.json", "generation_config.json"):
+        edit_json(folder / file, decoder_start_token_id=0)
+    run = import_model(folder, tmp_path / "run", **languages("M2M"))
+    version = hugging_face(run, tmp_path / "out")
+    first = safetensors_files.read(folder / "model.safetensors")
+    found = safetensors_files.read(version / "model.safetensors")
+    assert found.keys() == first.keys()
+    assert all(np.array_equal(found[name], tensor) for name, tensor in first.items())
+    assert json.loads((version / "config.json").read_text())["decoder_start_token_id"] == 0
+
+
+def test_an_unknown_token_that_may_not_come_goes_back(marian_model, tmp_path):
+    """Marian never takes it; Transformers has it among the forbidden words."""
+    run = import_model(marian_model("shared"), tmp_path / "run")
+    again = import_model(hugging_face(run, tmp_path / "out"), tmp_path / "again")
+    assert not Run.open(again).config.decoding.allow_unknown
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "choices", "wanted"),
+    [
+        ([[117]], {"positions": "marian"}, [[117], [1]]),
+        ([[1], [117]], {"positions": "marian"}, [[1], [117]]),
+        ([[1], [117]], {}, [[1], [117]]),
+        (None, {}, None),
+        (None, {"positions": "marian"}, [[1]]),
+    ],
+)
+def test_only_a_token_that_the_run_never_takes_is_forbidden(tmp_path, forbidden, choices, wanted):
+    """In A the unknown token has the id 1, and padding 117."""
+    folder = checkpoint("A", tmp_path)
+    edit_json(folder / "generation_config.json", bad_words_ids=forbidden)
+    version = hugging_face(import_model(folder, tmp_path / "run", **choices), tmp_path / "out")
+    found = json.loads((version / "generation_config.json").read_text())
+    assert found.get("bad_words_ids") == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "writer", "wanted"),
+    [("A", hugging_face_writer, [[117], [1]]), ("M2M", m2m100_writer, [[3]])],
+)
+def test_a_recipe_may_forbid_the_unknown_token(imported, tmp_path, name, writer, wanted):
+    run = Run.open(imported(name))
+    decoding = dataclasses.replace(run.config.decoding, allow_unknown=False)
+    config = dataclasses.replace(run.config, decoding=decoding)
+    writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
+    found = json.loads((tmp_path / "generation_config.json").read_text())
+    assert found["bad_words_ids"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("writer", "setting", "message"),
+    [
+        (
+            hugging_face_writer,
+            {"position_offset": 2},
+            "offset=2, but .* at 0; use --format ctransl",
+        ),
+        (
+            hugging_face_writer,
+            {"use_bias": False},
+            "false, but .* have biases; use --format ctransl",
+        ),
+        (marian_writer, {"position_offset": 2}, "offset=2, but .* at 0; use --format ctranslate2"),
+        (
+            marian_writer,
+            {"use_bias": False},
+            "use_bias=False and .*_embedding=True, but Marian has",
+        ),
+        (marian_writer, {"scale_embedding": False}, "=True and .*_embedding=False, but Marian has"),
+    ],
+)
+def test_a_form_of_the_model_that_marian_does_not_have(
+    imported, writer, setting, message, tmp_path
+):
+    run = Run.open(imported("A"))
+    model = dataclasses.replace(run.config.model, **setting)
+    config = dataclasses.replace(run.config, model=model)
+    with pytest.raises(ValueError, match=message):
+        writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
+
+
+@pytest.mark.parametrize("name", MULTILINGUAL)
+def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path, name):
+    """The languages, which NLLB has in tokenizer.json, stand in tokenizer_config.json."""
+    version = hugging_face(imported(name), tmp_path / "out")
+    named = json.loads((version / "tokenizer_config.json").read_text())["additional_special_tokens"]
+    assert [name.strip("_")[:2] for name in named] == ["en", "fr", "de"]
+    again = Run.open(import_model(version, tmp_path / "again", **languages(name)))
+    first = Run.open(imported(name))
+    assert again.tokenizers.digests == first.tokenizers.digests
+    assert again.config == first.config
+    found, wanted = (take(run.load_model()) for run in (again, first))
+    for place, tensor in wanted.items():
+        np.testing.assert_array_equal(found[place], tensor)
+
+
+@pytest.mark.parametrize(
+    ("variable", "message"),
+    [
+        (
+            lambda model: model.output_bias,
+            "has an output with a bias, which M2M100 and NLLB do not",
+        ),
+        (lambda model: model.target_embedding.embeddings, "begins a translation with a vector of"),
+    ],
+)
+def test_a_multilingual_run_that_was_trained_since_is_refused(
+    imported, tmp_path, variable, message
+):
+    run = Run.open(imported("M2M"))
+    model = run.load_model()
+    one = variable(model)
+    one.assign(one + np.random.default_rng(0).normal(size=one.shape))
+    with pytest.raises(ValueError, match=message):
+        m2m100_writer.write(tmp_path, run, model)
+
+
+def test_a_multilingual_run_of_an_earlier_version_is_refused(imported, tmp_path):
+    run = Run.open(shutil.copytree(imported("M2M"), tmp_path / "run"))
+    record = read_record(run)
+    record["details"] = {"config": record["details"]["config"]}
+    write_record(run, record)
+    with pytest.raises(ValueError, match="before its list of languages was kept; import the model"):
+        hugging_face(run.path, tmp_path / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "start"), [("A", 0), ("A", 5), ("C", 0)])
+def test_a_start_that_was_trained_gets_a_row_of_its_own(tmp_path, name, start):
+    """Transformers begins with the row of a token, which says that token too."""
+    folder = checkpoint(name, tmp_path)
+    for file in ("config.json", "generation_config.json"):
+        edit_json(folder / file, decoder_start_token_id=start)
+    run = import_model(folder, tmp_path / "run")
+    first = safetensors_files.read(hugging_face(run, tmp_path / "out") / "model.safetensors")
+    vector = np.linspace(-1, 1, first[EMBEDDINGS[name]].shape[1], dtype=np.float32)
+    change(run, lambda model: model.target_embedding.embeddings, START_ID, vector)
+    version = hugging_face(run, tmp_path / "out")
+    found = safetensors_files.read(version / "model.safetensors")
+    np.testing.assert_array_equal(found[EMBEDDINGS[name]], [*first[EMBEDDINGS[name]], vector])
+    vocabulary = "vocab.json" if name == "A" else "target_vocab.json"
+    size = len(json.loads((folder / vocabulary).read_text()))
+    assert json.loads((version / vocabulary).read_text())["<start>"] == size
+    config = json.loads((version / "config.json").read_text())
+    assert config["decoder_vocab_size"] == size + 1
+    for settings in (config, json.loads((version / "generation_config.json").read_text())):
+        assert settings["decoder_start_token_id"] == size
+    assert found["final_logits_bias"][0, size] == -1e4  # never written: exp(-1e4) is 0
+    again = import_model(version, tmp_path / "again")
+    texts = answers(name).texts["sentences"][:8]
+    wanted = Translator.load(run).translate(texts)
+    assert Translator.load(again).translate(texts) == wanted
+
+
+EMBEDDINGS = {"A": "model.shared.weight", "C": "model.decoder.embed_tokens.weight"}
+
+
+def change(path, variable, row, values):
+    """Give a row of one of a run's variables other numbers, as a training does."""
+    run = Run.open(path)
+    model = run.load_model()
+    numbers = np.array(variable(model))
+    numbers[row] = values
+    variable(model).assign(numbers)
+    run.save_weights(model)
+
+
+@pytest.mark.parametrize("write", [hugging_face, marian])
+def test_an_unfinished_run_has_no_way_back(imported, tmp_path, write):
+    run = shutil.copytree(imported("A"), tmp_path / "run")
+    (run / "result.json").unlink()
+    with pytest.raises(ValueError, match=r"is not finished: it has no result\.json"):
+        write(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", MARIAN)
+def test_a_hugging_face_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
+    version = hugging_face(imported(name), tmp_path)
+    first = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    found = safetensors_files.read(version / "model.safetensors")
+    first.pop("model.shared.weight" if name == "D" else "", None)  # transformers 5 ignores it
+    assert found.keys() == first.keys()
+    for tensor, stored in first.items():
+        np.testing.assert_array_equal(found[tensor], stored)
+
+
+def test_the_command_line_says_that_tensors_were_compared(imported, tmp_path, capsys):
+    words = ["export", str(imported("A")), "--format", "hugging_face", "--output", str(tmp_path)]
+    assert main(words) == 0
+    first, _ = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"tensors: (\d+) of \1 were read back bit-equal", first)
+
+
+@pytest.mark.parametrize("name", "ACHI")
+def test_vocabularies_and_settings_come_back(imported, tmp_path, name):
+    version = hugging_face(imported(name), tmp_path)
+    for file in ("vocab.json", "target_vocab.json", "generation_config.json"):
+        if (FIXTURES / name / file).is_file():
+            assert json.loads((version / file).read_text()) == json.loads(
+                (FIXTURES / name / file).read_text()
+            )
+    first = json.loads((FIXTURES / name / "config.json").read_text())
+    found = json.loads((version / "config.json").read_text())
+    assert {key: found[key] for key in first} == first
+    for side in ("source", "target"):
+        wanted = (FIXTURES / f"{side}.spm").read_bytes()
+        assert (version / f"{side}.spm").read_bytes() == wanted
+
+
+def halved(name, folder, but=()):
+    """A checkpoint in float16 but for some tensors, and all of its tensors."""
+    path = checkpoint(name, folder)
+    tensors = safetensors_files.read(path / "model.safetensors")
+    half = {
+        tensor: np.array(stored, np.float32 if tensor in but else np.float16)
+        for tensor, stored in tensors.items()
+    }
+    safetensors_files.write(path / "model.safetensors", half)
+    edit_json(path / "config.json", dtype="float16")
+    return path, half
+
+
+def check_same(found, wanted):
+    assert found.keys() == wanted.keys()
+    for name, tensor in wanted.items():
+        assert found[name].dtype == tensor.dtype
+        np.testing.assert_array_equal(found[name], tensor)
+
+
+@pytest.mark.parametrize(
+    ("name", "but"), [("A", ()), ("A", ("final_logits_bias",)), ("M2M", ()), ("NLLB", ())]
+)
+def test_every_tensor_comes_back_in_its_own_precision(tmp_path, name, but):
+    folder, half = halved(name, tmp_path, but)
+    run = import_model(folder, tmp_path / "run", **languages(name))
+    version = hugging_face(run, tmp_path / "out")
+    check_same(safetensors_files.read(version / "model.safetensors"), half)
+    assert json.loads((version / "config.json").read_text())["dtype"] == "float16"
+
+
+def test_a_table_of_positions_is_in_the_precision_of_the_embeddings(tmp_path):
+    run = import_model(halved("A", tmp_path)[0], tmp_path / "run", positions="marian")
+    version = hugging_face(run, tmp_path / "out")
+    kinds = {t.dtype.name for t in safetensors_files.read(version / "model.safetensors").values()}
+    assert kinds == {"float16"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["dtype", "torch_dtype"])
+def test_a_half_precision_checkpoint_that_was_trained_comes_back_in_float32(tmp_path, key):
+    folder, _ = halved("A", tmp_path)
+    edit_json(folder / "config.json", **{"dtype": None, key: "float16"})
+    run = import_model(folder, tmp_path / "run")
+    change(run, lambda model: model.output_bias, 7, 1 / 3)
+    version = hugging_face(run, tmp_path / "out")
+    found = safetensors_files.read(version / "model.safetensors")
+    assert np.sum(found["final_logits_bias"] == np.float32(1 / 3)) == 1
+    assert {tensor.dtype.name for tensor in found.values()} == {"float32"}
+    config = json.loads((version / "config.json").read_text())
+    assert {config.get(name) for name in ("dtype", "torch_dtype")} == {None, "float32"}
+
+
+def test_a_half_precision_run_of_an_earlier_version_comes_back(tmp_path):
+    """Its record names one kind of numbers, which all tensors have."""
+    folder, half = halved("A", tmp_path)
+    run = Run.open(import_model(folder, tmp_path / "run"))
+    record = read_record(run)
+    del record["half"]
+    write_record(run, {**record, "dtype": "float16"})
+    check_same(
+        safetensors_files.read(hugging_face(run.path, tmp_path / "out") / "model.safetensors"), half
+    )
+
+
+def without_bias(folder, dtype="float32"):
+    """Take the output's bias out of a model of Marian; returns its options and tensors."""
+    options, tensors = marian_files.read(folder / "model.npz")
+    del tensors["decoder_ff_logit_out_b"]
+    found = {name: np.array(tensor, dtype) for name, tensor in tensors.items()}
+    options = {**options, "output-omit-bias": True}
+    marian_files.write_npz(folder / "model.npz", options, found)
+    return options, found
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_model_of_marian_without_a_bias_goes_back_without_one(marian_model, tmp_path, dtype):
+    folder = marian_model("shared")
+    options, tensors = without_bias(folder, dtype)
+    version = marian(import_model(folder, tmp_path / "run"), tmp_path / "out")
+    for file in ("model.npz", "model.bin"):
+        found_options, found = marian_files.read(version / file)
+        assert found_options["output-omit-bias"] is True
+        assert {key: found_options[key] for key in options} == options
+        check_same(found, tensors)
+
+
+@pytest.mark.slow
+def test_a_bias_that_was_trained_goes_to_marian_with_the_option_that_it_counts(
+    marian_model, tmp_path
+):
+    folder = marian_model("shared")
+    _, tensors = without_bias(folder)
+    run = import_model(folder, tmp_path / "run")
+    change(run, lambda model: model.output_bias, 7, 3.0)
+    options, found = marian_files.read(marian(run, tmp_path / "out") / "model.npz")
+    assert options["output-omit-bias"] is False
+    bias = found.pop("decoder_ff_logit_out_b")
+    assert sorted(bias[0])[-2:] == [0, 3]
+    check_same(found, tensors)
+
+
+def test_a_bias_that_marian_does_not_add_is_left_out_with_a_warning(marian_model, tmp_path):
+    folder = marian_model("shared")
+    options, tensors = marian_files.read(folder / "model.npz")
+    options = {**options, "output-omit-bias": True}
+    marian_files.write_npz(folder / "model.npz", options, {n: t[:] for n, t in tensors.items()})
+    with pytest.warns(UserWarning, match="output-omit-bias is set, so decoder_ff_logit_out_b is"):
+        run = Run.open(import_model(folder, tmp_path / "run"))
+    np.testing.assert_array_equal(take(run.load_model())[OUTPUT_BIAS][4:], 0)
+
+
+AS_TRAINED = pytest.mark.filterwarnings("ignore:.*pre-norm model otherwise than Marian trains it")
+
+
+@AS_TRAINED
+def test_a_pre_norm_model_goes_back_with_a_warning(marian_model, tmp_path):
+    run = import_model(marian_model("pre"), tmp_path / "run")
+    with pytest.warns(UserWarning, match="norm=pre, which marian-decoder decodes otherwise than"):
+        marian(run, tmp_path / "out")
+
+
+@AS_TRAINED
+@pytest.mark.filterwarnings("ignore:.*model.norm=pre")
+@pytest.mark.parametrize(
+    ("name", "positions"),
+    [("shared", "auto"), ("separate", "auto"), ("pre", "auto"), ("pre", "marian")],
+)
+def test_a_marian_model_comes_back_bit_equal(marian_model, tmp_path, name, positions):
+    folder = marian_model(name)
+    version = marian(import_model(folder, tmp_path / "run", positions), tmp_path / "out")
+    options, first = marian_files.read(folder / "model.npz")
+    for file in ("model.npz", "model.bin"):
+        found_options, found = marian_files.read(version / file)
+        assert {key: found_options[key] for key in options} == options
+        assert found.keys() == first.keys()
+        for tensor, stored in first.items():
+            np.testing.assert_array_equal(found[tensor], stored)
+
+
+@pytest.mark.parametrize(("positions", "factor"), [("marian", 2.5), ("hf", None)])
+def test_the_limit_of_a_length_comes_back(marian_model, tmp_path, positions, factor):
+    folder = marian_model("shared")
+    edit_yaml(folder / "decoder.yml", **{"max-length-factor": 2.5})
+    run = import_model(folder, tmp_path / "run", positions)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the other table of positions
+        version = marian(run, tmp_path / "out")
+    assert yaml.safe_load((version / "decoder.yml").read_text()).get("max-length-factor") == factor
+
+
+@pytest.mark.slow
+def test_a_marian_model_becomes_one_of_hugging_face_with_a_padding_row(marian_model, tmp_path):
+    version = hugging_face(import_model(marian_model("shared"), tmp_path / "run"), tmp_path / "out")
+    vocabulary = json.loads((version / "vocab.json").read_text())
+    assert vocabulary["<pad>"] == len(vocabulary) - 1
+    found = safetensors_files.read(version / "model.safetensors")
+    np.testing.assert_array_equal(found["model.shared.weight"][-1], 0)
+    assert "model.encoder.embed_positions.weight" in found  # Marian's own
+    again = import_model(version, tmp_path / "again")
+    assert (again / "imported.json").is_file()
+
+
+@pytest.mark.parametrize(("stated", "length"), [(48, 48), (None, 1024)])
+def test_a_table_of_positions_is_as_long_as_the_configuration_says(tmp_path, stated, length):
+    """Transformers loads no other; where none is stated, it makes 1024 positions."""
+    folder = checkpoint("A", tmp_path)
+    edit_json(folder / "config.json", max_position_embeddings=stated)
+    run = import_model(folder, tmp_path / "run", positions="marian")
+    version = hugging_face(run, tmp_path / "out")
+    config = json.loads((version / "config.json").read_text())
+    tensors = safetensors_files.read(version / "model.safetensors")
+    for side in ("encoder", "decoder"):
+        table = tensors[f"model.{side}.embed_positions.weight"]
+        assert table.shape == (length, config["d_model"])
+    assert config["max_position_embeddings"] == length
+
+
+def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path):
+    with pytest.warns(UserWarning, match="position_timescale=paper, but Marian has t2t"):
+        version = marian(imported("A"), tmp_path)
+    options, found = marian_files.read(version / "model.npz")
+    stored = safetensors_files.read(FIXTURES / "A" / "model.safetensors")["model.shared.weight"]
+    np.testing.assert_array_equal(found["Wemb"], stored[:-1])
+    assert options["dim-vocabs"] == [len(stored) - 1] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("B", "4 heads in the encoder and 2 in the decoder, but Marian has one number"),
+        ("F", "model.scale_embedding=False, but Marian has both"),
+        ("H", "begins a translation with a learned vector"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*position_timescale")
+def test_a_model_that_marian_cannot_hold_is_refused(imported, tmp_path, name, message):
+    with pytest.raises(ValueError, match=message):
+        marian(imported(name), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pre_norm_model_is_no_checkpoint_of_transformers(marian_model, tmp_path):
+    run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
+    with pytest.raises(ValueError, match=r"norm=marian, which .* do not have; use --format marian"):
+        hugging_face(run, tmp_path / "out")
+
+
+def test_a_model_as_marian_decoder_computes_it_is_none_for_ctranslate2(marian_model, tmp_path):
+    run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
+    with pytest.raises(ValueError, match="CTranslate2 computes pre-norm layers as they"):
+        ctranslate2(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_whose_sines_and_cosines_take_turns_is_the_same_in_halves():
+    settings = {"num_layers": 2, "d_model": 8, "num_heads": 2, "d_ff": 12, "dropout": 0.0}
+    model = Transformer(20, 20, **settings, output_bias=True, tie_embeddings="none")
+    random = np.random.default_rng(1)
+    model.set_weights([random.standard_normal(w.shape) * 0.3 for w in model.get_weights()])
+    other = Transformer(
+        *(20, 20),
+        **settings,
+        output_bias=True,
+        tie_embeddings="none",
+        position_layout="halves",
+    )
+    put(other, in_halves(take(model)))
+    inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[2, 9, 8, 4]])}
+    np.testing.assert_allclose(other(inputs), model(inputs), atol=1e-5)

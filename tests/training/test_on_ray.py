@@ -1,0 +1,282 @@
+"""Workers on a Ray cluster: what is refused, and how often a lost one is replaced.
+
+tests/faults/test_lost_workers.py trains on one.
+"""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from tfformer.cli.verbs import main
+from tfformer.config import Config
+from tfformer.training import on_ray as training
+from tfformer.training.cluster import Cluster, WorkerLostError
+
+CONFIG = Config.from_dict({"training": {"strategy": "multi_worker"}})
+
+
+def command(tmp_path, *options) -> list[str]:
+    run = ["--run-dir", str(tmp_path / "run")]
+    return ["train", "phrasebook", *run, *options, "--set", "training.strategy=multi_worker"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--workers", "2"], "--workers goes with --ray"),
+        (["--ray", "nowhere"], "--ray nowhere must be HOST:PORT, ray://HOST:PORT or local"),
+        (["--ray", "127.0.0.1:1"], "there is no Ray cluster at 127.0.0.1:1"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path, capsys, options, message):
+    if options[0] == "--ray":
+        pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    assert main(command(tmp_path, *options)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_all_gpus_of_one_machine_need_no_cluster(tmp_path, capsys):
+    words = command(tmp_path, "--ray", "local")[:-1]
+    assert main([*words, "training.strategy=mirrored"]) == 2
+    assert "--ray does not go with training.strategy=mirrored" in capsys.readouterr().err
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """A cluster of two processors that starts nothing."""
+    stub = SimpleNamespace(
+        cluster_resources=lambda: {"CPU": 2.0},
+        shutdown=lambda: None,
+    )
+    monkeypatch.setattr(training, "connected", lambda address, log_to_driver: stub)
+    monkeypatch.setattr(training, "Head", lambda ray: SimpleNamespace(check=lambda: None))
+    return stub
+
+
+def test_more_workers_than_processors_are_refused(cluster, tmp_path):
+    with pytest.raises(ValueError, match="--workers 3 is more than the 2 processors"):
+        training.train_on_ray("local", 3, CONFIG, str(tmp_path))
+
+
+def test_a_recipe_for_one_device_is_trained_by_several_workers(cluster, monkeypatch, tmp_path):
+    configs = []
+    monkeypatch.setattr(training, "_trained", lambda *arguments: configs.append(arguments[3]) or {})
+    training.train_on_ray("local", 2, Config(), str(tmp_path))
+    assert configs == [CONFIG]
+
+
+def test_another_run_is_not_continued(cluster, tmp_path):
+    (tmp_path / "config.json").touch()
+    with pytest.raises(FileExistsError, match="already holds a run; add --resume"):
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path))
+
+
+def gone() -> Exception:
+    from tfformer.training.on_ray_job import WorkerGoneError
+
+    return WorkerGoneError("worker 1 is gone")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "message"),
+    [
+        (
+            lambda errors: errors.RayTaskError("fit", "", ValueError("the text is another one")),
+            ValueError,
+            "the text is another one",
+        ),
+        (
+            lambda errors: errors.RayTaskError("fit", "", gone()),
+            WorkerLostError,
+            "3 times in a row a worker was lost before an epoch had ended (worker 1 is gone); see",
+        ),
+        (lambda errors: errors.ActorDiedError(), WorkerLostError, "3 times in a row a worker was"),
+    ],
+)
+def test_a_failure_is_one_line_and_ends_each_job(
+    cluster, monkeypatch, tmp_path, error, expected, message
+):
+    errors = pytest.importorskip("ray", reason="pip install 'tfformer[ray]'").exceptions
+
+    def get(reference):
+        raise error(errors)
+
+    started, killed = [], []
+
+    def start(ray, actor):
+        started.append(SimpleNamespace(fit=SimpleNamespace(remote=lambda *arguments: None)))
+        return started[-1]
+
+    monkeypatch.setattr(training, "on_head", start)
+    cluster.wait = lambda references, timeout: (references, [])
+    cluster.get, cluster.kill, cluster.exceptions = get, killed.append, errors
+    with pytest.raises(expected, match=re.escape(message)):
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path))
+    assert started == killed
+
+
+@pytest.fixture
+def job():
+    """The module that runs Ray Train."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    from tfformer.training import on_ray_job as training_job
+
+    return training_job
+
+
+def test_a_refusal_counts_before_the_workers_that_see_another_gone(job):
+    failures = {0: WorkerLostError("worker 1 is gone"), 1: ValueError("the text is another one")}
+    cause = job.cause_of(job.WorkerGroupError("", failures), 2, 30)
+    assert (type(cause), str(cause)) == (ValueError, "the text is another one")
+
+
+def test_a_dead_worker_counts_before_the_errors_that_follow_from_it(job):
+    died = job.ray.exceptions.ActorDiedError()
+    dead = job.WorkerHealthCheckFailedError("a health check failed", died)
+    cause = job.cause_of(job.WorkerGroupError("", {0: KeyError("socket"), 1: dead}), 2, 30)
+    assert type(cause) is job.WorkerGoneError
+    assert str(cause) == str(died).splitlines()[-1].strip()
+
+
+def test_a_worker_that_is_lost_from_sight_is_named(job):
+    lost = WorkerLostError("worker 1 (host:2222) cannot be reached any more")
+    assert job.cause_of(job.WorkerGroupError("", {0: lost}), 2, 30) is lost
+
+
+def test_workers_that_find_no_place_are_a_timeout(job):
+    from ray.train.v2._internal.exceptions import WorkerGroupStartupTimeoutError
+
+    late = job.ControllerError(WorkerGroupStartupTimeoutError(2))
+    cause = job.cause_of(late, 2, 0.5)
+    assert type(cause) is TimeoutError
+    assert "has not started 2 workers within 0.5 minutes (training.wait_minutes)" in str(cause)
+
+
+def test_a_worker_that_dies_as_it_begins_is_lost(job):
+    from ray.train.v2._internal.exceptions import WorkerGroupStartupFailedError
+
+    failed = job.ControllerError(WorkerGroupStartupFailedError("one failed to initialize"))
+    cause = job.cause_of(failed, 2, 30)
+    assert (type(cause), str(cause)) == (job.WorkerGoneError, "one failed to initialize")
+
+
+def test_a_machine_with_another_version_is_refused(job):
+    refused = job.ray.exceptions.RayTaskError("_prepare", "", ValueError("another version"))
+    cause = job.cause_of(job.ControllerError(refused), 2, 30)
+    assert (type(cause), str(cause)) == (ValueError, "another version")
+
+
+def losing(run, calls, epochs):
+    """Return a training that loses a worker each time, after as many epochs as `epochs` says."""
+
+    def trained(ray, workers, gpus, config, run_dir, resume, init_from):
+        calls.append((resume, init_from))
+        if len(calls) > len(epochs):
+            return {"epochs": 7}
+        if epochs[len(calls) - 1]:
+            (run / "config.json").write_text('{"digests": {}}')
+            with open(run / "metrics.jsonl", "a") as metrics:
+                metrics.write("{}\n" * epochs[len(calls) - 1])
+        raise WorkerLostError("worker 1 is gone")
+
+    return trained
+
+
+def test_losses_without_an_epoch_between_them_end_the_training(cluster, monkeypatch, tmp_path):
+    calls = []
+    monkeypatch.setattr(training, "_trained", losing(tmp_path, calls, [0] * 9))
+    message = r"3 times in a row a worker was lost before an epoch .*give the same command again$"
+    with pytest.raises(WorkerLostError, match=message):
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path), init_from="runs/first")
+    assert calls == [(False, "runs/first")] * 3
+
+
+def test_losses_of_a_run_that_has_begun_are_followed_by_a_resume(cluster, monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "_trained", losing(tmp_path, [], [1, 0, 0]))
+    with pytest.raises(WorkerLostError, match=r"3 times in a row .*command with --resume$"):
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path))
+
+
+def test_a_training_that_comes_forward_may_lose_many_workers(cluster, monkeypatch, tmp_path):
+    calls, lines = [], []
+    monkeypatch.setattr(training, "_trained", losing(tmp_path, calls, [0, 0, 1, 0, 2, 0]))
+    result = training.train_on_ray(
+        "local", 2, CONFIG, str(tmp_path), init_from="runs/first", report=lines.append
+    )
+    assert result == {"epochs": 7}
+    assert calls == [(False, "runs/first")] * 3 + [(True, None)] * 4
+    assert lines == ["all workers begin again, as one was lost: worker 1 is gone"] * 6
+
+
+def held_after_a_loss(calls, times):
+    """Return a training that loses a worker, which then holds the folder `times` times."""
+
+    def trained(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise WorkerLostError("worker 0 is gone")
+        if len(calls) <= 1 + times:
+            raise BlockingIOError("the folder is being written")
+        return {"epochs": 7}
+
+    return trained
+
+
+def test_a_folder_that_a_lost_worker_still_holds_is_no_further_loss(cluster, monkeypatch, tmp_path):
+    calls = []
+    monkeypatch.setattr(training, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(training, "_trained", held_after_a_loss(calls, 5))
+    assert training.train_on_ray("local", 2, CONFIG, str(tmp_path)) == {"epochs": 7}
+    assert len(calls) == 7
+
+
+def test_the_wait_for_a_held_folder_ends(cluster, monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(training, "SECONDS_TO_DIE", 0.1)
+    monkeypatch.setattr(training, "_trained", held_after_a_loss([], 10**6))
+    with pytest.raises(BlockingIOError, match=r"is being written; waited 0\.1 seconds for the end"):
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path))
+
+
+def test_a_folder_that_is_held_from_the_beginning_is_refused_at_once(
+    cluster, monkeypatch, tmp_path
+):
+    def trained(*arguments):
+        raise BlockingIOError("the folder is being written by another training")
+
+    monkeypatch.setattr(training, "_trained", trained)
+    with pytest.raises(BlockingIOError, match=r"by another training$"):
+        training.train_on_ray("local", 2, CONFIG, str(tmp_path))
+
+
+class BoundError(Exception):
+    """One that Ray cannot carry, as it cannot be made of its text alone."""
+
+    def __init__(self, library, text):
+        super().__init__(text)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "text"),
+    [
+        (ValueError("another text"), ValueError, "another text"),
+        (OSError("the disk is full"), OSError, "the disk is full"),
+        (BoundError(object(), "a bug"), RuntimeError, "BoundError('a bug')"),
+    ],
+)
+def test_a_worker_raises_errors_that_ray_can_carry(job, monkeypatch, raised, kind, text):
+    def train(*arguments):
+        raise raised
+
+    monkeypatch.setattr("tfformer.training.train.train", train)
+    task = job.Task(CONFIG.to_dict(), "run", False, None, ".", "0")
+    with pytest.raises(kind) as found:
+        job._train({"task": task})
+    assert (type(found.value), str(found.value)) == (kind, text)
+
+
+def test_the_workers_variable_is_read_as_that_of_one_by_hand(job, monkeypatch):
+    addresses = ["host1:2222", "host2:2222"]
+    monkeypatch.setenv("TF_CONFIG", job.tf_config(addresses, 1))
+    assert Cluster.from_environment() == Cluster(tuple(addresses), number=1)

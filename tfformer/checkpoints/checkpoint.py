@@ -1,0 +1,160 @@
+"""A foreign checkpoint, read and understood.
+
+It is the hand-over between a format and the run directory.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfformer.checkpoints.text_normalization import REWRITES, Rewrites
+from tfformer.checkpoints.vocabulary import RowOrder
+from tfformer.checkpoints.weight_names import OUTPUT_BIAS, TABLES, Place, Table, shapes
+from tfformer.config import DecodingConfig, ModelConfig
+
+LARGEST = float(np.finfo(np.float32).max)
+FLOAT_DTYPES = ("float16", "float32", "float64")
+POSITION_CHOICES = ("auto", "marian", "hf")
+
+
+class Choices(NamedTuple):
+    """The choices of the caller about what a checkpoint leaves open.
+
+    Attributes:
+        positions: The table of positions and the search, one of `POSITION_CHOICES`.
+        untied: Keep tensors apart that the configuration ties and that differ in the file.
+        normalize: The rules by which a text is prepared before SentencePiece, one of
+            `REWRITES`.
+        source_language: The language that a multilingual model is to translate from.
+        target_language: The language that it is to translate into.
+    """
+
+    positions: str = "auto"
+    untied: bool = False
+    normalize: str = "none"
+    source_language: str | None = None
+    target_language: str | None = None
+
+    def check(self) -> None:
+        """Raise ValueError if a choice is unknown."""
+        for name, value, known in (
+            ("positions", self.positions, POSITION_CHOICES),
+            ("normalize", self.normalize, tuple(REWRITES)),
+        ):
+            if value not in known:
+                raise ValueError(f"{name}={value!r} is not known; choose {', '.join(known)}")
+
+
+NO_CHOICES = Choices()
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """One side's tokens, in the foreign order.
+
+    Attributes:
+        pieces: The token of each foreign id.
+        model: The bytes of the SentencePiece model that cuts this side's text.
+        order: The rows of this package.
+        prefix: The token that every sentence begins with, that of its language; None for none.
+        languages: The tokens of all languages that may be the prefix.
+    """
+
+    pieces: list[str]
+    model: bytes
+    order: RowOrder
+    prefix: str | None = None
+    languages: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything that a run directory needs.
+
+    Attributes:
+        model: The architecture.
+        tensors: Place -> array; kernels as (inputs, outputs), tables in the foreign order.
+        source: The source's vocabulary.
+        target: The target's; the same object where there is one vocabulary and one segmentation.
+        shares_vocabulary: Whether both sides have the same tokens with the same ids.
+        decoding: The search.
+        max_length: The longest source, in tokens with the end.
+        languages: Source and target, where the checkpoint names them.
+        family: "hugging_face", "marian" or "m2m100".
+        names: Place -> the foreign name, for messages.
+        details: What the way back needs: the foreign configuration, plain JSON.
+        rewrites: What a text goes through before SentencePiece.
+        provenance: Origin, licence and digests of the files.
+    """
+
+    model: ModelConfig
+    tensors: dict[Place, np.ndarray]
+    source: Vocabulary
+    target: Vocabulary
+    shares_vocabulary: bool
+    decoding: DecodingConfig
+    max_length: int
+    languages: list[str] | None
+    family: str
+    names: Mapping[Place, str]
+    details: dict[str, Any] = field(default_factory=dict)
+    rewrites: Rewrites = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def check_tensors(checkpoint: Checkpoint) -> None:
+    """Raise ValueError unless every tensor is there and has its shape.
+
+    No number is read.
+
+    Args:
+        checkpoint: The checkpoint as it was read.
+    """
+    names = checkpoint.names
+    wanted: dict[Place, tuple[int, ...]] = dict(shapes(checkpoint.model).items())
+    wanted.update(table_shapes(checkpoint).items())
+    for place, shape in wanted.items():
+        tensor = checkpoint.tensors.get(place)
+        if tensor is None:
+            raise ValueError(f"the tensor {names[place]} is missing; copy the checkpoint again")
+        if tensor.dtype.name not in FLOAT_DTYPES:
+            raise ValueError(f"the tensor {names[place]} holds {tensor.dtype}, not float numbers")
+        if tensor.shape != shape:
+            raise ValueError(
+                f"the tensor {names[place]} has the shape {tensor.shape}, but the configuration "
+                f"makes it {shape}, inputs before outputs"
+            )
+
+
+def check_finite(tensor: np.ndarray, name: str) -> None:
+    """Raise FloatingPointError for a number that is not finite in float32.
+
+    Args:
+        tensor: An array of any shape.
+        name: Its name, for the message.
+    """
+    lowest, highest = float(tensor.min()), float(tensor.max())  # not a number if one is
+    if not -LARGEST <= lowest <= highest <= LARGEST:
+        raise FloatingPointError(f"the tensor {name} holds a number that is not finite in float32")
+
+
+def table_shapes(checkpoint: Checkpoint) -> dict[Table, tuple[int, ...]]:
+    """Return the tables that the model has, with their foreign shapes.
+
+    Args:
+        checkpoint: The checkpoint.
+
+    Returns:
+        Table -> (foreign rows, d_model), or (foreign rows,) for the output's bias.
+    """
+    sizes = {
+        "source": checkpoint.source.order.foreign_size,
+        "target": checkpoint.target.order.foreign_size,
+        "output": checkpoint.target.order.foreign_size,
+    }
+    d_model = checkpoint.model.d_model
+    tables = TABLES[checkpoint.model.tie_embeddings]
+    found: dict[Table, tuple[int, ...]] = {table: (sizes[table.side], d_model) for table in tables}
+    return found | {OUTPUT_BIAS: (sizes["output"],)}

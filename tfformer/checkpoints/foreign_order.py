@@ -1,0 +1,212 @@
+"""A run in the order of another toolkit, for the writers of that toolkit's files."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfformer.checkpoints.provenance import read_record
+from tfformer.checkpoints.vocabulary import RowOrder
+from tfformer.checkpoints.weight_names import (
+    OUTPUT_BIAS,
+    SOURCE,
+    TARGET,
+    Place,
+    Table,
+    place_name,
+    take,
+)
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Run
+from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side's vocabulary in the foreign order.
+
+    Attributes:
+        pieces: The token of each foreign id.
+        order: The foreign id of each row here.
+        model: The SentencePiece model that cuts this side's text.
+    """
+
+    pieces: list[str]
+    order: RowOrder
+    model: bytes
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A run's tensors and vocabularies as they were before it was imported.
+
+    Attributes:
+        tensors: Place -> array; kernels as (inputs, outputs), tables in the foreign order, and in
+            float16 where they were imported in it and have not changed.
+        source: The source's vocabulary.
+        target: The target's.
+        shares_vocabulary: Whether both sides have the same tokens with the same ids.
+        record: The object of imported.json; empty for a run that was trained here.
+    """
+
+    tensors: dict[Place, np.ndarray]
+    source: Side
+    target: Side
+    shares_vocabulary: bool
+    record: dict[str, Any]
+
+
+def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
+    """Return a run in the order that it was imported with.
+
+    Where it has padding and begins a translation with a vector that no token of it has, as after
+    a training, that vector becomes the last row of the target.
+
+    Args:
+        run: A run, imported or trained here.
+        model: Its model.
+        with_pad: Whether the foreign vocabulary has padding: it is added to one that has none,
+            as the last row of the smaller one, and taken out of one that has it.
+
+    Returns:
+        The run's tensors and vocabularies.
+
+    Raises:
+        ValueError: The record of the import is damaged.
+    """
+    record = read_record(run)
+    sizes = [len(record.get(name, {}).get("pieces", ())) for name in ("source", "target")]
+    places = with_pad, min(sizes)  # transformers has one id for both sides' padding
+    sides = [_side(run, record, name, *places) for name in ("source", "target")]
+    shared = sides[0].pieces == sides[1].pieces
+    if with_pad and _begins_with_its_own(model, sides[1].order):
+        (token,) = run.tokenizers.target.pieces([START_ID])
+        sides[1] = _with_start(sides[1], token)
+        sides[0] = _with_start(sides[0], token) if shared else sides[0]
+    tensors = take(model)
+    if run.config.model.zero_start:
+        table = TARGET if TARGET in tensors else SOURCE
+        tensors[table] = model.target_embedding.table()
+    if run.config.model.position_layout == "interleaved":
+        tensors = in_halves(tensors)
+    if OUTPUT_BIAS not in tensors:
+        tensors[OUTPUT_BIAS] = np.zeros(len(sides[1].order.rows), np.float32)
+    _set_bias_of_padding(tensors[OUTPUT_BIAS], record, sides[1].order)
+    for place, tensor in tensors.items():
+        if isinstance(place, Table):
+            side = sides[0] if place == SOURCE else sides[1]
+            tensors[place] = side.order.give_back(tensor)
+    tensors = _in_first_dtype(tensors, record)
+    return Foreign(tensors, sides[0], sides[1], shared, record)
+
+
+def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
+    """Return the numbers of the same model with all sines before all cosines.
+
+    The positions decide the order of the d_model dimensions and nothing else does, so every
+    matrix gets its rows or columns in another order, and the model computes the same.
+
+    Args:
+        tensors: Place -> array of a model whose sines and cosines take turns.
+
+    Returns:
+        Place -> array.
+    """
+    found: dict[Place, np.ndarray] = {}
+    for place, tensor in tensors.items():
+        found[place] = tensor
+        if place == OUTPUT_BIAS:
+            continue
+        if isinstance(place, Table) or place.part in ("output", "outer", "norm"):
+            found[place] = np.concatenate([tensor[..., 0::2], tensor[..., 1::2]], axis=-1)
+        elif place.kind == "kernel":
+            found[place] = np.concatenate([tensor[0::2], tensor[1::2]])
+    return found
+
+
+def _side(run: Run, record: dict[str, Any], name: str, with_pad: bool, place: int) -> Side:
+    tokenizer = getattr(run.tokenizers, name)
+    if not record:
+        pieces = tokenizer.pieces(range(tokenizer.vocab_size))
+        return Side(pieces, RowOrder(tuple(range(len(pieces))), len(pieces)), tokenizer.model)
+    try:
+        pieces = list(record[name]["pieces"])
+        rows = list(record[name]["rows"])
+        if len(rows) != tokenizer.vocab_size or record[name]["size"] != len(pieces):
+            raise ValueError
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{run.origin} is damaged; import the model again") from None
+    if with_pad and rows[PAD_ID] is None:
+        rows = [row + (row >= place) if row is not None else place for row in rows]
+        pieces.insert(place, "<pad>")
+    if not with_pad and rows[PAD_ID] is not None:
+        pad = rows[PAD_ID]
+        del pieces[pad]
+        if rows[START_ID] == pad:
+            rows[START_ID] = None
+        rows[PAD_ID] = None
+        rows = [row - (row > pad) if row is not None else None for row in rows]
+    return Side(pieces, RowOrder(tuple(rows), len(pieces)), tokenizer.model)
+
+
+def _begins_with_its_own(model: Transformer, order: RowOrder) -> bool:
+    """Whether the first vector of a translation is not that of its foreign token."""
+    table = model.target_embedding.table()
+    start = order.rows[START_ID]
+    same = [here for here, row in enumerate(order.rows) if row == start and here != PAD_ID]
+    return bool(np.any(table[same] != table[START_ID]))
+
+
+def _with_start(side: Side, token: str) -> Side:
+    """Return a side with a row for the start behind all others."""
+    rows = list(side.order.rows)
+    rows[START_ID] = len(side.pieces)
+    pieces = [*side.pieces, token]
+    return Side(pieces, RowOrder(tuple(rows), len(pieces)), side.model)
+
+
+def _set_bias_of_padding(bias: np.ndarray, record: dict[str, Any], order: RowOrder) -> None:
+    """Give padding, and a start that is padding, the bias of the checkpoint.
+
+    This package's own bias keeps them from being generated.
+    """
+    if record:
+        pad = order.rows[PAD_ID]
+        places = [here for here in (PAD_ID, START_ID) if order.rows[here] == pad]
+        bias[places] = record.get("pad_bias") or 0.0
+
+
+def _in_first_dtype(
+    tensors: dict[Place, np.ndarray], record: dict[str, Any]
+) -> dict[Place, np.ndarray]:
+    """Return tensors in float16 that were imported in it.
+
+    If one of them has changed since, all are returned as they are.
+    """
+    half = record.get("half", ())
+    every = record.get("dtype") == "float16"  # of an earlier version's record
+    narrow = {
+        place: tensor.astype(np.float16)
+        for place, tensor in tensors.items()
+        if every or place_name(place) in half
+    }
+    unchanged = all(np.array_equal(found, tensors[place]) for place, found in narrow.items())
+    return tensors | narrow if unchanged else tensors
+
+
+def special_ids(side: Side) -> dict[str, int | None]:
+    """Return the foreign ids of the special tokens.
+
+    Args:
+        side: A vocabulary.
+
+    Returns:
+        "pad", "unknown", "start" and "end" -> foreign id; None where there is none.
+    """
+    rows = side.order.rows
+    return {
+        "pad": rows[PAD_ID],
+        "unknown": rows[UNKNOWN_ID],
+        "start": rows[START_ID],
+        "end": rows[END_ID],
+    }

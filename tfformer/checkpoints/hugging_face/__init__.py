@@ -1,0 +1,1 @@
+"""Checkpoints of Hugging Face: MarianMT, M2M100 and NLLB."""

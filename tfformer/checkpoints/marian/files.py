@@ -1,0 +1,261 @@
+"""Read and write Marian's two files of tensors.
+
+They are `.npz` (NumPy's zip) and `.bin` (Marian's own). Beside the tensors each holds
+`special:model.yml`, the options that the model was built with. The `.bin` format is that of
+marian-dev, src/common/binary.cpp, version 1.
+"""
+
+import json
+import math
+import re
+import struct
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from tfformer.checkpoints.tensors.stored_arrays import (
+    check_members,
+    mapped,
+    member_offset,
+    naming_damage,
+)
+from tfformer.storage.whole_files import whole_file
+
+OPTIONS = "special:model.yml"
+FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}  # Marian's Type: class and bytes
+BYTES = 0x0101  # int8, only for the options
+ALIGNMENT = 256
+HEADERS = {  # version of NumPy's format -> reader of the header
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+MAX_RANK = 8
+MAX_OPTIONS_BYTES = 2**20  # of YAML; a model's options have a few kilobytes
+PLAIN = {
+    f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str", "seq", "map")
+}
+
+MarianOptions = dict[str, Any]  # by name, of a model or of a search
+Resolver = tuple[str, re.Pattern[str]]  # a tag of YAML, and the form of its values
+
+
+def _plain(resolvers: list[Resolver]) -> list[Resolver]:
+    return [resolver for resolver in resolvers if resolver[0] in PLAIN]
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML of values that JSON knows too: a date is a string.
+
+    An alias is refused, as a few hundred bytes of them can stand for gigabytes.
+    """
+
+    yaml_constructors = {
+        tag: construct
+        for tag, construct in yaml.SafeLoader.yaml_constructors.items()
+        if tag is None or tag in PLAIN  # None: of all other tags, which are refused
+    }
+    yaml_implicit_resolvers = {
+        first: _plain(resolvers)
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Compose the next node, which may be no alias."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it uses an alias")
+        return super().compose_node(parent, index)
+
+
+def read(path: Path) -> tuple[MarianOptions, dict[str, np.ndarray]]:
+    """Return the options and the tensors of a Marian model.
+
+    Args:
+        path: A file that ends in `.npz` or `.bin`.
+
+    Returns:
+        The options, and name -> array of float64, float32 or float16.
+
+    Raises:
+        ValueError: The file is damaged, holds packed integers, or has no options.
+    """
+    with naming_damage(path, "copy the file again"):
+        tensors = _arrays(path)
+    if OPTIONS not in tensors:
+        raise ValueError(f"{path} has no {OPTIONS}, the options it was trained with; save it again")
+    options = tensors.pop(OPTIONS).tobytes().rstrip(b"\0")
+    wrong = [name for name, tensor in tensors.items() if tensor.dtype.kind != "f"]
+    if wrong:
+        raise ValueError(
+            f"{path}: {wrong[0]} is of dtype {tensors[wrong[0]].dtype}, packed for one kind of "
+            "processor; give the float32 model"
+        )
+    if scalars := [name for name, tensor in tensors.items() if not tensor.ndim]:
+        raise ValueError(f"{path}: {scalars[0]} has no axes; copy the file again")
+    return parse_options(options, f"{OPTIONS} in {path}"), tensors
+
+
+def read_options(path: Path) -> MarianOptions:
+    """Return the options in a file, such as decoder.yml.
+
+    Raises:
+        ValueError: As `parse_options`.
+    """
+    with path.open("rb") as file:
+        return parse_options(file.read(MAX_OPTIONS_BYTES + 1), str(path))
+
+
+def parse_options(content: bytes, place: str) -> MarianOptions:
+    """Return a model's options, of values that JSON can hold.
+
+    Args:
+        content: YAML, as Marian writes it, of up to `MAX_OPTIONS_BYTES`.
+        place: The name of its source, for messages.
+
+    Returns:
+        The options, by name.
+
+    Raises:
+        ValueError: It is no YAML mapping, too long, or has an alias or a tag of its own.
+    """
+    if len(content) > MAX_OPTIONS_BYTES:
+        raise ValueError(f"{place} has more than {MAX_OPTIONS_BYTES:,} bytes; give Marian's own")
+    try:
+        options = yaml.load(content.decode("utf-8"), _PlainLoader)
+        json.dumps(options)  # the run's record will hold them; a number may have too many digits
+    except (
+        *(yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError),
+        *(KeyError, IndexError, AttributeError, TypeError),
+    ) as error:
+        reason = str(error).partition("\n")[0][:100]
+        raise ValueError(f"{place} is not plain YAML ({reason}); copy the file again") from None
+    if not isinstance(options, dict):
+        raise ValueError(f"{place} must hold names and values; copy the file again")
+    return options
+
+
+def write_npz(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarray]) -> None:
+    """Write a model as `.npz`, whole or not at all.
+
+    Args:
+        path: The new file.
+        options: The content of `special:model.yml`.
+        tensors: Name -> array.
+    """
+    every: dict[str, Any] = dict(tensors) | {OPTIONS: _option_bytes(options)}
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **every)
+
+
+def write_bin(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarray]) -> None:
+    """Write a model as `.bin`, whole or not at all.
+
+    Args:
+        path: The new file.
+        options: The content of `special:model.yml`.
+        tensors: Name -> array of float32.
+    """
+    every = dict(tensors) | {OPTIONS: _option_bytes(options)[np.newaxis]}
+    types = {"float16": 0x0402, "float32": 0x0404, "float64": 0x0408, "int8": BYTES}
+    headers, names, shapes, contents = [], [], [], []
+    for name, tensor in every.items():
+        text = name.encode() + b"\0"
+        content = np.ascontiguousarray(tensor).tobytes()
+        content += b"\0" * (-len(content) % ALIGNMENT)
+        kind = types[tensor.dtype.name]
+        headers.append(struct.pack("<4Q", len(text), kind, tensor.ndim, len(content)))
+        names.append(text)
+        shapes.append(struct.pack(f"<{tensor.ndim}i", *tensor.shape))
+        contents.append(content)
+    begin = struct.pack("<2Q", 1, len(every)) + b"".join([*headers, *names, *shapes])
+    gap = -(len(begin) + 8) % ALIGNMENT
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        file.write(begin + struct.pack("<Q", gap) + b"\0" * gap)
+        file.writelines(contents)
+
+
+def _option_bytes(options: MarianOptions) -> np.ndarray:
+    text = yaml.safe_dump(options, sort_keys=False, default_flow_style=False)
+    return np.frombuffer(text.encode() + b"\0", np.int8)
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file of either kind; ValueError names it."""
+    try:
+        return _read_bin(path) if path.suffix == ".bin" else _read_npz(path)
+    except ValueError as error:
+        reason = str(error).splitlines()[0][:200]
+        raise ValueError(f"{path}: {reason}; copy the file again") from None
+
+
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    with zipfile.ZipFile(path) as archive:
+        check_members(archive)
+        entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+        return {name: _npy(path, archive, entry) for name, entry in entries.items()}
+
+
+def _npy(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    """One member, an array in NumPy's own format, not read if it is not compressed."""
+    begin = member_offset(path, entry)
+    with archive.open(entry) as file:
+        if begin is None:
+            return np.lib.format.read_array(file, allow_pickle=False)
+        version = np.lib.format.read_magic(file)
+        header = HEADERS.get(version)
+        if header is None:
+            raise ValueError(f"{entry.filename[:80]} is of another version, {version}")
+        shape, is_fortran, dtype = header(file)
+        begin += file.tell()
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize > entry.file_size:
+        raise ValueError(f"{entry.filename[:80]} has not the size of its shape")
+    numbers = mapped(path, dtype, begin, shape[::-1] if is_fortran else shape)
+    return numbers.T if is_fortran else numbers
+
+
+def _read_bin(path: Path) -> dict[str, np.ndarray]:
+    content = np.memmap(path, mode="r").data
+    version, count = struct.unpack_from("<2Q", content, 0)
+    if version != 1:
+        raise ValueError(f"it is of version {version}, but 1 is the only one known")
+    if count > len(content) // 32:
+        raise ValueError("it is cut off")
+    headers = [struct.unpack_from("<4Q", content, 16 + 32 * n) for n in range(count)]
+    place = 16 + 32 * count
+    names, shapes = [], []
+    for length, *_ in headers:
+        names.append(bytes(content[place : place + length]).rstrip(b"\0").decode())
+        place += length
+    for _, _, rank, _ in headers:
+        if rank > MAX_RANK:
+            raise ValueError(f"a tensor has {rank} axes")
+        shapes.append(struct.unpack_from(f"<{rank}i", content, place))
+        place += 4 * rank
+    (gap,) = struct.unpack_from("<Q", content, place)
+    place += 8 + gap
+    found: dict[str, np.ndarray] = {}
+    for name, shape, (_, kind, _, size) in zip(names, shapes, headers, strict=True):
+        if place + size > len(content):
+            raise ValueError("it is cut off")
+        if name in found:
+            raise ValueError(f"it names {name} twice")
+        found[name] = mapped(path, _dtype(name, size, kind, shape), place, shape)
+        place += size
+    if place != len(content):
+        raise ValueError("it goes on after its last tensor")
+    return found
+
+
+def _dtype(name: str, size: int, kind: int, shape: tuple[int, ...]) -> str:
+    """The dtype of a tensor of `size` bytes, checked against its shape."""
+    dtype = FLOATS.get(kind, "i1" if kind == BYTES else None)
+    if dtype is None or (kind == BYTES and name != OPTIONS):
+        raise ValueError(f"{name} is packed for one kind of processor; give the float32 model")
+    if min(shape, default=1) < 1:
+        raise ValueError(f"{name} has the shape {shape}")
+    if math.prod(shape) * np.dtype(dtype).itemsize > size:
+        raise ValueError(f"{name} has fewer numbers than its shape {shape} needs")
+    return dtype

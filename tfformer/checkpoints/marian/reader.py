@@ -1,0 +1,497 @@
+"""Models of Marian itself: read into a `Checkpoint`, and named for the way back.
+
+Written from marian-dev (c9f287d), models/transformer.h, and files that Marian 1.12.42 wrote. There
+y = x W, so kernels are stored as (inputs, outputs), as here. A translation begins with a zero
+embedding, and there is no padding token.
+"""
+
+import re
+import warnings
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+
+from tfformer.checkpoints.checkpoint import (
+    NO_CHOICES,
+    Checkpoint,
+    Choices,
+    Vocabulary,
+    check_tensors,
+)
+from tfformer.checkpoints.foreign_keys import told_by_keys
+from tfformer.checkpoints.marian import files as marian_files
+from tfformer.checkpoints.marian.files import MarianOptions
+from tfformer.checkpoints.vocabulary import (
+    RowOrder,
+    check_segmentation,
+    check_tokens,
+    read_vocabulary,
+)
+from tfformer.checkpoints.weight_names import (
+    OUTPUT,
+    OUTPUT_BIAS,
+    SOURCE,
+    TARGET,
+    Place,
+    Slot,
+    shapes,
+)
+from tfformer.config import Config, DecodingConfig, ModelConfig
+
+EPSILON = 1e-6  # layers/generic.h
+# Of decoder.yml; models and vocabularies, which it names too, are looked for anyway.
+SEARCH_OPTIONS = {"beam-size", "normalize", "word-penalty", "max-length-factor", "allow-unk"}
+SPELLING = 0.88  # of difflib: one letter of nine may differ
+# Of marian-decoder, where decoder.yml does not state them.
+BEAM_SIZE, NORMALIZE, MAX_LENGTH_FACTOR = 12, 0.0, 3
+MAX_LENGTH = 512  # Marian has no limit; this is that of MarianTokenizer
+BIAS = "decoder_ff_logit_out_b"
+SIZES = {  # the recipe's setting -> the option of the model
+    "num_layers": "enc-depth",
+    "num_decoder_layers": "dec-depth",
+    "d_model": "dim-emb",
+    "num_heads": "transformer-heads",
+    "d_ff": "transformer-dim-ffn",
+}
+SEARCH = {  # the recipe's setting -> the option of decoder.yml
+    "beam_size": "beam-size",
+    "length_penalty": "normalize",
+    "allow_unknown": "allow-unk",
+    "max_length_factor": "max-length-factor",
+}
+NEEDED = (  # without them Marian loads a model and translates wrongly
+    *("type", "dim-vocabs", "dim-emb", "enc-depth", "dec-depth"),
+    *("transformer-heads", "transformer-dim-ffn", "tied-embeddings-all"),
+)
+MUST_BE = {  # option -> the values that this package's layers have; the first is the default
+    "type": ("transformer",),
+    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-ffn-depth": (2,),
+    "transformer-decoder-ffn-depth": (0, 2),
+    "transformer-attention-mask": ("default",),
+    "transformer-tied-layers": ([], None, ""),
+    "input-types": ([], None, ""),
+    "lemma-dim-emb": (0,),
+}
+MUST_BE_OFF = (
+    *("transformer-no-projection", "transformer-pool", "transformer-no-bias"),
+    *("transformer-no-affine", "transformer-disable-position-embeddings"),
+    *("transformer-train-position-embeddings", "ulr", "right-left", "transformer-alibi-shift"),
+    "transformer-alibi-trainable",
+)
+WITHOUT_EFFECT = (  # on a decoder with self-attention; all other transformer-... are read here
+    *("transformer-rnn-projection", "transformer-dim-aan", "transformer-aan-depth"),
+    *("transformer-aan-activation", "transformer-aan-nogate", "transformer-depth-scaling"),
+    *("transformer-guided-alignment-layer", "transformer-dropout"),
+    *("transformer-dropout-attention", "transformer-dropout-ffn"),
+)
+READ = (
+    *("transformer-heads", "transformer-dim-ffn", "transformer-decoder-dim-ffn"),
+    *("transformer-ffn-activation", "transformer-preprocess", "transformer-postprocess"),
+    *("transformer-postprocess-top", "transformer-postprocess-emb"),
+)
+ACTIVATIONS = ("swish", "relu", "gelu")
+NORMS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}  # pre-, postprocess, at the top
+EXACT_GELU_SINCE = (1, 12)
+NORMALISED_KEYS_SINCE = (1, 10, 28)  # before, a pre-norm model's queries alone were normalised
+BLOCKS = {"self_attention": "self", "cross_attention": "context"}
+LETTERS = {"query": "q", "key": "k", "value": "v", "output": "o"}
+NUMBERS = {"inner": "1", "outer": "2"}
+TABLES = {  # tie -> table -> name
+    "all": {SOURCE: "Wemb"},
+    "input": {SOURCE: "Wemb", OUTPUT: "decoder_ff_logit_out_W"},
+    "output": {SOURCE: "encoder_Wemb", TARGET: "decoder_Wemb"},
+    "none": {
+        SOURCE: "encoder_Wemb",
+        TARGET: "decoder_Wemb",
+        OUTPUT: "decoder_ff_logit_out_W",
+    },
+}
+TRANSPOSED = "decoder_ff_logit_out_W"  # (d, V); newer models have it as ..._Wt, (V, d)
+
+
+def recognises(folder: Path) -> bool:
+    """Whether a folder holds a model of Marian."""
+    return any(folder.glob("*.npz")) or any(folder.glob("*.bin"))
+
+
+def slot_name(slot: Slot, norm: str) -> str:
+    """Return Marian's name of a layer's tensor.
+
+    Args:
+        slot: The tensor.
+        norm: That of the recipe; the names of the normalisations tell whether it is "post".
+
+    Example:
+        >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"), "post")
+        'decoder_l1_context_Wk'
+        >>> slot_name(Slot("encoder", 1, "feed_forward", "norm", "scale"), "pre")
+        'encoder_l2_ffn_ffn_ln_scale_pre'
+    """
+    if slot.layer is None:
+        return f"{slot.side}_top_ln_{slot.kind}"
+    begin = f"{slot.side}_l{slot.layer + 1}_{BLOCKS.get(slot.block, 'ffn')}"
+    letter = "b" if slot.kind == "bias" else "W"
+    if slot.part == "norm":
+        middle = "ffn" if slot.block == "feed_forward" else "Wo"
+        return f"{begin}_{middle}_ln_{slot.kind}{'' if norm == 'post' else '_pre'}"
+    if slot.block == "feed_forward":
+        return f"{begin}_{letter}{NUMBERS[slot.part]}"
+    return f"{begin}_{letter}{LETTERS[slot.part]}"
+
+
+def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
+    """Return the model in a folder.
+
+    Args:
+        folder: The folder with one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for
+            `.yml` also source.spm and target.spm; decoder.yml says which files they are.
+        choices: The choices of the caller. Positions are "auto" for the table and the search of
+            Marian, "marian" for marian-decoder's pre-norm layers too, or "hf" for the table and the
+            search of Transformers. `untied` is not known to Marian, which ties by name.
+
+    Returns:
+        The checkpoint, with every tensor checked.
+
+    Raises:
+        ValueError: A file is missing or damaged, or this package has no layers for it.
+    """
+    if choices.untied:
+        raise ValueError("a model of Marian stores tied tensors once; leave out --untied")
+    decoder = _decoder_options(folder)
+    path = _model_file(folder, decoder)
+    options, tensors = marian_files.read(path)
+    check_options(path, options)
+    tie = _tie(options)
+    model = _model_config(path, options, tie, choices.positions)
+    names: dict[Place, str] = dict(TABLES[tie].items())
+    names[OUTPUT_BIAS] = BIAS
+    names |= {slot: slot_name(slot, model.norm) for slot in shapes(model)}
+    places = _places(names, tensors)
+    if options.get("output-omit-bias"):
+        _warn_of_bias(path, places.pop(OUTPUT_BIAS, None))
+    if tensors:
+        raise ValueError(
+            f"{path}: the tensor {sorted(tensors)[0]} has no place in a model of these options "
+            f"({len(tensors)} such)"
+        )
+    source, target, shared = _vocabularies(folder, decoder, path, options)
+    if options.get("output-omit-bias"):
+        places[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
+    found = Checkpoint(
+        model=model,
+        tensors=places,
+        source=source,
+        target=target,
+        shares_vocabulary=shared,
+        decoding=_decoding(folder, decoder, choices.positions),
+        max_length=MAX_LENGTH,
+        languages=None,
+        family="marian",
+        names=names,
+        details={"options": options, "decoder": decoder},
+    )
+    check_tensors(found)
+    return found
+
+
+def check_options(path: Path, options: MarianOptions) -> None:
+    """Raise ValueError for options of which this package has no layers.
+
+    The message names the option.
+
+    Args:
+        path: The model's file, for messages.
+        options: `special:model.yml`.
+    """
+    for name in NEEDED:
+        if name not in options:
+            raise ValueError(f"{path} has no option {name}, without which a model is not known")
+    _check_decoder(path, options)
+    for name, values in MUST_BE.items():
+        if options.get(name, values[0]) not in values:
+            raise ValueError(
+                f"{path}: option {name} is {options[name]!r}, which this package does not have; "
+                f"it has {values[0]!r}"
+            )
+    for name in MUST_BE_OFF:
+        if options.get(name):
+            raise ValueError(f"{path}: option {name} is set, which this package does not have")
+    _check_known(path, options)
+    if _letters(options, "transformer-postprocess-emb", "d"):
+        raise ValueError(
+            f"{path}: option transformer-postprocess-emb is "
+            f"{options['transformer-postprocess-emb']!r}, which this package does not have"
+        )
+
+
+def _check_decoder(path: Path, options: MarianOptions) -> None:
+    """Raise ValueError for a student of Firefox or of OPUS.
+
+    Theirs is the commonest other decoder.
+    """
+    autoreg = options.get("transformer-decoder-autoreg")
+    if "ssru" in (options.get("dec-cell"), autoreg) and autoreg != "self-attention":
+        raise ValueError(
+            f"{path}: transformer-decoder-autoreg {autoreg} with dec-cell ssru is a decoder of "
+            "simple recurrent units (SSRU), which this package does not have; give a model with "
+            "self-attention, such as the student's teacher"
+        )
+
+
+def _check_known(path: Path, options: MarianOptions) -> None:
+    """Raise ValueError for an unknown option of layers.
+
+    No version of Marian known here has it.
+    """
+    known = {*MUST_BE, *MUST_BE_OFF, *WITHOUT_EFFECT, *READ}
+    for name in sorted(name for name in options if str(name).startswith("transformer-")):
+        if name not in known and options[name]:
+            raise ValueError(f"{path}: option {name} is not known to this package")
+
+
+def _letters(options: MarianOptions, name: str, default: str) -> str:
+    """A chain of operations without dropout, which only training has."""
+    return str(options.get(name, default) or "").replace("d", "")
+
+
+def _norm(path: Path, options: MarianOptions, positions: str) -> str:
+    """Return the recipe's norm: "marian" is "pre" as marian-decoder decodes."""
+    chain = (
+        _letters(options, "transformer-preprocess", ""),
+        _letters(options, "transformer-postprocess", "dan"),
+        _letters(options, "transformer-postprocess-top", ""),
+    )
+    if chain not in NORMS:
+        raise ValueError(
+            f"{path}: options transformer-preprocess, -postprocess and -postprocess-top are "
+            f"{chain}, but known are {' and '.join(map(str, NORMS))}"
+        )
+    if NORMS[chain] == "post":
+        return "post"
+    if _version(options) < NORMALISED_KEYS_SINCE:
+        raise ValueError(
+            f"{path}: option transformer-preprocess is 'n' of Marian before 1.10.28, whose "
+            "self-attention takes keys and values without normalisation in encoder and decoder, "
+            "which this package does not have"
+        )
+    if positions != "marian":
+        warnings.warn(
+            f"{path}: marian-decoder decodes a pre-norm model otherwise than Marian trains it, and "
+            "worse; the run computes as in training; for marian-decoder's text give --positions "
+            "marian",
+            stacklevel=2,
+        )
+    return "marian" if positions == "marian" else "pre"
+
+
+def _version(options: MarianOptions) -> tuple[int, ...]:
+    """Return the numbers of Marian's version; (0,) if it is not stated."""
+    numbers = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", str(options.get("version", "")))
+    return (0,) if numbers is None else tuple(int(number or 0) for number in numbers.groups())
+
+
+def _tie(options: MarianOptions) -> str:
+    every = options.get("tied-embeddings-all")
+    source = options.get("tied-embeddings-src")
+    target = options.get("tied-embeddings")
+    if every or (source and target):
+        return "all"
+    if source:
+        return "input"
+    return "output" if target else "none"
+
+
+def _activation(path: Path, options: MarianOptions) -> str:
+    name = options.get("transformer-ffn-activation", "swish")
+    if name not in ACTIVATIONS:
+        raise ValueError(
+            f"{path}: option transformer-ffn-activation is {name!r}, which this package does not "
+            f"have; it has {', '.join(ACTIVATIONS)}"
+        )
+    if name == "gelu" and _version(options) < EXACT_GELU_SINCE:
+        raise ValueError(
+            f"{path}: option transformer-ffn-activation is 'gelu' of Marian before 1.12, an "
+            "approximation that this package does not have"
+        )
+    return name
+
+
+def _model_config(path: Path, options: MarianOptions, tie: str, positions: str) -> ModelConfig:
+    values = {
+        **{name: options[key] for name, key in SIZES.items()},
+        "decoder_d_ff": options.get("transformer-decoder-dim-ffn")
+        or options["transformer-dim-ffn"],
+        "activation": _activation(path, options),
+        "norm": _norm(path, options, positions),
+        "tie_embeddings": tie,
+        "output_bias": True,
+        "use_bias": True,
+        "epsilon": 1e-5 if positions == "hf" else EPSILON,
+        "position_layout": "halves",
+        "position_timescale": "paper" if positions == "hf" else "t2t",
+        "scale_embedding": True,
+        "zero_start": True,
+    }
+    shared = tie in ("all", "input")
+    with told_by_keys(path, SIZES | {"decoder_d_ff": "transformer-decoder-dim-ffn"}):
+        return Config.from_dict({"model": values, "tokenizer": {"shared": shared}}).model
+
+
+def _places(names: dict[Place, str], tensors: dict[str, np.ndarray]) -> dict[Place, np.ndarray]:
+    """The known tensors, taken out of `tensors`, in this package's shapes."""
+    found: dict[Place, np.ndarray] = {}
+    if names.get(OUTPUT) == TRANSPOSED and f"{TRANSPOSED}t" in tensors:
+        names[OUTPUT] = f"{TRANSPOSED}t"
+    for place, name in names.items():
+        if name not in tensors:
+            continue
+        tensor = tensors.pop(name)
+        if name == TRANSPOSED:
+            tensor = tensor.T
+        is_vector = place.kind in ("bias", "scale")
+        found[place] = tensor[0] if is_vector and len(tensor) == 1 else tensor
+    return found
+
+
+def _warn_of_bias(path: Path, bias: np.ndarray | None) -> None:
+    """Warn of a bias that Marian does not add, as an option says."""
+    if bias is not None and np.any(bias):
+        warnings.warn(
+            f"{path}: option output-omit-bias is set, so {BIAS} is left out, as Marian does",
+            stacklevel=3,
+        )
+
+
+def _decoder_options(folder: Path) -> MarianOptions:
+    """The file that says how to decode; there may be none.
+
+    A training leaves one beside each of its models, such as the best by BLEU.
+    """
+    files = [*folder.glob("decoder.yml")] or sorted(folder.glob("*.decoder.yml"))
+    if len(files) > 1:
+        raise ValueError(
+            f"{folder} has {len(files)} ways to decode "
+            f"({', '.join(file.name for file in files)}); copy one to decoder.yml"
+        )
+    options = marian_files.read_options(files[0]) if files else {}
+    _check_spelling(options)
+    return options
+
+
+def _check_spelling(options: MarianOptions) -> None:
+    """Raise ValueError for an option that is nearly one of the search.
+
+    Marian, too, refuses options that it does not know.
+    """
+    for name in sorted(options.keys() - SEARCH_OPTIONS):
+        if alike := get_close_matches(name, SEARCH_OPTIONS, n=1, cutoff=SPELLING):
+            raise ValueError(
+                f"decoder.yml has an option {name}, which is not known; if it is damaged, write "
+                f"{alike[0]}"
+            )
+
+
+def _model_file(folder: Path, decoder: MarianOptions) -> Path:
+    named = decoder.get("models") or []
+    if isinstance(named, list) and len(named) > 1:
+        raise ValueError(f"{folder} names {len(named)} models to decode together; import one")
+    for name in named if isinstance(named, list) else []:
+        if (folder / Path(str(name)).name).is_file():
+            return folder / Path(str(name)).name
+    files = sorted([*folder.glob("*.npz"), *folder.glob("*.bin")])
+    found = [file for file in files if "optimizer" not in file.name]
+    if len(found) != 1:
+        raise ValueError(
+            f"{folder} holds {len(found)} models ({', '.join(file.name for file in found)}), and "
+            "no decoder.yml says which; leave one"
+        )
+    return found[0]
+
+
+def _decoding(folder: Path, decoder: MarianOptions, positions: str) -> DecodingConfig:
+    if decoder.get("word-penalty"):
+        warnings.warn(
+            f"decoder.yml's word-penalty {decoder['word-penalty']} is not known here and left out",
+            stacklevel=2,
+        )
+    values = {
+        "beam_size": decoder.get("beam-size", BEAM_SIZE),
+        "length_penalty": decoder.get("normalize", NORMALIZE),
+        "length_normalization": "power",
+        "narrowing": positions != "hf",
+        "allow_unknown": positions == "hf" or decoder.get("allow-unk", False),
+    }
+    if positions != "hf":
+        factor = decoder.get("max-length-factor", MAX_LENGTH_FACTOR)
+        values |= {"max_length_factor": factor, "extra_length": 0}
+    with told_by_keys(folder / "decoder.yml", SEARCH):
+        return Config.from_dict({"decoding": values}).decoding
+
+
+def _vocabularies(
+    folder: Path, decoder: MarianOptions, path: Path, options: MarianOptions
+) -> tuple[Vocabulary, Vocabulary, bool]:
+    files = _vocabulary_files(folder, decoder)
+    sizes = options["dim-vocabs"]
+    if not isinstance(sizes, list) or len(sizes) != 2:
+        raise ValueError(f"{path}: option dim-vocabs is {sizes!r}, but there must be two sizes")
+    sides, models = [], []
+    for file, size, side in zip(files, sizes, ("source", "target"), strict=True):
+        pieces = read_vocabulary(file)
+        if len(pieces) != size:
+            raise ValueError(
+                f"{file} has {len(pieces)} tokens, but dim-vocabs of {path} says {size}"
+            )
+        model = file if file.suffix == ".spm" else folder / f"{side}.spm"
+        if not model.is_file():
+            raise ValueError(
+                f"{model} is missing, and {file.name} alone cannot cut text; models with "
+                f"{side}.bpe have no SentencePiece and cannot be imported"
+            )
+        content = model.read_bytes()
+        check_segmentation(content, model, pieces)
+        models.append(model)
+        sides.append(Vocabulary(pieces, content, _order(file, pieces)))
+    for file, vocabulary in zip(files, sides, strict=True):
+        check_tokens(vocabulary.pieces, file, [known.model for known in sides])
+    if unused := sorted({*folder.glob("*.spm")} - {*models}):
+        raise ValueError(
+            f"{unused[0]} is the vocabulary of neither side by decoder.yml; correct that, or take "
+            "the file away"
+        )
+    shared = sides[0].pieces == sides[1].pieces
+    if shared and sides[0].model == sides[1].model:
+        sides[1] = sides[0]
+    return sides[0], sides[1], shared
+
+
+def _vocabulary_files(folder: Path, decoder: MarianOptions) -> list[Path]:
+    """The source's and the target's vocabulary."""
+    named = decoder.get("vocabs")
+    listed = named if isinstance(named, list) else []
+    factored = [name for name in listed if str(name).endswith(".fsv")]
+    if factored:
+        raise ValueError(
+            f"{folder}: {factored[0]} is a factored vocabulary, which this package does not have"
+        )
+    if isinstance(named, list) and len(named) == 2:
+        found = [folder / Path(str(name)).name for name in named]
+        if all(file.is_file() for file in found):
+            return found
+    both = sorted([*folder.glob("*vocab.yml"), *folder.glob("vocab.spm")])
+    if len(both) == 1:
+        return [both[0], both[0]]
+    raise ValueError(
+        f"{folder} has no decoder.yml that names two vocabularies beside it; add it, or a vocab.yml"
+    )
+
+
+def _order(file: Path, pieces: list[str]) -> RowOrder:
+    for name in ("</s>", "<unk>"):
+        if name not in pieces:
+            raise ValueError(f"{file} has no {name}; give the model's own vocabulary")
+    return RowOrder.of(
+        len(pieces), unknown=pieces.index("<unk>"), end=pieces.index("</s>"), pad=None, start=None
+    )

@@ -1,0 +1,186 @@
+"""Write a run as a model of Marian itself, which marian-decoder and pymarian load."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from tfformer.checkpoints.foreign_order import Foreign, Side, as_foreign
+from tfformer.checkpoints.marian import files as marian_files
+from tfformer.checkpoints.marian.reader import BIAS, TABLES, TRANSPOSED, slot_name
+from tfformer.checkpoints.vocabulary import read_vocabulary
+from tfformer.checkpoints.weight_names import OUTPUT_BIAS, Slot
+from tfformer.config import Config, ModelConfig
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Run
+from tfformer.special_ids import START_ID
+
+VERSION = "v1.12.0 of tfformer"
+POST, PRE = ("", "dan", ""), ("n", "da", "n")  # pre-, postprocess, at the top
+CHAINS = {"post": POST, "pre": PRE, "marian": PRE}
+
+
+def write(folder: Path, run: Run, model: Transformer) -> None:
+    """Fill a folder with model.npz, model.bin, decoder.yml and the vocabularies.
+
+    Args:
+        folder: An empty one.
+        run: An imported run: Marian begins a translation with zeros, and runs trained here do not.
+        model: Its model.
+
+    Raises:
+        ValueError: The model has layers that Marian does not have.
+    """
+    settings = run.config.model
+    _check(run.path, settings, model)
+    foreign = as_foreign(run, model, with_pad=False)
+    options = _options(foreign, settings)
+    tensors = _tensors(foreign, settings)
+    if not options["output-omit-bias"]:
+        tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
+    marian_files.write_npz(folder / "model.npz", options, tensors)
+    marian_files.write_bin(folder / "model.bin", options, tensors)
+    _write_decoder(folder, foreign, run.config)
+
+
+def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
+    if settings.position_offset:
+        raise ValueError(
+            f"{path} has model.position_offset={settings.position_offset}, but positions of Marian "
+            "begin at 0; use --format ctranslate2"
+        )
+    if not (settings.use_bias and settings.scale_embedding):
+        raise ValueError(
+            f"{path} has model.use_bias={settings.use_bias} and model.scale_embedding="
+            f"{settings.scale_embedding}, but Marian has both"
+        )
+    if (settings.num_decoder_heads or settings.num_heads) != settings.num_heads:
+        raise ValueError(
+            f"{path} has {settings.num_heads} heads in the encoder and "
+            f"{settings.num_decoder_heads} in the decoder, but Marian has one number"
+        )
+    start = model.target_embedding.table()[START_ID]
+    if np.any(start):
+        raise ValueError(
+            f"{path} begins a translation with a learned vector (up to {np.abs(start).max():.3g}), "
+            "but Marian begins with zeros; use --format hugging_face"
+        )
+    if settings.position_timescale != "t2t":
+        warnings.warn(
+            f"{path} has model.position_timescale=paper, but Marian has t2t and will translate "
+            "with it: right for weights that Marian trained, wrong for others",
+            stacklevel=3,
+        )
+    if settings.norm == "pre":
+        warnings.warn(
+            f"{path} has model.norm=pre, which marian-decoder decodes otherwise than Marian trains "
+            "it, and worse (docs/bring_a_model.md); use --format ctranslate2 to translate",
+            stacklevel=3,
+        )
+
+
+def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
+    """Return all tensors by Marian's names, but for the output's bias."""
+    found: dict[str, np.ndarray] = {}
+    for place, tensor in foreign.tensors.items():
+        if isinstance(place, Slot):
+            name = slot_name(place, settings.norm)
+            found[name] = tensor if tensor.ndim == 2 else tensor[np.newaxis]
+    for table, name in TABLES[settings.tie_embeddings].items():
+        matrix = foreign.tensors[table]
+        found[name] = np.ascontiguousarray(matrix.T) if name == TRANSPOSED else matrix
+    return found
+
+
+def _options(foreign: Foreign, settings: ModelConfig) -> marian_files.MarianOptions:
+    before, after, top = CHAINS[settings.norm]
+    tie = settings.tie_embeddings
+    own = {
+        "type": "transformer",
+        "dim-vocabs": [len(foreign.source.pieces), len(foreign.target.pieces)],
+        "dim-emb": settings.d_model,
+        "enc-depth": settings.num_layers,
+        "dec-depth": settings.num_decoder_layers or settings.num_layers,
+        "transformer-heads": settings.num_heads,
+        "transformer-dim-ffn": settings.d_ff,
+        "transformer-decoder-dim-ffn": settings.decoder_d_ff or settings.d_ff,
+        "transformer-ffn-depth": 2,
+        "transformer-decoder-ffn-depth": 2,
+        "transformer-ffn-activation": settings.activation,
+        "transformer-preprocess": before,
+        "transformer-postprocess": after,
+        "transformer-postprocess-top": top,
+        "transformer-postprocess-emb": "d",
+        "transformer-decoder-autoreg": "self-attention",
+        "transformer-guided-alignment-layer": "last",
+        "transformer-tied-layers": [],
+        "transformer-train-position-embeddings": False,
+        "transformer-no-projection": False,
+        "transformer-no-bias": False,
+        "transformer-no-affine": False,
+        "transformer-dim-aan": 2048,
+        "transformer-aan-depth": 2,
+        "transformer-aan-activation": "swish",
+        "transformer-aan-nogate": False,
+        "tied-embeddings": tie == "output",
+        "tied-embeddings-src": tie == "input",
+        "tied-embeddings-all": tie == "all",
+        "right-left": False,
+        "input-types": [],
+        "skip": False,
+        "layer-normalization": False,
+        "lemma-dim-emb": 0,
+        "ulr": False,
+        "version": VERSION,
+    }
+    first = foreign.record.get("details", {}).get("options", {})
+    omits = bool(first.get("output-omit-bias")) and not np.any(foreign.tensors[OUTPUT_BIAS])
+    return own | first | {"output-omit-bias": omits}
+
+
+def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
+    """Write decoder.yml and the vocabularies.
+
+    A vocabulary is SentencePiece's own where that has the model's ids.
+    """
+    for name, side in (("source", foreign.source), ("target", foreign.target)):
+        (folder / f"{name}.spm").write_bytes(side.model)
+    sides = {"source": foreign.source, "target": foreign.target}
+    own_ids = all(
+        read_vocabulary(folder / f"{name}.spm") == side.pieces for name, side in sides.items()
+    )
+    if own_ids:
+        vocabularies = ["source.spm", "target.spm"]
+    elif foreign.shares_vocabulary:
+        vocabularies = ["vocab.yml", "vocab.yml"]
+        _write_yaml_vocabulary(folder / "vocab.yml", foreign.source)
+    else:
+        vocabularies = ["source.vocab.yml", "target.vocab.yml"]
+        for name, side in sides.items():
+            _write_yaml_vocabulary(folder / f"{name}.vocab.yml", side)
+    decoder = {
+        "relative-paths": True,
+        "models": ["model.npz"],
+        "vocabs": vocabularies,
+        "beam-size": config.decoding.beam_size,
+        "normalize": config.decoding.length_penalty,
+        "allow-unk": config.decoding.allow_unknown,
+        "word-penalty": 0,
+        "mini-batch": 32,
+        "maxi-batch": 100,
+        "maxi-batch-sort": "src",
+    }
+    if not config.decoding.extra_length:  # otherwise Marian's own
+        decoder["max-length-factor"] = config.decoding.max_length_factor
+    text = yaml.safe_dump(decoder, sort_keys=False)
+    (folder / "decoder.yml").write_text(text, encoding="utf-8")
+
+
+def _write_yaml_vocabulary(path: Path, side: Side) -> None:
+    lines = [
+        f"{json.dumps(piece, ensure_ascii=False)}: {number}\n"
+        for number, piece in enumerate(side.pieces)
+    ]
+    path.write_text("".join(lines), encoding="utf-8")

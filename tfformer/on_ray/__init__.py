@@ -1,1 +1,0 @@
-"""Training and translating on a Ray cluster."""

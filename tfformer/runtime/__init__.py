@@ -1,0 +1,1 @@
+"""How TensorFlow and Keras start: imported quietly, with the classes of the package registered."""

@@ -1,0 +1,147 @@
+"""A connection to a Ray cluster, or one line that says why there is none."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import time
+from typing import Any
+
+from tfformer.storage.timeouts import within
+from tfformer.version import __version__
+
+SECONDS_TO_CONNECT = 20
+SECONDS_TO_JOIN = 120  # a cluster
+SECONDS_WITHOUT_HEAD = 30  # after 60, Ray ends the process with a line of its own
+HEAD = "node:__internal_head__"  # Ray's name of it, among the resources
+CLIENT = "ray://"  # before the address of a cluster's server for clients outside of it
+REMEDY = "begin one with `ray start --head`, and give its address"
+ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+
+
+def connected(address: str, log_to_driver: bool) -> Any:
+    """Connect to a cluster; a worker's TensorFlow has one thread there.
+
+    Args:
+        address: That of the cluster, such as "10.0.0.1:6379" or "ray://10.0.0.1:10001"; "auto" is
+            that of RAY_ADDRESS or the one to which this machine belongs, and "local" begins one on
+            this machine.
+        log_to_driver: Whether what the workers print is printed here, too.
+
+    Returns:
+        The library of Ray; its `shutdown` closes the connection.
+
+    Raises:
+        ValueError: Ray is not installed, or `address` is not one.
+        ConnectionError: There is no cluster.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise ValueError("--ray needs Ray; pip install 'tfformer[ray]'") from None
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS") or address
+    if address not in ("auto", "local"):
+        _check_reachable(address)
+    environment = {"env_vars": ONE_THREAD}
+    join = functools.partial(
+        ray.init, address, log_to_driver=log_to_driver, runtime_env=environment
+    )
+    late = f"it has not answered for {SECONDS_TO_JOIN} seconds"
+    try:
+        if address == "local":  # whose processes end with the thread that begins them
+            join()
+        else:  # Ray itself tries it for 7 minutes
+            within(SECONDS_TO_JOIN, join, late)
+    except (OSError, ValueError, RuntimeError) as error:
+        cause = reason(error.__cause__ or error)  # such as a missing token
+        raise ConnectionError(f"{address} is no Ray cluster ({cause}); {REMEDY}") from None
+    return ray
+
+
+def on_head(ray: Any, actor: type, **options: Any) -> Any:
+    """Start an actor on the cluster's head, where it takes no processor.
+
+    It ends with the connection, as all that it starts.
+
+    Args:
+        ray: As `connected` has returned it.
+        actor: Its class.
+        **options: More of Ray's own.
+
+    Returns:
+        Its handle.
+    """
+    return ray.remote(num_cpus=0, resources={HEAD: 0.001}, **options)(actor).remote()
+
+
+class Head:
+    """The head of the cluster to which this process is connected.
+
+    Args:
+        ray: As `connected` has returned it.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        is_client = ray.util.client.ray.is_connected()  # which notices it by itself
+        self._address = None if is_client else ray.get_runtime_context().gcs_address
+        self._answered = time.monotonic()
+
+    def check(self) -> None:
+        """Raise ConnectionError if nobody has listened at its address for some time."""
+        now = time.monotonic()
+        if self._address is None or _listens(self._address):
+            self._answered = now
+        elif now - self._answered > SECONDS_WITHOUT_HEAD:
+            raise ConnectionError(
+                f"the head of the Ray cluster ({self._address}) has not answered for "
+                f"{SECONDS_WITHOUT_HEAD} seconds; what is written stays: begin a cluster, and give "
+                "the same command again, a training with --resume"
+            )
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def check_version(version: str) -> None:
+    """Raise ValueError unless a worker has the version with which the job was begun."""
+    if version != __version__:
+        raise ValueError(
+            f"a worker has tfformer {__version__}, where the job was begun with {version}; "
+            "install the same version on all machines"
+        )
+
+
+def _check_reachable(address: str) -> None:
+    """Raise ConnectionError if nothing listens at an address.
+
+    Ray itself would wait for minutes.
+    """
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        raise ValueError(f"--ray {address} must be HOST:PORT, {CLIENT}HOST:PORT or local; {REMEDY}")
+    try:
+        socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
+    except (OSError, OverflowError) as error:
+        raise ConnectionError(
+            f"there is no Ray cluster at {address} ({error}; waited up to {SECONDS_TO_CONNECT} "
+            f"seconds); {REMEDY}"
+        ) from None
+
+
+def reason(error: BaseException) -> str:
+    r"""Return the last line of an error's text, which names the cause.
+
+    Example:
+        >>> reason(RuntimeError("it failed:\n  the disk is full"))
+        'the disk is full'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

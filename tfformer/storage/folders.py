@@ -1,0 +1,314 @@
+"""Folders of this machine, and of object stores with a copy on this machine.
+
+A program works in `path`, with files that it reads and writes whole. Of a folder in an object store
+(`s3://`, `gs://`) that is the copy: `pull` makes it like the store, and `push` the store like it.
+An object is replaced in one step, and a program pushes after each change of its files in turn. So
+the store has, at any moment, a state in which the folder of a machine could have been.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import re
+import secrets
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from tfformer.storage.timeouts import within
+from tfformer.storage.whole_files import locked, temporary_folder
+
+T = TypeVar("T")
+Version = tuple[int, int]  # of a file of the copy: time of change in ns, size
+
+LOCK = ".lock"
+ADDRESS = re.compile(r"(?P<protocol>[a-z][a-z0-9+.-]*)://.+")
+EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}  # by protocol
+SECONDS_TO_ANSWER = 120
+SECONDS_A_FILE = 1800
+FETCHES = 4  # of a file that is replaced meanwhile
+
+
+class Folder:
+    """A folder of this machine.
+
+    Args:
+        path: The folder, which may be missing.
+
+    Example:
+        >>> folder_at("runs/mine").path
+        PosixPath('runs/mine')
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __str__(self) -> str:
+        """The path, or the address."""
+        return str(self.path)
+
+    def absolute(self) -> str:
+        """Return a path or an address that is the same in any working directory."""
+        return str(self.path.absolute())
+
+    def names(self) -> set[str]:
+        """Return the names in it; none if it is missing, its own if it is a file."""
+        if self.path.is_dir():
+            return {entry.name for entry in self.path.iterdir()}
+        return {self.path.name} if self.path.exists() else set()
+
+    def has_file(self, name: str) -> bool:
+        """Return whether there is a file of this name directly in it."""
+        return (self.path / name).is_file()
+
+    def pull(self, but: Collection[str] = ()) -> None:
+        """Make `path` have the files of the folder, but for those named in `but`."""
+
+    def push(self) -> None:
+        """Make the folder have the files of `path`."""
+
+    @contextmanager
+    def held(self, refusal: str) -> Iterator[None]:
+        """Hold the folder for the block: no other process writes it meanwhile.
+
+        The promise is that of `files.locked`.
+
+        Args:
+            refusal: The message of the error if another process holds it.
+
+        Raises:
+            BlockingIOError: Another process holds the folder.
+        """
+        with locked(self.path / LOCK, refusal):
+            yield
+
+
+class RemoteFolder(Folder):
+    """A folder of an object store.
+
+    Only the files directly in it are pulled; those in folders below it are pushed alone.
+
+    Args:
+        address: Such as "s3://bucket/runs/mine".
+
+    Raises:
+        ValueError: The package for such addresses is not installed.
+        OSError: There is no room for the copy.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._store, root = _store_at(address)
+        self._root = PurePosixPath(root)
+        self._token: bytes | None = None  # of the holder, if that is this process
+        self._refusal = ""
+        self._pulled: dict[str, object] = {}  # the version of each file in the store
+        self._pushed: dict[str, Version] = {}  # and of the same file in the copy
+        working = ExitStack()
+        place = working.enter_context(temporary_folder(Path(tempfile.gettempdir())))
+        atexit.register(working.close)
+        super().__init__(place / address.replace("://", ":/"))  # which messages name
+        self.path.mkdir(parents=True)
+
+    def __str__(self) -> str:
+        """The address."""
+        return self.address
+
+    def absolute(self) -> str:
+        """Return the address."""
+        return self.address
+
+    def names(self) -> set[str]:
+        """Return the names in the folder; none if it is missing."""
+        return set(self._kinds())
+
+    def has_file(self, name: str) -> bool:
+        """Return whether there is a file of this name directly in it."""
+        return self._kinds().get(name) == "file"
+
+    def _kinds(self) -> dict[str, str]:
+        """Return "file" or "directory" for each name in the folder."""
+        try:
+            entries = self._ask(self._store.ls, str(self._root), detail=True)
+        except FileNotFoundError:
+            return {}
+        places = {PurePosixPath(entry["name"]): entry["type"] for entry in entries}
+        return {
+            place.name: kind
+            for place, kind in places.items()
+            if place.parent == self._root and place.name != ".."
+        }
+
+    def pull(self, but: Collection[str] = ()) -> None:
+        """Fetch the files that have changed, but for those in `but`.
+
+        The copy of a folder that this process holds is the newest, and stays as it is.
+
+        Raises:
+            OSError: The store does not answer, or there is no room.
+        """
+        if self._token is None:
+            self._pull(but)
+
+    def _pull(self, but: Collection[str]) -> None:
+        wanted = {name for name, kind in self._kinds().items() if kind == "file"} - {LOCK, *but}
+        for name in _files(self.path) - wanted:
+            (self.path / name).unlink()
+        for name in sorted(wanted):
+            try:
+                self._fetch(name)
+            except FileNotFoundError:  # it was removed meanwhile
+                (self.path / name).unlink(missing_ok=True)
+        self._pushed = {name: _version(self.path / name) for name in _files(self.path)}
+
+    def _fetch(self, name: str) -> None:
+        """Fetch one file, unless the copy has it as it is."""
+        source, target = self._place(name), self.path / name
+        for _ in range(FETCHES):
+            version = self._ask(self._store.ukey, source)
+            if target.is_file() and self._pulled.get(name) == version:
+                return
+            self._transfer(self._store.get_file, source, str(target))
+            self._pulled[name] = version
+        raise OSError(f"{self.address}/{name} is replaced all the time; try again")
+
+    def push(self) -> None:
+        """Remove from the store what has gone from the copy, and send what has changed.
+
+        Raises:
+            BlockingIOError: Another process has taken the folder.
+            OSError: The store does not answer, or refuses. Each file in it is whole.
+        """
+        self._check_held()
+        files = _files(self.path)
+        for name in self._pushed.keys() - files:
+            self._ask(self._store.rm_file, self._place(name))
+            del self._pushed[name]
+        for name in sorted(files):
+            version = _version(self.path / name)
+            if self._pushed.get(name) != version:
+                self._transfer(self._store.put_file, str(self.path / name), self._place(name))
+                self._pushed[name] = version
+
+    @contextmanager
+    def held(self, refusal: str) -> Iterator[None]:
+        """Hold the folder for the block, and take it from whoever holds it.
+
+        An object store has no lock that ends with its process. So the last to come holds the
+        folder, and an earlier one is refused at its next `push`. All files are pulled first.
+
+        Args:
+            refusal: The message of the error in the process that loses the folder.
+        """
+        self._token = secrets.token_hex(16).encode()
+        self._refusal = refusal
+        try:
+            self._ask(self._store.pipe_file, self._place(LOCK), self._token)
+            self._pull(but=())
+            yield
+        finally:
+            with suppress(OSError):  # after a kill it stays, too
+                self._check_held()
+                self._ask(self._store.rm_file, self._place(LOCK))
+            self._token = None
+
+    def _check_held(self) -> None:
+        try:
+            holder = self._ask(self._store.cat_file, self._place(LOCK))
+        except FileNotFoundError:
+            holder = None
+        if holder != self._token:
+            raise BlockingIOError(self._refusal)
+
+    def _place(self, name: str) -> str:
+        return str(self._root / name)
+
+    def _ask(self, operation: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        return self._limited(SECONDS_TO_ANSWER, lambda: operation(*arguments, **options))
+
+    def _transfer(self, operation: Callable[..., T], *arguments: Any) -> T:
+        return self._limited(SECONDS_A_FILE, lambda: operation(*arguments))
+
+    def _limited(self, seconds: float, operation: Callable[[], T]) -> T:
+        """Call the store's library."""
+        refusal = (
+            f"{self.address} has not answered for {seconds} seconds; see to the network and the "
+            "address of the store"
+        )
+        return within(seconds, lambda: self._explained(operation), refusal)
+
+    def _explained(self, operation: Callable[[], T]) -> T:
+        try:
+            return operation()
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{self.address}: {_reason(error)}") from None
+        except Exception as error:
+            raise OSError(
+                f"{self.address} cannot be read or written ({_reason(error)}); see to the network, "
+                "the store and your rights there"
+            ) from None
+
+
+def folder_at(place: str | Path) -> Folder:
+    """Return the folder at a path or an address.
+
+    Args:
+        place: A path, `file://` with an absolute one, or an address that `fsspec` knows. Within a
+            process an address has one copy, which goes at its end.
+
+    Raises:
+        ValueError: The package for such addresses is not installed.
+
+    Example:
+        >>> folder_at("file:///runs/mine").path
+        PosixPath('/runs/mine')
+    """
+    found = ADDRESS.fullmatch(place) if isinstance(place, str) else None
+    if found is None:
+        return Folder(Path(place))
+    if found["protocol"] != "file":
+        return _remote_folder(str(place).rstrip("/"))
+    parts = urlsplit(str(place))
+    if parts.netloc not in ("", "localhost"):
+        raise ValueError(f"{place} must have three slashes: file:///absolute/path")
+    return Folder(Path(unquote(parts.path)))
+
+
+_remote_folder = functools.cache(RemoteFolder)
+
+
+def _store_at(address: str) -> tuple[Any, str]:
+    """Return the library's file system and the folder's name there."""
+    protocol = address.partition(":")[0]
+    extra = EXTRAS.get(protocol)
+    try:
+        import fsspec
+    except ImportError:
+        remedy = f"tfformer[{extra}]" if extra else "fsspec"
+        raise ValueError(f"{address} needs fsspec; pip install '{remedy}'") from None
+    try:
+        return fsspec.url_to_fs(address, use_listings_cache=False)
+    except ImportError as error:
+        remedy = f"pip install 'tfformer[{extra}]'" if extra else str(error)
+        raise ValueError(f"{address} needs another package; {remedy}") from None
+    except ValueError as error:
+        raise ValueError(f"{address}: {error}") from None
+
+
+def _files(folder: Path) -> set[str]:
+    """Return the files of a copy, by their paths in it."""
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def _version(file: Path) -> Version:
+    found = file.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+def _reason(error: Exception) -> str:
+    """Return an error's text in one line."""
+    return " ".join(str(error).split()) or type(error).__name__

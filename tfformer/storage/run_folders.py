@@ -1,0 +1,84 @@
+"""Folders of runs and of exports, told apart by the names of their files.
+
+Nothing here loads TensorFlow, so the command line asks it first.
+"""
+
+from pathlib import Path
+
+from tfformer.storage.folders import LOCK, Folder, folder_at
+from tfformer.storage.whole_files import TEMPORARY
+
+RUN_CONFIG = "config.json"  # the file that makes a folder a run directory
+MANIFEST = "manifest.json"  # and the one that makes it an exported version
+# Files that a killed training may have written before config.json.
+BEFORE_CONFIG = {
+    "tokenizer.model",
+    "tokenizer.pieces.json",
+    "source.model",
+    "source.pieces.json",
+    "target.model",
+    "target.pieces.json",
+    "resume.npz",
+    "metrics.jsonl",
+    "imported.json",
+    LOCK,
+}
+
+
+def is_run(path: str | Path) -> bool:
+    """Whether a folder is a run directory.
+
+    An exported version for CTranslate2 has a config.json, too.
+    """
+    folder = folder_at(path)
+    return folder.has_file(RUN_CONFIG) and not folder.has_file(MANIFEST)
+
+
+def exported_version(path: str | Path) -> Path | None:
+    """Return the exported version at `path`, or None if there is none.
+
+    Args:
+        path: The folder of a version, or one of several versions, of which the newest counts.
+    """
+    folder = Path(path)
+    if (folder / MANIFEST).is_file():
+        return folder
+    versions = [file.parent for file in folder.glob(f"*/{MANIFEST}")]
+    numbered = [version for version in versions if version.name.isdecimal()]
+    return max(numbered, key=lambda version: int(version.name), default=None)
+
+
+def run_folder(run: str | Path) -> Folder:
+    """Return the folder of a run.
+
+    Raises:
+        FileNotFoundError: There is no config.json in it, or it is an exported version's.
+    """
+    folder = folder_at(run)
+    if is_run(run):
+        return folder
+    if exported_version(folder.path):
+        raise FileNotFoundError(
+            f"{run} is an export, not a run directory; give the run that was exported, or, to "
+            "translate files, add --workers 1"
+        )
+    raise FileNotFoundError(
+        f"{run} is not a run directory: it has no {RUN_CONFIG}; give the --run-dir of a training"
+    )
+
+
+def check_free(path: str | Path) -> None:
+    """Raise FileExistsError unless a new run may begin at `path`.
+
+    Args:
+        path: A folder that is absent, empty, or left by a training that was killed as it began.
+    """
+    names = folder_at(path).names()
+    if RUN_CONFIG in names:
+        raise FileExistsError(
+            f"{path} already holds a run; add --resume (in Python resume=True) to go on with it, "
+            "or choose another folder"
+        )
+    strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}
+    if strange or (names and LOCK not in names):
+        raise FileExistsError(f"{path} exists and is not an empty folder; choose another --run-dir")
