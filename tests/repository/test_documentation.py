@@ -26,11 +26,11 @@ from support.marian_checkpoints import checkpoint, languages
 from support.servers import served
 
 import tfformer
+from tfformer.checkpoints.import_model import import_model
 from tfformer.cli import arguments
 from tfformer.cli import verbs as cli
 from tfformer.config import Config
 from tfformer.data import phrasebook
-from tfformer.checkpoints.import_model import import_model
 
 NOT_RUN = {
     # the beginning of a command: why it is not run here

@@ -26,7 +26,6 @@ from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.model import batch_shards
 from tfformer.run_directory import Run
-from tfformer.storage.folders import Folder
 from tfformer.training import callbacks
 from tfformer.training import train as training
 from tfformer.training.callbacks import TrainingDiverged
