@@ -17,6 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tfformer.checkpoints.hugging_face.reader import BIAS, SHARED, slot_name
+from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
+from tfformer.checkpoints.weight_names import shapes
 from tfformer.config import ModelConfig
 from tfformer.data import phrasebook
 from tfformer.data.tokenizers import Tokenizer
