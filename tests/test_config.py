@@ -80,8 +80,6 @@ def test_builtin_recipes_are_valid_and_begin_with_a_description(name):
     config = read_recipe(path)
     assert config.data.train
     assert path.read_text().startswith("# ")
-    if config.training.schedule == "linear":  # its steps are those of whole epochs
-        assert config.training.total_steps % config.training.epochs == 0
 
 
 def test_a_recipe_names_one_corpus_or_several():
@@ -166,7 +164,7 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ),
         (
             {"training": {"learning_rate": 0.1}},
-            r"training.learning_rate=0.1 goes with training.schedule=inverse_sqrt",
+            r"training.learning_rate=0.1 is the peak of .* linear; leave it out with warmup",
         ),
         (
             {"decoding": {"length_penalty": -1}},
@@ -250,21 +248,8 @@ def test_overrides_are_yaml_values_on_top_of_the_file(tmp_path):
         ),
         ({"tokenizer": {"shared": False}}, r"model.tie_embeddings='all' needs one vocabulary"),
         (
-            {"training": {"schedule": "plateau"}},
-            r"training.learning_rate=None goes with training.schedule=inverse_sqrt, linear or "
-            r"plateau",
-        ),
-        (
-            {"training": {"schedule": "linear", "learning_rate": 0.1}},
-            r"training.total_steps=None goes with training.schedule=linear, and with no other",
-        ),
-        (
-            {"training": {"total_steps": 9000}},
-            r"training.total_steps=9000 goes with training.schedule=linear",
-        ),
-        (
-            {"training": {"schedule": "linear", "learning_rate": 0.1, "total_steps": 4000}},
-            r"training.total_steps=4000 must be above training.warmup_steps=4000",
+            {"training": {"schedule": "linear"}},
+            r"training.learning_rate=None is the peak of training.schedule=inverse_sqrt or linear",
         ),
         (
             {"training": {"max_minutes": "1h"}},

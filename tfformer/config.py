@@ -235,8 +235,8 @@ def _corpus(item: object, setting: str) -> Corpus:
 class TrainingConfig:
     """How `model.fit` is driven, and which weights are kept.
 
-    `patience` and `plateau_patience` count validations without a better score: BLEU and, between
-    equals, chrF, or for a language model bits per byte. Validation counts as time. With `dtype`
+    `patience` counts validations without a better score: BLEU and, between equals, chrF, or for a
+    language model bits per byte. Validation counts as time. With `dtype`
     mixed_bfloat16 or mixed_float16 it computes in that precision too, as a training step does;
     translating, scoring and exporting compute in float32, whose figures differ a little.
     """
@@ -248,11 +248,9 @@ class TrainingConfig:
     seed: int = limited(1, 0, LARGEST_SEED)  # of weights, dropout, order of batches and sampling
     optimizer: Literal["adam", "adamw", "muon"] = "adam"  # adam: section 5.3; muon is often quicker
     weight_decay: float = limited(0.0, 0, 1)  # times the rate, off the matrices each step
-    schedule: Literal["warmup", "inverse_sqrt", "linear", "plateau"] = "warmup"  # equation 3
-    learning_rate: float | None = limited(None, 0, 1000)  # the peak; the first one with plateau
-    learning_rate_scale: float = limited(1.0, 0, 1000)  # times the paper's rates, with warmup alone
+    schedule: Literal["warmup", "inverse_sqrt", "linear"] = "warmup"  # equation 3; linear: to 0
+    learning_rate: float | None = limited(None, 0, 1000)  # the peak; warmup has the paper's
     warmup_steps: int = limited(4000, 1, BILLION)  # updates of rising rate; 4,000 in section 5.3
-    total_steps: int | None = limited(None, 2, BILLION)  # updates to rate 0, with linear alone
     label_smoothing: float = limited(0.1, 0, ALMOST_ONE)  # 0.1 in section 5.4
     clip_norm: float | None = limited(None, 1e-9, BILLION)  # most that the gradient's norm may be
     accumulate_steps: int = limited(1, 1, BILLION)  # batches an update
@@ -275,8 +273,6 @@ class TrainingConfig:
         "none",
     ] = "auto"  # sacreBLEU's; auto: by the last of data.languages, 13a where there is a space
     patience: int | None = limited(None, 1, BILLION)  # validations; None: all epochs
-    plateau_factor: float = limited(0.5, 1e-9, ALMOST_ONE)  # times the rate, with plateau alone
-    plateau_patience: int = limited(2, 1, BILLION)  # validations before that
     dtype: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"  # of the arithmetic
     jit_compile: bool = False  # XLA, for which batches are padded to 16 shapes
 
@@ -486,18 +482,7 @@ class Config:
         yield (
             (training.learning_rate is None) == (training.schedule == "warmup"),
             "training.learning_rate",
-            "goes with training.schedule=inverse_sqrt, linear or plateau; "
-            "warmup has learning_rate_scale",
-        )
-        yield (
-            (training.total_steps is None) == (training.schedule != "linear"),
-            "training.total_steps",
-            "goes with training.schedule=linear, and with no other",
-        )
-        yield (
-            training.total_steps is None or training.total_steps > training.warmup_steps,
-            "training.total_steps",
-            f"must be above training.warmup_steps={training.warmup_steps}",
+            "is the peak of training.schedule=inverse_sqrt or linear; leave it out with warmup",
         )
         yield (
             training.weight_decay == 0 or training.optimizer != "adam",

@@ -63,12 +63,12 @@ def measure(options: argparse.Namespace) -> dict:
 
     shape = {"dropout": 0.3, "norm": "pre", "tie_embeddings": "all"} | PRESETS[options.preset]
     model = Transformer(options.vocab_size, options.vocab_size, dtype=options.dtype, **shape)
-    rate = {"schedule": "plateau", "learning_rate": 1e-3}
+    rate = {"schedule": "inverse_sqrt", "learning_rate": 1e-3, "warmup_steps": 1}
     training = {"optimizer": options.optimizer, "dtype": options.dtype} | rate
-    optimizer = new_optimizer(Config.from_dict({"training": training}))
+    batches = real_batches(options)
+    optimizer = new_optimizer(Config.from_dict({"training": training}), epoch_steps=len(batches))
     model.compile(optimizer, SmoothedCrossEntropy(0.1), jit_compile=False)
     model.shards = options.shards
-    batches = real_batches(options)
     for _ in range(2):
         train(model, batches)
     seconds = statistics.median(train(model, batches) for _ in range(ROUNDS)) / len(batches)

@@ -22,7 +22,7 @@ teach() { # RUN SOURCE TARGET [--set ...]
   [ -f "$run/result.json" ] || tfformer train multi30k-en-de --run-dir "$run" --set \
     "data.folder=$data" "data.train=[train.$source.gz,train.$target.gz]" \
     "data.valid=[val.$source.gz,val.$target.gz]" "data.languages=[$source,$target]" model.dropout=0.2 \
-    training.weight_decay=0.05 training.epochs=20 training.total_steps=2680 training.warmup_steps=300 \
+    training.weight_decay=0.05 training.epochs=20 training.warmup_steps=300 \
     "$@" $([ ! -f "$run/config.json" ] || echo --resume)
 }
 
@@ -46,4 +46,4 @@ fi
 bash scripts/multi30k/run.sh "$data" "$folder/final" multi30k-en-de \
   --set "data.train=['$corpus/train.en','$corpus/train.de']" model.d_model=256 model.d_ff=512 \
   model.num_decoder_layers=2 model.use_bias=false training.learning_rate=0.007 training.epoch_steps=134 \
-  training.epochs=42 training.total_steps=5628 training.validate_every=6 "$@"
+  training.epochs=42 training.validate_every=6 "$@"

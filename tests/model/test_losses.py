@@ -138,6 +138,3 @@ def test_survives_serialising():
     np.testing.assert_allclose(
         loss(LABELS, LOGITS), cross_entropy(LABELS, LOGITS, 0.3).sum(), rtol=1e-5
     )
-
-
-# R-Drop

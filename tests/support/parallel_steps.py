@@ -40,7 +40,7 @@ def trained(optimizer: str, workers: Workers) -> dict[str, np.ndarray]:
     traced, shard = [], batch_shards._shard
     keras.utils.set_random_seed(1)
     model = tfformer.LanguageModel(19, norm="pre", use_bias=False, **SHAPE)
-    inner = new_optimizer(config(optimizer, "one_device"))
+    inner = new_optimizer(config(optimizer, "one_device"), epoch_steps=10)
     model.compile(
         keras.optimizers.LossScaleOptimizer(inner),
         tfformer.SmoothedCrossEntropy(0.1),

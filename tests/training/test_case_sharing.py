@@ -18,8 +18,18 @@ COUNTS = [0, 0, 0, 0, 9, 3, 5, 1, 2, 0, 4, 0, 0, 1, 0, 2, 0, 1, 0]
 WIDTH = 5
 OPTIMIZERS = {
     "adam": {"schedule": "inverse_sqrt", "learning_rate": 0.1, "warmup_steps": 1},
-    "adamw": {"optimizer": "adamw", "schedule": "plateau", "learning_rate": 0.1},
-    "muon": {"optimizer": "muon", "schedule": "plateau", "learning_rate": 0.1},
+    "adamw": {
+        "optimizer": "adamw",
+        "schedule": "inverse_sqrt",
+        "learning_rate": 0.1,
+        "warmup_steps": 1,
+    },
+    "muon": {
+        "optimizer": "muon",
+        "schedule": "inverse_sqrt",
+        "learning_rate": 0.1,
+        "warmup_steps": 1,
+    },
 }
 
 
@@ -42,13 +52,13 @@ def test_an_update_is_that_of_the_vectors(settings):
     first = [list(families.family).index(number) for number in range(families.families)]
     start = draw.normal(size=(len(PIECES), WIDTH)).astype(np.float32)
     matrix = keras.Variable(start, name="embeddings")
-    shared = new_optimizer(config)
+    shared = new_optimizer(config, epoch_steps=10)
     shared.build([matrix])
     shared.share_rows(matrix, families)
     vectors = keras.Variable(
         np.concatenate([start[first], np.zeros((CASES, WIDTH), np.float32)]), name="embeddings"
     )
-    plain = new_optimizer(config)
+    plain = new_optimizer(config, epoch_steps=10)
     plain.build([vectors])
     for _ in range(5):
         np.testing.assert_allclose(matrix, made_of @ np.array(vectors), rtol=1e-4, atol=1e-5)
@@ -65,7 +75,7 @@ def test_other_variables_are_updated_as_ever():
     results = []
     for is_shared in (False, True):
         variables = [keras.Variable(value, name="embeddings") for value in values[:2]]
-        optimizer = new_optimizer(Config())
+        optimizer = new_optimizer(Config(), epoch_steps=10)
         optimizer.build(variables)
         if is_shared:
             optimizer.share_rows(variables[0], case_families(PIECES, COUNTS))
@@ -93,7 +103,7 @@ def test_a_softmax_may_be_in_doubt_between_words_of_different_case(usual_is_know
     draw = np.random.default_rng(4)
     states = keras.Variable(draw.normal(size=(4, 16)), name="states")
     matrix = keras.Variable(draw.normal(size=(len(families.family), 16)), name="embeddings")
-    optimizer = new_optimizer(Config.from_dict({"training": OPTIMIZERS["adam"]}))
+    optimizer = new_optimizer(Config.from_dict({"training": OPTIMIZERS["adam"]}), epoch_steps=10)
     optimizer.build([states, matrix])
     optimizer.share_rows(matrix, families)
     for _ in range(300):
@@ -112,7 +122,7 @@ def test_a_vocabulary_without_cases_shares_nothing():
     pieces = [*PIECES[:4], "▁漢", "字", "1", ".", ","]
     start = np.random.default_rng(3).normal(size=(len(pieces), WIDTH)).astype(np.float32)
     matrix = keras.Variable(start, name="embeddings")
-    optimizer = new_optimizer(Config())
+    optimizer = new_optimizer(Config(), epoch_steps=10)
     optimizer.build([matrix])
     optimizer.share_rows(matrix, case_families(pieces, [0] * len(pieces)))
     np.testing.assert_array_equal(matrix, start)

@@ -12,6 +12,8 @@ from tfformer.config import Config
 from tfformer.model.transformer import Transformer
 from tfformer.training.optimizer import Muon, learning_rate, new_optimizer
 
+EPOCH_STEPS = 100
+
 
 def recipe(**training) -> Config:
     values = {"warmup_steps": 20, "learning_rate": 0.005, "schedule": "inverse_sqrt"}
@@ -23,18 +25,20 @@ def small_model() -> Transformer:
 
 
 def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings():
-    optimizer = new_optimizer(recipe(clip_norm=0.5, accumulate_steps=3, ema_momentum=0.99))
+    optimizer = new_optimizer(
+        recipe(clip_norm=0.5, accumulate_steps=3, ema_momentum=0.99), EPOCH_STEPS
+    )
     assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.98, 1e-9)
     assert (optimizer.global_clipnorm, optimizer.gradient_accumulation_steps) == (0.5, 3)
     assert optimizer.use_ema
-    assert not new_optimizer(recipe()).use_ema
+    assert not new_optimizer(recipe(), EPOCH_STEPS).use_ema
     assert optimizer.ema_momentum**3 == pytest.approx(
         0.99
     )  # Keras averages at each of the three steps
-    decayed = new_optimizer(recipe(optimizer="adamw", weight_decay=0.1))
+    decayed = new_optimizer(recipe(optimizer="adamw", weight_decay=0.1), EPOCH_STEPS)
     assert isinstance(decayed, keras.optimizers.AdamW)
     assert decayed.weight_decay == 0.1
-    muon = new_optimizer(recipe(optimizer="muon", weight_decay=0.1, clip_norm=0.5))
+    muon = new_optimizer(recipe(optimizer="muon", weight_decay=0.1, clip_norm=0.5), EPOCH_STEPS)
     assert (muon.weight_decay, muon.adam_weight_decay, muon.global_clipnorm) == (0.1, 0.1, 0.5)
     assert (muon.adam_beta_1, muon.adam_beta_2, muon.epsilon) == (0.9, 0.98, 1e-9)
 
@@ -45,12 +49,12 @@ def test_weights_decay_in_matrices_alone(optimizer):
 
     Biases and normalisations stay.
     """
-    config = recipe(optimizer=optimizer, weight_decay=0.1, schedule="plateau", learning_rate=0.01)
+    config = recipe(optimizer=optimizer, weight_decay=0.1, warmup_steps=1, learning_rate=0.01)
     model = small_model()
     for weight in model.trainable_variables:
         weight.assign(tf.ones_like(weight))  # biases begin with 0, which cannot shrink
     before = [weight.numpy() for weight in model.trainable_variables]
-    new_optimizer(config).apply(
+    new_optimizer(config, EPOCH_STEPS).apply(
         [tf.zeros_like(weight) for weight in before], model.trainable_variables
     )
     for weight, old in zip(model.trainable_variables, before, strict=True):
@@ -66,7 +70,9 @@ def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_th
     2024 let the singular values lie between 0.7 and 1.2.) Adam's first step has the size of the
     rate for every number.
     """
-    optimizer = new_optimizer(recipe(optimizer="muon", schedule="plateau", learning_rate=0.01))
+    optimizer = new_optimizer(
+        recipe(optimizer="muon", warmup_steps=1, learning_rate=0.01), EPOCH_STEPS
+    )
     random = np.random.default_rng(1)
     matrix = keras.Variable(np.zeros((24, 8), np.float32), name="kernel")
     vector = keras.Variable(np.zeros(8, np.float32), name="bias")
@@ -92,9 +98,9 @@ def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(
     The matrices have two shapes, one of them wide.
     """
     config = recipe(
-        optimizer="muon", weight_decay=0.1, schedule="plateau", learning_rate=0.01, dtype=dtype
+        optimizer="muon", weight_decay=0.1, warmup_steps=1, learning_rate=0.01, dtype=dtype
     )
-    settings = new_optimizer(config).get_config() | {"nesterov": nesterov}
+    settings = new_optimizer(config, EPOCH_STEPS).get_config() | {"nesterov": nesterov}
     ours = Muon.from_config(settings)
     theirs = keras.optimizers.Muon.from_config(
         {name: settings[name] for name in settings if name != "matmul_dtype"}
@@ -112,7 +118,9 @@ def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(
 
 
 def test_a_saved_muon_is_loaded_as_it_was():
-    muon = new_optimizer(recipe(optimizer="muon", dtype="mixed_bfloat16", weight_decay=0.1))
+    muon = new_optimizer(
+        recipe(optimizer="muon", dtype="mixed_bfloat16", weight_decay=0.1), EPOCH_STEPS
+    )
     loaded = keras.optimizers.deserialize(keras.optimizers.serialize(muon))
     assert type(loaded) is type(muon)
     assert loaded.get_config() == muon.get_config()
@@ -120,7 +128,7 @@ def test_a_saved_muon_is_loaded_as_it_was():
 
 
 def test_muon_takes_the_embeddings_for_no_matrices():
-    optimizer, model = new_optimizer(recipe(optimizer="muon")), small_model()
+    optimizer, model = new_optimizer(recipe(optimizer="muon"), EPOCH_STEPS), small_model()
     optimizer.build(model.trainable_variables)
     by_adam = {
         weight.path.split("/")[-1]
@@ -134,13 +142,13 @@ def test_muon_takes_the_embeddings_for_no_matrices():
     "schedule",
     [
         {"schedule": "inverse_sqrt"},
-        {"schedule": "linear", "total_steps": 50},
-        {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0},
+        {"schedule": "linear", "epochs": 5},
+        {"schedule": "warmup", "learning_rate": None},
     ],
 )
 def test_accumulated_steps_count_as_one_for_the_schedule(schedule):
     alone, together = (
-        learning_rate(recipe(accumulate_steps=steps, **schedule)) for steps in (1, 4)
+        learning_rate(recipe(accumulate_steps=steps, **schedule), 10 * steps) for steps in (1, 4)
     )
     for update in (0, 7, 19, 60):
         assert float(together(4 * update + 3)) == pytest.approx(float(alone(update)), rel=1e-5)

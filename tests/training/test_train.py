@@ -401,15 +401,20 @@ def test_a_resumed_run_counts_the_minutes_behind_it(monkeypatch):
 
 
 @pytest.mark.slow
-def test_where_bleu_stands_still_plateau_lowers_the_rate_and_patience_ends_the_run(
-    corpus, tmp_path
-):
-    stuck = {"learning_rate": 1e-12, "epochs": 9}
-    plateau = {"schedule": "plateau", "plateau_patience": 2, "plateau_factor": 0.1, "patience": 4}
-    result = train(config_for(corpus, **stuck, **plateau), tmp_path / "run", report=silent)
-    assert result["epochs"] == 5
+def test_where_bleu_stands_still_patience_ends_the_run(corpus, tmp_path):
+    stuck = config_for(corpus, learning_rate=1e-12, epochs=9, patience=2)
+    assert train(stuck, tmp_path / "run", report=silent)["epochs"] == 3
+
+
+@pytest.mark.slow
+def test_a_linear_schedule_falls_to_0_with_the_last_step(corpus, tmp_path):
+    config = config_for(corpus, epochs=3, schedule="linear", warmup_steps=5, learning_rate=0.01)
+    result = train(config, tmp_path / "run", report=silent)
     rates = [epoch["learning_rate"] for epoch in Run.open(tmp_path / "run").history()]
-    np.testing.assert_allclose(rates, [1e-12] * 3 + [1e-13] * 2, rtol=1e-5)
+    steps = result["steps"]
+    # Each rate is that of the step after the epoch, s = step + 1.
+    falling = [(steps - epoch * steps / 3 - 1) / (steps - 5) for epoch in (1, 2)]
+    np.testing.assert_allclose(rates, [0.01 * share for share in falling] + [0], atol=1e-8)
 
 
 @pytest.mark.slow
@@ -603,11 +608,11 @@ def test_the_recipes_learning_rates_reach_the_training(corpus, mixed):
     """Inverse square root with its peak at step 20, warmup by equation 3."""
     first = Run.open(mixed.run).history()[0]
     assert first["learning_rate"] == pytest.approx(0.005 * (first["step"] + 1) / 20, rel=1e-5)
-    paper = {"schedule": "warmup", "learning_rate": None, "learning_rate_scale": 2.0}
+    paper = {"schedule": "warmup", "learning_rate": None}
     text = TrainingData.read(config_for(corpus), None, silent)
     optimizer = training._compiled_model(config_for(corpus, **paper), text, Workers()).optimizer
     optimizer.iterations.assign(8)
-    expected = 2 * 32**-0.5 * 9 * 20**-1.5
+    expected = 32**-0.5 * 9 * 20**-1.5
     assert float(optimizer.learning_rate) == pytest.approx(expected, rel=1e-5)
 
 

@@ -46,7 +46,7 @@ def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path
 
     Args:
         run: A run, which may be unfinished; before the end of its first epoch there is no picture
-            of its training.
+            of its training and its learning rate.
         folder: The folder for the files of NAMES, made if it is missing.
         overwrite: Whether files that exist are replaced.
 
@@ -69,8 +69,8 @@ def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path
     if history:
         draw_training(history, training)
         yield training
-    draw_learning_rate(config, history, rate)
-    yield rate
+        draw_learning_rate(config, history, rate)
+        yield rate
     model = config.model
     draw_positions(
         config.data.max_length,
@@ -148,30 +148,23 @@ def _curve(ax: Axes, history: History, name: str, label: str, colour: str) -> No
 def draw_learning_rate(config: Config, history: History, path: Path) -> None:
     """Draw the schedule of a recipe and the learning rates that the run recorded.
 
-    A plateau schedule follows the validation, so that only its first rate is known beforehand.
-
     Args:
         config: The recipe.
-        history: The epochs of the run; there may be none.
+        history: The epochs of the run, at least one.
         path: The .png or .svg file to write.
     """
     settings = config.training
-    schedule = learning_rate(config)
+    epoch_steps = history[0]["step"]
+    schedule = learning_rate(config, epoch_steps)
     figure = empty_figure((8, 4.5), layout="constrained")
     ax = open_axes(figure.subplots(), xlabel="step", ylabel="learning rate")
-    if isinstance(schedule, float):
-        ax.axhline(schedule, color=BLUE, linewidth=1.8, label=f"the first one, {schedule:g}")
-    else:
-        peak = schedule.warmup_steps
-        planned = settings.total_steps or 4 * peak
-        recorded = history[-1]["step"] if history else 0
-        steps = np.arange(max(planned, recorded))
-        ax.plot(steps + 1, schedule(steps), color=BLUE, linewidth=1.8, label="the schedule")
-        _mark_peak(ax, peak, float(schedule(peak - 1)))
-    if history:
-        ends = [epoch["step"] for epoch in history]
-        rates = [epoch["learning_rate"] for epoch in history]
-        ax.plot(ends, rates, "o", color=ORANGE, markersize=4, label="recorded, epoch by epoch")
+    peak = schedule.warmup_steps
+    ends = [epoch["step"] for epoch in history]
+    rates = [epoch["learning_rate"] for epoch in history]
+    steps = np.arange(max(peak, ends[-1], settings.epochs * epoch_steps))
+    ax.plot(steps + 1, schedule(steps), color=BLUE, linewidth=1.8, label="the schedule")
+    _mark_peak(ax, peak, float(schedule(peak - 1)))
+    ax.plot(ends, rates, "o", color=ORANGE, markersize=4, label="recorded, epoch by epoch")
     ax.set(xlim=(0, None), ylim=(0, None))
     ax.margins(y=0.12)
     ax.legend(framealpha=1, edgecolor=PAPER)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfformer.config import Config
 from tfformer.run_directory import Run
-from tfformer.training.history import History, is_on_plateau, is_over, is_validated
+from tfformer.training.history import History, is_over, is_validated
 from tfformer.training.workers import Workers
 
 
@@ -73,8 +73,6 @@ class StopOnNaN(keras.callbacks.Callback):
 class HistoryAndResume(keras.callbacks.Callback):
     """Saves the history and the state to resume from, and decides when to stop.
 
-    It also lowers the learning rate on a plateau, before the state is saved.
-
     Args:
         run: Takes the state.
         config: The recipe, which says when to stop.
@@ -109,16 +107,10 @@ class HistoryAndResume(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Add the epoch to the history, save the state, and stop if the run is over."""
         logs = {} if logs is None else logs
-        settings = self.config.training
-        optimizer = self.model.optimizer
-        rate = float(optimizer.learning_rate)
+        rate = float(self.model.optimizer.learning_rate)
         progress = {"epoch": epoch + 1, "step": self.counter.step, "minutes": self._minutes()}
         figures = {name: float(value) for name, value in logs.items()}
         self.history.append(self.workers.first(progress | {"learning_rate": rate} | figures))
-        if settings.schedule == "plateau" and is_on_plateau(
-            settings.plateau_patience, self.history
-        ):
-            optimizer.learning_rate = rate * settings.plateau_factor
         if self.workers.is_chief:
             self.run.save_resume_state(self.model, self.history)
         if is_validated(self.history[-1]) and is_over(self.config, self.history):

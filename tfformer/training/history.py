@@ -72,12 +72,6 @@ def validations_since_best(history: Sequence[dict[str, Any]]) -> int:
     return len(validated) - 1 - best
 
 
-def is_on_plateau(patience: int, history: History) -> bool:
-    """Return whether another `patience` validations have passed without a better one."""
-    since = validations_since_best(history)
-    return is_validated(history[-1]) and since > 0 and since % patience == 0
-
-
 def is_over(config: Config, history: History) -> bool:
     """Return whether the epochs, the minutes or the patience are used up."""
     if not history:

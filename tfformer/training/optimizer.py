@@ -10,7 +10,7 @@ from tfformer.training.case_sharing import Adam, AdamW, CaseSharing
 from tfformer.training.schedules import LinearSchedule, WarmupSchedule
 
 
-def new_optimizer(config: Config) -> CaseSharing:
+def new_optimizer(config: Config, epoch_steps: int) -> CaseSharing:
     """Build the recipe's optimizer.
 
     Adam(0.9, 0.98, 1e-9) is that of Vaswani et al. 2017, section 5.3; AdamW is the same with weight
@@ -20,19 +20,20 @@ def new_optimizer(config: Config) -> CaseSharing:
 
     Args:
         config: The recipe.
+        epoch_steps: Batches per epoch.
 
     Returns:
         The optimizer, not built yet.
 
     Example:
-        >>> optimizer = new_optimizer(Config())
+        >>> optimizer = new_optimizer(Config(), epoch_steps=100)
         >>> optimizer.beta_1, optimizer.beta_2, optimizer.epsilon
         (0.9, 0.98, 1e-09)
     """
     settings = config.training
     accumulate = settings.accumulate_steps
     shared: dict[str, Any] = {
-        "learning_rate": learning_rate(config),
+        "learning_rate": learning_rate(config, epoch_steps),
         "epsilon": 1e-9,
         "global_clipnorm": settings.clip_norm,
         "gradient_accumulation_steps": accumulate if accumulate > 1 else None,
@@ -110,30 +111,30 @@ class Muon(CaseSharing, keras.optimizers.Muon):
         return super().get_config() | {"matmul_dtype": self.matmul_dtype}
 
 
-def learning_rate(config: Config) -> float | WarmupSchedule | LinearSchedule:
+def learning_rate(config: Config, epoch_steps: int) -> WarmupSchedule | LinearSchedule:
     """Return the recipe's learning rate.
+
+    A linear schedule ends with the training; a training that is shorter than the warmup only warms
+    up.
 
     Args:
         config: The recipe, whose steps are updates.
+        epoch_steps: Batches per epoch.
 
     Returns:
-        A schedule over Keras' steps, of which `accumulate_steps` make an update; with the schedule
-        `plateau` the first rate.
+        A schedule over Keras' steps, of which `accumulate_steps` make an update.
 
     Example:
-        >>> learning_rate(Config()).warmup_steps
+        >>> learning_rate(Config(), epoch_steps=100).warmup_steps
         4000
     """
     settings = config.training
     d_model = config.model.d_model
-    accumulate = settings.accumulate_steps
-    warmup_steps = settings.warmup_steps * accumulate
+    warmup_steps = settings.warmup_steps * settings.accumulate_steps
     if settings.learning_rate is None:
         # Keras counts batches, equation 3 counts updates: its rate falls with the root.
-        scale = settings.learning_rate_scale * accumulate**0.5
-        return WarmupSchedule(d_model, warmup_steps, scale)
-    if settings.schedule == "plateau":
-        return settings.learning_rate
-    if settings.total_steps is None:
+        return WarmupSchedule(d_model, warmup_steps, scale=settings.accumulate_steps**0.5)
+    if settings.schedule == "inverse_sqrt":
         return WarmupSchedule.with_peak(settings.learning_rate, d_model, warmup_steps)
-    return LinearSchedule(settings.learning_rate, warmup_steps, settings.total_steps * accumulate)
+    total_steps = max(settings.epochs * epoch_steps, warmup_steps + 1)
+    return LinearSchedule(settings.learning_rate, warmup_steps, total_steps)

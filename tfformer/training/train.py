@@ -176,7 +176,7 @@ def _train(
 def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Model:
     settings = config.training
     model = new_model(config.model, data.tokenizers, settings.dtype)
-    optimizer = new_optimizer(config)
+    optimizer = new_optimizer(config, _epoch_steps(config, data))
     model.compile(
         optimizer=optimizer,
         loss=SmoothedCrossEntropy(settings.label_smoothing),
@@ -214,6 +214,10 @@ def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> Non
             optimizer.share_rows(getattr(model, name).embeddings, families)
 
 
+def _epoch_steps(config: Config, data: TrainingData) -> int:
+    return config.training.epoch_steps or data.train.steps_per_epoch
+
+
 def _fit(
     model: Model,
     run: Run,
@@ -247,7 +251,7 @@ def _fit(
     verbosity = 1 if sys.stdout.isatty() else 2
     model.fit(
         data.train.dataset(first_step),
-        steps_per_epoch=config.training.epoch_steps or data.train.steps_per_epoch,
+        steps_per_epoch=_epoch_steps(config, data),
         initial_epoch=len(history),
         epochs=config.training.epochs,
         callbacks=callbacks,
