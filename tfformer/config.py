@@ -114,7 +114,6 @@ class TokenizerConfig:
     normalization: Normalization = "nmt_nfkc"
     target_normalization: Normalization | None = None  # of a target vocabulary; None: the same
     character_coverage: float = limited(1.0, 0.98, 1)  # share of characters; 0.9995 for Chinese
-    max_sentences: int = limited(2_000_000, 101, BILLION)  # a sample to learn from; 1.4 KB each
     symbols: list[str] = field(default_factory=list)  # always one piece; [⟦1⟧, ⟦2⟧]: placeholders
     byte_fallback: bool = False  # unknown characters as bytes, which take 256 pieces
     # Each piece also Capitalised and IN CAPITALS, on top of vocab_size, with embeddings that share

@@ -5,16 +5,13 @@ Shape letters: B sentences, T tokens.
 
 from __future__ import annotations
 
-import atexit
 import functools
 import hashlib
 import io
 import itertools
 import re
-import shutil
-import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -25,7 +22,7 @@ from sentencepiece import sentencepiece_model_pb2
 from tfformer.argument_checks import require_size
 from tfformer.config import ModelType, Normalization
 from tfformer.data.case_variants import with_case_variants
-from tfformer.data.normalization import plain_rules
+from tfformer.data.normalization import PLAIN_NORMALIZATION, PLAIN_TABLE, with_plain_rules
 from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, UNKNOWN_ID
 from tfformer.storage import whole_files as files
 
@@ -37,8 +34,8 @@ MODEL_TYPES = get_args(ModelType)
 NORMALIZATIONS = get_args(Normalization)
 # Thirteen times the largest published vocabularies (250,000 pieces, about 5 MB).
 MAX_MODEL_BYTES = 64 * 1024 * 1024
-PLAIN_NORMALIZATION = "nmt_nfkc_plain"
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
+MAX_SENTENCES = 2_000_000  # to learn from; SentencePiece needs about 1.4 KB of memory each
 SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process
 TRAINING_THREADS = 4  # the model's bytes depend on this number, so it never follows the machine
 
@@ -53,7 +50,6 @@ def train(
     symbols: Sequence[str] = (),
     byte_fallback: bool = False,
     case_variants: bool = False,
-    max_sentences: int = 2_000_000,
 ) -> bytes:
     """Train a SentencePiece model.
 
@@ -66,7 +62,6 @@ def train(
         symbols: Texts that are always one piece.
         byte_fallback: Whether a character without a piece is written in bytes.
         case_variants: Whether each piece is there with capitals too.
-        max_sentences: Sentences to learn from at most, a sample of them if there are more.
 
     Returns:
         The bytes of the model. `Tokenizer.train` tells more of each argument.
@@ -75,25 +70,31 @@ def train(
         ValueError: The sentences cannot satisfy the settings, or a setting has no such value.
     """
     _check_is_no_text(sentences)
-    _check_training_settings(vocab_size, model_type, character_coverage, max_sentences)
+    _check_training_settings(vocab_size, model_type, character_coverage)
     _check_normalization(normalization)
     _check_symbols(symbols)
     if case_variants and model_type != "unigram":
         raise ValueError(
             f"model_type is {model_type!r}, but case_variants need 'unigram'; set one or the other"
         )
+    is_plain = normalization == PLAIN_NORMALIZATION
+
+    def prepared(text: str) -> str:
+        plain = text.translate(PLAIN_TABLE) if is_plain else text
+        return plain.lower() if case_variants else plain
+
     model = io.BytesIO()
     failures: list[BaseException] = []
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_watched(sentences, failures, case_variants),
+            sentence_iterator=_watched(sentences, failures, prepared),
             model_writer=model,
             vocab_size=vocab_size,
             model_type=model_type,
             character_coverage=character_coverage,
             user_defined_symbols=list(symbols),
             byte_fallback=byte_fallback,
-            input_sentence_size=max_sentences,
+            input_sentence_size=MAX_SENTENCES,
             shuffle_input_sentence=True,
             pad_id=PAD_ID,
             unk_id=UNKNOWN_ID,
@@ -101,13 +102,13 @@ def train(
             eos_id=END_ID,
             num_threads=TRAINING_THREADS,
             minloglevel=2,
-            **_normalization_settings(normalization),
+            normalization_rule_name="nmt_nfkc" if is_plain else normalization,
         )
     except RuntimeError as error:
         if failures:
             raise failures[0] from error
         raise ValueError(_explain_training_error(str(error), vocab_size)) from error
-    trained = _named(model.getvalue(), normalization)
+    trained = with_plain_rules(model.getvalue()) if is_plain else model.getvalue()
     return with_case_variants(trained) if case_variants else trained
 
 
@@ -156,14 +157,14 @@ class Tokenizer:
         symbols: Sequence[str] = (),
         byte_fallback: bool = False,
         case_variants: bool = False,
-        max_sentences: int = 2_000_000,
     ) -> Tokenizer:
         """Learn a vocabulary from sentences.
 
         The same sentences and arguments give the same bytes.
 
         Args:
-            texts: Sentences, read once. SentencePiece leaves out those of more than 4,192 bytes.
+            texts: Sentences, read once. SentencePiece ignores sentences of more than 4,192 bytes
+                and learns from a sample of 2,000,000, always the same.
             vocab_size: Pieces, the four special ones included; exactly as many are made.
             model_type: "unigram" (Kudo 2018) or "bpe" (Sennrich et al. 2016).
             normalization: The rule by which text is normalised before anything else: "nmt_nfkc"
@@ -179,8 +180,6 @@ class Tokenizer:
             case_variants: Whether each piece of a unigram vocabulary is there in lower case, with a
                 capital initial and in capitals, as likely in each form. `vocab_size` counts the
                 pieces in lower case, of which the vocabulary becomes two to three times as large.
-            max_sentences: Of more sentences a sample of that size is learned from, always the same;
-                above 100.
 
         Returns:
             The trained tokenizer.
@@ -205,7 +204,6 @@ class Tokenizer:
                 symbols=symbols,
                 byte_fallback=byte_fallback,
                 case_variants=case_variants,
-                max_sentences=max_sentences,
             )
         )
 
@@ -447,9 +445,7 @@ def graph_tokenizer(
     return tensorflow_text.SentencepieceTokenizer(model, out_type=out_type or tf.int32, name=name)
 
 
-def _check_training_settings(
-    vocab_size: int, model_type: str, character_coverage: float, max_sentences: int
-) -> None:
+def _check_training_settings(vocab_size: int, model_type: str, character_coverage: float) -> None:
     if model_type not in MODEL_TYPES:
         raise ValueError(
             f"model_type is {model_type!r}, but must be one of {', '.join(MODEL_TYPES)}"
@@ -464,10 +460,6 @@ def _check_training_settings(
             f"character_coverage is {character_coverage}, but must lie within 0.98 and 1.0; 1.0 "
             "keeps all"
         )
-    if max_sentences <= 100:
-        raise ValueError(
-            f"max_sentences is {max_sentences}, but a sample must have more than 100; raise it"
-        )
 
 
 def _check_normalization(normalization: str) -> None:
@@ -475,34 +467,6 @@ def _check_normalization(normalization: str) -> None:
         raise ValueError(
             f"normalization is {normalization!r}, but must be one of {', '.join(NORMALIZATIONS)}"
         )
-
-
-def _normalization_settings(normalization: str) -> dict[str, Any]:
-    """SentencePiece's settings for a rule: a name that it knows, or a file."""
-    if normalization != PLAIN_NORMALIZATION:
-        return {"normalization_rule_name": normalization}
-    return {"normalization_rule_tsv": str(_plain_rules_file())}
-
-
-@functools.cache
-def _plain_rules_file() -> Path:
-    """Write the rules "nmt_nfkc_plain" to a file that is there until the process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="tfformer-rules-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    usual = _proto(train(["a b c d"] * 20, 9)).normalizer_spec.precompiled_charsmap
-    file = folder / f"{PLAIN_NORMALIZATION}.tsv"
-    file.write_text(plain_rules(usual), encoding="ascii")
-    return file
-
-
-def _named(model: bytes, normalization: str) -> bytes:
-    """Write the name of a rule that SentencePiece does not know into a model."""
-    if normalization != PLAIN_NORMALIZATION:
-        return model
-    proto = _proto(model)
-    proto.normalizer_spec.name = normalization
-    proto.normalizer_spec.ClearField("normalization_rule_tsv")  # the path of a file that is gone
-    return bytes(proto.SerializeToString())
 
 
 def _check_symbols(symbols: Sequence[str]) -> None:
@@ -545,16 +509,15 @@ def _are_symbols_apart(proto: Any) -> bool:
 
 
 def _watched(
-    sentences: Iterable[str], failures: list[BaseException], in_lower_case: bool
+    sentences: Iterable[str], failures: list[BaseException], prepared: Callable[[str], str]
 ) -> Iterator[bytes]:
-    """Yield the sentences in UTF-8, and keep their exception.
+    """Yield the prepared sentences in UTF-8, and keep their exception.
 
     SentencePiece passes only its text on.
     """
     try:
         for number, sentence in enumerate(sentences, start=1):
-            text = _utf8(number, sentence)
-            yield text.decode().lower().encode() if in_lower_case else text
+            yield prepared(_utf8(number, sentence).decode()).encode()
     except (Exception, KeyboardInterrupt) as error:
         failures.append(error)
         raise

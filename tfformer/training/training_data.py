@@ -110,7 +110,6 @@ def train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = Non
             settings.model_type,
             normalization=normalization,
             character_coverage=settings.character_coverage,
-            max_sentences=settings.max_sentences,
             symbols=settings.symbols,
             byte_fallback=settings.byte_fallback,
             case_variants=settings.case_variants,
