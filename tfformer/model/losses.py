@@ -53,7 +53,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Compute the loss (B, T) in nats of logits (B, T, V) and labels (B, T)."""
         labels = tf.cast(y_true, tf.int32)
-        return smoothed_cross_entropy(labels, tf.cast(y_pred, tf.float32), self.label_smoothing)
+        return smoothed_cross_entropy(labels, y_pred, self.label_smoothing)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
@@ -63,11 +63,12 @@ class SmoothedCrossEntropy(keras.losses.Loss):
 def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: float) -> tf.Tensor:
     """Compute logsumexp(z) - t . z for the smoothed target t of each label.
 
-    Its gradient, softmax(z) - t, is written out, so that one softmax gives both.
+    The gradient, softmax(z) - t, is written out and computes the softmax again, so that only the
+    logits are kept for it and no second array (B, T, V) of probabilities.
 
     Args:
         labels: Ids (B, T) int32.
-        logits: The formula's z, (B, T, V) float32.
+        logits: The formula's z, (B, T, V), of any floating-point dtype.
         smoothing: The share of the target that is spread over the vocabulary.
 
     Returns:
@@ -78,16 +79,17 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
 
     @tf.custom_gradient
     def measure(logits: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        probabilities = tf.nn.softmax(logits)
+        z = tf.cast(logits, tf.float32)
         # The largest probability is exp(max(z) - logsumexp(z)).
-        log_sum_exp = tf.reduce_max(logits, -1) - tf.math.log(tf.reduce_max(probabilities, -1))
-        at_label = tf.gather(logits, labels, batch_dims=labels.shape.rank)
+        log_sum_exp = tf.reduce_max(z, -1) - tf.math.log(tf.reduce_max(tf.nn.softmax(z), -1))
+        at_label = tf.gather(z, labels, batch_dims=labels.shape.rank)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            probabilities = tf.nn.softmax(tf.cast(logits, tf.float32))
             targets = tf.one_hot(labels, vocab_size, on_value=1.0 - smoothing + off, off_value=off)
-            return upstream[..., tf.newaxis] * (probabilities - targets)
+            return tf.cast(upstream[..., tf.newaxis] * (probabilities - targets), logits.dtype)
 
-        mean = tf.reduce_mean(logits, -1)
+        mean = tf.reduce_mean(z, -1)
         return log_sum_exp - (1.0 - smoothing) * at_label - smoothing * mean, gradient
 
     return measure(logits)
