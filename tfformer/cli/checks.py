@@ -9,10 +9,13 @@ import argparse
 import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfformer.config import LARGEST_SEED, Config
 from tfformer.storage.folders import ADDRESS
 from tfformer.storage.run_folders import MANIFEST, is_run, run_folder
+
+if TYPE_CHECKING:
+    from tfformer.config import Config
 
 LANGUAGES = ("source_language", "target_language")
 LITERT_OPTIONS = (
@@ -159,6 +162,8 @@ def check_export_folder(path: str) -> None:
 
 def check_seed(seed: int, count: int) -> None:
     """Raise ValueError if the seeds of `count` texts do not fit into 31 bits."""
+    from tfformer.config import LARGEST_SEED
+
     highest = LARGEST_SEED - count
     if not 0 <= seed <= highest:
         raise ValueError(f"--seed {seed} must be from 0 to {highest}")

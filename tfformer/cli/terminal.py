@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
 from tfformer.cli.checks import check_new_file
-from tfformer.data.sources import lines, lines_with_ends, read_lines, read_lines_with_ends
 from tfformer.storage.whole_files import whole_file
 
 if TYPE_CHECKING:
@@ -30,6 +29,8 @@ def open_closed_streams() -> None:
 
 def input_lines(path: str | None) -> Iterator[str]:
     """The lines of a text file, or of standard input for None."""
+    from tfformer.data.sources import lines, read_lines
+
     return read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
 
 
@@ -38,6 +39,8 @@ def input_parts(path: str | None) -> Iterator[str]:
 
     A byte order mark comes with it.
     """
+    from tfformer.data.sources import lines_with_ends, read_lines_with_ends
+
     if path:
         return read_lines_with_ends(path, with_mark=True)
     return lines_with_ends(sys.stdin.buffer, "standard input", with_mark=True)
@@ -48,6 +51,8 @@ def typed_lines() -> Iterator[str]:
 
     They end with an empty line or Ctrl-D.
     """
+    from tfformer.data.sources import lines
+
     typed = lines(sys.stdin.buffer, "standard input")
     while True:
         print(PROMPT, end="", file=sys.stderr, flush=True)

@@ -12,18 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from tfformer.config.dialect import LengthNormalization, PositionLayout, PositionTimescale
 from tfformer.plain_values import parse_yaml, read_text, shown
 from tfformer.special_ids import PLACEHOLDER
 
 T = TypeVar("T")
 Activation = Literal["relu", "gelu", "swish"]
 Architecture = Literal["encoder-decoder", "decoder"]
-LengthNormalization = Literal["wu", "power"]
 ModelType = Literal["unigram", "bpe"]
 Norm = Literal["post", "pre", "marian"]
 Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity", "nmt_nfkc_plain"]
-PositionLayout = Literal["interleaved", "halves"]
-PositionTimescale = Literal["paper", "t2t"]
 TieEmbeddings = Literal["none", "output", "input", "all"]
 
 # base, big: Vaswani et al. 2017, table 3; tiny, small: our own, whose dropout a recipe sets.
@@ -520,7 +518,9 @@ def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
 def builtin_recipes() -> dict[str, Path]:
     """Name -> file of the recipes that come with the package."""
-    return {path.stem: path for path in sorted((Path(__file__).parent / "recipes").glob("*.yaml"))}
+    return {
+        path.stem: path for path in sorted((Path(__file__).parents[1] / "recipes").glob("*.yaml"))
+    }
 
 
 def find_recipe(name: str) -> Path:

@@ -1,0 +1,121 @@
+"""Where a family of models computes or searches otherwise than the paper."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from tfformer.config.section import Section
+
+LengthNormalization = Literal["wu", "power"]
+PositionLayout = Literal["interleaved", "halves"]
+PositionTimescale = Literal["paper", "t2t"]
+
+
+class Dialect(Section):
+    """The details in which models of other toolkits differ from the paper.
+
+    `model.dialect` names a known family (`paper`, `marian` or `m2m100`), or maps fields to the
+    values in which a checkpoint differs from the paper. The defaults are the paper's.
+
+    Attributes:
+        position_layout: The order of sines and cosines: "interleaved", or all sines first in
+            "halves".
+        position_timescale: The range of wavelengths: "paper", or Tensor2Tensor's "t2t".
+        position_offset: The position of the first token; M2M100 counts from 2.
+        scale_embedding: Whether embeddings are multiplied by sqrt(d_model).
+        zero_start: Whether the start token's vector is zero, as in Marian, and not learned.
+        output_bias: Whether the logits have a bias for each piece of the vocabulary.
+        epsilon: Added to the variance in layer normalisation.
+        num_decoder_heads: Attention heads of the decoder; None for as many as the encoder's.
+        decoder_d_ff: Width of the decoder's feed-forward layers; None for the encoder's.
+        length_normalization: How the beam search normalises scores by length: "wu", equation 14 of
+            Wu et al. 2016, or "power", length^alpha, as in Marian and Transformers.
+        narrowing: Whether the beam loses a hypothesis with each one that ends, as in Marian.
+        allow_unknown: Whether a translation may contain the unknown token; Marian's may not.
+        max_length_factor: Maximum target tokens per source token.
+        extra_length: Target tokens allowed in addition (section 6.1).
+
+    Example:
+        >>> Dialect.of("m2m100").position_offset
+        2
+        >>> Dialect.of({"epsilon": 1e-5}).to_dict()
+        {'epsilon': 1e-05}
+        >>> Dialect().to_dict()
+        'paper'
+    """
+
+    position_layout: PositionLayout = "interleaved"
+    position_timescale: PositionTimescale = "paper"
+    position_offset: int = Field(0, ge=0, le=1000)
+    scale_embedding: bool = True
+    zero_start: bool = False
+    output_bias: bool = False
+    epsilon: float = Field(1e-6, ge=0, le=1)
+    num_decoder_heads: int | None = Field(None, ge=1, le=10**6)
+    decoder_d_ff: int | None = Field(None, ge=1, le=10**6)
+    length_normalization: LengthNormalization = "wu"
+    narrowing: bool = False
+    allow_unknown: bool = True
+    max_length_factor: float = Field(1.0, ge=0.01, le=1000)
+    extra_length: int = Field(50, ge=0, le=10**9)
+
+    @classmethod
+    def of(cls, value: "str | Mapping[str, Any] | Dialect") -> Self:
+        """Return a dialect by its name or its fields.
+
+        Args:
+            value: A name, the fields that differ from the paper, or a dialect.
+
+        Raises:
+            ValueError: The name or a field is unknown, or a value breaks a rule.
+        """
+        return cls.from_dict(value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        """Replace a name by the dialect of this name."""
+        if not isinstance(value, str):
+            return value
+        if value not in DIALECTS:
+            raise ValueError(
+                f"the dialect {value!r} is not known; give {', '.join(DIALECTS)}, or a mapping of "
+                "the fields that differ from the paper"
+            )
+        return dict(DIALECTS[value])
+
+    @model_serializer(mode="wrap")
+    def _plain(self, fields: SerializerFunctionWrapHandler) -> Any:
+        """Return the dialect's name, or the fields that differ from the paper."""
+        for name, dialect in DIALECTS.items():
+            if dialect == self:
+                return name
+        defaults = type(self).model_fields
+        return {
+            name: value for name, value in fields(self).items() if value != defaults[name].default
+        }
+
+
+DIALECTS: dict[str, Dialect] = {
+    "paper": Dialect(),
+    "marian": Dialect(
+        position_layout="halves",
+        position_timescale="t2t",
+        zero_start=True,
+        output_bias=True,
+        length_normalization="power",
+        narrowing=True,
+        allow_unknown=False,
+        max_length_factor=3.0,
+        extra_length=0,
+    ),
+    "m2m100": Dialect(
+        position_layout="halves",
+        position_timescale="t2t",
+        position_offset=2,
+        output_bias=True,
+        epsilon=1e-5,
+        length_normalization="power",
+    ),
+}
