@@ -4,62 +4,114 @@
 Usage: scripts/coreference.py RUN
 
 Translates the held-out sentences with "it" and counts the German pronouns that are right. Hides
-either noun phrase and measures how much the pronoun depends on it. Looks on the validation
-sentences for the attention heads that resolve the pronoun and measures them on the held-out ones.
-Draws the words that decide the pronoun of two famous sentences into RUN/it.png and RUN/it_wide.png.
-The last line is JSON.
+either noun phrase, in both languages, and measures how much the pronoun depends on it. Draws the
+words that decide the pronoun of two famous sentences into RUN/it.png and RUN/it_wide.png. The last
+line is JSON.
 """
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tfformer.runtime.tensorflow import import_tensorflow
 
 import_tensorflow()
 
+import numpy as np  # noqa: E402
+
 from tfformer import Translator  # noqa: E402
 from tfformer.data import phrasebook  # noqa: E402
-from tfformer.explain import coreference  # noqa: E402
+from tfformer.explain.influence import (  # noqa: E402
+    Decision,
+    Hidden,
+    draw_influences,
+    influences,
+    log_odds,
+)
 
 FAMOUS = {
     "it.png": "The animal didn't cross the street because it was too tired.",
     "it_wide.png": "The animal didn't cross the street because it was too wide.",
 }
-HEADS = 3  # of the table
+PRONOUNS = ("er", "sie", "es")
+
+
+class NounInfluence(NamedTuple):
+    """The influence of two noun phrases on a pronoun, over many sentences.
+
+    Attributes:
+        antecedent: Mean influence of the noun phrase that "it" stands for, in nats.
+        distractor: Mean influence of the other one.
+        first: Share of sentences in which the antecedent has more, where it comes first.
+        second: The same share where the antecedent comes second.
+    """
+
+    antecedent: float
+    distractor: float
+    first: float
+    second: float
+
+
+def pronoun_of(german: str) -> str:
+    """Return the word behind the conjunction, the pronoun of a sentence such as "..., weil sie"."""
+    return " ".join(german.rpartition(", ")[2].split()[1:2])
+
+
+def pronoun_decision(sentence: str, translation: str) -> Decision:
+    """Return the decision for the pronoun of a translation."""
+    pronoun = pronoun_of(translation)
+    if pronoun not in PRONOUNS:
+        raise ValueError(
+            f"{translation!r} has none of the pronouns {', '.join(PRONOUNS)} behind a conjunction; "
+            "give a run of the phrasebook"
+        )
+    place = len(translation.rpartition(", ")[0].split()) + 1
+    others = tuple(other for other in PRONOUNS if other != pronoun)
+    return Decision(sentence, translation, place, others)
+
+
+def noun_influence(translator: Translator, pairs: Sequence[phrasebook.Pair]) -> NounInfluence:
+    """Measure how much the reference's pronoun depends on each noun phrase."""
+    decisions = [pronoun_decision(pair.source, pair.target) for pair in pairs]
+    antecedents = [Hidden(pair.antecedent, pair.in_target(pair.antecedent)) for pair in pairs]
+    distractors = [Hidden(pair.distractor, pair.in_target(pair.distractor)) for pair in pairs]
+    seen = log_odds(translator, decisions, [Hidden()] * len(decisions))  # (N,)
+    antecedent = seen - log_odds(translator, decisions, antecedents)
+    distractor = seen - log_odds(translator, decisions, distractors)
+    right = antecedent > distractor
+    comes_first = np.array([pair.antecedent < pair.distractor for pair in pairs])
+    means = (antecedent, distractor, right[comes_first], right[~comes_first])
+    return NounInfluence(*(float(values.mean()) for values in means))
 
 
 def main(run: str) -> None:
-    """Print the pronouns and heads of a run, and draw."""
+    """Print the pronouns of a run, and draw."""
     translator = Translator.load(run)
     held_out = [pair for pair in phrasebook.pairs("test") if pair.pronoun]
     translations = translator.translate([pair.source for pair in held_out])
-    right = coreference.pronoun_accuracy(translations, held_out)
+    both = zip(translations, held_out, strict=True)
+    right = np.mean([pronoun_of(german) == pronoun_of(pair.target) for german, pair in both])
     print(f'"it": {right:.1%} of the pronouns in {len(held_out)} held-out sentences are right.')
 
-    nouns = coreference.noun_influence(translator, held_out)
+    nouns = noun_influence(translator, held_out)
     print(
         "Hiding the noun phrase that is meant lowers the pronoun's log-odds by "
         f"{nouns.antecedent:.2f} nats, hiding the other one by {nouns.distractor:.2f}.\nThe right "
         f"one counts for more in {nouns.first:.1%} of the sentences where it comes first, in "
         f"{nouns.second:.1%} where it comes second."
     )
-
-    found = coreference.find_coreference_head(translator, phrasebook.pairs("valid"))
-    measured = coreference.find_coreference_head(translator, held_out)
-    by_place = {score[:3]: score for score in measured}
-    chosen = [by_place[score[:3]] for score in found[:HEADS]]
-    print("The heads that look most at the noun that is meant, on these sentences:")
-    print(coreference.table(chosen))
     for name, sentence in FAMOUS.items():
         picture = Path(run) / name
-        translation = coreference.draw_pronoun(translator, sentence, picture)
+        [translation] = translator.translate([sentence])
+        decision = pronoun_decision(sentence, translation)
+        draw_influences(influences(translator, decision), picture)
         print(f"{picture}: {translation}")
     result = {
-        "pronouns_right": right,
+        "pronouns_right": float(right),
         "sentences": len(held_out),
         "influence": nouns._asdict(),
-        "head": chosen[0]._asdict() | {"balanced": chosen[0].balanced},
     }
     print(json.dumps(result))
 

@@ -41,20 +41,16 @@ class Decision(NamedTuple):
     word: int
     alternatives: tuple[str, ...]
 
-    def instead(self) -> list[Decision]:
-        """Return the same place with each alternative written there.
+    def written(self, alternative: str) -> Decision:
+        """Return the same place with another word written there.
 
         Example:
-            >>> decision = Decision("It sleeps.", "Es schläft.", 0, ("Er", "Sie"))
-            >>> [other.target for other in decision.instead()]
-            ['Er schläft.', 'Sie schläft.']
+            >>> Decision("It sleeps.", "Es schläft.", 0, ("Er", "Sie")).written("Er").target
+            'Er schläft.'
         """
         words = self.target.split()
-        texts = [
-            " ".join([*words[: self.word], other, *words[self.word + 1 :]])
-            for other in self.alternatives
-        ]
-        return [self._replace(target=text) for text in texts]
+        words[self.word] = alternative
+        return self._replace(target=" ".join(words))
 
 
 class Hidden(NamedTuple):
@@ -124,8 +120,10 @@ def log_odds(
         log P(decided word) - log P(any alternative), (N,) in nats.
     """
     chosen = _log_probs(translator, decisions, hidden)
-    instead = [decision.instead() for decision in decisions]  # of each, its alternatives
-    alternatives = [_log_probs(translator, others, hidden) for others in zip(*instead, strict=True)]
+    alternatives = []
+    for number in range(len(decisions[0].alternatives)):
+        instead = [decision.written(decision.alternatives[number]) for decision in decisions]
+        alternatives.append(_log_probs(translator, instead, hidden))
     return chosen - np.logaddexp.reduce(alternatives)
 
 
