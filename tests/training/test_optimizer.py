@@ -152,3 +152,9 @@ def test_accumulated_steps_count_as_one_for_the_schedule(schedule):
     )
     for update in (0, 7, 19, 60):
         assert float(together(4 * update + 3)) == pytest.approx(float(alone(update)), rel=1e-5)
+
+
+def test_a_training_shorter_than_the_warmup_only_warms_up():
+    schedule = learning_rate(recipe(schedule="linear", epochs=1), epoch_steps=5)
+    steps = np.arange(20)
+    np.testing.assert_allclose(schedule(steps), 0.005 * (steps + 1) / 20, rtol=1e-5)
