@@ -23,8 +23,9 @@ from keras.layers import Layer
 from numpy.typing import ArrayLike
 
 from tfformer import SmoothedCrossEntropy, Transformer, look_ahead_mask, padding_mask
-from tfformer.inference.search import beam_search, greedy_search
-from tfformer.model.layers import positional_encoding
+from tfformer.inference.beam_search import beam_search
+from tfformer.inference.search import greedy_search
+from tfformer.model.positions import positional_encoding
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 WORDS = ["<pad>", "<unk>", "<s>", "</s>", "I", "sleep", "ich", "schlafe"]

@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from tfformer.data.tokenizers import Tokenizer as Tokenizer
     from tfformer.explain.alignment import alignments as alignments
     from tfformer.explain.attention import attention as attention
+    from tfformer.inference.beam_search import beam_search as beam_search
     from tfformer.inference.generator import Generator as Generator
-    from tfformer.inference.search import beam_search as beam_search
     from tfformer.inference.search import greedy_search as greedy_search
     from tfformer.inference.search import sample as sample
     from tfformer.inference.translator import Translator as Translator
+    from tfformer.model.attention import MultiHeadAttention as MultiHeadAttention
+    from tfformer.model.embedding import TokenEmbedding as TokenEmbedding
+    from tfformer.model.feed_forward import FeedForward as FeedForward
     from tfformer.model.language_model import LanguageModel as LanguageModel
     from tfformer.model.layers import DecoderLayer as DecoderLayer
     from tfformer.model.layers import EncoderLayer as EncoderLayer
-    from tfformer.model.layers import FeedForward as FeedForward
-    from tfformer.model.layers import MultiHeadAttention as MultiHeadAttention
-    from tfformer.model.layers import PositionalEncoding as PositionalEncoding
-    from tfformer.model.layers import TokenEmbedding as TokenEmbedding
     from tfformer.model.losses import SmoothedCrossEntropy as SmoothedCrossEntropy
     from tfformer.model.masks import look_ahead_mask as look_ahead_mask
     from tfformer.model.masks import padding_mask as padding_mask
-    from tfformer.model.transformer import Decoder as Decoder
-    from tfformer.model.transformer import Encoder as Encoder
+    from tfformer.model.positions import PositionalEncoding as PositionalEncoding
+    from tfformer.model.stacks import Decoder as Decoder
+    from tfformer.model.stacks import Encoder as Encoder
     from tfformer.model.transformer import Transformer as Transformer
     from tfformer.training.schedules import LinearSchedule as LinearSchedule
     from tfformer.training.schedules import WarmupSchedule as WarmupSchedule
@@ -45,25 +45,25 @@ if TYPE_CHECKING:
 
 _HOME = {  # the same at run time, imported when first used
     "Config": "config",
-    "Decoder": "model.transformer",
+    "Decoder": "model.stacks",
     "DecoderLayer": "model.layers",
-    "Encoder": "model.transformer",
+    "Encoder": "model.stacks",
     "EncoderLayer": "model.layers",
-    "FeedForward": "model.layers",
+    "FeedForward": "model.feed_forward",
     "Generator": "inference.generator",
     "LanguageModel": "model.language_model",
     "LinearSchedule": "training.schedules",
-    "MultiHeadAttention": "model.layers",
-    "PositionalEncoding": "model.layers",
+    "MultiHeadAttention": "model.attention",
+    "PositionalEncoding": "model.positions",
     "SmoothedCrossEntropy": "model.losses",
-    "TokenEmbedding": "model.layers",
+    "TokenEmbedding": "model.embedding",
     "Tokenizer": "data.tokenizers",
     "Transformer": "model.transformer",
     "Translator": "inference.translator",
     "WarmupSchedule": "training.schedules",
     "alignments": "explain.alignment",
     "attention": "explain.attention",
-    "beam_search": "inference.search",
+    "beam_search": "inference.beam_search",
     "greedy_search": "inference.search",
     "import_model": "checkpoints.import_model",
     "look_ahead_mask": "model.masks",

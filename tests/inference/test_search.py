@@ -10,15 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfformer.inference.search import (
-    EMPTY,
-    Rounds,
-    beam_search,
-    greedy_search,
-    is_used,
-    length_penalty,
-    sample,
-)
+from tfformer.inference.beam_search import beam_search, length_penalty
+from tfformer.inference.search import EMPTY, Rounds, greedy_search, is_used, sample
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 ALPHAS = [0.0, 0.6, 1.0]

@@ -20,18 +20,13 @@ from support.numpy_layers import (
     randomized,
 )
 
+from tfformer.model.attention import MultiHeadAttention
 from tfformer.model.cache import KeysValues
-from tfformer.model.layers import (
-    DecoderLayer,
-    EncoderLayer,
-    FeedForward,
-    MultiHeadAttention,
-    PositionalEncoding,
-    Residual,
-    TokenEmbedding,
-    positional_encoding,
-)
+from tfformer.model.embedding import TokenEmbedding
+from tfformer.model.feed_forward import FeedForward
+from tfformer.model.layers import DecoderLayer, EncoderLayer, Residual
 from tfformer.model.masks import look_ahead_mask, padding_mask
+from tfformer.model.positions import PositionalEncoding, positional_encoding
 
 D, HEADS, D_FF = 12, 3, 20
 EPSILON = 0.1  # large enough to be seen

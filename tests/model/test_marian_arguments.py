@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 from support import numpy_marian
 
-from tfformer.model.layers import PositionalEncoding, TokenEmbedding, positional_encoding
+from tfformer.model.embedding import TokenEmbedding
+from tfformer.model.positions import PositionalEncoding, positional_encoding
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import START_ID
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfformer.model.layers import MultiHeadAttention
+from tfformer.model.attention import MultiHeadAttention
 from tfformer.model.masks import look_ahead_mask, padding_mask
 
 

@@ -16,7 +16,8 @@ import tensorflow as tf
 from support.numpy_layers import smoothed_cross_entropy
 
 import tfformer
-from tfformer.inference.search import beam_search, greedy_search, is_used
+from tfformer.inference.beam_search import beam_search
+from tfformer.inference.search import greedy_search, is_used
 from tfformer.model.masks import look_ahead_mask
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, START_ID

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from tfformer.config import Config
-from tfformer.model.layers import TokenEmbedding
+from tfformer.model.embedding import TokenEmbedding
 from tfformer.run_directory import Model, Run, Tokenizers, new_model
 from tfformer.training.history import SELECTION_METRICS, best_epoch, is_validated
 

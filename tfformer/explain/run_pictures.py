@@ -24,8 +24,8 @@ from tfformer.explain.figures import (
     open_axes,
     save,
 )
-from tfformer.model.layers import positional_encoding
 from tfformer.model.masks import look_ahead_mask, padding_mask
+from tfformer.model.positions import positional_encoding
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 from tfformer.training.history import History

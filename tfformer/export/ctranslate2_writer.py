@@ -7,8 +7,12 @@ import keras
 import numpy as np
 
 from tfformer.data.piece_tokenizer import AnyTokenizer
-from tfformer.model.layers import EncoderLayer, FeedForward, MultiHeadAttention, positional_encoding
-from tfformer.model.transformer import Decoder, Encoder, Transformer
+from tfformer.model.attention import MultiHeadAttention
+from tfformer.model.feed_forward import FeedForward
+from tfformer.model.layers import EncoderLayer
+from tfformer.model.positions import positional_encoding
+from tfformer.model.stacks import Decoder, Encoder
+from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Tokenizers
 from tfformer.special_ids import END_ID, START_ID, UNKNOWN_ID
 

@@ -11,20 +11,21 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfformer.config import DecodingConfig
+from tfformer.inference.beam_search import beam_search
 from tfformer.inference.search import (
     EMPTY,
     Hypotheses,
     Rounds,
     StepFn,
-    beam_search,
     gather_rows,
     greedy_search,
     sample,
 )
 from tfformer.model.cache import BeamCache, Cache, capacity_of, enlarged
 from tfformer.model.language_model import LanguageModel
+from tfformer.model.stacks import ProjectedMemory
 from tfformer.model.token_model import ToLogits
-from tfformer.model.transformer import ProjectedMemory, Transformer
+from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 IMPOSSIBLE = -1e9  # the logit of a token that cannot follow

@@ -12,11 +12,11 @@ import tensorflow as tf
 from tfformer.argument_checks import require, require_fraction, require_number, require_size
 from tfformer.config import PRESETS
 from tfformer.model.cache import Cache, with_capacity
-from tfformer.model.layers import TokenEmbedding
+from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.masks import look_ahead_mask
 from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
+from tfformer.model.stacks import STACK_ARGUMENTS, Encoder
 from tfformer.model.token_model import TIES, TokenModel, ToLogits
-from tfformer.model.transformer import STACK_ARGUMENTS, Encoder
 from tfformer.special_ids import END_ID, START_ID
 
 

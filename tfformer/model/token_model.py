@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from tfformer.config import TieEmbeddings
 from tfformer.model.batch_shards import ShardedModel
+from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.fast_layers import quantization_error
-from tfformer.model.layers import TokenEmbedding
 from tfformer.model.registry import arguments_of
 
 TIES = get_args(TieEmbeddings)

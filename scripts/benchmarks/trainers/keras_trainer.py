@@ -12,7 +12,7 @@ tf.config.threading.set_inter_op_parallelism_threads(process.THREADS)
 import keras  # noqa: E402
 
 from tfformer import SmoothedCrossEntropy, Transformer  # noqa: E402
-from tfformer.model.layers import positional_encoding  # noqa: E402
+from tfformer.model.positions import positional_encoding  # noqa: E402
 
 PAPER = {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
 

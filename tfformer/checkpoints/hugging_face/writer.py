@@ -27,7 +27,7 @@ from tfformer.checkpoints.json_files import write_object
 from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
 from tfformer.checkpoints.weight_names import OUTPUT, OUTPUT_BIAS, SOURCE, TARGET, Slot
 from tfformer.config import Config, ModelConfig
-from tfformer.model.layers import positional_encoding
+from tfformer.model.positions import positional_encoding
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 

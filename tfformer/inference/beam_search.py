@@ -1,0 +1,290 @@
+"""Beam search over token ids in the graph.
+
+Shape letters: B sentences, N beams, V vocabulary, K continuations (2N, or fewer of a small
+vocabulary), L length of the ids.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, get_args
+
+import tensorflow as tf
+
+from tfformer.argument_checks import require, require_number, require_size
+from tfformer.config import LengthNormalization
+from tfformer.inference.logits import argmax, log_sum_exp, top_k, without
+from tfformer.inference.search import (
+    EMPTY,
+    Hypotheses,
+    Rounds,
+    StepFn,
+    finish,
+    gather_rows,
+    is_used,
+    number_or,
+    within_capacity,
+    write_tokens,
+)
+from tfformer.special_ids import END_ID, START_ID
+
+LENGTH_NORMALIZATIONS = get_args(LengthNormalization)
+
+
+def length_penalty(length: tf.Tensor, alpha: float, length_normalization: str = "wu") -> tf.Tensor:
+    """Return the number by which beam search divides a log-probability.
+
+    Args:
+        length: Tokens of a hypothesis, the end token included; of any shape.
+        alpha: 0 for no penalty; the larger, the longer the winning hypotheses.
+        length_normalization: "wu" for Wu et al. 2016, equation 14; "power" for length^alpha, as
+            Marian, Transformers and CTranslate2 have it.
+
+    Returns:
+        ((5 + length) / 6)^alpha, or length^alpha; float32; 1 for one token.
+
+    Example:
+        >>> float(length_penalty(tf.constant(7), alpha=1.0))
+        2.0
+    """
+    length = tf.cast(length, tf.float32)
+    return length**alpha if length_normalization == "power" else ((5.0 + length) / 6.0) ** alpha
+
+
+class _Beams(NamedTuple):
+    """The state of beam search."""
+
+    step: tf.Tensor  # () tokens appended so far
+    unfinished: tf.Tensor  # (B,) bool
+    last: tf.Tensor  # (B, N) last token of each live beam
+    ids: tf.Tensor  # (B, N, L) all tokens of each live beam
+    scores: tf.Tensor  # (B, N) their log-probabilities in nats
+    found: Hypotheses  # (B, N) finished hypotheses
+    max_lengths: tf.Tensor  # (B,) tokens that the hypotheses may have
+    state: Any  # the step function's, for B * N rows
+
+
+def beam_search(
+    step_fn: StepFn,
+    state: Any,
+    max_lengths: tf.Tensor,
+    beam_size: int,
+    alpha: float = 0.6,
+    capacity: int | tf.Tensor | None = None,
+    length_normalization: str = "wu",
+    narrowing: bool = False,
+    suppressed: int | None = None,
+    reorder: Callable[[Any, tf.Tensor], Any] = gather_rows,
+    rounds: Rounds | None = None,
+) -> Hypotheses:
+    """Find the best hypotheses of each sentence with `beam_size` beams.
+
+    Each step ranks the 2N likeliest continuations of a sentence's N live beams. At most N of the 2N
+    take the end token, one for each beam, so at least N can go on. Of the first N continuations,
+    those that take the end token become finished hypotheses; one ranked lower would not have
+    survived the pruning to N beams. The N likeliest of the others are the next live beams. At the
+    sentence's maximum length the first N continuations are finished as they are.
+
+    The best N finished hypotheses are kept. A sentence stops as soon as it has N, even if a live
+    beam could still overtake one, and does not change while its neighbours in the batch go on. So
+    its result never depends on them.
+
+    Keeping N partial hypotheses, and removing one from the beam when it ends, is the search of
+    Sutskever et al. 2014 ("Sequence to Sequence Learning with Neural Networks"), section 3.2; the
+    ranking is that of Wu et al. 2016 ("Google's Neural Machine Translation System"), equation 14.
+
+    Args:
+        step_fn: Computes the logits of the next token; see `StepFn`.
+        state: The model's state, of B * N rows, the beams of a sentence adjacent; another one
+            with a `reorder` of its own.
+        max_lengths: (B,) integers, the most tokens of each sentence's hypotheses, the end token
+            included.
+        beam_size: N, at least 1.
+        alpha: Exponent of the length penalty.
+        capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
+            makes every shape static.
+        length_normalization: The form of the length penalty, "wu" or "power".
+        narrowing: Whether a beam loses a place to each hypothesis that it has finished, as in
+            Marian; otherwise N go on until the sentence stops.
+        suppressed: The id of a token that is never taken; the others keep their probabilities.
+        reorder: `reorder(state, rows)` returns the state of beams that continue the beams `rows`
+            (B * N,); by default it gathers these rows of each tensor.
+        rounds: As in `greedy_search`.
+
+    Returns:
+        N hypotheses for each sentence. A score is the log-probability over `length_penalty(length,
+        alpha)`.
+
+    Raises:
+        ValueError: `beam_size` is not a whole number from 1, `alpha` not a finite one from 0 on, or
+            `length_normalization` unknown.
+
+    Example:
+        The likeliest first token is 4, but the likeliest pair begins with 5.
+
+        >>> import numpy, tfformer, tensorflow as tf
+        >>> from tfformer.special_ids import START_ID
+        >>> p = numpy.full((6, 6), 1e-9, "float32")  # P(next token | last token)
+        >>> p[START_ID, 3:] = [0.1, 0.5, 0.4]
+        >>> p[4, 3:] = [0.3, 0.4, 0.3]
+        >>> p[5, 3:] = [0.9, 0.0, 0.1]
+        >>> def step_fn(ids, step, state):
+        ...     return tf.math.log(tf.gather(p, ids)), state
+        >>> state, max_lengths = tf.zeros(2), tf.constant([2])
+        >>> hypotheses = tfformer.beam_search(step_fn, state, max_lengths, beam_size=2, alpha=0.0)
+        >>> hypotheses.ids[0, 0].numpy().tolist(), round(float(tf.exp(hypotheses.scores[0, 0])), 2)
+        ([5, 3], 0.36)
+    """
+    beam_size = require_size("beam_size", beam_size)
+    require_number("alpha", number_or(alpha, 0.0))
+    require("length_normalization", length_normalization, LENGTH_NORMALIZATIONS)
+    max_lengths, capacity = within_capacity(max_lengths, capacity)  # (B,) and L
+
+    def append_token(beams: _Beams) -> list[_Beams]:
+        # Look at the 2N likeliest continuations of each sentence.
+        step = beams.step
+        logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (R, V)
+        continuations = _top_continuations(logits, beams.scores, 2 * beam_size, suppressed)
+        top_scores, top_beams, top_tokens = continuations  # each (B, K)
+        if narrowing:
+            top_scores = _narrowed(top_scores, width=beam_size - _count(beams.found))
+        top_ids = tf.gather(beams.ids, top_beams, batch_dims=1)  # (B, K, L)
+        top_ids = write_tokens(top_ids, top_tokens, step)  # (B, K, L)
+
+        # Of the first N, those that take the end token become finished hypotheses.
+        is_last_step = step + 1 >= beams.max_lengths  # (B,)
+        is_finished = (top_tokens == END_ID) | is_last_step[:, tf.newaxis]  # (B, K)
+        found = _add_finished(
+            beams.found,
+            ids=top_ids[:, :beam_size],
+            scores=top_scores[:, :beam_size],
+            is_finished=is_finished[:, :beam_size],
+            length=step + 1,
+            penalty=length_penalty(step + 1, alpha, length_normalization),
+        )
+
+        # The N likeliest others are the next live beams, with the state of the beam they continue.
+        unfinished_scores = tf.where(is_finished, EMPTY, top_scores)  # (B, K)
+        live_scores, live = tf.math.top_k(unfinished_scores, beam_size)  # (B, N)
+        live_beams = tf.gather(top_beams, live, batch_dims=1)  # (B, N)
+        row_of_beam_0 = tf.range(tf.shape(live_beams)[0])[:, tf.newaxis] * beam_size  # (B, 1)
+        after = beams._replace(
+            step=step + 1,
+            unfinished=tf.logical_not(_has_all(found) | is_last_step),
+            last=tf.gather(top_tokens, live, batch_dims=1),
+            ids=tf.gather(top_ids, live, batch_dims=1),
+            scores=live_scores,
+            found=found,
+            state=reorder(state, tf.reshape(row_of_beam_0 + live_beams, [-1])),
+        )
+        return [after]
+
+    return finish(_first_beams(state, max_lengths, beam_size, capacity), append_token, rounds)
+
+
+def _first_beams(
+    state: Any, max_lengths: tf.Tensor, beam_size: int, capacity: int | tf.Tensor
+) -> _Beams:
+    """Return N beams of each sentence before the first step.
+
+    All beams of a sentence begin alike, so only the first may be continued.
+    """
+    sentences = tf.shape(max_lengths)[0]  # B
+    no_ids = tf.zeros([sentences, beam_size, capacity], tf.int32)  # (B, N, L)
+    no_lengths = tf.zeros([sentences, beam_size], tf.int32)  # (B, N)
+    no_scores = tf.fill([sentences, beam_size], EMPTY)  # (B, N)
+    first_score = tf.where(max_lengths > 0, 0.0, EMPTY)[:, tf.newaxis]  # (B, 1)
+    return _Beams(
+        step=tf.constant(0),
+        unfinished=max_lengths > 0,
+        last=tf.fill([sentences, beam_size], START_ID),
+        ids=no_ids,
+        scores=tf.concat([first_score, no_scores[:, 1:]], axis=1),
+        found=Hypotheses(no_ids, no_lengths, no_scores),
+        max_lengths=max_lengths,
+        state=state,
+    )
+
+
+def _top_continuations(
+    logits: tf.Tensor, scores: tf.Tensor, count: int, suppressed: int | None
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Find the `count` likeliest next tokens of each sentence.
+
+    Args:
+        logits: (B * N, V) of the next token of every beam.
+        scores: (B, N) of the beams.
+        count: The largest K; a small vocabulary has fewer continuations.
+        suppressed: The token that none of them takes.
+
+    Returns:
+        The continuations' scores, the beams that they continue and their tokens, each (B, K),
+        likeliest first.
+    """
+    logits = tf.cast(logits, tf.float32)
+    sentences = tf.shape(scores)[0]  # B
+    beam_size = scores.shape[1]  # N
+    per_beam = min(count, logits.shape[-1])  # no beam has more than `count` of the likeliest
+    top_logits, tokens = top_k(without(logits, suppressed), per_beam)  # (B * N, per_beam)
+    likeliest = tokens[:, 0]
+    if suppressed is not None:  # it may be the likeliest itself
+        likeliest = argmax(logits)
+    log_probs = top_logits - log_sum_exp(logits, likeliest)[:, tf.newaxis]
+    log_probs = tf.reshape(log_probs, [sentences, beam_size, per_beam])
+    candidates = log_probs + scores[:, :, tf.newaxis]  # (B, N, per_beam)
+    candidates = tf.reshape(candidates, [sentences, beam_size * per_beam])
+    tokens = tf.reshape(tokens, [sentences, beam_size * per_beam])
+    top_scores, indices = tf.math.top_k(candidates, min(count, beam_size * per_beam))  # (B, K)
+    top_beams = indices // per_beam  # (B, K), the beam that each continues
+    top_tokens = tf.gather(tokens, indices, batch_dims=1)  # (B, K)
+    return top_scores, top_beams, top_tokens
+
+
+def _add_finished(
+    hypotheses: Hypotheses,
+    ids: tf.Tensor,
+    scores: tf.Tensor,
+    is_finished: tf.Tensor,
+    length: tf.Tensor,
+    penalty: tf.Tensor,
+) -> Hypotheses:
+    """Add the finished continuations to the hypotheses and keep the best N.
+
+    A sentence that has N hypotheses already is not changed.
+
+    Args:
+        hypotheses: The hypotheses so far, (B, N).
+        ids: The continuations, (B, N, L).
+        scores: Their log-probabilities, (B, N).
+        is_finished: Whether each is finished, (B, N).
+        length: Number of tokens of each continuation, ().
+        penalty: The length penalty of that length, ().
+
+    Returns:
+        The hypotheses, (B, N), best first.
+    """
+    beam_size = hypotheses.scores.shape[1]
+    is_open = tf.logical_not(_has_all(hypotheses))[:, tf.newaxis]  # (B, 1)
+    is_new = is_finished & is_used(scores) & is_open  # (B, N)
+    new_scores = tf.where(is_new, scores / penalty, EMPTY)  # (B, N)
+    new_lengths = tf.fill(tf.shape(new_scores), length)  # (B, N)
+    all_scores = tf.concat([hypotheses.scores, new_scores], axis=1)  # (B, 2N)
+    all_lengths = tf.concat([hypotheses.lengths, new_lengths], axis=1)  # (B, 2N)
+    all_ids = tf.concat([hypotheses.ids, ids], axis=1)  # (B, 2N, L)
+    best_scores, best = tf.math.top_k(all_scores, beam_size)  # (B, N)
+    best_ids = tf.gather(all_ids, best, batch_dims=1)  # (B, N, L)
+    best_lengths = tf.gather(all_lengths, best, batch_dims=1)  # (B, N)
+    return Hypotheses(best_ids, best_lengths, best_scores)
+
+
+def _narrowed(scores: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """Empty all but the first `width` (B,) scores (B, K) of each sentence."""
+    return tf.where(tf.sequence_mask(width, tf.shape(scores)[1]), scores, EMPTY)
+
+
+def _count(hypotheses: Hypotheses) -> tf.Tensor:
+    """Return how many hypotheses each sentence has: (B,) int32."""
+    return tf.reduce_sum(tf.cast(is_used(hypotheses.scores), tf.int32), axis=1)
+
+
+def _has_all(hypotheses: Hypotheses) -> tf.Tensor:
+    """Return whether each sentence has all its N hypotheses: (B,) bool."""
+    return is_used(hypotheses.scores[:, -1])

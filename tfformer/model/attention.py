@@ -1,0 +1,209 @@
+"""Multi-head attention (Vaswani et al. 2017, section 3.2).
+
+Shape letters: B batch, T query positions, S key positions, D d_model, H heads.
+"""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfformer.argument_checks import require_size
+from tfformer.model.cache import KeysValues
+from tfformer.model.fast_layers import (
+    Dense,
+)
+from tfformer.model.masks import carried_mask, join_masks
+from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
+
+
+class MaskedLayer(keras.layers.Layer):
+    """A layer that passes its input's padding mask (B, S) on to the next layer.
+
+    Keras does so for any layer with `supports_masking`. This one also takes masks over attention
+    scores, and passes none of them on.
+    """
+
+    def __init__(self, **layer: Any) -> None:
+        super().__init__(**layer)
+        self.supports_masking = True
+
+    def compute_mask(self, inputs: tf.Tensor, previous_mask: tf.Tensor | None = None) -> tf.Tensor:
+        """Return a padding mask (B, S) as it is, and None for a mask over scores."""
+        is_over_positions = previous_mask is not None and len(previous_mask.shape) == 2
+        return previous_mask if is_over_positions else None
+
+
+@register
+class MultiHeadAttention(MaskedLayer):
+    """softmax(Q K^T / sqrt(d_k)) V in several heads (section 3.2, eq. 1).
+
+    Each head has d_k = d_model / num_heads dimensions. A call attends from a sequence to a
+    memory. A decoder with a cache uses its two halves: `project` the memory once, then `attend` to
+    its keys and values at each step. The attention weights have no dropout, as in the paper;
+    Tensor2Tensor has it.
+
+    Args:
+        d_model: Width of the model, the size of each vector.
+        num_heads: Number of attention heads; must divide `d_model`.
+        use_bias: Add a bias in each of the four projections.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
+
+    Raises:
+        ValueError: `num_heads` does not divide `d_model`, or one is below 1.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> attention = tfformer.MultiHeadAttention(d_model=8, num_heads=2)
+        >>> query, memory = numpy.ones((1, 3, 8)), numpy.ones((1, 5, 8))
+        >>> output, weights = attention(query, memory, return_weights=True)
+        >>> output.shape, weights.shape
+        (TensorShape([1, 3, 8]), TensorShape([1, 2, 3, 5]))
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        use_bias: bool = True,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
+        )
+        self.d_model = require_size("d_model", d_model)
+        self.num_heads = require_size("num_heads", num_heads)
+        if self.d_model % self.num_heads:
+            raise ValueError(
+                f"d_model={d_model} cannot be split into num_heads={num_heads} equal heads; choose "
+                "a divisor"
+            )
+        self.d_k = self.d_model // self.num_heads  # dimensions of a head
+        self.use_bias = use_bias
+        dense = {"use_bias": use_bias, "dtype": self.dtype_policy}
+        self.query = Dense(self.d_model, name="query", **dense)
+        self.key_value = Dense(2 * self.d_model, name="key_value", **dense)
+        self.output_projection = Dense(self.d_model, name="output", **dense)
+
+    def build(self, query_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
+        """Create the weights of the projections."""
+        for dense in (self.query, self.key_value, self.output_projection):
+            dense.build((None, None, self.d_model))
+
+    def call(
+        self,
+        query: tf.Tensor,
+        memory: tf.Tensor,
+        attention_mask: tf.Tensor | None = None,
+        return_weights: bool = False,
+        mask: tf.Tensor | None = None,
+    ) -> tf.Tensor | tuple[tf.Tensor, tf.Tensor]:
+        """Attend from a query to a memory.
+
+        Args:
+            query: Vectors (B, T, D).
+            memory: Vectors (B, S, D). A mask that Keras carries along with them is applied too.
+            attention_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may
+                be attended to. Rank 2 is (B, S); for a mask (T, S) give `mask[None]`.
+            return_weights: Return the attention weights too.
+            mask: The mask that Keras passes by this name, combined with `attention_mask`.
+
+        Returns:
+            Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S), see `attend`.
+        """
+        allowed = join_masks(attention_mask, mask, carried_mask(memory))
+        output, weights = self.attend(query, self.project(memory), allowed)
+        return (output, weights) if return_weights else output
+
+    def project(self, memory: tf.Tensor) -> KeysValues:
+        """Project a memory (B, S, D) to keys and values in heads, each (B, H, S, D // H)."""
+        keys, values = tf.split(self.key_value(memory), 2, axis=-1)  # each (B, S, D)
+        return KeysValues(self._split_heads(keys), self._split_heads(values))
+
+    def attend(
+        self, query: tf.Tensor, keys_values: KeysValues, mask: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Attend from a query to projected keys and values.
+
+        Args:
+            query: Vectors (B, T, D).
+            keys_values: Keys and values, each (B, H, S, D // H).
+            mask: Boolean, broadcasting over (B, H, T, S), True = may be attended to.
+
+        Returns:
+            Vectors (B, T, D) and weights (B, H, T, S): 0 where masked. They are uniform in a row
+            whose keys are all masked, in float16 only if its scores are between -8 and 8.
+        """
+        # Scaling the queries, T * d_k numbers, is cheaper than scaling the T * S scores.
+        queries = self._split_heads(self.query(query)) * self.d_k**-0.5  # (B, H, T, D // H)
+        scores = tf.matmul(queries, keys_values.keys, transpose_b=True)  # (B, H, T, S)
+        if mask is not None:
+            # Half the lowest float: adding a score cannot overflow to -inf, and softmax of a row of
+            # -inf would be NaN.
+            masked = scores.dtype.min / 2
+            scores += tf.where(mask, tf.zeros((), scores.dtype), masked)
+        weights = tf.nn.softmax(scores)  # (B, H, T, S)
+        heads = tf.matmul(weights, keys_values.values)  # (B, H, T, D // H)
+        return self.output_projection(self._merge_heads(heads)), weights
+
+    def attend_to_itself(self, x: tf.Tensor) -> tf.Tensor:
+        """Attend from each vector (B, T, D) to itself alone, with the weight 1: (B, T, D)."""
+        _, values = tf.split(self.key_value(x), 2, axis=-1)
+        return self.output_projection(values)
+
+    def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
+        """(B, T, D) -> (B, H, T, D // H)."""
+        if x.shape[1] == 1:  # nothing to transpose
+            return tf.reshape(x, (-1, self.num_heads, 1, self.d_k))
+        shape = tf.concat([tf.shape(x)[:2], [self.num_heads, self.d_k]], axis=0)
+        return tf.transpose(tf.reshape(x, shape), (0, 2, 1, 3))
+
+    def _merge_heads(self, x: tf.Tensor) -> tf.Tensor:
+        """(B, H, T, D // H) -> (B, T, D)."""
+        if x.shape[2] == 1:
+            return tf.reshape(x, (-1, 1, self.d_model))
+        heads = tf.transpose(x, (0, 2, 1, 3))  # (B, T, H, D // H)
+        return tf.reshape(heads, tf.concat([tf.shape(heads)[:2], [self.d_model]], axis=0))
+
+    def compute_output_shape(self, query_shape: Shape, memory_shape: Shape | None = None) -> Shape:
+        """Return (B, T, D), the shape of the query."""
+        return tuple(query_shape)
+
+    def compute_output_spec(
+        self,
+        query: keras.KerasTensor,
+        memory: keras.KerasTensor,
+        attention_mask: keras.KerasTensor | None = None,
+        return_weights: bool = False,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | tuple[keras.KerasTensor, keras.KerasTensor]:
+        """Return the shapes of a call without computing it, for Keras.
+
+        Args:
+            query: Vectors (B, T, D).
+            memory: Vectors (B, S, D).
+            attention_mask: Without effect on the shapes.
+            return_weights: Return the weights too.
+            mask: Without effect on the shapes.
+
+        Returns:
+            Symbolic vectors (B, T, D), and with `return_weights` symbolic weights (B, H, T, S).
+        """
+        output = keras.KerasTensor(query.shape, self.compute_dtype)
+        if not return_weights:
+            return output
+        batch, queries, _ = query.shape
+        shape = (batch, self.num_heads, queries, memory.shape[1])
+        return output, keras.KerasTensor(shape, self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        names = ("d_model", "num_heads", "use_bias")
+        return super().get_config() | arguments_of(self, names)

@@ -1,0 +1,186 @@
+"""Token ids to vectors, and vectors back to logits (Vaswani et al. 2017, section 3.4).
+
+Shape letters: B batch, T positions, D d_model, V vocabulary.
+"""
+
+from typing import Any, Self
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfformer.argument_checks import require_size
+from tfformer.model.fast_layers import (
+    check_not_quantized,
+    gather,
+    quantization_error,
+    with_last_axis,
+)
+from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
+
+
+@register
+class TokenEmbedding(keras.layers.Embedding):
+    """Turns token ids into vectors, scaled by sqrt(d_model) (section 3.4).
+
+    Transposed, its matrix projects hidden states to logits. It is initialised with standard
+    deviation d_model^-0.5: after scaling the vectors have unit variance, and so have the logits of
+    states of unit variance. In training the gradient is dense, so that the gradients of a repeated
+    id are summed before Adam squares them. It is Keras' layer, with its `enable_lora`.
+
+    Args:
+        vocab_size: The number V of token ids.
+        d_model: Width of the model, the size of each vector.
+        scale: Multiply the vectors by sqrt(d_model).
+        zero_id: An id whose vector is zeros, whatever its row of the matrix is; None for none.
+        embeddings_initializer: Keras' initialiser of the matrix, in place of the one above.
+        embeddings_regularizer: Keras' regulariser of the matrix.
+        embeddings_constraint: Keras' constraint of the matrix.
+        mask_zero: Mask the id 0 for the layers that follow.
+        weights: The matrix (V, D) to begin with, or a list of it. It is not part of the layer's
+            config: a saved model has the matrix among its weights.
+        lora_rank: The rank of a LoRA from the beginning, as by `enable_lora`.
+        lora_alpha: Over the rank, the factor of the LoRA; by default the rank.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
+
+    Attributes:
+        embeddings: The matrix (V, D).
+
+    Raises:
+        ValueError: A size is not a whole number from 1.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> embedding = tfformer.TokenEmbedding(vocab_size=100, d_model=8)
+        >>> vectors = embedding(numpy.array([[5, 7, 3]]))
+        >>> vectors.shape, embedding.logits(vectors).shape
+        (TensorShape([1, 3, 8]), TensorShape([1, 3, 100]))
+    """
+
+    embeddings_initializer: keras.initializers.Initializer | None  # None for the one above
+    lora_alpha: float | None
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        scale: bool = True,
+        zero_id: int | None = None,
+        embeddings_initializer: str | keras.initializers.Initializer | None = None,
+        embeddings_regularizer: Regularizer = None,
+        embeddings_constraint: str | keras.constraints.Constraint | None = None,
+        mask_zero: bool = False,
+        weights: np.ndarray | list[np.ndarray] | None = None,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            require_size("vocab_size", vocab_size),
+            require_size("d_model", d_model),
+            embeddings_initializer=embeddings_initializer,
+            embeddings_regularizer=embeddings_regularizer,
+            embeddings_constraint=embeddings_constraint,
+            mask_zero=mask_zero,
+            weights=weights,
+            lora_rank=lora_rank,
+            lora_alpha=lora_alpha,
+            activity_regularizer=activity_regularizer,
+            trainable=trainable,
+            dtype=dtype,
+            name=name,
+        )
+        self.scale = scale
+        self.zero_id = zero_id
+
+    @property
+    def vocab_size(self) -> int:
+        """The number V of token ids."""
+        return self.input_dim
+
+    @property
+    def d_model(self) -> int:
+        """The size D of each vector."""
+        return self.output_dim
+
+    def build(self, input_shape: Shape | None = None) -> None:
+        """Create the matrix (V, D)."""
+        check_not_quantized(self)
+        initializer = self.embeddings_initializer
+        lora_alpha = self.lora_alpha
+        if initializer is None:
+            # Not in the constructor: an initialiser draws its seed when it is made, and so decides
+            # the seeds of all layers made after it.
+            self.embeddings_initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
+        super().build(input_shape)
+        self.embeddings_initializer = initializer
+        self.lora_alpha = lora_alpha  # Keras has set it to the rank
+
+    def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Look up token ids (B, T) as vectors (B, T, D).
+
+        Ids of other types than int32 and int64 are cast to int32.
+        """
+        if ids.dtype not in (tf.int32, tf.int64):
+            ids = tf.cast(ids, tf.int32)
+        table = tf.convert_to_tensor(self.embeddings)  # (V, D)
+        vectors = gather(table, ids, dense_gradient=training)  # (B, T, D)
+        vectors = tf.cast(vectors, self.compute_dtype)
+        if self.zero_id is not None:
+            vectors *= tf.expand_dims(tf.cast(ids != self.zero_id, vectors.dtype), -1)
+        return vectors * self.d_model**0.5 if self.scale else vectors
+
+    def table(self) -> np.ndarray:
+        """Return the vectors (V, D) of all ids, before they are scaled."""
+        table = np.array(self.embeddings)
+        if self.zero_id is not None:
+            table[self.zero_id] = 0
+        return table
+
+    def logits(self, x: tf.Tensor) -> tf.Tensor:
+        """Multiply vectors (..., D) by the transposed matrix: (..., V).
+
+        All positions go into one matrix product. With one product for each sentence the gradient of
+        the matrix would be (B, V, D), still to be summed over B.
+        """
+        flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one is faster for few rows
+        logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
+        return tf.reshape(logits, with_last_axis(x, self.vocab_size))
+
+    def load_own_variables(self, store: Any) -> None:
+        """Load the matrix, into which a LoRA is merged when it is saved.
+
+        Keras sets both factors of the LoRA to 0, and then neither would ever have a gradient.
+        """
+        lora_a = self.lora_embeddings_a.numpy() if self.lora_enabled else None
+        super().load_own_variables(store)
+        if lora_a is not None:
+            self.lora_embeddings_a.assign(lora_a)
+
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: Any = None
+    ) -> None:
+        """Refuse quantisation; where Keras quantises a model, this becomes a warning."""
+        raise quantization_error(self, mode)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments, except the `weights` to begin with."""
+        config = super().get_config()
+        for name in ("input_dim", "output_dim", "quantization_config"):  # Keras' own
+            config.pop(name, None)
+        return config | arguments_of(self, ("vocab_size", "d_model", "scale", "zero_id"))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Build the layer of a config.
+
+        Keras' embedding would add a `quantization_config` to it.
+        """
+        return super(keras.layers.Embedding, cls).from_config(config)

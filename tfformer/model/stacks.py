@@ -1,0 +1,403 @@
+"""The stacks of encoder and decoder (Vaswani et al. 2017, section 3.1).
+
+In training the `call` of each sees all positions at once; a search decodes one position after the
+other by `step`, with the keys and values of those before in a cache (`cache.py`).
+
+Shape letters: B batch, S source, T target, D d_model, H heads, L cache capacity, N beams, R rows
+being decoded (B, or B times the beam size).
+"""
+
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from tfformer.argument_checks import require_fraction, require_number, require_size
+from tfformer.model.attention import MaskedLayer
+from tfformer.model.cache import (
+    BeamCache,
+    Cache,
+    KeysValues,
+    capacity_of,
+    empty_cache,
+    grown_eagerly,
+)
+from tfformer.model.fast_layers import Dropout, LayerNormalization
+from tfformer.model.layers import LAYER_ARGUMENTS, DecoderLayer, EncoderLayer
+from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask
+from tfformer.model.positions import PositionalEncoding
+from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
+
+STACK_ARGUMENTS = (
+    "num_layers",
+    *LAYER_ARGUMENTS,
+    "position_layout",
+    "position_timescale",
+    "position_offset",
+)
+
+
+class ProjectedMemory(NamedTuple):
+    """The memory projected for each decoder layer, once for all steps.
+
+    Attributes:
+        keys_values: For each layer the keys and values of its cross-attention, each (B, H, S,
+            D // H).
+        mask: The padding mask (B, 1, 1, S).
+    """
+
+    keys_values: tuple[KeysValues, ...]
+    mask: tf.Tensor
+
+
+class _Stack(MaskedLayer):
+    """Positional encoding and identical layers; if pre-norm, a final normalisation."""
+
+    _layer_class: type[EncoderLayer] | type[DecoderLayer]
+
+    def __init__(
+        self,
+        num_layers: int,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float = 0.0,
+        activation: str = "relu",
+        norm: str = "post",
+        use_bias: bool = True,
+        epsilon: float = 1e-6,
+        position_layout: str = "interleaved",
+        position_timescale: str = "paper",
+        position_offset: int = 0,
+        *,
+        activity_regularizer: Regularizer = None,
+        trainable: bool = True,
+        dtype: DType = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
+        )
+        self.num_layers = require_size("num_layers", num_layers)
+        self.d_model = require_size("d_model", d_model)
+        self.num_heads = require_size("num_heads", num_heads)
+        self.d_ff = require_size("d_ff", d_ff)
+        self.dropout = require_number("dropout", dropout, below=1)
+        self.activation = activation
+        self.norm = norm
+        self.use_bias = use_bias
+        self.epsilon = require_fraction("epsilon", epsilon)
+        self.position_layout = position_layout
+        self.position_timescale = position_timescale
+        self.position_offset = require_size("position_offset", position_offset, least=0)
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: self.d_model})
+        self.positions = PositionalEncoding(
+            self.d_model,
+            position_layout,
+            position_timescale,
+            self.position_offset,
+            dtype=self.dtype_policy,
+        )
+        self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
+        layer_arguments = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
+        self.layers = [
+            self._layer_class(**layer_arguments, name=f"layer_{n}") for n in range(self.num_layers)
+        ]
+        self.normalization = None
+        if norm != "post":
+            self.normalization = LayerNormalization(
+                epsilon=self.epsilon, name="normalization", dtype=self.dtype_policy
+            )
+
+    def _build_layers(self) -> None:
+        parts = [self.positions, self.dropout_layer, *self.layers]
+        if self.normalization:
+            parts.append(self.normalization)
+        for part in parts:
+            part.build((None, None, self.d_model))
+
+    def add_positions(
+        self,
+        embeddings: tf.Tensor,
+        position: tf.Tensor | int = 0,
+        training: bool | None = None,
+    ) -> tf.Tensor:
+        """Add the positional encoding and apply dropout (sections 3.5, 5.4).
+
+        Args:
+            embeddings: Vectors (B, T, D) at position, position + 1, ...
+            position: The first position.
+            training: Whether to apply dropout.
+
+        Returns:
+            Vectors (B, T, D).
+        """
+        return self.dropout_layer(self.positions(embeddings, position=position), training=training)
+
+    def final_norm(self, x: tf.Tensor) -> tf.Tensor:
+        """Normalise the last layer's output (B, T, D) if the layers are pre-norm.
+
+        Post-norm layers have normalised it already.
+        """
+        return self.normalization(x) if self.normalization else x
+
+    def empty_cache(self, rows: tf.Tensor | int, capacity: tf.Tensor | int) -> Cache:
+        """Return a cache of zeros with room for `capacity` positions of R rows.
+
+        It holds the keys and values of each layer, each (R, H, L, D // H).
+        """
+        shape = (rows, self.num_heads, capacity, self.d_model // self.num_heads)
+        return empty_cache(len(self.layers), shape, self.compute_dtype)
+
+    def step(
+        self,
+        embeddings: tf.Tensor,
+        position: tf.Tensor | int,
+        cache: Cache,
+        memory: ProjectedMemory | None = None,
+    ) -> tuple[tf.Tensor, Cache]:
+        """Transform T new positions of a sequence.
+
+        Each attends to the cached positions, to the new ones up to itself and, in a decoder, to the
+        memory.
+
+        Args:
+            embeddings: Vectors (R, T, D) at position, position + 1, ...
+            position: The first of these positions.
+            cache: Keys and values of each layer, each (R, H, L, D // H). Inside a graph it has room
+                for these positions, elsewhere it grows.
+            memory: The projected memory, for a decoder.
+
+        Returns:
+            Vectors (R, T, D), and the cache with these positions.
+        """
+        x = self.add_positions(embeddings, position)  # (R, T, D)
+        cache = grown_eagerly(cache, position + tf.shape(x)[1])
+        mask = look_ahead_mask(tf.shape(x)[1], capacity_of(cache), position)  # (1, 1, T, L)
+        return self._step_layers(x, mask, cache, position, memory)
+
+    def empty_beam_cache(
+        self, sentences: tf.Tensor | int, beams: int, capacity: tf.Tensor | int
+    ) -> BeamCache:
+        """Return a cache with room for `capacity` positions of N beams of B sentences."""
+        slots = capacity * beams
+        keys_values = self.empty_cache(sentences, slots)
+        return BeamCache(keys_values, tf.zeros((sentences * beams, 1, slots, 1), tf.bool))
+
+    def beam_step(
+        self,
+        embeddings: tf.Tensor,
+        position: tf.Tensor | int,
+        cache: BeamCache,
+        memory: ProjectedMemory | None = None,
+    ) -> tuple[tf.Tensor, BeamCache]:
+        """Transform the next position of N beams of each sentence.
+
+        The beams are N queries of one cache, each of which sees the slots of its own past.
+
+        Args:
+            embeddings: Vectors (B, N, D), all of one position; N is a plain number.
+            position: That position.
+            cache: See `empty_beam_cache`. Inside a graph it has room for this position, elsewhere
+                it grows.
+            memory: The projected memory, for a decoder.
+
+        Returns:
+            Vectors (B, N, D), and the cache with this position.
+        """
+        beams = embeddings.shape[1]  # N
+        rows = tf.reshape(embeddings, (-1, 1, self.d_model))  # (B * N, 1, D)
+        x = tf.reshape(self.add_positions(rows, position), (-1, beams, self.d_model))
+        cache = cache.opened(position, beams)
+        slots = tf.shape(cache.visible)[2:3]  # (1,), L
+        mask = tf.reshape(cache.visible, tf.concat([[-1, 1, beams], slots], axis=0))
+        x, keys_values = self._step_layers(
+            x, mask, cache.keys_values, position * beams, memory
+        )  # (B, N, D)
+        return x, cache._replace(keys_values=keys_values)
+
+    def _step_layers(
+        self,
+        x: tf.Tensor,
+        mask: tf.Tensor,
+        cache: Cache,
+        position: tf.Tensor | int,
+        memory: ProjectedMemory | None,
+    ) -> tuple[tf.Tensor, Cache]:
+        """Send vectors through all layers, writing to their caches from `position` on."""
+        new_cache = []
+        for n, layer in enumerate(self.layers):
+            to_memory = () if memory is None else (memory.keys_values[n], memory.mask)
+            x, keys_values = layer.step(x, mask, cache[n], position, *to_memory)
+            new_cache.append(keys_values)
+        return self.final_norm(x), tuple(new_cache)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return super().get_config() | arguments_of(self, STACK_ARGUMENTS)
+
+
+@register
+class Encoder(_Stack):
+    """Positional encoding and a stack of encoder layers (section 3.1).
+
+    It turns the embeddings of a source into the memory that a decoder attends to. With a look-ahead
+    mask it is a decoder-only model: `LanguageModel` uses it in this way, and decodes with `step`.
+
+    Args:
+        num_layers: Number of layers.
+        d_model: Width of the model, the size of each vector; must be even.
+        num_heads: Number of attention heads; must divide `d_model`.
+        d_ff: Width of the feed-forward sub-layers' hidden layer.
+        dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
+        activation: "relu", "gelu" or "swish".
+        norm: "post" as in the paper, or "pre", with one more normalisation after the last layer;
+            "marian" is the same here as "pre".
+        use_bias: Add a bias in the projections of the attention.
+        epsilon: Added to the variance in each layer normalisation.
+        position_layout: The order of sines and cosines, "interleaved" or "halves".
+        position_timescale: The range of their wavelengths, "paper" or "t2t".
+        position_offset: The position of the first token; M2M100 counts from 2.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
+
+    Raises:
+        ValueError: An argument is invalid; the message names it and its valid values.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> encoder = tfformer.Encoder(num_layers=2, d_model=8, num_heads=2, d_ff=32)
+        >>> ids = numpy.array([[5, 7, 3, 0]])
+        >>> embeddings = tfformer.TokenEmbedding(vocab_size=10, d_model=8)(ids)
+        >>> encoder(embeddings, attention_mask=tfformer.padding_mask(ids)).shape
+        TensorShape([1, 4, 8])
+    """
+
+    _layer_class = EncoderLayer
+
+    def build(self, embeddings_shape: Shape | None = None) -> None:
+        """Create the weights; their shapes follow from the constructor's arguments."""
+        self._build_layers()
+
+    def call(
+        self,
+        embeddings: tf.Tensor,
+        attention_mask: tf.Tensor | None = None,
+        mask: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tf.Tensor:
+        """Encode all positions at once.
+
+        Args:
+            embeddings: Vectors (B, S, D). A mask that Keras carries along with them is applied too.
+            attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may
+                be attended to. Rank 2 is (B, S); for a mask (S, S) give `mask[None]`.
+            mask: The mask that Keras passes by this name, combined with `attention_mask`.
+            training: Whether to apply dropout.
+
+        Returns:
+            Vectors (B, S, D).
+        """
+        allowed = join_masks(attention_mask, mask, carried_mask(embeddings))
+        x = self.add_positions(embeddings, training=training)
+        for layer in self.layers:
+            x = layer(x, attention_mask=allowed, training=training)
+        return self.final_norm(x)
+
+    def compute_output_shape(self, embeddings_shape: Shape) -> Shape:
+        """Return (B, S, D), the shape of the input."""
+        return tuple(embeddings_shape)
+
+
+@register
+class Decoder(_Stack):
+    """Positional encoding and a stack of decoder layers (section 3.1).
+
+    `call` decodes all positions at once; `step` decodes new positions, given a cache of those
+    before.
+
+    Args:
+        num_layers: Number of layers.
+        d_model: Width of the model, the size of each vector; must be even.
+        num_heads: Number of attention heads; must divide `d_model`.
+        d_ff: Width of the feed-forward sub-layers' hidden layer.
+        dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
+        activation: "relu", "gelu" or "swish".
+        norm: "post" as in the paper; "pre", with one more normalisation after the last layer; or
+            "marian", "pre" as marian-decoder decodes it, see `DecoderLayer`.
+        use_bias: Add a bias in the projections of the attentions.
+        epsilon: Added to the variance in each layer normalisation.
+        position_layout: The order of sines and cosines, "interleaved" or "halves".
+        position_timescale: The range of their wavelengths, "paper" or "t2t".
+        position_offset: The position of the first token; M2M100 counts from 2.
+        activity_regularizer: Keras' regulariser of the output.
+        trainable: Whether the weights are trained.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
+
+    Raises:
+        ValueError: An argument is invalid; the message names it and its valid values.
+
+    Example:
+        >>> import numpy, tfformer
+        >>> decoder = tfformer.Decoder(num_layers=2, d_model=8, num_heads=2, d_ff=32)
+        >>> target, memory = numpy.ones((1, 3, 8)), numpy.ones((1, 5, 8))
+        >>> decoder(target, memory, attention_mask=tfformer.look_ahead_mask(3)).shape
+        TensorShape([1, 3, 8])
+    """
+
+    _layer_class = DecoderLayer
+
+    def build(
+        self, embeddings_shape: Shape | None = None, memory_shape: Shape | None = None
+    ) -> None:
+        """Create the weights; their shapes follow from the constructor's arguments."""
+        self._build_layers()
+
+    def call(
+        self,
+        embeddings: tf.Tensor,
+        memory: tf.Tensor,
+        attention_mask: tf.Tensor | None = None,
+        memory_mask: tf.Tensor | None = None,
+        mask: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tf.Tensor:
+        """Decode all positions at once.
+
+        The decoder is causal only with `look_ahead_mask(T)` as its `attention_mask`.
+
+        Args:
+            embeddings: Vectors (B, T, D) of the target.
+            memory: Vectors (B, S, D) of the source. A mask that Keras carries along with them, or
+                with `embeddings`, is applied too.
+            attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
+                be attended to. Rank 2 is (B, T); for a mask (T, T) give `mask[None]`.
+            memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may be
+                attended to.
+            mask: The mask that Keras passes by this name, combined with `attention_mask`.
+            training: Whether to apply dropout.
+
+        Returns:
+            Vectors (B, T, D).
+        """
+        allowed = join_masks(attention_mask, mask, carried_mask(embeddings))
+        memory_allowed = join_masks(memory_mask, carried_mask(memory))
+        x = self.add_positions(embeddings, training=training)
+        masks = {"attention_mask": allowed, "memory_mask": memory_allowed}
+        for layer in self.layers:
+            x = layer(x, memory, **masks, training=training)
+        return self.final_norm(x)
+
+    def project_memory(self, memory: tf.Tensor, mask: tf.Tensor) -> ProjectedMemory:
+        """Project a memory (B, S, D) with mask (B, 1, 1, S) for each layer."""
+        keys_values = tuple(layer.cross_attention.project(memory) for layer in self.layers)
+        return ProjectedMemory(keys_values, mask)
+
+    def compute_output_shape(
+        self, embeddings_shape: Shape, memory_shape: Shape | None = None
+    ) -> Shape:
+        """Return (B, T, D), the shape of the target."""
+        return tuple(embeddings_shape)
