@@ -1,11 +1,13 @@
 # tfformer serve: translation over HTTP. docker build --tag tfformer-serve .
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /source
-COPY requirements ./requirements
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes --requirement requirements/serve.txt
-COPY pyproject.toml setup.py README.md LICENSE ./
+ENV UV_PROJECT_ENVIRONMENT=/venv UV_NO_CACHE=1
+RUN python -m pip install --no-cache-dir uv==0.13.9
+COPY pyproject.toml uv.lock ./
+RUN uv sync --frozen --extra serve --no-install-project
+COPY setup.py README.md LICENSE ./
 COPY tfformer ./tfformer
-RUN /venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
+RUN uv sync --frozen --extra serve --no-editable
 
 FROM python:3.12-slim-bookworm
 COPY --from=build /venv /venv

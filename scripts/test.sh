@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 source scripts/environment.sh "[tfds,plot,ctranslate2,litert,serve,ray,docs,test]"
 export TF_CPP_MIN_LOG_LEVEL=3
 export TF_NUM_INTRAOP_THREADS=1 # two trainings side by side on two cores are a quarter faster so
+uv lock --check --offline --quiet # else run: uv lock
 ruff check .
 ruff format --check .
 mypy & # beside the tests

@@ -76,8 +76,9 @@ def python(wheel, tmp_path_factory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder)
     python = folder / "bin" / "python"
-    needs = ["--require-hashes", "--requirement", ROOT / "requirements" / "base.txt"]
-    install(python, *needs, folder=folder)
+    exported = run("uv", "export", "--frozen", "--no-emit-project", folder=ROOT)
+    (folder / "needs.txt").write_text(exported)
+    install(python, "--require-hashes", "--requirement", "needs.txt", folder=folder)
     install(python, "--no-deps", wheel, folder=folder)
     run(*PIP, python, "check", folder=folder)  # the wheel itself names all that it needs
     yield python
