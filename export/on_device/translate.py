@@ -315,14 +315,10 @@ def is_piece(tokenizer: Any, text: str) -> bool:
 
 
 def is_unchanged(manifest: dict[str, Any]) -> bool:
-    """Return whether a manifest has its own SHA-256; those of version 0.1 have none."""
+    """Return whether a manifest has its own SHA-256."""
     rest = {name: value for name, value in manifest.items() if name != "manifest_digest"}
-    if "manifest_digest" not in manifest:
-        versions = manifest.get("versions")
-        version = versions.get("tfformer") if isinstance(versions, dict) else None
-        return version is None or str(version).startswith("0.1.")
     digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
-    return digest == manifest["manifest_digest"]
+    return digest == manifest.get("manifest_digest")
 
 
 def problem_of(manifest: dict[str, Any]) -> str | None:

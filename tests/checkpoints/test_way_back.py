@@ -341,18 +341,6 @@ def test_a_half_precision_checkpoint_that_was_trained_comes_back_in_float32(tmp_
     assert {config.get(name) for name in ("dtype", "torch_dtype")} == {None, "float32"}
 
 
-def test_a_half_precision_run_of_an_earlier_version_comes_back(tmp_path):
-    """Its record names one kind of numbers, which all tensors have."""
-    folder, half = halved("A", tmp_path)
-    run = Run.open(import_model(folder, tmp_path / "run"))
-    record = read_record(run)
-    del record["half"]
-    write_record(run, {**record, "dtype": "float16"})
-    check_same(
-        safetensors_files.read(hugging_face(run.path, tmp_path / "out") / "model.safetensors"), half
-    )
-
-
 def without_bias(folder, dtype="float32"):
     """Take the output's bias out of a model of Marian; returns its options and tensors."""
     options, tensors = marian_files.read(folder / "model.npz")

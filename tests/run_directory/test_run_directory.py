@@ -5,7 +5,6 @@ One training holds it at a time.
 
 import dataclasses
 import errno
-import hashlib
 import json
 import os
 import random
@@ -13,7 +12,6 @@ import resource
 import shutil
 import signal
 import time
-import warnings
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +32,8 @@ from tfformer.run_directory import (
     locked_for_resume,
     new_model,
 )
-from tfformer.storage.whole_files import ErrorKeepingFile, read_seal, seal
+from tfformer.run_directory.digests import digest_of_settings
+from tfformer.storage.whole_files import ErrorKeepingFile, seal
 
 LINES = ["one two three", "four five six", "eins zwei drei", "vier fünf sechs", "ten", "zehn"] * 20
 RECIPE = {
@@ -69,43 +68,27 @@ def edit(run: Path, section: str, **changes) -> None:
     (run / "config.json").write_text(json.dumps(values))
 
 
-def without_digests(run: Path, *names: str) -> None:
-    """Make it a run as 0.1 wrote it, or let config.json lose these digests alone."""
+def without_digest(run: Path) -> None:
+    """Let config.json lose the digest of its settings."""
     values = json.loads((run / "config.json").read_text())
-    for name in names or ("settings", "weights"):
-        del values["digests"][name]
+    del values["digests"]["settings"]
     (run / "config.json").write_text(json.dumps(values))
-    if not names:
-        unseal(run / "best.weights.h5")
+
+
+def sign(run: Path) -> Run:
+    """Give changed settings and weights the digests that they would have; return the run."""
+    values = json.loads((run / "config.json").read_text())
+    digests = values.pop("digests")
+    digests["settings"] = digest_of_settings(values)
+    (run / "config.json").write_text(json.dumps(values | {"digests": digests}))
+    signed = Run.open(run)
+    seal(signed.weights, signed.model_digest)
+    return signed
 
 
 def unseal(file: Path) -> None:
     content = file.read_bytes()
     file.write_bytes(content[: content.rindex(b"\ntfformer ")])
-
-
-def with_attributes(run: Path) -> None:
-    """Make it a run whose weights have their digests in attributes.
-
-    That is the form without a seal.
-    """
-    digest = Run.open(run).model_digest
-    without_digests(run, "weights")
-    unseal(run / "best.weights.h5")
-    with h5py.File(run / "best.weights.h5", "r+") as file:
-        file.attrs["tfformer_arrays"] = digest_of_arrays(file)
-        file.attrs["tfformer_settings"] = digest
-
-
-def digest_of_arrays(file: h5py.File) -> str:
-    """SHA-256 over each array's path, type, shape and bytes, by path."""
-    found = {}
-    file.visititems(lambda name, item: found.update({name: item} if "shape" in dir(item) else {}))
-    digest = hashlib.sha256()
-    for name in sorted(found):
-        digest.update(f"{name} {found[name].dtype.str} {found[name].shape}\n".encode())
-        digest.update(found[name][()].tobytes())
-    return digest.hexdigest()
 
 
 # --- The recipe and the weights ---------------------------------------------------------------
@@ -140,12 +123,6 @@ def test_saved_weights_come_back_bit_for_bit(copy):
         np.testing.assert_array_equal(saved.numpy(), loaded.numpy())
 
 
-@pytest.mark.parametrize("before", [lambda run: None, with_attributes])
-def test_a_run_of_before_or_of_now_loads_without_a_word(copy, before):
-    before(copy)
-    Run.open(copy).load_model()
-
-
 def test_every_flipped_bit_of_the_weights_is_refused_before_they_are_parsed(copy, monkeypatch):
     """Bits of padding and of the last line too."""
     draw, run = random.Random(1), Run.open(copy)
@@ -156,19 +133,8 @@ def test_every_flipped_bit_of_the_weights_is_refused_before_they_are_parsed(copy
         damaged = bytearray(content)
         damaged[place] ^= 1 << draw.randrange(8)
         run.weights.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"it has (another digest|lost its digests)"):
+        with pytest.raises(ValueError, match=r"it has (another digest|lost its digest)"):
             run.check_weights()
-
-
-def test_one_flipped_bit_in_an_array_is_refused_in_a_run_of_before(copy):
-    with_attributes(copy)
-    with h5py.File(copy / "best.weights.h5") as file:
-        offset = file["layers/token_embedding/vars/0"].id.get_offset()
-    content = bytearray((copy / "best.weights.h5").read_bytes())
-    content[offset] ^= 1
-    (copy / "best.weights.h5").write_bytes(content)
-    with pytest.raises(ValueError, match=r"its arrays have another digest\); train again"):
-        Run.open(copy).load_model()
 
 
 CHANGES = [
@@ -191,20 +157,17 @@ def test_a_changed_setting_is_refused(copy, section, changes):
         Run.open(copy)
 
 
-@pytest.mark.parametrize(("section", "changes"), CHANGES[:7])
-def test_the_weights_know_their_models_settings(copy, section, changes):
-    """Even where config.json has lost its own digest."""
-    edit(copy, section, **changes)
-    without_digests(copy, "settings")
-    with pytest.raises(ValueError, match=r"is damaged or not of this model"):
-        Run.open(copy).load_model()
+def test_weights_of_another_model_are_refused(copy):
+    run = Run.open(copy)
+    seal(run.weights, "a" * 64)
+    with pytest.raises(ValueError, match="it was trained with other settings of the model"):
+        run.load_model()
 
 
 def test_a_recipe_that_has_lost_its_digest_is_refused(copy):
-    edit(copy, "decoding", length_penalty=0.0)
-    without_digests(copy, "settings")
-    with pytest.raises(ValueError, match="it has lost the digest of its settings"):
-        Run.open(copy).load_model()
+    without_digest(copy)
+    with pytest.raises(ValueError, match=r"config.json was changed since it was written"):
+        Run.open(copy)
 
 
 def test_the_models_digest_depends_on_each_vocabulary(vocabulary, tmp_path):
@@ -221,21 +184,7 @@ def test_the_places_of_the_texts_may_be_edited(copy):
 
 def test_weights_without_their_digests_are_refused(copy):
     unseal(copy / "best.weights.h5")
-    with pytest.raises(ValueError, match="it has lost its digests"):
-        Run.open(copy).load_model()
-
-
-def test_weights_of_before_without_their_digests_are_refused(copy):
-    with_attributes(copy)
-    with h5py.File(copy / "best.weights.h5", "r+") as file:
-        del file.attrs["tfformer_arrays"]
-    with pytest.raises(ValueError, match="it has lost its digests"):
-        Run.open(copy).load_model()
-
-
-def test_a_run_of_0_1_loads_with_a_line_that_says_so(copy):
-    without_digests(copy)
-    with pytest.warns(UserWarning, match="is a run of 0.1, whose weights have no digests"):
+    with pytest.raises(ValueError, match="it has lost its digest"):
         Run.open(copy).load_model()
 
 
@@ -243,11 +192,11 @@ def test_a_run_of_0_1_loads_with_a_line_that_says_so(copy):
     "changes", [{"num_layers": 1000}, {"d_ff": 10**6}, {"d_model": 10**6}, {"num_layers": 1}]
 )
 def test_weights_that_do_not_fit_are_refused_before_a_model_is_built(copy, changes):
-    without_digests(copy)
     edit(copy, "model", **changes)
+    run = sign(copy)
     start = time.process_time()
     with pytest.raises(ValueError, match=r"numbers, where the model has"):
-        Run.open(copy).load_model()
+        run.load_model()
     assert time.process_time() - start < 2
 
 
@@ -265,56 +214,21 @@ def test_weights_that_claim_numbers_which_are_not_in_the_file_are_refused(copy):
 
 
 def test_an_empty_array_too_many_is_refused(copy):
-    without_digests(copy)
     with h5py.File(copy / "best.weights.h5", "r+") as file:
         file["surplus"] = np.zeros((0, 3), np.float32)
-    run = Run.open(copy)
-    with (
-        pytest.warns(UserWarning, match="is a run of 0.1"),
-        pytest.raises(ValueError, match="its arrays are not the model's"),
-    ):
-        run.load_model()
+    with pytest.raises(ValueError, match="its arrays are not the model's"):
+        sign(copy).load_model()
 
 
 def test_arrays_of_the_models_sizes_but_not_its_shapes_are_refused(copy):
-    without_digests(copy)
     with h5py.File(copy / "best.weights.h5", "r+") as file:
         name = "layers/token_embedding/vars/0"
         table = file[name][()]
         del file[name]
         file[name] = table[:-1]
         file["surplus"] = table[-1:]
-    run = Run.open(copy)
-    with (
-        pytest.warns(UserWarning, match="is a run of 0.1"),
-        pytest.raises(ValueError, match=r"is damaged or not of this model"),
-    ):
-        run.load_model()
-
-
-@pytest.mark.parametrize("of_before", [without_digests, with_attributes])
-def test_a_resumed_run_of_before_is_sealed(copy, of_before):
-    of_before(copy)
-    before = Run.open(copy)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of 0.1
-        after = Run.new(copy, before.config, before.tokenizers)
-        after.keep_weights(before)
-    Run.open(copy).check_weights()  # a kill here does no harm
-    after.write(before.tokenizers)
-    assert read_seal(after.weights)
-    Run.open(copy).load_model()
-
-
-def test_a_resumed_run_of_another_version_keeps_its_weights(copy):
-    """Another version may write more settings of the model, and so another digest."""
-    before = Run.open(copy)
-    after = dataclasses.replace(before, model_digest="a" * 64)
-    with pytest.raises(ValueError, match="it was trained with other settings of the model"):
-        after.check_weights()
-    after.keep_weights(before)
-    after.check_weights()
-    before.check_weights()
+    with pytest.raises(ValueError, match=r"is damaged or not of this model"):
+        sign(copy).load_model()
 
 
 @pytest.mark.parametrize("seed", range(3))

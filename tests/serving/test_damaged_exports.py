@@ -114,17 +114,27 @@ def test_without_a_manifest_a_damaged_file_is_still_one_line(export, capsys, nam
         ("{", "manifest.json cannot be read"),
         ("[" * 100_000, "manifest.json cannot be read"),
         ("[]", "must hold a JSON object"),
-        ("{}", "has no table `digests`"),
-        ('{"digests": 7}', "has no table `digests`"),
-        ('{"digests": {}}', "has no table `digests`"),
-        ('{"digests": {"saved_model.pb": 7}}', "is not the file that was exported"),
-        ('{"digests": {"../../x": "0"}}', "outside its folder"),
-        ('{"digests": {"/dev/zero": "0"}}', "outside its folder"),
-        ('{"digests": {"none": "0"}}', "none cannot be read (No such file or directory)"),
     ],
 )
 def test_a_manifest_of_another_form_is_refused(export, capsys, text, message):
     (export / "manifest.json").write_text(text, encoding="utf-8")
+    assert message in refused(capsys, export)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ({}, "has no table `digests`"),
+        ({"digests": 7}, "has no table `digests`"),
+        ({"digests": {}}, "has no table `digests`"),
+        ({"digests": {"saved_model.pb": 7}}, "is not the file that was exported"),
+        ({"digests": {"../../x": "0"}}, "outside its folder"),
+        ({"digests": {"/dev/zero": "0"}}, "outside its folder"),
+        ({"digests": {"none": "0"}}, "none cannot be read (No such file or directory)"),
+    ],
+)
+def test_digests_of_another_form_are_refused(export, capsys, manifest, message):
+    write_manifest(export, manifest)
     assert message in refused(capsys, export)
 
 
@@ -181,13 +191,8 @@ def test_a_manifest_knows_its_own_digest(export, capsys):
     assert "manifest.json was changed after the export" in refused(capsys, export)
 
 
-@pytest.mark.parametrize("version", ["0.2.0", "1.0"])
-def test_a_manifest_that_has_lost_its_digest_is_refused(export, version):
-    """Only 0.1 wrote none."""
-    write_manifest(export, read_manifest(export) | {"versions": {"tfformer": version}})
+def test_a_manifest_that_has_lost_its_digest_is_refused(export):
     path = export / "manifest.json"
     path.write_text(path.read_text().replace("manifest_digest", "manifest_digesu"))
     with pytest.raises(ValueError, match=r"manifest.json was changed after the export"):
         read_manifest(export)
-    path.write_text(path.read_text().replace(f'"{version}"', '"0.1.0"'))
-    assert read_manifest(export)["versions"] == {"tfformer": "0.1.0"}

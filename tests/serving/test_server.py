@@ -26,6 +26,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tfformer.cli.verbs import main
 from tfformer.data.sources import read_pairs
 from tfformer.explain.alignment import nearest_targets
+from tfformer.export.manifest import write_manifest
 from tfformer.inference.translator import Translator
 from tfformer.serving import request_queue as batching
 from tfformer.serving import rest_format
@@ -445,7 +446,7 @@ def test_serve_names_an_export_that_it_does_not_serve(tmp_path, capsys, version)
     folder = tmp_path / version
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text("{}")
-    (folder / "manifest.json").write_text('{"format": "ctranslate2"}')
+    write_manifest(folder, {"format": "ctranslate2"})
     message = (
         f"{tmp_path} is an export for ctranslate2; a server takes a run directory or an export for "
         "saved_model or litert\n"

@@ -21,6 +21,8 @@ from urllib.parse import urlsplit
 
 import tensorflow as tf
 
+from tfformer.export.manifest import write_manifest
+
 SERVING = Path(__file__).parents[2] / "export" / "serving"
 CLIENTS = {"rest": SERVING / "client_rest.py", "grpc": SERVING / "client_grpc.py"}
 
@@ -118,7 +120,7 @@ def write_manifest_of(folder: Path, **values) -> None:
         for path in files
     }
     manifest = {"format": "saved_model", "digests": digests} | values
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    write_manifest(folder, manifest)
 
 
 def ask(

@@ -184,11 +184,10 @@ def _in_first_dtype(
     If one of them has changed since, all are returned as they are.
     """
     half = record.get("half", ())
-    every = record.get("dtype") == "float16"  # of an earlier version's record
     narrow = {
         place: tensor.astype(np.float16)
         for place, tensor in tensors.items()
-        if every or place_name(place) in half
+        if place_name(place) in half
     }
     unchanged = all(np.array_equal(found, tensors[place]) for place, found in narrow.items())
     return tensors | narrow if unchanged else tensors

@@ -14,7 +14,7 @@ from tfformer.data.tokenizer_pair import Tokenizers as Tokenizers
 from tfformer.storage.run_folders import MANIFEST
 from tfformer.storage.whole_files import check_regular, file_digest, write_text
 
-MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys; exports of 0.1 have none
+MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys
 MAX_BYTES = 2**20  # a manifest has a few kilobytes
 SHORTEST = 2  # the least `max_length`: a token and the end token
 KIND_NAMES = {dict: "table", list: "list", str: "text"}
@@ -53,8 +53,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise ValueError(f"{path} must hold a JSON object; {_REMEDY}")
     digest = manifest.pop(MANIFEST_DIGEST, None)
-    may_lack_it = digest is None and _is_of_0_1(manifest)
-    if not may_lack_it and digest != _digest_of(manifest):
+    if digest != _digest_of(manifest):
         raise ValueError(
             f"{path} was changed after the export (its SHA-256 is not its own); {_REMEDY}"
         )
@@ -77,13 +76,6 @@ def _check_values(path: Path, manifest: dict[str, Any]) -> None:
             f"{path} has {reprlib.repr(longest)} for 'max_length' of 'decoding', which must be a "
             f"whole number from {SHORTEST} on; {_REMEDY}"
         )
-
-
-def _is_of_0_1(manifest: dict[str, Any]) -> bool:
-    """Whether no newer version of this package has written the manifest."""
-    versions = manifest.get("versions")
-    version = versions.get("tfformer") if isinstance(versions, dict) else None
-    return version is None or str(version).startswith("0.1.")
 
 
 def check_files(folder: Path, manifest: dict[str, Any]) -> None:

@@ -5,19 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import h5py
-import numpy as np
-
 MOVABLE = ("train", "valid", "folder", "cache")  # of `data`: a person may edit them in config.json
-
-
-def digest_of_arrays(arrays: Mapping[str, h5py.Dataset]) -> str:
-    """Return the SHA-256 of the names, types, shapes and bytes of all arrays."""
-    digest = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(np.ascontiguousarray(array[()]).data)
-    return digest.hexdigest()
 
 
 def digest_of_settings(values: Mapping[str, Any]) -> str:

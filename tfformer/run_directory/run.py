@@ -6,7 +6,6 @@ import json
 import lzma
 import shutil
 import struct
-import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,6 @@ from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.plain_values import parse_json, read_text
 from tfformer.run_directory.digests import (
     MOVABLE,
-    digest_of_arrays,
     digest_of_model,
     digest_of_settings,
 )
@@ -47,8 +45,6 @@ DAMAGED_ZIP = (  # errors of np.load; zipfile takes some damage for an unknown k
     struct.error,
 )
 RESUME_STATE = "resume.npz"  # larger than all else, and for --resume alone
-SEALED = {"weights": "in its last line"}  # in `digests` of config.json: the weights have a seal
-OF_ARRAYS, OF_SETTINGS = "tfformer_arrays", "tfformer_settings"  # attributes of an older run
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py
 
 
@@ -109,7 +105,7 @@ class Run:
             config = Config.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
-        if digests.get("settings", digest_of_settings(values)) != digest_of_settings(values):
+        if digests.get("settings") != digest_of_settings(values):
             raise ValueError(
                 f"{file} was changed since it was written: its settings have another digest; "
                 f"restore it or train again (only data.{', data.'.join(MOVABLE)} may be edited)"
@@ -133,7 +129,7 @@ class Run:
         """
         values = config.to_dict()
         settings = {"settings": digest_of_settings(values)}
-        digests = tokenizers.digests | {"text": text_digest} | settings | SEALED
+        digests = tokenizers.digests | {"text": text_digest} | settings
         return cls(folder_at(path), config, digests, digest_of_model(values, digests))
 
     @classmethod
@@ -304,8 +300,6 @@ class Run:
     def check_weights(self) -> None:
         """Check best.weights.h5 without building the model.
 
-        A run of 0.1 has no digests: a warning then says that damage cannot be seen.
-
         Raises:
             FileNotFoundError: No validation has been reached yet.
             ValueError: The file is damaged, or its weights are those of another model.
@@ -315,7 +309,7 @@ class Run:
                 f"{self.folder} has no best.weights.h5 yet: no validation has been reached; train "
                 "on"
             )
-        settings = self._sealed_settings()
+        self._check_seal()
         expected = self.kind.parameters(self.config.model, self.tokenizers)
         try:
             with h5py.File(self.weights) as file:
@@ -326,15 +320,10 @@ class Run:
                 # A small file may claim arrays of any size; the model would be built as large.
                 if any(array.id.get_storage_size() != array.nbytes for array in arrays.values()):
                     raise self._bad_weights("not all of its numbers are in it")
-                settings = settings or self._settings_in_attributes(file, arrays)
         except _WeightsError:
             raise
         except UNREADABLE as error:
             raise self._bad_weights(first_line(error)) from None
-        if settings:
-            self._check_settings(settings.split())
-        else:
-            self._check_digests_may_be_missing()
 
     def save_weights(self, model: SavesWeights) -> None:
         """Replace best.weights.h5, sealed with the digest of the model's settings.
@@ -348,62 +337,14 @@ class Run:
             seal(temporary, self.model_digest)
         self.folder.push()
 
-    def keep_weights(self, before: "Run") -> None:
-        """Seal best.weights.h5 of the resumed run `before` for this run too.
-
-        Another version of the package may write the same settings differently, with another digest.
-        The seal then holds both digests, so that a kill between this and `write` does no harm.
-        """
-        if not self.weights.is_file():
-            return
-        before.check_weights()
-        if before.digests.keys() >= SEALED.keys() and before.model_digest == self.model_digest:
-            return
-        with _explained(self.weights), whole_file(self.weights) as temporary:
-            shutil.copyfile(self.weights, temporary)
-            seal(temporary, f"{before.model_digest} {self.model_digest}")
-        self.folder.push()
-
-    def _sealed_settings(self) -> str | None:
-        """Return the digests of the model's settings in the seal of the weights.
-
-        The seal is checked first, so that h5py never parses damaged bytes. An older run has no
-        seal: None. Its digests are in the file's attributes, or missing (0.1).
-        """
+    def _check_seal(self) -> None:
+        """Compare the digests, before h5py parses a byte."""
         try:
-            settings = read_seal(self.weights)
+            model_digest = read_seal(self.weights)
         except ValueError as error:
             raise self._bad_weights(str(error)) from None
-        if settings is None and SEALED.keys() <= self.digests.keys():
-            raise self._bad_weights("it has lost its digests")
-        return settings
-
-    def _settings_in_attributes(
-        self, file: h5py.File, arrays: Mapping[str, h5py.Dataset]
-    ) -> str | None:
-        settings, digest = file.attrs.get(OF_SETTINGS), file.attrs.get(OF_ARRAYS)
-        if digest is not None and digest != digest_of_arrays(arrays):
-            raise self._bad_weights("its arrays have another digest")
-        return None if digest is None or settings is None else str(settings)
-
-    def _check_settings(self, digests: list[str]) -> None:
-        """Compare the model's settings with those that the weights were trained with.
-
-        A config.json of 0.1 has no digest. Sealed weights beside it are those of `keep_weights`,
-        with two digests; with a single one, config.json has lost its own.
-        """
-        if self.model_digest not in digests:
+        if model_digest != self.model_digest:
             raise self._bad_weights("it was trained with other settings of the model")
-        if "settings" not in self.digests and len(digests) == 1:
-            raise _damaged(self.path / RUN_CONFIG, "it has lost the digest of its settings")
-
-    def _check_digests_may_be_missing(self) -> None:
-        if "settings" in self.digests:
-            raise self._bad_weights("it has lost its digests")
-        warnings.warn(
-            f"{self.folder} is a run of 0.1, whose weights have no digests: damage cannot be seen",
-            stacklevel=4,
-        )
 
     def _bad_weights(self, reason: str) -> "_WeightsError":
         return _WeightsError(

@@ -339,16 +339,16 @@ def seal(path: Path, note: str) -> None:
         file.write(f"{digest}\n".encode())
 
 
-def read_seal(path: Path) -> str | None:
-    """Return the note of a sealed file, or None for one that is not sealed.
+def read_seal(path: Path) -> str:
+    """Return the note of a sealed file.
 
     Raises:
-        ValueError: The file has another digest.
+        ValueError: The file has another digest, or no seal.
     """
     with path.open("rb") as file:
         start, found = _find_seal(file)
         if found is None:
-            return None
+            raise ValueError("it has lost its digest")
         file.seek(0)
         digest = hashlib.sha256()
         left = start + found.start("digest") - found.start()

@@ -157,8 +157,6 @@ def _train(
     if workers.count > 1:
         workers.check_alike(_facts(run, model, history))
     if workers.is_chief:
-        if before:
-            run.keep_weights(before)
         if initial and not gives_encoder(initial, config):
             run.keep_origin(initial)
         run.save_resume_state(model, history)
