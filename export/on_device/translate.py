@@ -173,7 +173,7 @@ class Translator:
             raise ValueError(
                 f"{path} cannot be read ({error}); give the folder that the export wrote"
             ) from None
-        if not isinstance(manifest, dict) or manifest.get("format") != "tflite":
+        if not isinstance(manifest, dict) or manifest.get("format") != "litert":
             raise ValueError(
                 f"{path} does not describe a LiteRT model; export with --format litert"
             )

@@ -56,7 +56,7 @@ def measure(options: argparse.Namespace) -> dict:
         words = ["import", str(folder / "opus"), "--run-dir", str(folder / "run")]
         found["import"] = measured(words, size)
         if not options.no_export:
-            words = ["export", str(folder / "run"), "--format", "tflite", "--quantize", "int8"]
+            words = ["export", str(folder / "run"), "--format", "litert", "--quantize", "int8"]
             words += ["--beam-size", "4", "--max-length", "128", "--output", str(folder / "phone")]
             found["export"] = measured(words, size)
             found["int8_bytes"] = (folder / "phone" / "1" / "model.tflite").stat().st_size

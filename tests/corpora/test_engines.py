@@ -11,7 +11,7 @@ from tfformer.corpora.engines import Model, ModelError, find_model, load_engine
 from tfformer.corpora.parts import EXPORTS
 from tfformer.corpora.run_exports import checked_engine, for_engine
 from tfformer.export import formats
-from tfformer.export.manifest import write_manifest
+from tfformer.storage.manifest import write_manifest
 
 
 def export(folder, **values):
@@ -39,9 +39,9 @@ def test_an_export_that_cannot_do_it_is_refused(tmp_path, values, beam_size, mes
 
 
 def test_an_export_has_its_own_engine_alone(tmp_path):
-    model = find_model(export(tmp_path / "1", format="tflite"))
-    assert [checked_engine(model, name) for name in (None, "litert")] == ["tflite", "tflite"]
-    with pytest.raises(ValueError, match="of format tflite, which --engine keras cannot run"):
+    model = find_model(export(tmp_path / "1", format="litert"))
+    assert [checked_engine(model, name) for name in (None, "litert")] == ["litert", "litert"]
+    with pytest.raises(ValueError, match="of format litert, which --engine keras cannot run"):
         checked_engine(model, "keras")
 
 

@@ -30,10 +30,10 @@ from tfformer.export import formats as export
 from tfformer.export.litert import metadata, quantizer
 from tfformer.export.litert import requests as litert_requests
 from tfformer.export.litert import writer as litert_writer
-from tfformer.export.manifest import write_manifest
 from tfformer.export.other_process import ask
 from tfformer.export.parity import Hypotheses
 from tfformer.inference.translator import Translator
+from tfformer.storage.manifest import write_manifest
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
 
@@ -209,7 +209,7 @@ def copied(dynamic, tmp_path):
             "does not describe a LiteRT model",
         ),
         (
-            lambda folder: write_manifest(folder, {"format": "tflite"}),
+            lambda folder: write_manifest(folder, {"format": "litert"}),
             "manifest.json: tokenizers must be a table; it is None; copy the whole exported folder",
         ),
         (
@@ -514,7 +514,7 @@ def test_an_exported_file_holds_its_metadata(dynamic):
 def test_what_lies_beside_the_model(dynamic, tiny_run):
     manifest = json.loads((dynamic / "manifest.json").read_text())
     assert (manifest["format"], manifest["quantize"], manifest["static"]) == (
-        "tflite",
+        "litert",
         "none",
         False,
     )

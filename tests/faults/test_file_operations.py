@@ -17,8 +17,8 @@ import pytest
 from support.faults import check_without, record, size
 from support.faulty_process import FULL_DISK, INPUT_OUTPUT, KILL, FaultyProcess, Outcome, spread
 
-from tfformer.export.manifest import check_files, read_manifest
 from tfformer.run_directory import Run, check_free
+from tfformer.storage.manifest import check_files, read_manifest
 from tfformer.storage.whole_files import TEMPORARY, clear_leavings, file_digest
 
 SAMPLES = {("corpus", FULL_DISK): 1, ("train", KILL): 1}  # of others only by scripts/faults.sh
@@ -197,7 +197,7 @@ def test_translate(faulty, place, kind, tiny_run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("export_format", ["ctranslate2", "tflite", "saved_model"])
+@pytest.mark.parametrize("export_format", ["ctranslate2", "litert", "saved_model"])
 @kinds
 def test_export(faulty, place, kind, tiny_run, export_format):
     (place / "samples").write_text("The dog.\n")

@@ -13,8 +13,8 @@ from support.servers import save_scripted_model, write_manifest_of
 
 from tfformer.cli.verbs import main
 from tfformer.data.piece_tokenizer import PieceTokenizer
-from tfformer.export.manifest import check_files, read_manifest, write_manifest
 from tfformer.serving.model import ServedModel
+from tfformer.storage.manifest import check_files, read_manifest, write_manifest
 
 
 @pytest.fixture(scope="module")

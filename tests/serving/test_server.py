@@ -26,7 +26,6 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tfformer.cli.verbs import main
 from tfformer.data.sources import read_pairs
 from tfformer.explain.alignment import nearest_targets
-from tfformer.export.manifest import write_manifest
 from tfformer.inference.translator import Translator
 from tfformer.serving import request_queue as batching
 from tfformer.serving import rest_format
@@ -36,6 +35,7 @@ from tfformer.serving.application_keys import QUEUE
 from tfformer.serving.errors import RequestError
 from tfformer.serving.model import ServedModels
 from tfformer.serving.saved_model_version import SavedModelVersion
+from tfformer.storage.manifest import write_manifest
 
 UNNAMED = SimpleNamespace(manifest={})  # a version that names no languages
 

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import tensorflow as tf
 
-from tfformer.export.manifest import write_manifest
+from tfformer.storage.manifest import write_manifest
 
 SERVING = Path(__file__).parents[2] / "export" / "serving"
 CLIENTS = {"rest": SERVING / "client_rest.py", "grpc": SERVING / "client_grpc.py"}

@@ -42,7 +42,6 @@ EXPORT_OPTIONS = {
     ),
     "ctranslate2": ("max_length", "beam_size", "samples", *LANGUAGES),
     "litert": LITERT_OPTIONS,
-    "tflite": LITERT_OPTIONS,  # the format's older name
     "web": ("max_length", "quantize", "samples", *LANGUAGES),
     "hugging_face": (),
     "marian": (),

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from tfformer.corpora.parts import Part
     from tfformer.corpora.translation import Counts
     from tfformer.data.encoding import EncodedSentences
-    from tfformer.inference.translator import ForcedScore, Translation, Translator
+    from tfformer.inference.translation import Translation
+    from tfformer.inference.translator import ForcedScore, Translator
     from tfformer.run_directory import Run
     from tfformer.text import Align
 
@@ -306,7 +307,7 @@ def _translate_text(options: argparse.Namespace, format: str, is_typed: bool) ->
 
 def _loaded(options: argparse.Namespace, is_typed: bool) -> Translator:
     """Return the translator of a run; at a prompt, say that it is being loaded."""
-    from tfformer.export.steps import Steps
+    from tfformer.runtime.steps import Steps
 
     with Steps(sys.stderr if is_typed else None)(f"loading {options.run}"):
         import_tensorflow()

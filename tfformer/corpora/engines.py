@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from tfformer.engines.artifact import open_export, read_manifest
 from tfformer.export.litert.search import BEAM, GREEDY, LitertSearch
-from tfformer.export.manifest import open_export, read_manifest
 from tfformer.runtime.tensorflow import import_tensorflow
 from tfformer.storage.folders import folder_at
 from tfformer.storage.run_folders import MANIFEST, exported_version, is_run
@@ -232,7 +232,7 @@ def _ctranslate2(place: str, beam_size: int) -> Engine:
 ENGINES: dict[str, Callable[[str, int], Engine]] = {  # by the format of a manifest
     "keras": _keras,
     "saved_model": _saved_model,
-    "tflite": _litert,
+    "litert": _litert,
     "ctranslate2": _ctranslate2,
 }
 

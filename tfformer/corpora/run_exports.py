@@ -16,7 +16,7 @@ def checked_engine(model: Model, name: str | None) -> str:
 
     Args:
         model: A run or an export.
-        name: An engine's name, `litert` as the other name of tflite; the model's own if None.
+        name: An engine's name; the model's own if None.
 
     Returns:
         Its name in `engines.ENGINES`.
@@ -24,7 +24,7 @@ def checked_engine(model: Model, name: str | None) -> str:
     Raises:
         ValueError: The model is an export for another engine.
     """
-    engine = "tflite" if name == "litert" else name or model.engine
+    engine = name or model.engine
     if model.engine not in ("keras", engine):
         raise ValueError(
             f"{model.place} is an export of format {model.engine}, which --engine {name} cannot "

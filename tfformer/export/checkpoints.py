@@ -20,10 +20,10 @@ from tfformer.checkpoints.marian import reader as marian
 from tfformer.checkpoints.marian import writer as marian_writer
 from tfformer.checkpoints.provenance import imported_from, read_record
 from tfformer.checkpoints.weight_names import Place
-from tfformer.export.manifest import write_manifest
-from tfformer.export.steps import Steps
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
+from tfformer.runtime.steps import Steps
+from tfformer.storage.manifest import write_manifest
 from tfformer.storage.whole_files import file_digest, publish, temporary_folder
 from tfformer.version import __version__
 

@@ -33,14 +33,14 @@ from tfformer.export.checkpoints import write_hugging_face, write_marian
 from tfformer.export.litert import requests as litert_requests
 from tfformer.export.litert import text_pieces
 from tfformer.export.litert import writer as litert_writer
-from tfformer.export.manifest import write_manifest
 from tfformer.export.model_card import model_card
-from tfformer.export.steps import Steps
 from tfformer.export.tasks import SearchOptions, Subject, Task, load
 from tfformer.inference.evaluation import scores
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Model, Run, Tokenizers
+from tfformer.runtime.steps import Steps
 from tfformer.special_ids import END_ID
+from tfformer.storage.manifest import write_manifest
 from tfformer.storage.whole_files import file_digest, publish, temporary_folder, write_text
 from tfformer.version import __version__
 
@@ -383,7 +383,7 @@ def _write_litert(
     with step(READING_BACK):
         hypotheses = litert_requests.run(file, translator, samples, static, with_text)
     measured = _compared(step, task, translator, samples, hypotheses)
-    described = {"format": "tflite", "quantize": quantize, "static": static, "parity": measured}
+    described = {"format": "litert", "quantize": quantize, "static": static, "parity": measured}
     if quantize == "none":
         parity.check(measured)
     elif run.config.data.valid:

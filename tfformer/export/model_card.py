@@ -12,7 +12,7 @@ Manifest = Mapping[str, Any]
 FORMATS = {
     "saved_model": "one TensorFlow SavedModel",
     "ctranslate2": "a CTranslate2 model, whose engine searches",
-    "tflite": "one LiteRT graph",
+    "litert": "one LiteRT graph",
 }
 WEIGHTS = {
     "none": "float32",

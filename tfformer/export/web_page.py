@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import TextIO
 
-from tfformer.export.steps import Steps
+from tfformer.runtime.steps import Steps
 
 SOURCES = Path(__file__).parents[2] / "export" / "on_device" / "web"
 BUILD = ("npm ci", "npm run build")

@@ -24,6 +24,7 @@ from tfformer.data.encoding import (
 )
 from tfformer.inference.graphs import sample_ids, token_log_probs, translate_ids
 from tfformer.inference.search import Hypotheses, check_sampling, is_used
+from tfformer.inference.translation import Translation
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.runtime.tracing import traced
@@ -31,19 +32,6 @@ from tfformer.special_ids import END_ID
 from tfformer.text import Align, TextTranslator
 
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
-
-
-class Translation(NamedTuple):
-    """A translation of a sentence, and its score.
-
-    Attributes:
-        text: The translation.
-        score: Log-probability in nats. Of a beam search it is divided by `length_penalty(tokens,
-            alpha)`; of a greedy search (`beam_size` 1) it is not.
-    """
-
-    text: str
-    score: float
 
 
 class ForcedScore(NamedTuple):

@@ -15,8 +15,8 @@ import tensorflow as tf
 from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef, TensorInfo
 
+from tfformer.engines.artifact import open_export
 from tfformer.export.litert.search import BEAM, GREEDY, LitertSearch
-from tfformer.export.manifest import open_export
 from tfformer.export.saved_model_signatures import CHARACTERS_PER_TOKEN
 from tfformer.serving.version import Arrays, Version, encoded
 

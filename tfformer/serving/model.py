@@ -10,11 +10,11 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from tfformer.export.manifest import read_manifest
 from tfformer.serving.errors import RequestError, check_name
 from tfformer.serving.litert_version import LitertVersion
 from tfformer.serving.saved_model_version import SAVED_MODEL, SavedModelVersion
 from tfformer.serving.version import Version
+from tfformer.storage.manifest import read_manifest
 from tfformer.storage.run_folders import MANIFEST
 from tfformer.text import Align
 
@@ -23,7 +23,7 @@ NEWEST = 2  # versions that are served: the one in use and its successor
 MAX_SENTENCES = 64  # in one request, and in requests that run together
 KINDS: dict[str, Callable[[Path], Version]] = {  # by the format of a manifest
     "saved_model": SavedModelVersion,
-    "tflite": LitertVersion,
+    "litert": LitertVersion,
 }
 
 

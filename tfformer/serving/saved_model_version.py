@@ -8,9 +8,10 @@ import tensorflow_text  # noqa: F401  the operations of the signatures over text
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-from tfformer.export.manifest import checked_manifest, exported_tokenizers
+from tfformer.engines.artifact import exported_tokenizers
 from tfformer.serving.errors import RequestError
 from tfformer.serving.version import Arrays, Version
+from tfformer.storage.manifest import checked_manifest
 from tfformer.storage.run_folders import MANIFEST
 
 SAVED_MODEL = "saved_model.pb"

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tfformer.export import formats
-from tfformer.export.steps import Steps
+from tfformer.runtime.steps import Steps
 from tfformer.serving.errors import MAX_NAME
 from tfformer.serving.model import ServedModel, ServedModels, find_versions
 from tfformer.storage.run_folders import is_run

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-from tfformer.export.manifest import Tokenizers
+from tfformer.engines.artifact import Tokenizers
 from tfformer.serving.errors import RequestError, check_name
 
 CountTokens = Callable[[Sequence[str]], list[int]]

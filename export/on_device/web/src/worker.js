@@ -46,7 +46,7 @@ async function readManifest() {
   const manifest = parsed(text);
   const parts = ["tokenizers", "files", "digests", "signatures", "decoding"];
   const isWhole = parts.every((name) => manifest?.[name]) && manifest.decoding.max_length >= 2;
-  if (manifest?.format !== "tflite" || !manifest.static || !isWhole) {
+  if (manifest?.format !== "litert" || !manifest.static || !isWhole) {
     await forget(path);
     throw new Error(`${path} does not describe a static LiteRT model; export with --format web`);
   }

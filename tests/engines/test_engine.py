@@ -1,0 +1,66 @@
+"""Every engine translates an artifact of the same run as the run itself does."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from support.litert_samples import SENTENCES
+
+from tfformer.engines import open_engine
+
+GIVEN = [SENTENCES[0], "", *SENTENCES[1:], " ", "the " * 200]
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_run):
+    with open_engine(tiny_run) as opened:
+        yield opened
+
+
+def test_a_litert_export_has_the_runs_translations(engine, dynamic_litert):
+    with open_engine(dynamic_litert.parent) as light:
+        assert light.translate(GIVEN) == engine.translate(GIVEN)
+        assert light.count_tokens(GIVEN) == engine.count_tokens(GIVEN)
+        assert light.max_tokens == engine.max_tokens
+        for own, found in zip(engine.n_best(GIVEN), light.n_best(GIVEN), strict=True):
+            assert [one.text for one in found] == [one.text for one in own]
+            scores = [one.score for one in own]
+            assert [one.score for one in found] == pytest.approx(scores, rel=1e-4)
+
+
+def test_signatures_over_text_give_what_the_methods_give(dynamic_litert):
+    texts = np.array([one.encode() for one in GIVEN], object)
+    with open_engine(dynamic_litert, threads=2) as light:
+        greedy = light.run("serving_default", {"text": texts})["translation"]
+        assert [text.decode() for text in greedy] == light.translate(GIVEN, beam_size=1)
+        beams = light.run("translate_beam", {"text": texts})
+        for row, scores, n_best in zip(*beams.values(), light.n_best(GIVEN), strict=True):
+            filled = [text.decode() for text in row[scores > -1e8]]
+            assert filled == [one.text for one in n_best]
+
+
+def test_a_search_that_the_export_lacks_is_refused(static_litert):
+    with (
+        open_engine(static_litert) as light,
+        pytest.raises(ValueError, match="no search with 7 beams; export the run again with"),
+    ):
+        light.translate(["a"], beam_size=7)
+
+
+def test_a_fresh_process_answers_requests_without_tensorflow(dynamic_litert):
+    requests = [["serving_default", {"text": SENTENCES[:2]}]]
+    code = (
+        "import sys, tfformer.engines.__main__ as program\n"
+        "program.main(sys.argv[1])\n"
+        "print('tensorflow' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(dynamic_litert)]
+    done = subprocess.run(
+        command, input=json.dumps(requests), capture_output=True, text=True, check=True
+    )
+    answers, loaded = done.stdout.splitlines()[-2:]
+    with open_engine(dynamic_litert) as light:
+        assert json.loads(answers)[0][0]["translation"] == light.translate(SENTENCES[:2], 1)
+    assert loaded == "False"

@@ -1,0 +1,64 @@
+"""Answer requests to an artifact, as the check of an export does in a fresh process.
+
+    python -m tfformer.engines FOLDER < requests.json > answers.json
+
+Requests are [[signature, {input: values}], ...]; the answers are [[{output: values}, ...], ...],
+with a list per loader. A SavedModel is read by two loaders, see `saved_model.Session`.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tfformer.engines import open_engine
+
+Request = tuple[str, Mapping[str, Any]]
+Answers = list[dict[str, Any]]
+
+
+def main(folder: str) -> None:
+    """Answer the requests of standard input with the artifact in a folder."""
+    requests = json.load(sys.stdin)
+    by_loader = []
+    with open_engine(folder) as engine:
+        if engine.manifest["format"] == "saved_model":
+            by_loader.append(_answers_of_session(folder, requests))
+        by_loader.append(_answers(engine, requests))
+    print(json.dumps(by_loader))
+
+
+def _answers_of_session(folder: str, requests: Sequence[Request]) -> Answers:
+    from tfformer.engines.saved_model import Session
+
+    return _answers(Session(Path(folder)), requests)
+
+
+def _answers(engine: Any, requests: Sequence[Request]) -> Answers:
+    answers = []
+    for signature, inputs in requests:
+        arrays = {name: _array(values) for name, values in inputs.items()}
+        outputs = engine.run(signature, arrays)
+        answers.append({name: _plain(values.tolist()) for name, values in outputs.items()})
+    return answers
+
+
+def _array(values: Sequence[Any]) -> np.ndarray:
+    """Nested lists of JSON as texts in UTF-8, or as 32-bit integers."""
+    if isinstance(values[0], str):
+        return np.array([text.encode() for text in values], object)
+    return np.array(values, np.int32)
+
+
+def _plain(values: Any) -> Any:
+    """Nested lists with text in place of bytes."""
+    if isinstance(values, list):
+        return [_plain(value) for value in values]
+    return values.decode("utf-8", "replace") if isinstance(values, bytes) else values
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

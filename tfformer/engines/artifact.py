@@ -1,0 +1,227 @@
+"""Artifacts: runs and exports, found without loading them, and opened by their engine."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tfformer.data.piece_tokenizer import load_tokenizer
+from tfformer.data.tokenizer_pair import Tokenizers as Tokenizers
+from tfformer.engines.engine import GREEDY, Engine
+from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.storage.folders import folder_at
+from tfformer.storage.manifest import REMEDY, checked_manifest, read_manifest
+from tfformer.storage.run_folders import MANIFEST, exported_version, is_run
+from tfformer.storage.whole_files import file_digest
+
+SAVED_MODEL = "saved_model.pb"  # the file that makes a folder without a manifest an artifact
+
+
+class Runtime(NamedTuple):
+    """An engine's class, and what it needs."""
+
+    engine: str  # the class, in a module of this room
+    library: str
+    extra: str  # of `pip install 'tfformer[...]'`
+
+
+RUNTIMES = {  # by the format of a manifest; "keras" is a run directory
+    "keras": Runtime("keras.KerasEngine", "TensorFlow", "tensorflow"),
+    "saved_model": Runtime("saved_model.SavedModelEngine", "TensorFlow", "tensorflow"),
+    "litert": Runtime("litert.LitertEngine", "LiteRT", "litert"),
+    "ctranslate2": Runtime("ctranslate2.CTranslate2Engine", "CTranslate2", "ctranslate2"),
+}
+
+
+class ArtifactError(ValueError):
+    """An artifact that cannot be loaded, or was replaced by another one since it was found."""
+
+
+class Artifact(NamedTuple):
+    """A run or an export, and everything that decides its translations.
+
+    Attributes:
+        format: One of `RUNTIMES`.
+        place: A run directory, which may be an address, or the folder of one exported version.
+        beam_size: Number of beams; 1 is greedy search.
+        digest: SHA-256 of its settings, vocabularies and weights.
+    """
+
+    format: str
+    place: str
+    beam_size: int
+    digest: str
+
+    def open(self, threads: int | None = None) -> Engine:
+        """Load the artifact, maybe in another process than the one that found it.
+
+        Args:
+            threads: As in `open_engine`.
+
+        Raises:
+            ArtifactError: It cannot be loaded, or was replaced.
+        """
+        try:
+            engine = _opened(self.format, self.place, threads)
+            now = find_artifact(self.place, self.beam_size)
+        except (ValueError, OSError) as error:
+            raise ArtifactError(str(error)) from error
+        except Exception as error:  # a runtime may raise any other
+            raise ArtifactError(f"{self.place} cannot be loaded ({error!r})") from error
+        if now.digest != self.digest:
+            engine.close()
+            raise ArtifactError(
+                f"{self.place} was changed after the job was begun; begin another job"
+            )
+        return engine
+
+
+def open_engine(path: str | Path, threads: int | None = None) -> Engine:
+    """Open a run or an export.
+
+    Args:
+        path: A run directory, the folder of an exported version, or a folder of several versions,
+            of which the newest is opened.
+        threads: Processors that LiteRT and CTranslate2 use; by default as many as there are.
+            TensorFlow follows `TF_NUM_INTRAOP_THREADS`.
+
+    Returns:
+        The engine; see `Engine`.
+
+    Raises:
+        FileNotFoundError: The run has no weights yet.
+        ValueError: There is no artifact at `path`, a file is damaged, or the runtime is not
+            installed.
+    """
+    return _opened(*_located(path), threads)
+
+
+def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
+    """Find a translation model, without loading it.
+
+    Args:
+        path: As in `open_engine`.
+        beam_size: Number of beams; by default the artifact's own.
+
+    Returns:
+        The artifact, whose digest tells whether it is still the same later on.
+
+    Raises:
+        FileNotFoundError: The run has no weights yet.
+        ValueError: There is no artifact at `path`, it translates no text, or it has no search with
+            so many beams.
+    """
+    format, place = _located(path)
+    if format == "keras":
+        return _run_artifact(place, beam_size)
+    manifest = read_manifest(Path(place))
+    exported = manifest["decoding"].get("beam_size")
+    if exported is None:
+        raise ValueError(f"{place} is an export of a language model, which does not translate")
+    if format == "saved_model" and GREEDY not in manifest["signatures"]:
+        raise ValueError(f"{place} takes no text; export the run again without --no-text")
+    if format != "ctranslate2" and beam_size not in (None, 1, exported):
+        raise ValueError(
+            f"{place} has {_searches(exported)}; leave out --beam-size {beam_size}, or export the "
+            "run again with it"
+        )
+    return Artifact(format, place, beam_size or exported, file_digest(Path(place) / MANIFEST))
+
+
+def open_export(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
+    """Return the manifest and the tokenizers of an export whose files are unchanged.
+
+    Raises:
+        ValueError: A file is not the one that was exported, or there is no tokenizer.
+    """
+    manifest = checked_manifest(folder)
+    tokenizers = exported_tokenizers(folder, manifest)
+    if tokenizers is None:
+        raise ValueError(f"{folder} has no tokenizer beside the model; export the run again")
+    return manifest, tokenizers
+
+
+def exported_tokenizers(folder: Path, manifest: Mapping[str, Any]) -> Tokenizers | None:
+    """Return the tokenizers of an export; None if it has none.
+
+    Args:
+        folder: The export, after `check_files`.
+        manifest: Its manifest.
+
+    Raises:
+        ValueError: The manifest names a file that the export does not have, or that is no
+            vocabulary.
+    """
+    names = sorted(manifest.get("tokenizers") or ())  # source before target, or one for both
+    if not names:
+        return None
+    if unknown := [name for name in names if name not in manifest.get("digests", {})]:
+        raise ValueError(
+            f"{folder / MANIFEST} names the vocabulary {unknown[0]!r}, which is none of its files; "
+            f"{REMEDY}"
+        )
+    sides = [load_tokenizer(folder / name) for name in names]
+    return Tokenizers(sides[0], sides[-1])
+
+
+def _located(path: str | Path) -> tuple[str, str]:
+    """The format and the place of the artifact at a path."""
+    place = folder_at(path)
+    if is_run(path):
+        return "keras", place.absolute()
+    version = exported_version(place.path)
+    if version is not None:
+        format = str(read_manifest(version).get("format"))
+        if format not in RUNTIMES:
+            raise ValueError(
+                f"{version} is an export of format {format}, which has no engine here; export for "
+                f"{', '.join(name for name in RUNTIMES if name != 'keras')}"
+            )
+        return format, str(version.absolute())
+    if (place.path / SAVED_MODEL).is_file():
+        return "saved_model", place.absolute()
+    raise ValueError(f"{place} is neither a run directory nor an export; give one of them")
+
+
+def _opened(format: str, place: str, threads: int | None) -> Engine:
+    runtime = RUNTIMES[format]
+    module, _, name = runtime.engine.partition(".")
+    try:
+        if runtime.library == "TensorFlow":
+            import_tensorflow()
+        engine = getattr(importlib.import_module(f"tfformer.engines.{module}"), name)
+        return engine(place, threads)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{place} needs {runtime.library} ({error.name} is missing); install it with: "
+            f"pip install 'tfformer[{runtime.extra}]'"
+        ) from None
+
+
+def _run_artifact(place: str, beam_size: int | None) -> Artifact:
+    from tfformer.run_directory import Run
+
+    run = Run.open(place)
+    run.check_architecture("encoder-decoder")
+    run.check_weights()
+    decoding, data = run.config.decoding, run.config.data
+    settings = {
+        "model": run.model_digest,
+        "decoding": dataclasses.asdict(decoding),
+        "max_length": data.max_length,
+        "languages": data.languages,
+        "weights": file_digest(run.weights),
+    }
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    return Artifact("keras", place, beam_size or decoding.beam_size, digest)
+
+
+def _searches(beam_size: int) -> str:
+    if beam_size == 1:
+        return "greedy search alone"
+    return f"searches with --beam-size 1 and {beam_size}"

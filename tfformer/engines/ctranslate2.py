@@ -1,0 +1,76 @@
+"""The engine of a CTranslate2 export."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# OpenMP's idle threads sleep: spinning, they take seconds where other programs run, too.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+import ctranslate2
+import numpy as np
+
+from tfformer.engines.artifact import open_export
+from tfformer.engines.engine import Engine
+from tfformer.inference.translation import Translation
+
+
+class CTranslate2Engine(Engine):
+    """An exported version, run by CTranslate2 on the processor.
+
+    Args:
+        place: The folder of the version.
+        threads: Processors to use; by default as many as there are.
+
+    Raises:
+        ValueError: A file is not the one that was exported.
+    """
+
+    def __init__(self, place: str, threads: int | None = None) -> None:
+        manifest, tokenizers = open_export(Path(place))
+        super().__init__(manifest, tokenizers)
+        self._translator = ctranslate2.Translator(place, device="cpu", intra_threads=threads or 0)
+        target = tokenizers.target
+        pieces = target.pieces(range(target.vocab_size))
+        self._ids = {piece: number for number, piece in enumerate(pieces)}
+        self._prefix = [] if target.prefix_id is None else target.pieces([target.prefix_id])
+
+    def _search(
+        self, sentences: Sequence[str], beam_size: int, count: int
+    ) -> list[list[Translation]]:
+        rows = self._encoded(sentences)
+        found = [[Translation("", 0.0)] for _ in rows]
+        full = (number for number, row in enumerate(rows) if row)
+        by_length = sorted(full, key=lambda number: len(rows[number]))
+        # CTranslate2 takes one limit per call.
+        for limit, group in itertools.groupby(by_length, lambda number: self._limit(rows[number])):
+            numbers = list(group)
+            results = self._translator.translate_batch(
+                [self._tokenizers.source.pieces(rows[number]) for number in numbers],
+                target_prefix=[self._prefix] * len(numbers) if self._prefix else None,
+                beam_size=beam_size,
+                num_hypotheses=count,
+                length_penalty=self.manifest["decoding"]["length_penalty"],
+                min_decoding_length=0,  # 1 takes the probability of the end token at the first step
+                max_decoding_length=limit,
+                return_scores=True,
+            )
+            for number, result in zip(numbers, results, strict=True):
+                found[number] = self._translations(result)
+        return found
+
+    def _limit(self, row: Sequence[int]) -> int:
+        """The most tokens of a translation, by the run's rule (`graphs.length_limits`)."""
+        decoding = self.manifest["decoding"]
+        width = np.float32(len(row) + 1)
+        proportional = int(np.ceil(np.float32(decoding["max_length_factor"]) * width))
+        return min(proportional + decoding["extra_length"], decoding["max_length"])
+
+    def _translations(self, result: Any) -> list[Translation]:
+        ids = [list(map(self._ids.__getitem__, pieces)) for pieces in result.hypotheses]
+        texts = self._tokenizers.target.decode(ids)
+        pairs = zip(texts, result.scores, strict=True)
+        return [Translation(text, score) for text, score in pairs]

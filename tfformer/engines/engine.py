@@ -1,0 +1,208 @@
+"""The protocol of engines: an artifact, opened, that translates.
+
+Shape letters: B sentences, N translations of each.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tfformer.data.tokenizer_pair import Tokenizers
+from tfformer.inference.translation import Translation
+
+GREEDY, BEAM = "serving_default", "translate_beam"  # the signatures over text
+CHARACTERS_PER_TOKEN = 64  # characters that are read per token of the limit; a piece has up to 16
+NO_LIMIT = 2**31  # tokens, where an artifact names no limit
+NO_TRANSLATION = -1e9  # the score of an empty slot in the beam
+
+Arrays = dict[str, np.ndarray]  # by the name of an input or output; the first axis is the batch
+
+
+class TensorSpec(NamedTuple):
+    """An input or output of a signature.
+
+    Attributes:
+        dtype: TensorFlow's name of the type, such as `string`, `int32` or `float32`.
+        shape: A size per axis, None where it is free.
+    """
+
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+class Signature(NamedTuple):
+    """The inputs and outputs of a function of an artifact, by name."""
+
+    inputs: Mapping[str, TensorSpec]
+    outputs: Mapping[str, TensorSpec]
+
+
+TEXTS = Signature(
+    inputs={"text": TensorSpec("string", (None,))},
+    outputs={
+        "translation": TensorSpec("string", (None,)),
+        "score": TensorSpec("float32", (None,)),
+    },
+)
+BEAMS = Signature(
+    inputs={"text": TensorSpec("string", (None,))},
+    outputs={
+        "translations": TensorSpec("string", (None, None)),
+        "scores": TensorSpec("float32", (None, None)),
+    },
+)
+
+
+class Engine(ABC):
+    """An opened artifact that translates sentences.
+
+    An engine may be called from several threads. `with` closes it.
+
+    Args:
+        manifest: The artifact's description of itself; empty for a SavedModel of another program.
+        tokenizers: The tokenizers of both languages; None for a SavedModel of another program.
+
+    Attributes:
+        manifest: As given.
+        tokenizers: As given.
+        signatures: The functions that `run` knows. Every artifact over text has `GREEDY` and
+            `BEAM`.
+        beam_size: Number of beams of the artifact's own search; 1 is greedy search.
+        max_tokens: Tokens of the longest sentence that is translated whole, without the end token.
+
+    Example:
+        >>> from tfformer.engines import open_engine
+        >>> with open_engine("models/mine") as engine:  # doctest: +SKIP
+        ...     engine.translate(["Good morning."])
+        ['Guten Morgen.']
+    """
+
+    def __init__(self, manifest: Mapping[str, Any], tokenizers: Tokenizers | None) -> None:
+        self.manifest = manifest
+        self.tokenizers = tokenizers
+        self.signatures: Mapping[str, Signature] = {GREEDY: TEXTS, BEAM: BEAMS}
+        decoding = manifest.get("decoding") or {}
+        self.beam_size: int = decoding.get("beam_size", 1)
+        self.max_tokens: int = decoding.get("max_length", NO_LIMIT) - 1
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """The codes of the source language and the target language; empty if unknown."""
+        return self.manifest.get("languages") or []
+
+    @property
+    def placeholders(self) -> Sequence[str]:
+        """Symbols such as `⟦1⟧` that the model has learned to copy."""
+        return self.tokenizers.placeholders if self.tokenizers else ()
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Count the source tokens of each text; 0 for a blank text.
+
+        A language token at the beginning of a text counts too.
+
+        Raises:
+            ValueError: A text names a language that the model lacks, or there is no tokenizer.
+        """
+        return list(map(len, self._tokenizers.source.encode(list(texts))))
+
+    def translate(self, sentences: Sequence[str], beam_size: int | None = None) -> list[str]:
+        """Translate sentences; a sentence beyond `max_tokens` is truncated.
+
+        Args:
+            sentences: B sentences.
+            beam_size: Number of beams; 1 is greedy search. By default the artifact's own.
+
+        Returns:
+            B translations; the translation of a blank sentence is empty.
+
+        Raises:
+            ValueError: The artifact has no search with so many beams, or refuses a sentence.
+            RuntimeError: The runtime fails.
+        """
+        return [best.text for best, *_ in self._search(sentences, beam_size or self.beam_size, 1)]
+
+    def n_best(
+        self, sentences: Sequence[str], beam_size: int | None = None
+    ) -> list[list[Translation]]:
+        """Find the best translations of each sentence, with their scores.
+
+        Args:
+            sentences: As in `translate`.
+            beam_size: As in `translate`.
+
+        Returns:
+            Up to `beam_size` translations of each sentence, best first; a single empty translation
+            for a blank sentence.
+
+        Raises:
+            ValueError: As in `translate`.
+            RuntimeError: The runtime fails.
+        """
+        beam_size = beam_size or self.beam_size
+        return self._search(sentences, beam_size, beam_size)
+
+    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
+        """Run a signature, as TensorFlow Serving's API does.
+
+        Args:
+            signature: One of `signatures`.
+            inputs: An array per input, the batch first; text is an object array of bytes.
+
+        Returns:
+            An array per output, the batch first.
+
+        Raises:
+            ValueError: The artifact refuses the inputs.
+            RuntimeError: The runtime fails.
+        """
+        texts = [text.decode("utf-8", "replace") for text in inputs["text"]]
+        if signature == GREEDY:
+            best = [found[0] for found in self.n_best(texts, beam_size=1)]
+            return {
+                "translation": np.array([one.text.encode() for one in best], object),
+                "score": np.array([one.score for one in best], np.float32),
+            }
+        shape = len(texts), self.beam_size
+        translations, scores = np.full(shape, b"", object), np.full(shape, NO_TRANSLATION)
+        for row, found in enumerate(self.n_best(texts)):
+            for place, one in enumerate(found):
+                translations[row, place] = one.text.encode()
+                scores[row, place] = one.score
+        return {"translations": translations, "scores": scores.astype(np.float32)}
+
+    def close(self) -> None:  # noqa: B027  most engines have nothing to free
+        """Free the threads of the engine; it cannot be called afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def _search(
+        self, sentences: Sequence[str], beam_size: int, count: int
+    ) -> list[list[Translation]]:
+        """Find at least `count` translations of each sentence, or all that the beam holds."""
+
+    @property
+    def _tokenizers(self) -> Tokenizers:
+        if self.tokenizers is None:
+            raise ValueError("the model has no tokenizer beside it; export the run again")
+        return self.tokenizers
+
+    def _encoded(self, sentences: Sequence[str]) -> list[list[int]]:
+        """The source ids of sentences, at most `max_tokens` each."""
+        characters = CHARACTERS_PER_TOKEN * (self.max_tokens + 1)
+        rows = self._tokenizers.source.encode([one[:characters] for one in sentences])
+        return [row[: self.max_tokens] for row in rows]

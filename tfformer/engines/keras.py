@@ -1,0 +1,34 @@
+"""The engine of a run directory: Keras with the run's best weights."""
+
+from collections.abc import Sequence
+
+from tfformer.engines.engine import Engine
+from tfformer.inference.translation import Translation
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import Run
+
+
+class KerasEngine(Engine):
+    """A run of a translation model.
+
+    Args:
+        place: The run directory, or its address.
+        threads: Not used: TensorFlow follows `TF_NUM_INTRAOP_THREADS`.
+
+    Raises:
+        FileNotFoundError: A file of the run is missing.
+        ValueError: The run is damaged, or is a run of a language model.
+    """
+
+    def __init__(self, place: str, threads: int | None = None) -> None:
+        run = Run.open(place)
+        self._translator = Translator.of(run)
+        super().__init__({"languages": run.languages}, self._translator.tokenizers)
+        self.beam_size = self._translator.decoding.beam_size
+        self.max_tokens = self._translator.max_length - 1
+
+    def _search(
+        self, sentences: Sequence[str], beam_size: int, count: int
+    ) -> list[list[Translation]]:
+        encoded = self._translator.encode(list(sentences))  # truncated without a warning
+        return self._translator.n_best(encoded, beam_size)

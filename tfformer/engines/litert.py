@@ -1,0 +1,198 @@
+"""The engine of a LiteRT export.
+
+The file takes ids and gives ids; text becomes ids, and ids become text, here. Shape letters: B
+sentences, S source tokens, T target tokens, N beams.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
+
+from tfformer.engines.artifact import open_export
+from tfformer.engines.engine import NO_TRANSLATION, Arrays, Engine
+from tfformer.inference.translation import Translation
+from tfformer.special_ids import END_ID
+
+FILE = "model.tflite"
+GREEDY_IDS, BEAM_IDS = "translate", "translate_beam"  # the file's signatures over ids
+OVER_TEXT = "translate_text"  # a signature that needs the operators of TensorFlow Text
+MAX_INTERPRETERS = 4  # each has a thread, and weights packed for itself
+SENTENCES = 16  # that an interpreter takes together at most
+
+
+class LitertEngine(Engine):
+    """An exported version, run by LiteRT with a thread per interpreter.
+
+    Args:
+        place: The folder of the version.
+        threads: Interpreters; by default one per processor, up to `MAX_INTERPRETERS`.
+
+    Raises:
+        ValueError: A file is not the one that was exported, or LiteRT cannot read the model.
+    """
+
+    def __init__(self, place: str, threads: int | None = None) -> None:
+        folder = Path(place)
+        manifest, tokenizers = open_export(folder)
+        super().__init__(manifest, tokenizers)
+        self._file = folder / FILE
+        if BEAM_IDS not in manifest["signatures"]:
+            self.beam_size = 1
+        self._count = threads or min(os.cpu_count() or 1, MAX_INTERPRETERS)
+        self._threads = ThreadPoolExecutor(self._count, "litert")
+        self._free: SimpleQueue[IdSearch] = SimpleQueue()
+        for _ in range(self._count):
+            self._free.put(IdSearch(self._file, manifest))
+
+    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
+        """Run a signature; see `Engine.run`.
+
+        The signature `OVER_TEXT`, if the file has it, runs with TensorFlow Text's operators.
+        """
+        if signature != OVER_TEXT:
+            return super().run(signature, inputs)
+        from tensorflow_text import tflite_registrar
+
+        interpreter = InterpreterWithCustomOps(
+            custom_op_registerers=tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(self._file)
+        )
+        return interpreter.get_signature_runner(OVER_TEXT)(**inputs)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
+
+    def _search(
+        self, sentences: Sequence[str], beam_size: int, count: int
+    ) -> list[list[Translation]]:
+        if beam_size not in (1, self.beam_size):
+            raise ValueError(
+                f"the file has no search with {beam_size} beams; export the run again with "
+                f"--beam-size {beam_size}"
+            )
+        rows = self._encoded(sentences)
+        order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
+        parts = list(_parts(order, self._count))
+        signature = BEAM_IDS if beam_size > 1 else GREEDY_IDS
+        found = self._threads.map(
+            lambda part: self._translations([rows[number] for number in part], signature), parts
+        )
+        translations: list[list[Translation]] = [[] for _ in rows]
+        for part, of_part in zip(parts, found, strict=True):
+            for number, row in zip(part, of_part, strict=True):
+                translations[number] = row
+        return translations
+
+    def _translations(
+        self, rows: Sequence[Sequence[int]], signature: str
+    ) -> list[list[Translation]]:
+        """The translations of B rows of ids, by the interpreter that is free next."""
+        search = self._free.get()
+        try:
+            found = search.run(rows, signature)
+        finally:
+            self._free.put(search)
+        length = found.ids.shape[2]
+        texts = iter(self._tokenizers.target.decode(found.ids.reshape(-1, length).tolist()))
+        translations = []
+        for scores in found.scores.tolist():
+            row = [Translation(next(texts), score) for score in scores]
+            translations.append([one for one in row if one.score > NO_TRANSLATION / 2])
+        return translations
+
+
+class Found(NamedTuple):
+    """The best translations of some sentences, best first.
+
+    Attributes:
+        ids: Ids (B, N, T); a translation ends with its first end token.
+        scores: Their scores (B, N).
+    """
+
+    ids: np.ndarray
+    scores: np.ndarray
+
+
+class IdSearch:
+    """An interpreter of an export, for one thread at a time.
+
+    Args:
+        file: The LiteRT file.
+        manifest: The manifest of the export.
+
+    Raises:
+        ValueError: The file cannot be loaded.
+    """
+
+    def __init__(self, file: Path, manifest: Mapping[str, Any]) -> None:
+        self._is_static = bool(manifest.get("static"))
+        self._signatures: Mapping[str, Any] = manifest["signatures"]
+        try:
+            self._interpreter = Interpreter(model_path=str(file), num_threads=1)
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(
+                f"{file} cannot be loaded ({error}); copy the whole exported folder again, or "
+                "export the run again"
+            ) from None
+
+    def run(self, rows: Sequence[Sequence[int]], signature: str) -> Found:
+        """Translate sentences.
+
+        Args:
+            rows: The ids of B sentences, none longer than the model takes.
+            signature: `GREEDY_IDS`, which finds one translation each, or `BEAM_IDS`.
+        """
+        batches = [[row] for row in rows] if self._is_static else [rows]
+        found = [self._run(batch, signature) for batch in batches]
+        longest = max(part.ids.shape[2] for part in found)  # of a static file, by the sources
+        ids = np.concatenate([_lengthened(part.ids, longest) for part in found])
+        return Found(ids, np.concatenate([part.scores for part in found]))
+
+    def _run(self, rows: Sequence[Sequence[int]], signature: str) -> Found:
+        lengths = np.array(list(map(len, rows)), np.int32)  # (B,)
+        width, name = self._width_and_name(max(1, *lengths.tolist()), signature)
+        ids = np.full((len(rows), width), END_ID, np.int32)  # (B, S)
+        for row, values in zip(ids, rows, strict=True):
+            row[: len(values)] = values
+        found = self._interpreter.get_signature_runner(name)(ids=ids, lengths=lengths)
+        if signature == BEAM_IDS:
+            return Found(found["ids"], found["scores"])
+        return Found(found["ids"][:, np.newaxis], found["score"][:, np.newaxis])
+
+    def _width_and_name(self, most: int, signature: str) -> tuple[int, str]:
+        """The width of ids for `most` tokens, and the signature that has it.
+
+        A static file has a signature per width. The narrowest signature is taken that has room for
+        the end token too.
+        """
+        if not self._is_static:
+            return most, signature
+        names = {
+            each["inputs"]["ids"]["shape"][1]: name
+            for name, each in self._signatures.items()
+            if name == signature or name.removeprefix(f"{signature}_").isdecimal()
+        }
+        width = min(width for width in names if width > most)
+        return width, names[width]
+
+
+def _parts(numbers: Sequence[int], count: int) -> Iterator[Sequence[int]]:
+    """The numbers in parts of like size, at least as many as interpreters."""
+    size = min(SENTENCES, math.ceil(len(numbers) / count))
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]
+
+
+def _lengthened(ids: np.ndarray, length: int) -> np.ndarray:
+    """Add end tokens to ids (B, N, T), up to `length`."""
+    missing = length - ids.shape[2]
+    return np.pad(ids, [(0, 0), (0, 0), (0, missing)], constant_values=END_ID)

@@ -1,0 +1,164 @@
+"""The engine of a SavedModel: TensorFlow, with the operations of TensorFlow Text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
+
+from tfformer.engines.artifact import SAVED_MODEL, exported_tokenizers
+from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, Arrays, Engine, Signature
+from tfformer.engines.engine import TensorSpec as Spec
+from tfformer.inference.translation import Translation
+from tfformer.storage.manifest import checked_manifest
+from tfformer.storage.run_folders import MANIFEST
+
+FINGERPRINT = "fingerprint.pb"
+
+
+class SavedModelEngine(Engine):
+    """An exported version, or a SavedModel of another program, read by `tf.saved_model.load`.
+
+    Args:
+        place: The folder of the version.
+        threads: Not used: TensorFlow follows `TF_NUM_INTRAOP_THREADS`.
+
+    Raises:
+        ValueError: The SavedModel is damaged, or its files differ from its manifest.
+    """
+
+    def __init__(self, place: str, threads: int | None = None) -> None:
+        folder = Path(place)
+        is_foreign = not (folder / MANIFEST).exists()
+        manifest = {} if is_foreign else checked_manifest(folder)
+        super().__init__(manifest, exported_tokenizers(folder, manifest))
+        self.signatures = read_signatures(folder / SAVED_MODEL)
+        if is_foreign or GREEDY in self.signatures:
+            import_text_operations()
+        self._model = _loaded(folder)
+
+    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
+        """Run a signature; see `Engine.run`."""
+        tensors = {name: tf.constant(values) for name, values in inputs.items()}
+        try:
+            outputs = self._model.signatures[signature](**tensors)
+        except tf.errors.InvalidArgumentError as error:
+            raise ValueError(_reason(error)) from None
+        except tf.errors.OpError as error:
+            raise RuntimeError(_reason(error)) from None
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+    def _search(
+        self, sentences: Sequence[str], beam_size: int, count: int
+    ) -> list[list[Translation]]:
+        inputs = {"text": np.array([one.encode() for one in sentences], object)}
+        if beam_size == 1:
+            found = self.run(GREEDY, inputs)
+            pairs = zip(found["translation"], found["score"], strict=True)
+            return [[_translation(text, score)] for text, score in pairs]
+        found = self.run(BEAM, inputs)
+        return [
+            _filled(texts, scores)
+            for texts, scores in zip(found["translations"], found["scores"], strict=True)
+        ]
+
+
+class Session:
+    """A SavedModel in a TensorFlow 1 session, which restores it as TensorFlow Serving does.
+
+    `tf.saved_model.load` shares kernels between functions and finds variables by Python objects, so
+    each of the two loaders fails where the other does not.
+
+    Args:
+        folder: The folder of the version.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.signatures = read_signatures(folder / SAVED_MODEL)
+        if GREEDY in self.signatures:
+            import_text_operations()
+        self._session = tf.compat.v1.Session(graph=tf.Graph())
+        with self._session.graph.as_default():
+            loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], str(folder))
+        self._tensors = loaded.signature_def
+
+    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
+        """Run a signature; see `Engine.run`."""
+        tensors = self._tensors[signature]
+        feed = {tensors.inputs[name].name: values for name, values in inputs.items()}
+        outputs = {name: tensor.name for name, tensor in tensors.outputs.items()}
+        return self._session.run(outputs, feed)
+
+
+def import_text_operations() -> None:
+    """Register the operations of TensorFlow Text."""
+    import tensorflow_text  # noqa: F401
+
+
+def read_signatures(path: Path) -> dict[str, Signature]:
+    """Read the signatures of a SavedModel.
+
+    Args:
+        path: Its `saved_model.pb`.
+
+    Returns:
+        The signatures that take an input; without one it is an operation that TensorFlow runs
+        after loading.
+
+    Raises:
+        ValueError: The file is no SavedModel.
+    """
+    try:
+        graph = saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs[0]
+    except (DecodeError, IndexError):
+        raise ValueError(f"{path} is no SavedModel; export the run again") from None
+    return {
+        name: Signature(_specs(signature.inputs), _specs(signature.outputs))
+        for name, signature in sorted(graph.signature_def.items())
+        if signature.inputs
+    }
+
+
+def _specs(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, Spec]:
+    specs = {}
+    for name, tensor in sorted(tensors.items()):
+        sizes = [None if axis.size < 0 else axis.size for axis in tensor.tensor_shape.dim]
+        specs[name] = Spec(tf.as_dtype(tensor.dtype).name, tuple(sizes))
+    return specs
+
+
+def _loaded(folder: Path) -> Any:
+    """The restored model; TensorFlow's loader raises errors of every kind on damaged files."""
+    try:
+        if (folder / FINGERPRINT).exists():  # the loader would print a traceback and go on
+            tf.saved_model.experimental.read_fingerprint(str(folder))
+        return tf.saved_model.load(str(folder))
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise ValueError(
+            f"{folder} cannot be loaded ({lines[0]}); copy the whole exported folder again, "
+            "or export the run again"
+        ) from None
+
+
+def _filled(texts: np.ndarray, scores: np.ndarray) -> list[Translation]:
+    """The translations (N,) in the slots of a beam that hold one."""
+    pairs = zip(texts, scores, strict=True)
+    return [_translation(text, score) for text, score in pairs if score > NO_TRANSLATION / 2]
+
+
+def _translation(text: bytes, score: float) -> Translation:
+    return Translation(text.decode("utf-8", "replace"), float(score))
+
+
+def _reason(error: tf.errors.OpError) -> str:
+    """The last line of a message that begins with places in the graph."""
+    lines = [
+        line for line in error.message.splitlines() if line and not line.startswith(("\t", " "))
+    ]
+    return lines[-1] if lines else type(error).__name__
