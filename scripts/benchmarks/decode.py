@@ -250,7 +250,7 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     from tfformer.run_directory import Tokenizers
 
     tokenizer = Tokenizer(vocabulary(vocab_size))
-    shape = PRESETS[preset] | {"tie_embeddings": "all", "output_bias": True}
+    shape = PRESETS[preset] | {"tie_embeddings": "all", "dialect": {"output_bias": True}}
     for dtype in ("bfloat16", "float32"):
         model = Transformer(vocab_size, vocab_size, **shape, dtype=dtype)
         model.output_bias.assign(-1e9 * np.eye(vocab_size)[END_ID])

@@ -124,7 +124,7 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     from tfformer.inference.translator import Translator
     from tfformer.run_directory import Tokenizers
 
-    shape = PRESETS[preset] | {"tie_embeddings": "all", "output_bias": True}
+    shape = PRESETS[preset] | {"tie_embeddings": "all", "dialect": {"output_bias": True}}
     tokenizer = Tokenizer(vocabulary(int(vocab_size)))
     model = Transformer(int(vocab_size), int(vocab_size), **shape)
     model.output_bias.assign(-1e9 * np.eye(int(vocab_size))[END_ID])

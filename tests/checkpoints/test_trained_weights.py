@@ -121,12 +121,14 @@ def test_real_weights_give_the_log_probabilities_of_ctranslate2(source, target):
         d_ff=tensors[Slot("encoder", 0, "feed_forward", "inner", "bias")].size,
         dropout=0.0,
         tie_embeddings="none",
-        output_bias=True,
         norm="pre",
-        epsilon=1e-5,
-        position_layout="halves",
-        position_timescale="t2t",
-        position_offset=1,
+        dialect={
+            "output_bias": True,
+            "epsilon": 1e-5,
+            "position_layout": "halves",
+            "position_timescale": "t2t",
+            "position_offset": 1,
+        },
     )
     put(model, tensors)
     assert len(list(variables(model))) == len(model.weights)

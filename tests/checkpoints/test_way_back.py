@@ -493,15 +493,14 @@ def test_a_model_as_marian_decoder_computes_it_is_none_for_ctranslate2(marian_mo
 
 def test_a_model_whose_sines_and_cosines_take_turns_is_the_same_in_halves():
     settings = {"num_layers": 2, "d_model": 8, "num_heads": 2, "d_ff": 12, "dropout": 0.0}
-    model = Transformer(20, 20, **settings, output_bias=True, tie_embeddings="none")
+    model = Transformer(20, 20, **settings, dialect={"output_bias": True}, tie_embeddings="none")
     random = np.random.default_rng(1)
     model.set_weights([random.standard_normal(w.shape) * 0.3 for w in model.get_weights()])
     other = Transformer(
         *(20, 20),
         **settings,
-        output_bias=True,
         tie_embeddings="none",
-        position_layout="halves",
+        dialect={"output_bias": True, "position_layout": "halves"},
     )
     put(other, in_halves(take(model)))
     inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[2, 9, 8, 4]])}

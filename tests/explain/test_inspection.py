@@ -33,7 +33,7 @@ def total(model: Transformer) -> int:
     [
         {},
         {"norm": "pre", "use_bias": False},
-        {"tie_embeddings": "all", "output_bias": True},
+        {"tie_embeddings": "all", "dialect": {"output_bias": True}},
         {"tie_embeddings": "none", "num_decoder_layers": 1},
     ],
 )

@@ -36,11 +36,11 @@ SHAPES = {
     "post-norm": {},
     "pre-norm": {"norm": "pre"},
     "gelu": {"activation": "gelu"},
-    "swish": {"activation": "swish", "position_layout": "halves"},
+    "swish": {"activation": "swish", "dialect": {"position_layout": "halves"}},
     "depths": {"num_layers": 3, "num_decoder_layers": 2},
-    "untied": {"tie_embeddings": "none", "output_bias": True},
+    "untied": {"tie_embeddings": "none", "dialect": {"output_bias": True}},
     "all tied": {"tie_embeddings": "all", "use_bias": False},
-    "epsilon": {"epsilon": 0.1},
+    "epsilon": {"dialect": {"epsilon": 0.1}},
 }
 TRANSLATE = """
 import json, sys

@@ -19,12 +19,12 @@ SOURCES = [[5, 6, 7, END_ID], [8, END_ID], [9, 9, 4, 12, 5, 6, END_ID], [10, 4, 
 
 @pytest.fixture(scope="module")
 def model():
-    return untrained_transformer(output_bias=True)
+    return untrained_transformer(dialect={"output_bias": True})
 
 
 @pytest.fixture(scope="module")
 def language_model():
-    return untrained_language_model(output_bias=True)
+    return untrained_language_model(dialect={"output_bias": True})
 
 
 def padded(rows, width=None):
@@ -177,7 +177,7 @@ def transposed(model):
 @pytest.mark.slow
 @pytest.mark.parametrize("tie_embeddings", ["output", "none"])
 def test_a_transposed_copy_of_the_output_matrix_gives_the_models_own(tie_embeddings):
-    model = untrained_transformer(output_bias=True, tie_embeddings=tie_embeddings)
+    model = untrained_transformer(dialect={"output_bias": True}, tie_embeddings=tie_embeddings)
     to_logits = transposed(model)
     for compute in (
         lambda *to_logits: (

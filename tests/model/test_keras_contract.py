@@ -5,6 +5,7 @@ types, a step of training, saving and loading, half precision.
 """
 
 import importlib
+import inspect
 import json
 import sys
 import types
@@ -15,7 +16,7 @@ import pytest
 import tensorflow as tf
 
 import tfformer
-from tfformer.config import Config
+from tfformer.config import Config, Dialect
 from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization
 from tfformer.model.layers import Residual
 
@@ -25,8 +26,14 @@ X = RNG.normal(size=(2, 4, D)).astype(np.float32)
 MEMORY = RNG.normal(size=(2, 5, D)).astype(np.float32)
 IDS = RNG.integers(1, 11, size=(2, 4)).astype(np.int32)
 LAYER = {"d_model": D, "num_heads": HEADS, "d_ff": D_FF, "norm": "pre", "activation": "gelu"}
-STACK = LAYER | {"num_layers": 2, "position_layout": "halves", "epsilon": 1e-5}
-MODEL = STACK | {"num_layers": 1, "tie_embeddings": "none", "output_bias": True, "dropout": 0.0}
+DIALECT = {"position_layout": "halves", "epsilon": 1e-5}
+STACK = LAYER | {"num_layers": 2, "dialect": DIALECT}
+MODEL = STACK | {
+    "num_layers": 1,
+    "tie_embeddings": "none",
+    "dialect": DIALECT | {"output_bias": True},
+    "dropout": 0.0,
+}
 LAYERS = {  # class, arguments, inputs, output shape
     "PositionalEncoding": (tfformer.PositionalEncoding, {"d_model": D}, X, (2, 4, D)),
     "TokenEmbedding": (tfformer.TokenEmbedding, {"vocab_size": 11, "d_model": D}, IDS, (2, 4, D)),
@@ -151,7 +158,7 @@ def test_a_dropout_that_is_no_rate_is_refused_by_its_name(name, rate):
         made(name, dropout=rate)
 
 
-EPSILONS = ["Residual", "EncoderLayer", "DecoderLayer", "Encoder", "Decoder", *sorted(MODELS)]
+EPSILONS = ["Residual", "EncoderLayer", "DecoderLayer"]
 
 
 @pytest.mark.parametrize("name", EPSILONS)
@@ -175,8 +182,8 @@ def test_a_rate_that_is_no_number_is_refused_by_its_name(name, argument, value, 
 TO_NUMPY = {int: np.int64, float: np.float64}
 MORE_NUMBERS = {
     "PositionalEncoding": {"offset": 2},
-    "Encoder": {"position_offset": 2, "dropout": 0.25},
-    "Transformer": {"num_decoder_layers": 2, "num_decoder_heads": 4, "decoder_d_ff": 16},
+    "Encoder": {"dropout": 0.25},
+    "Transformer": {"num_decoder_layers": 2},
 }
 
 
@@ -214,8 +221,9 @@ def test_every_argument_is_an_attribute_and_in_the_config(name):
     config = layer.get_config()
     assert settings.items() <= config.items()
     for argument, value in settings.items():
-        if argument != "output_bias":  # the attribute is the weight
-            assert getattr(layer, argument) == value, argument
+        if argument == "dialect":
+            value = Dialect.of(value)
+        assert getattr(layer, argument) == value, argument
     twin = type(layer).from_config(config)
     assert twin.get_config() == config
 
@@ -235,29 +243,11 @@ def test_the_symbolic_output_is_the_real_ones_shape_and_type(name):
 @each_layer
 def test_the_computed_shape_is_the_real_ones(name):
     _, _, inputs, shape = LAYERS[name]
-    shapes = (
-        {f"{argument}_shape": value.shape for argument, value in inputs.items()}
-        if isinstance(inputs, dict)
-        else inputs.shape
-    )
     layer = made(name)
-    computed = (
-        layer.compute_output_shape(**shapes)
-        if isinstance(shapes, dict)
-        else layer.compute_output_shape(shapes)
-    )
-    assert tuple(computed) == shape
-
-
-def test_symbolic_attention_weights_have_the_real_ones_shape():
-    layer = tfformer.MultiHeadAttention(D, HEADS)
-    query, memory = keras.Input((4, D)), keras.Input((None, D))
-    output, weights = layer(query, memory, return_weights=True)
-    assert (output.shape, weights.shape) == ((None, 4, D), (None, HEADS, 4, None))
-    model = keras.Model([query, memory], [output, weights])
-    expected = layer(X, MEMORY, return_weights=True)
-    for found, value in zip(model([X, MEMORY]), expected, strict=True):
-        np.testing.assert_array_equal(found, value)
+    arrays = inputs.values() if isinstance(inputs, dict) else [inputs]
+    taken = len(inspect.signature(layer.compute_output_shape).parameters)
+    shapes = [array.shape for array in arrays][:taken]  # Keras hands over the first, or all
+    assert layer.compute_output_shape(*shapes) == shape
 
 
 @each_layer

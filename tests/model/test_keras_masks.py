@@ -93,7 +93,7 @@ def test_decoder_layer_honours_the_masks_of_target_and_memory(rows):
     causal = numpy_mask(target) & np.tril(np.ones((4, 4), bool))
     arrays = np.asarray(x), np.asarray(memory)
     expected = numpy_decoder_layer(layer, *arrays, causal, numpy_mask(source))
-    close(layer(x, memory, attention_mask=look_ahead_mask(4)), expected)
+    close(layer(x, memory), expected)
 
 
 def test_an_explicit_memory_mask_and_that_of_keras_both_count():
@@ -102,15 +102,17 @@ def test_an_explicit_memory_mask_and_that_of_keras_both_count():
     first_two = np.arange(5) < 2
     both = numpy_mask(IDS) & first_two
     arrays = np.asarray(x), np.asarray(memory)
-    expected = numpy_decoder_layer(layer, *arrays, np.ones((4, 4), bool), both)
-    close(layer(x, memory, memory_mask=np.tile(first_two, (3, 1))), expected)
+    memory_mask = np.tile(first_two, (3, 1))
+    for is_causal, over_target in ((True, np.tri(4, dtype=bool)), (False, np.ones((4, 4), bool))):
+        expected = numpy_decoder_layer(layer, *arrays, over_target, both)
+        close(layer(x, memory, memory_mask=memory_mask, use_causal_mask=is_causal), expected)
 
 
 @each_size
 def test_encoder_and_decoder_honour_and_hand_on_the_masks(rows):
     source, target = ids_of(rows), ids_of(rows)[:, :4]
-    encoder = randomized(tfformer.Encoder(1, D, HEADS, D_FF))
-    decoder = randomized(tfformer.Decoder(1, D, HEADS, D_FF))
+    encoder = randomized(tfformer.Encoder(1, D, HEADS, d_ff=D_FF))
+    decoder = randomized(tfformer.Decoder(1, D, HEADS, d_ff=D_FF))
     x, y = embedded(source), embedded(target, seed=4)
     memory = encoder(x)
     entered = np.asarray(x) + numpy_positions(range(5), D)
@@ -119,17 +121,17 @@ def test_encoder_and_decoder_honour_and_hand_on_the_masks(rows):
     causal = numpy_mask(target) & np.tril(np.ones((4, 4), bool))
     entered = np.asarray(y) + numpy_positions(range(4), D)
     expected = numpy_decoder_layer(decoder.layers[0], entered, expected, causal, numpy_mask(source))
-    close(decoder(y, memory, attention_mask=look_ahead_mask(4)), expected)
+    close(decoder(y, memory), expected)
 
 
 def test_a_functional_model_honours_the_mask_and_loads_again(tmp_path):
     source = keras.Input((None,), dtype="int32")
     target = keras.Input((None,), dtype="int32")
     x = keras.layers.Embedding(12, D, mask_zero=True)(source)
-    memory = tfformer.Encoder(1, D, HEADS, D_FF)(x)
+    memory = tfformer.Encoder(1, D, HEADS, d_ff=D_FF)(x)
     y = tfformer.TokenEmbedding(12, D)(target)
     allowed = tfformer.look_ahead_mask(target) & tfformer.padding_mask(target)
-    y = tfformer.Decoder(1, D, HEADS, D_FF)(y, memory, attention_mask=allowed)
+    y = tfformer.Decoder(1, D, HEADS, d_ff=D_FF)(y, memory, attention_mask=allowed)
     model = keras.Model([source, target], y)
     ids = [IDS, IDS[:, :4]]
     expected = model(ids)

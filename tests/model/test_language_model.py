@@ -70,7 +70,7 @@ def test_the_norm_of_marians_decoder_is_not_for_a_language_model():
 @pytest.mark.parametrize("output_bias", [False, True])
 def test_log_prob_is_the_sum_of_the_cached_steps_log_probabilities(norm, output_bias):
     """The chain rule; what stands after the end token does not count."""
-    model = small(norm=norm, output_bias=output_bias)
+    model = small(norm=norm, dialect={"output_bias": output_bias})
     each = steps(model, ROWS, room=8)
     expected = [each[n, : np.argmax(row == END_ID) + 1].sum() for n, row in enumerate(ROWS)]
     np.testing.assert_allclose(model.log_prob(ROWS), expected, rtol=1e-5)
@@ -112,7 +112,7 @@ def test_a_token_never_changes_the_probability_of_those_before_it_nor_its_own_lo
 @each_tie
 @each_norm
 def test_cached_equals_uncached_in_steps_of_one_and_after_a_prefix(tie, norm):
-    model = small(tie_embeddings=tie, norm=norm, position_layout="halves")
+    model = small(tie_embeddings=tie, norm=norm, dialect={"position_layout": "halves"})
     expected = model(READ)
     for first_steps in ((1, 1, 1, 1, 1, 1), (3, 1, 1, 1), (2, 4)):
         cache, first, found = model.stack.empty_cache(3, 9), 0, []
@@ -129,7 +129,7 @@ def test_logits_are_the_transformers_decoder_with_nothing_to_look_up():
     Its attention to the source adds nothing.
     """
     model = small(norm="pre")
-    decoder = tfformer.Decoder(2, 16, 2, 24, norm="pre")
+    decoder = tfformer.Decoder(2, 16, 2, d_ff=24, norm="pre")
     decoder.build(None)
     decoder.normalization.set_weights(model.stack.normalization.get_weights())
     for own, other in zip(model.stack.layers, decoder.layers, strict=True):
@@ -168,12 +168,9 @@ def test_model_survives_its_config(tie):
         "norm": "pre",
         "activation": "swish",
         "use_bias": False,
-        "epsilon": 1e-3,
-        "position_layout": "halves",
+        "dialect": {"epsilon": 1e-3, "position_layout": "halves", "output_bias": True},
     }
-    model = small(
-        tie_embeddings=tie, output_bias=True, dropout=0.2, num_heads=4, name="own_name", **changes
-    )
+    model = small(tie_embeddings=tie, dropout=0.2, num_heads=4, name="own_name", **changes)
     twin = LanguageModel.from_config(model.get_config())
     assert twin.get_config() == model.get_config()
     twin.set_weights(model.get_weights())

@@ -20,13 +20,16 @@ from support.numpy_layers import (
     randomized,
 )
 
+import tfformer
 from tfformer.model.attention import MultiHeadAttention
 from tfformer.model.cache import KeysValues
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.feed_forward import FeedForward
 from tfformer.model.layers import DecoderLayer, EncoderLayer, Residual
+from tfformer.model.marian import MarianDecoderLayer, ZeroStartEmbedding
 from tfformer.model.masks import look_ahead_mask, padding_mask
 from tfformer.model.positions import PositionalEncoding, positional_encoding
+from tfformer.special_ids import START_ID
 
 D, HEADS, D_FF = 12, 3, 20
 EPSILON = 0.1  # large enough to be seen
@@ -145,12 +148,13 @@ WIDER_TYPES = ["int8", "int16", "int64", "uint8", "uint16", "uint32", "uint64", 
 
 
 @pytest.mark.parametrize("kind", WIDER_TYPES)
-@pytest.mark.parametrize("zero_id", [None, 3])
-def test_ids_of_any_type_are_looked_up(kind, zero_id):
-    layer = randomized(TokenEmbedding(7, 16, zero_id=zero_id))
-    ids = np.array([[0, 6], [3, 3]])
+@pytest.mark.parametrize("layer_class", [TokenEmbedding, ZeroStartEmbedding])
+def test_ids_of_any_type_are_looked_up(kind, layer_class):
+    layer = randomized(layer_class(7, 16))
+    ids = np.array([[0, 6], [3, START_ID]])
     expected = 4 * layer.get_weights()[0][ids]
-    expected[ids == zero_id] = 0
+    if layer_class is ZeroStartEmbedding:
+        expected[ids == START_ID] = 0
     for training in (False, True):
         np.testing.assert_allclose(layer(ids.astype(kind), training=training), expected, rtol=1e-6)
 
@@ -331,8 +335,84 @@ def test_feed_forward_is_two_projections_around_the_activation(activation, funct
 
 
 def test_an_unknown_activation_is_refused():
-    with refusal("activation='tanh' is not known; choose one of 'relu', 'gelu', 'swish'"):
-        FeedForward(D, D_FF, activation="tanh")
+    with refusal("activation='swosh' is not known; give relu, gelu, swish or a function"):
+        FeedForward(D, D_FF, activation="swosh")
+
+
+@keras.saving.register_keras_serializable("tests")
+def squared_relu(x):
+    return tf.square(tf.nn.relu(x))
+
+
+@pytest.mark.parametrize("activation", [squared_relu, keras.activations.silu])
+def test_an_activation_may_be_a_function_and_is_saved(activation, tmp_path):
+    sizes = {"num_layers": 1, "d_model": 8, "num_heads": 2, "d_ff": 8}
+    model = tfformer.LanguageModel(9, **sizes, activation=activation)
+    sublayer = model.stack.layers[0].feed_forward
+    x = tf.constant(RNG.normal(size=(1, 3, 8)), tf.float32)
+    expected = sublayer.outer(activation(x @ sublayer.inner.kernel + sublayer.inner.bias))
+    np.testing.assert_allclose(sublayer(x), expected, rtol=1e-5)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    ids = np.array([[2, 5, 7]])
+    np.testing.assert_array_equal(loaded(ids), model(ids))
+    assert keras.models.clone_model(loaded)(ids).shape == (1, 3, 9)
+
+
+@keras.saving.register_keras_serializable("tests")
+class Gated(keras.layers.Layer):
+    """(swish(x A) * x B) C, as in Shazeer 2020."""
+
+    def __init__(self, d_model, d_ff, activation, **options):
+        super().__init__(**options)
+        self.gate = keras.layers.Dense(d_ff, activation, dtype=self.dtype_policy)
+        self.value = keras.layers.Dense(d_ff, dtype=self.dtype_policy)
+        self.outer = keras.layers.Dense(d_model, dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        self.gate.build(input_shape)
+        self.value.build(input_shape)
+        self.outer.build((*input_shape[:-1], self.gate.units))
+
+    def call(self, x):
+        return self.outer(self.gate(x) * self.value(x))
+
+
+class GatedEncoderLayer(EncoderLayer):
+    feed_forward_class = Gated
+
+
+class GatedDecoderLayer(DecoderLayer):
+    feed_forward_class = Gated
+
+
+class GatedEncoder(tfformer.Encoder):
+    layer_class = GatedEncoderLayer
+
+
+class GatedDecoder(tfformer.Decoder):
+    layer_class = GatedDecoderLayer
+
+
+@keras.saving.register_keras_serializable("tests")
+class GatedTransformer(tfformer.Transformer):
+    encoder_class = GatedEncoder
+    decoder_class = GatedDecoder
+
+
+def test_a_feed_forward_of_ones_own_takes_the_place_of_the_papers(tmp_path):
+    sizes = {"num_layers": 1, "d_model": 8, "num_heads": 2, "d_ff": 12, "activation": "swish"}
+    model = GatedTransformer(9, 9, **sizes)
+    plain = tfformer.Transformer(9, 9, **sizes)
+    matrices = 2 * (8 * 12 + 12)  # one more in each of the two layers
+    assert model.count_params() == plain.count_params() + matrices
+    inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[2, 8, 4]])}
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+    cache, memory = model.decoder.empty_cache(1, 3), model.encode_and_project(inputs["source"])
+    logits, _ = model.step(tf.constant(inputs["target"], tf.int32), 0, cache, memory)
+    np.testing.assert_allclose(logits, model(inputs), atol=1e-5)
 
 
 # Encoder and decoder layer
@@ -426,10 +506,16 @@ def test_such_a_row_stays_finite_in_half_precision(policy):
     np.testing.assert_allclose(np.asarray(weights, np.float32), 1 / 3, rtol=1e-2)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre", "marian"])
+each_decoder_layer = pytest.mark.parametrize(
+    ("layer_class", "norm"),
+    [(DecoderLayer, "post"), (DecoderLayer, "pre"), (MarianDecoderLayer, "marian")],
+)
+
+
+@each_decoder_layer
 @pytest.mark.parametrize("has_mask", [False, True])
-def test_a_decoder_layers_last_step_may_attend_to_all_without_a_mask(norm, has_mask):
-    layer = randomized(DecoderLayer(D, HEADS, D_FF, norm=norm))
+def test_a_decoder_layers_last_step_may_attend_to_all_without_a_mask(layer_class, norm, has_mask):
+    layer = randomized(layer_class(D, HEADS, D_FF, norm=norm))
     x, memory = tf.constant(TARGET), layer.cross_attention.project(tf.constant(MEMORY))
     expected = layer(x, tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
     past, cache = layer.step(x[:, :3], look_ahead_mask(3), None, 0, memory, MEMORY_MASK)
@@ -439,10 +525,10 @@ def test_a_decoder_layers_last_step_may_attend_to_all_without_a_mask(norm, has_m
     np.testing.assert_allclose(tf.concat([past, last], axis=1), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre", "marian"])
-def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(norm):
+@each_decoder_layer
+def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(layer_class, norm):
     """In steps of 1, 2 and 1 positions."""
-    layer = randomized(DecoderLayer(D, HEADS, D_FF, norm=norm))
+    layer = randomized(layer_class(D, HEADS, D_FF, norm=norm))
     expected = layer(tf.constant(TARGET), tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
     memory = layer.cross_attention.project(tf.constant(MEMORY))
     cache = KeysValues(
@@ -465,7 +551,16 @@ def test_an_unknown_norm_is_refused(layer_class):
 
 # What Keras does with layers
 
-STACK_LAYER = (D, HEADS, D_FF, 0.1, "swish", "pre", False, 1e-3)
+STACK_LAYER = {
+    "d_model": D,
+    "num_heads": HEADS,
+    "d_ff": D_FF,
+    "dropout": 0.1,
+    "activation": "swish",
+    "norm": "pre",
+    "use_bias": False,
+    "epsilon": 1e-3,
+}
 LAYERS = {
     "positions": (lambda **k: PositionalEncoding(D, "halves", **k), [TARGET]),
     "embedding": (lambda **k: TokenEmbedding(11, D, **k), [MEMORY_IDS]),
@@ -474,10 +569,13 @@ LAYERS = {
         [TARGET, MEMORY, MEMORY_MASK],
     ),
     "feed_forward": (lambda **k: FeedForward(D, D_FF, "gelu", **k), [TARGET]),
-    "residual": (lambda **k: Residual(D, 0.1, "post", 1e-3, **k), [TARGET, TARGET[:, ::-1]]),
-    "encoder_layer": (lambda **k: EncoderLayer(*STACK_LAYER, **k), [MEMORY, MEMORY_MASK]),
+    "residual": (
+        lambda **k: Residual(D, 0.1, "post", epsilon=1e-3, **k),
+        [TARGET, TARGET[:, ::-1]],
+    ),
+    "encoder_layer": (lambda **k: EncoderLayer(**STACK_LAYER, **k), [MEMORY, MEMORY_MASK]),
     "decoder_layer": (
-        lambda **k: DecoderLayer(*STACK_LAYER, **k),
+        lambda **k: DecoderLayer(**STACK_LAYER, **k),
         [TARGET, MEMORY, look_ahead_mask(4).numpy().repeat(2, axis=0), MEMORY_MASK],
     ),
 }

@@ -52,7 +52,7 @@ def test_an_offset_counts_the_positions_from_there():
 
 def test_a_start_of_zeros_is_that_of_a_row_of_zeros_whatever_is_learned():
     """Numbers in the row change nothing, and no gradient comes to it from the look-up."""
-    model = Transformer(10, 10, **SMALL, zero_start=True, tie_embeddings="none")
+    model = Transformer(10, 10, **SMALL, dialect={"zero_start": True}, tie_embeddings="none")
     other = Transformer(10, 10, **SMALL, tie_embeddings="none")
     weights = model.get_weights()
     other.set_weights(weights)
@@ -70,7 +70,7 @@ def test_a_start_of_zeros_is_that_of_a_row_of_zeros_whatever_is_learned():
 
 
 def test_the_decoder_may_have_its_own_heads_and_width():
-    model = Transformer(10, 10, **SMALL, num_decoder_heads=4, decoder_d_ff=24)
+    model = Transformer(10, 10, **SMALL, dialect={"num_decoder_heads": 4, "decoder_d_ff": 24})
     assert model.encoder.layers[0].self_attention.num_heads == 2
     assert model.decoder.layers[0].self_attention.num_heads == 4
     assert model.decoder.layers[0].cross_attention.num_heads == 4
@@ -79,7 +79,7 @@ def test_the_decoder_may_have_its_own_heads_and_width():
 
 
 def test_cached_steps_agree_with_a_decoder_of_other_heads():
-    model = Transformer(10, 10, **SMALL, num_decoder_heads=4)
+    model = Transformer(10, 10, **SMALL, dialect={"num_decoder_heads": 4})
     source, target = np.array([[5, 7, 3]], np.int32), np.array([[2, 9, 8, 4]], np.int32)
     wanted = model({"source": source, "target": target}).numpy()
     cache = model.decoder.empty_cache(1, 4)
@@ -101,14 +101,14 @@ def test_two_vocabularies_cannot_share_the_input():
 
 
 def test_a_copy_by_configuration_has_the_same_arguments():
-    special = {
+    dialect = {
         "position_timescale": "t2t",
         "scale_embedding": False,
+        "zero_start": True,
         "num_decoder_heads": 4,
         "decoder_d_ff": 24,
-        "tie_embeddings": "input",
-        "zero_start": True,
     }
+    special = {"tie_embeddings": "input", "dialect": dialect}
     model = Transformer(10, 10, **SMALL, **special)
     copy = Transformer.from_config(model.get_config())
     copy.set_weights(model.get_weights())

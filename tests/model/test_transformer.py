@@ -83,9 +83,8 @@ def test_logits_are_embeddings_positions_layers_and_the_transposed_embedding(
     model = small(
         tie,
         norm=norm,
-        output_bias=output_bias,
+        dialect={"output_bias": output_bias, "position_layout": "halves"},
         dropout=0.3,
-        position_layout="halves",
         num_decoder_layers=3,
     )
     assert (len(model.encoder.layers), len(model.decoder.layers)) == (2, 3)
@@ -144,9 +143,8 @@ def test_big_model_has_the_parameters_of_the_paper():
         213e6, rel=0.01
     )
     for d_model, num_layers, vocab_size, d_ff in ((16, 1, 10, 64), (24, 3, 50, 96)):
-        model = Transformer(
-            vocab_size, vocab_size, num_layers, d_model, 4, d_ff, tie_embeddings="all"
-        )
+        widths = {"d_model": d_model, "num_heads": 4, "d_ff": d_ff}
+        model = Transformer(vocab_size, vocab_size, num_layers, **widths, tie_embeddings="all")
         assert model.count_params() == sizes(d_model, num_layers, vocab_size, d_ff)
 
 
@@ -155,7 +153,7 @@ def test_options_add_and_remove_the_parameters_they_name():
     assert base == sizes(16, 2, 13, 24) + 13 * 16  # "output" has two embeddings
     assert small("none").count_params() == base + 13 * 16
     assert small("all").count_params() == base - 13 * 16
-    assert small(output_bias=True).count_params() == base + 13
+    assert small(dialect={"output_bias": True}).count_params() == base + 13
     assert small(norm="pre").count_params() == base + 2 * 2 * 16  # a normalisation after each stack
     assert small(use_bias=False).count_params() == base - (2 + 2 * 2) * 4 * 16
     one_decoder_layer = 2 * 4 * (16 * 16 + 16) + (16 * 24 + 24 + 24 * 16 + 16) + 3 * 2 * 16
@@ -271,7 +269,7 @@ def test_every_source_token_influences_every_target_position():
 def test_a_stack_without_masks_sees_everything():
     """As with masks that are true everywhere, and without a word from Keras."""
     x, memory = tf.random.normal((2, 3, 8), seed=1), tf.random.normal((2, 5, 8), seed=2)
-    encoder, decoder = tfformer.Encoder(1, 8, 2, 16), tfformer.Decoder(1, 8, 2, 16)
+    encoder, decoder = tfformer.Encoder(1, 8, 2, d_ff=16), tfformer.Decoder(1, 8, 2, d_ff=16)
     all_of_x, all_of_memory = tf.ones((2, 1, 3, 3), bool), tf.ones((2, 1, 1, 5), bool)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -305,7 +303,7 @@ def test_dropout_acts_in_training_alone_and_on_embeddings_plus_positions():
 @each_tie
 @each_norm
 def test_cached_decoding_equals_uncached(tie, norm):
-    model = small(tie, norm=norm, num_layers=1, num_decoder_layers=2, output_bias=True)
+    model = small(tie, norm=norm, num_layers=1, num_decoder_layers=2, dialect={"output_bias": True})
     expected = model(INPUTS)
     memory, cache = model.encode_and_project(SOURCE), model.decoder.empty_cache(3, 8)
     for step in range(6):
@@ -361,13 +359,11 @@ def test_model_survives_its_config(tie):
         "norm": "pre",
         "activation": "swish",
         "use_bias": False,
-        "epsilon": 1e-3,
-        "position_layout": "halves",
+        "dialect": {"epsilon": 1e-3, "position_layout": "halves", "output_bias": True},
     }
     model = small(
         tie,
         num_decoder_layers=1,
-        output_bias=True,
         dropout=0.2,
         num_heads=4,
         name="own_name",

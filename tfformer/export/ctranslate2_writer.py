@@ -67,25 +67,25 @@ def _spec(model: Transformer, positions: int) -> Any:
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.common_spec import Activation
 
-    config = model.get_config()
+    dialect = model.dialect
     spec = TransformerSpec.from_config(
         (len(model.encoder.layers), len(model.decoder.layers)),
-        config["num_heads"],
-        pre_norm=config["norm"] == "pre",
+        model.num_heads,
+        pre_norm=model.norm == "pre",
         activation={"relu": Activation.RELU, "gelu": Activation.GELU, "swish": Activation.SWISH}[
-            config["activation"]
+            str(model.activation)
         ],
     )
     # Its own positions are not the paper's, so it gets a table.
     table = positional_encoding(
-        config["position_offset"] + np.arange(positions),
-        config["d_model"],
-        config["position_layout"],
-        config["position_timescale"],
+        dialect.position_offset + np.arange(positions),
+        model.d_model,
+        dialect.position_layout,
+        dialect.position_timescale,
     ).numpy()
-    spec.decoder.num_heads = type(spec.encoder.num_heads)(config["num_decoder_heads"])
-    spec.encoder.scale_embeddings = config["scale_embedding"]
-    spec.decoder.scale_embeddings = config["scale_embedding"]
+    spec.decoder.num_heads = type(spec.encoder.num_heads)(model.decoder.num_heads)
+    spec.encoder.scale_embeddings = dialect.scale_embedding
+    spec.decoder.scale_embeddings = dialect.scale_embedding
     spec.encoder.position_encodings.encodings = table
     spec.decoder.position_encodings.encodings = table
     spec.encoder.embeddings[0].weight = model.source_embedding.table()

@@ -3,7 +3,7 @@
 Shape letters: B batch, T query positions, S key positions, D d_model, H heads.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 import tensorflow as tf
@@ -14,28 +14,17 @@ from tfformer.model.fast_layers import (
     Dense,
 )
 from tfformer.model.masks import carried_mask, join_masks
-from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
-
-
-class MaskedLayer(keras.layers.Layer):
-    """A layer that passes its input's padding mask (B, S) on to the next layer.
-
-    Keras does so for any layer with `supports_masking`. This one also takes masks over attention
-    scores, and passes none of them on.
-    """
-
-    def __init__(self, **layer: Any) -> None:
-        super().__init__(**layer)
-        self.supports_masking = True
-
-    def compute_mask(self, inputs: tf.Tensor, previous_mask: tf.Tensor | None = None) -> tf.Tensor:
-        """Return a padding mask (B, S) as it is, and None for a mask over scores."""
-        is_over_positions = previous_mask is not None and len(previous_mask.shape) == 2
-        return previous_mask if is_over_positions else None
+from tfformer.model.registry import (
+    LayerOptions,
+    SequenceLayer,
+    Shape,
+    arguments_of,
+    register,
+)
 
 
 @register
-class MultiHeadAttention(MaskedLayer):
+class MultiHeadAttention(SequenceLayer):
     """softmax(Q K^T / sqrt(d_k)) V in several heads (section 3.2, eq. 1).
 
     Each head has d_k = d_model / num_heads dimensions. A call attends from a sequence to a
@@ -47,10 +36,7 @@ class MultiHeadAttention(MaskedLayer):
         d_model: Width of the model, the size of each vector.
         num_heads: Number of attention heads; must divide `d_model`.
         use_bias: Add a bias in each of the four projections.
-        activity_regularizer: Keras' regulariser of the output.
-        trainable: Whether the weights are trained.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the layer.
+        **options: Keras' arguments of every layer, see `LayerOptions`.
 
     Raises:
         ValueError: `num_heads` does not divide `d_model`, or one is below 1.
@@ -69,15 +55,9 @@ class MultiHeadAttention(MaskedLayer):
         d_model: int,
         num_heads: int,
         use_bias: bool = True,
-        *,
-        activity_regularizer: Regularizer = None,
-        trainable: bool = True,
-        dtype: DType = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
-        )
+        super().__init__(**options)
         self.d_model = require_size("d_model", d_model)
         self.num_heads = require_size("num_heads", num_heads)
         if self.d_model % self.num_heads:
@@ -93,7 +73,6 @@ class MultiHeadAttention(MaskedLayer):
         self.output_projection = Dense(self.d_model, name="output", **dense)
 
     def build(self, query_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
-        """Create the weights of the projections."""
         for dense in (self.query, self.key_value, self.output_projection):
             dense.build((None, None, self.d_model))
 
@@ -153,11 +132,6 @@ class MultiHeadAttention(MaskedLayer):
         heads = tf.matmul(weights, keys_values.values)  # (B, H, T, D // H)
         return self.output_projection(self._merge_heads(heads)), weights
 
-    def attend_to_itself(self, x: tf.Tensor) -> tf.Tensor:
-        """Attend from each vector (B, T, D) to itself alone, with the weight 1: (B, T, D)."""
-        _, values = tf.split(self.key_value(x), 2, axis=-1)
-        return self.output_projection(values)
-
     def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, T, D) -> (B, H, T, D // H)."""
         if x.shape[1] == 1:  # nothing to transpose
@@ -172,10 +146,6 @@ class MultiHeadAttention(MaskedLayer):
         heads = tf.transpose(x, (0, 2, 1, 3))  # (B, T, H, D // H)
         return tf.reshape(heads, tf.concat([tf.shape(heads)[:2], [self.d_model]], axis=0))
 
-    def compute_output_shape(self, query_shape: Shape, memory_shape: Shape | None = None) -> Shape:
-        """Return (B, T, D), the shape of the query."""
-        return tuple(query_shape)
-
     def compute_output_spec(
         self,
         query: keras.KerasTensor,
@@ -184,18 +154,6 @@ class MultiHeadAttention(MaskedLayer):
         return_weights: bool = False,
         mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, keras.KerasTensor]:
-        """Return the shapes of a call without computing it, for Keras.
-
-        Args:
-            query: Vectors (B, T, D).
-            memory: Vectors (B, S, D).
-            attention_mask: Without effect on the shapes.
-            return_weights: Return the weights too.
-            mask: Without effect on the shapes.
-
-        Returns:
-            Symbolic vectors (B, T, D), and with `return_weights` symbolic weights (B, H, T, S).
-        """
         output = keras.KerasTensor(query.shape, self.compute_dtype)
         if not return_weights:
             return output
@@ -204,6 +162,4 @@ class MultiHeadAttention(MaskedLayer):
         return output, keras.KerasTensor(shape, self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ("d_model", "num_heads", "use_bias")
-        return super().get_config() | arguments_of(self, names)
+        return super().get_config() | arguments_of(self, ("d_model", "num_heads", "use_bias"))

@@ -3,7 +3,7 @@
 Shape letters: B batch, T positions, D d_model, V vocabulary.
 """
 
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import keras
 import numpy as np
@@ -16,7 +16,13 @@ from tfformer.model.fast_layers import (
     quantization_error,
     with_last_axis,
 )
-from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
+from tfformer.model.registry import (
+    LayerOptions,
+    Regularizer,
+    Shape,
+    arguments_of,
+    register,
+)
 
 
 @register
@@ -32,7 +38,6 @@ class TokenEmbedding(keras.layers.Embedding):
         vocab_size: The number V of token ids.
         d_model: Width of the model, the size of each vector.
         scale: Multiply the vectors by sqrt(d_model).
-        zero_id: An id whose vector is zeros, whatever its row of the matrix is; None for none.
         embeddings_initializer: Keras' initialiser of the matrix, in place of the one above.
         embeddings_regularizer: Keras' regulariser of the matrix.
         embeddings_constraint: Keras' constraint of the matrix.
@@ -41,10 +46,7 @@ class TokenEmbedding(keras.layers.Embedding):
             config: a saved model has the matrix among its weights.
         lora_rank: The rank of a LoRA from the beginning, as by `enable_lora`.
         lora_alpha: Over the rank, the factor of the LoRA; by default the rank.
-        activity_regularizer: Keras' regulariser of the output.
-        trainable: Whether the weights are trained.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the layer.
+        **options: Keras' arguments of every layer, see `LayerOptions`.
 
     Attributes:
         embeddings: The matrix (V, D).
@@ -68,7 +70,7 @@ class TokenEmbedding(keras.layers.Embedding):
         vocab_size: int,
         d_model: int,
         scale: bool = True,
-        zero_id: int | None = None,
+        *,
         embeddings_initializer: str | keras.initializers.Initializer | None = None,
         embeddings_regularizer: Regularizer = None,
         embeddings_constraint: str | keras.constraints.Constraint | None = None,
@@ -76,11 +78,7 @@ class TokenEmbedding(keras.layers.Embedding):
         weights: np.ndarray | list[np.ndarray] | None = None,
         lora_rank: int | None = None,
         lora_alpha: float | None = None,
-        *,
-        activity_regularizer: Regularizer = None,
-        trainable: bool = True,
-        dtype: DType = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(
             require_size("vocab_size", vocab_size),
@@ -92,13 +90,9 @@ class TokenEmbedding(keras.layers.Embedding):
             weights=weights,
             lora_rank=lora_rank,
             lora_alpha=lora_alpha,
-            activity_regularizer=activity_regularizer,
-            trainable=trainable,
-            dtype=dtype,
-            name=name,
+            **options,
         )
         self.scale = scale
-        self.zero_id = zero_id
 
     @property
     def vocab_size(self) -> int:
@@ -133,16 +127,11 @@ class TokenEmbedding(keras.layers.Embedding):
         table = tf.convert_to_tensor(self.embeddings)  # (V, D)
         vectors = gather(table, ids, dense_gradient=training)  # (B, T, D)
         vectors = tf.cast(vectors, self.compute_dtype)
-        if self.zero_id is not None:
-            vectors *= tf.expand_dims(tf.cast(ids != self.zero_id, vectors.dtype), -1)
         return vectors * self.d_model**0.5 if self.scale else vectors
 
     def table(self) -> np.ndarray:
         """Return the vectors (V, D) of all ids, before they are scaled."""
-        table = np.array(self.embeddings)
-        if self.zero_id is not None:
-            table[self.zero_id] = 0
-        return table
+        return np.array(self.embeddings)
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """Multiply vectors (..., D) by the transposed matrix: (..., V).
@@ -175,7 +164,7 @@ class TokenEmbedding(keras.layers.Embedding):
         config = super().get_config()
         for name in ("input_dim", "output_dim", "quantization_config"):  # Keras' own
             config.pop(name, None)
-        return config | arguments_of(self, ("vocab_size", "d_model", "scale", "zero_id"))
+        return config | arguments_of(self, ("vocab_size", "d_model", "scale"))
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

@@ -4,17 +4,24 @@ Shape letters: B batch, T positions, D d_model, H heads, V vocabulary, L cache c
 being continued.
 """
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, Self, Unpack
 
 import keras
 import tensorflow as tf
 
-from tfformer.argument_checks import require, require_fraction, require_number, require_size
-from tfformer.config import PRESETS
+from tfformer.argument_checks import require, require_number, require_size
+from tfformer.config import PRESETS, Dialect
 from tfformer.model.cache import Cache, with_capacity
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.masks import look_ahead_mask
-from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
+from tfformer.model.registry import (
+    Activation,
+    LayerOptions,
+    Shape,
+    arguments_of,
+    register,
+)
 from tfformer.model.stacks import STACK_ARGUMENTS, Encoder
 from tfformer.model.token_model import TIES, TokenModel, ToLogits
 from tfformer.special_ids import END_ID, START_ID
@@ -37,25 +44,19 @@ class LanguageModel(TokenModel):
         dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
         tie_embeddings: With "none" or "input" the output projection is a matrix of its own,
             otherwise the embedding.
-        output_bias: Add a bias to the logits.
-        activation: "relu", "gelu" or "swish".
+        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, or "pre".
         use_bias: Add a bias in the projections of the attention.
-        epsilon: Added to the variance in each layer normalisation.
-        position_layout: The order of sines and cosines, "interleaved" or "halves".
-        position_timescale: The range of their wavelengths, "paper" or "t2t".
-        scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
-        position_offset: The position of the first token; M2M100 counts from 2.
-        activity_regularizer: Keras' regulariser of the output.
-        trainable: Whether the weights are trained.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the model.
+        dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
+            mapping of fields, see `Dialect`. A model ignores the fields of the search.
+        **options: Keras' arguments of every layer, see `LayerOptions`.
 
     Attributes:
         embedding: The `TokenEmbedding` of the tokens that are read.
         output_embedding: The `TokenEmbedding` whose transposed matrix projects to logits.
         output_bias: The bias (V,) of the logits; None without one.
         stack: The layers, an `Encoder`.
+        stack_class: The class of the stack. A subclass may name a subclass of `Encoder`.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.
@@ -67,35 +68,26 @@ class LanguageModel(TokenModel):
         TensorShape([1, 4, 100])
     """
 
-    arguments = ("vocab_size", *STACK_ARGUMENTS, "tie_embeddings", "scale_embedding")
+    stack_class = Encoder
+    arguments = ("vocab_size", *STACK_ARGUMENTS, "tie_embeddings")
 
     def __init__(
         self,
         vocab_size: int,
         num_layers: int = 6,
         d_model: int = 512,
+        *,
         num_heads: int = 8,
         d_ff: int = 2048,
         dropout: float = 0.1,
         tie_embeddings: str = "output",
-        output_bias: bool = False,
-        activation: str = "relu",
+        activation: Activation = "relu",
         norm: str = "post",
         use_bias: bool = True,
-        epsilon: float = 1e-6,
-        position_layout: str = "interleaved",
-        position_timescale: str = "paper",
-        scale_embedding: bool = True,
-        position_offset: int = 0,
-        *,
-        activity_regularizer: Regularizer = None,
-        trainable: bool = True,
-        dtype: DType = None,
-        name: str | None = None,
+        dialect: str | Mapping[str, Any] | Dialect = "paper",
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
-        )
+        super().__init__(**options)
         self.vocab_size = require_size("vocab_size", vocab_size)
         self.num_layers = require_size("num_layers", num_layers)
         self.d_model = require_size("d_model", d_model)
@@ -103,25 +95,26 @@ class LanguageModel(TokenModel):
         self.d_ff = require_size("d_ff", d_ff)
         self.dropout = require_number("dropout", dropout, below=1)
         self.tie_embeddings = require("tie_embeddings", tie_embeddings, TIES)
-        self.use_output_bias = output_bias
         self.activation = activation
         self.norm = require("norm", norm, ("post", "pre"))
         self.use_bias = use_bias
-        self.epsilon = require_fraction("epsilon", epsilon)
-        self.position_layout = position_layout
-        self.position_timescale = position_timescale
-        self.position_offset = require_size("position_offset", position_offset, least=0)
-        self.scale_embedding = scale_embedding
-        policy = self.dtype_policy
-        embedding = {"d_model": self.d_model, "scale": scale_embedding, "dtype": policy}
-        self.embedding = TokenEmbedding(self.vocab_size, name="embedding", **embedding)
+        self.dialect = Dialect.of(dialect)
+        self.embedding = self._embedding("embedding")
         self.output_embedding = self.embedding
         if tie_embeddings in ("none", "input"):
-            self.output_embedding = TokenEmbedding(
-                self.vocab_size, name="output_embedding", **embedding
-            )
-        self.stack = Encoder(**arguments_of(self, STACK_ARGUMENTS), name="stack", dtype=policy)
+            self.output_embedding = self._embedding("output_embedding")
+        arguments = arguments_of(self, (*STACK_ARGUMENTS, "dialect"))
+        self.stack = self.stack_class(**arguments, name="stack", dtype=self.dtype_policy)
         self.build((None, None))
+
+    def _embedding(self, name: str) -> TokenEmbedding:
+        return TokenEmbedding(
+            self.vocab_size,
+            self.d_model,
+            self.dialect.scale_embedding,
+            name=name,
+            dtype=self.dtype_policy,
+        )
 
     @classmethod
     def from_preset(cls, preset: str, vocab_size: int, **arguments: Any) -> Self:
@@ -148,7 +141,6 @@ class LanguageModel(TokenModel):
         return cls(vocab_size, **PRESETS[preset] | arguments)
 
     def build(self, ids_shape: Shape | None = None) -> None:
-        """Create the weights; their shapes follow from the constructor's arguments."""
         if self.built:
             return
         for embedding in (self.embedding, self.output_embedding):
@@ -237,7 +229,6 @@ class LanguageModel(TokenModel):
         return tf.reduce_sum(self.token_log_probs(ids, to_logits), axis=1)
 
     def compute_output_shape(self, ids_shape: Shape) -> Shape:
-        """Return (B, T, V), the shape of the logits."""
         return (*ids_shape, self.vocab_size)
 
     def input_signature(self) -> list[keras.InputSpec]:

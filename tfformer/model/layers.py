@@ -1,25 +1,32 @@
 """The layers of encoder and decoder (Vaswani et al. 2017, figure 1).
 
+In training the `call` of a layer sees all positions at once; a search decodes by `step`, with the
+keys and values of earlier positions in a cache (`cache.py`).
+
 Shape letters: B batch, R rows being decoded (B, or B times the beam size), T query positions, S key
 positions, D d_model, H heads, L cache capacity.
 """
 
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 import keras
 import tensorflow as tf
 
 from tfformer import config
 from tfformer.argument_checks import require, require_fraction, require_number, require_size
-from tfformer.model.attention import MaskedLayer, MultiHeadAttention
+from tfformer.model.attention import MultiHeadAttention
 from tfformer.model.cache import KeysValues
-from tfformer.model.fast_layers import (
-    Dropout,
-    LayerNormalization,
-)
+from tfformer.model.fast_layers import Dropout, LayerNormalization
 from tfformer.model.feed_forward import FeedForward
-from tfformer.model.masks import carried_mask, join_masks
-from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
+from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask
+from tfformer.model.registry import (
+    Activation,
+    LayerOptions,
+    SequenceLayer,
+    Shape,
+    arguments_of,
+    register,
+)
 
 NORMS = get_args(config.Norm)
 LAYER_ARGUMENTS = (  # constructor arguments that a stack hands to its layers
@@ -30,27 +37,23 @@ LAYER_ARGUMENTS = (  # constructor arguments that a stack hands to its layers
     "activation",
     "norm",
     "use_bias",
-    "epsilon",
 )
 
 
 @register
-class Residual(keras.layers.Layer):
+class Residual(SequenceLayer):
     """The residual connection, dropout and layer normalisation around a sub-layer.
 
-    "post" is LayerNorm(x + Dropout(Sublayer(x))), as in the paper (sections 3.1 and 5.4); "pre" is
-    x + Dropout(Sublayer(LayerNorm(x))), and so is "marian", but for a decoder's self-attention (see
-    `DecoderLayer`). A layer calls `before`, then its sub-layer, then `after`.
+    "post" is LayerNorm(x + Dropout(Sublayer(x))), as in the paper (sections 3.1 and 5.4); "pre" and
+    "marian" are x + Dropout(Sublayer(LayerNorm(x))). A layer calls `before`, then its sub-layer,
+    then `after`.
 
     Args:
         d_model: Width of the model, the size of each vector.
         dropout: Dropout rate on the sub-layer's output (section 5.4).
         norm: "post", "pre" or "marian".
         epsilon: Added to the variance in the layer normalisation.
-        activity_regularizer: Keras' regulariser of the output.
-        trainable: Whether the weights are trained.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the layer.
+        **options: Keras' arguments of every layer, see `LayerOptions`.
 
     Raises:
         ValueError: `norm` is unknown, or `dropout` is outside its range.
@@ -69,30 +72,21 @@ class Residual(keras.layers.Layer):
         d_model: int,
         dropout: float = 0.0,
         norm: str = "post",
-        epsilon: float = 1e-6,
         *,
-        activity_regularizer: Regularizer = None,
-        trainable: bool = True,
-        dtype: DType = None,
-        name: str | None = None,
+        epsilon: float = 1e-6,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
-        )
+        super().__init__(**options)
         self.d_model = require_size("d_model", d_model)
         self.dropout = require_number("dropout", dropout, below=1)
         self.norm = require("norm", norm, NORMS)
         self.epsilon = require_fraction("epsilon", epsilon)
-        self.supports_masking = True
         self.normalization = LayerNormalization(
             epsilon=self.epsilon, name="normalization", dtype=self.dtype_policy
         )
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
 
-    def build(
-        self, x_shape: Shape | None = None, sublayer_output_shape: Shape | None = None
-    ) -> None:
-        """Create the scale and shift of the normalisation."""
+    def build(self, input_shape: Shape | None = None) -> None:
         self.normalization.build((None, None, self.d_model))
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
@@ -112,40 +106,30 @@ class Residual(keras.layers.Layer):
         """Return `after(x, sublayer_output)`; a functional Keras model needs a call."""
         return self.after(x, sublayer_output, training=training)
 
-    def compute_output_shape(
-        self, x_shape: Shape, sublayer_output_shape: Shape | None = None
-    ) -> Shape:
-        """Return (B, T, D), the shape of `x`."""
-        return tuple(x_shape)
-
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
         names = ("d_model", "dropout", "norm", "epsilon")
         return super().get_config() | arguments_of(self, names)
 
 
-class _TransformerLayer(MaskedLayer):
+class _TransformerLayer(SequenceLayer):
     """The arguments and sub-layers that EncoderLayer and DecoderLayer have in common."""
+
+    feed_forward_class: type[keras.layers.Layer] = FeedForward
 
     def __init__(
         self,
         d_model: int,
         num_heads: int,
         d_ff: int,
+        *,
         dropout: float = 0.0,
-        activation: str = "relu",
+        activation: Activation = "relu",
         norm: str = "post",
         use_bias: bool = True,
         epsilon: float = 1e-6,
-        *,
-        activity_regularizer: Regularizer = None,
-        trainable: bool = True,
-        dtype: DType = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
-        )
+        super().__init__(**options)
         self.d_model = require_size("d_model", d_model)
         self.num_heads = require_size("num_heads", num_heads)
         self.d_ff = require_size("d_ff", d_ff)
@@ -159,7 +143,7 @@ class _TransformerLayer(MaskedLayer):
     def _add_sublayers(self) -> None:
         self.self_attention = self._attention("self_attention")
         self.self_attention_residual = self._residual("self_attention_residual")
-        self.feed_forward = FeedForward(
+        self.feed_forward = self.feed_forward_class(
             self.d_model,
             self.d_ff,
             self.activation,
@@ -175,7 +159,12 @@ class _TransformerLayer(MaskedLayer):
 
     def _residual(self, name: str) -> Residual:
         return Residual(
-            self.d_model, self.dropout, self.norm, self.epsilon, name=name, dtype=self.dtype_policy
+            self.d_model,
+            self.dropout,
+            self.norm,
+            epsilon=self.epsilon,
+            name=name,
+            dtype=self.dtype_policy,
         )
 
     def sublayers(self) -> tuple[keras.layers.Layer, ...]:
@@ -187,6 +176,10 @@ class _TransformerLayer(MaskedLayer):
             self.feed_forward_residual,
         )
 
+    def build(self, input_shape: Shape | None = None) -> None:
+        for layer in self.sublayers():
+            layer.build((None, None, self.d_model))
+
     def attend_to_sequence(
         self,
         x: tf.Tensor,
@@ -194,14 +187,13 @@ class _TransformerLayer(MaskedLayer):
         cache: KeysValues | None = None,
         position: tf.Tensor | int = 0,
     ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
-        """Attend from T new positions to those before and to each other.
+        """Attend from T new positions to earlier ones and to each other.
 
-        It is the sub-layer without its residual sum.
+        It is the self-attention without its residual sum.
 
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
-            mask: Boolean, broadcasting over (R, H, T, L); with the norm "marian" alike in all
-                heads.
+            mask: Boolean, broadcasting over (R, H, T, L).
             cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
                 each other, and L is T.
             position: The first of these positions.
@@ -210,26 +202,13 @@ class _TransformerLayer(MaskedLayer):
             Vectors (R, T, D), weights (R, H, T, L), and the cache with these positions.
         """
         h = self.self_attention_residual.before(x)  # (R, T, D)
-        remembered = self._remembered(x, h)
-        new = self.self_attention.project(remembered)  # keys and values, each (R, H, T, D // H)
+        new = self.self_attention.project(h)  # keys and values, each (R, H, T, D // H)
         cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
         attended, weights = self.self_attention.attend(h, cache, mask)
-        if remembered is not h:
-            is_first = _sees_one_key(mask, tf.shape(cache.keys)[2])
-            attended = tf.where(is_first, self.self_attention.attend_to_itself(h), attended)
         return attended, weights, cache
 
-    def _remembered(self, x: tf.Tensor, normalised: tf.Tensor) -> tf.Tensor:
-        """Return the vectors (R, T, D) whose keys and values are kept."""
-        return normalised
-
-    def _build_sublayers(self) -> None:
-        for layer in self.sublayers():
-            layer.build((None, None, self.d_model))
-
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return super().get_config() | arguments_of(self, LAYER_ARGUMENTS)
+        return super().get_config() | arguments_of(self, (*LAYER_ARGUMENTS, "epsilon"))
 
 
 @register
@@ -243,14 +222,15 @@ class EncoderLayer(_TransformerLayer):
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layer's hidden layer.
         dropout: Dropout rate on each sub-layer's output (section 5.4).
-        activation: "relu", "gelu" or "swish".
+        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, or "pre"; "marian" is the same here as "pre".
         use_bias: Add a bias in the projections of the attention.
         epsilon: Added to the variance in each layer normalisation.
-        activity_regularizer: Keras' regulariser of the output.
-        trainable: Whether the weights are trained.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the layer.
+        **options: Keras' arguments of every layer, see `LayerOptions`.
+
+    Attributes:
+        feed_forward_class: The class of the feed-forward sub-layer. A subclass may name another
+            layer, which is made from `(d_model, d_ff, activation, name=..., dtype=...)`.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.
@@ -261,10 +241,6 @@ class EncoderLayer(_TransformerLayer):
         >>> layer(numpy.ones((1, 5, 8))).shape
         TensorShape([1, 5, 8])
     """
-
-    def build(self, x_shape: Shape | None = None) -> None:
-        """Create the weights; their shapes follow from the constructor's arguments."""
-        self._build_sublayers()
 
     def call(
         self,
@@ -286,8 +262,10 @@ class EncoderLayer(_TransformerLayer):
             Vectors (B, S, D).
         """
         allowed = join_masks(attention_mask, mask, carried_mask(x))
-        x, _ = self.step(x, allowed, training=training)
-        return x
+        h = self.self_attention_residual.before(x)
+        x = self.self_attention_residual.after(x, self.self_attention(h, h, allowed), training)
+        h = self.feed_forward_residual.before(x)
+        return self.feed_forward_residual.after(x, self.feed_forward(h), training)
 
     def step(
         self,
@@ -297,7 +275,7 @@ class EncoderLayer(_TransformerLayer):
         position: tf.Tensor | int = 0,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, KeysValues]:
-        """Transform T new positions of a sequence, given the cache of those before.
+        """Transform T new positions of a sequence, given the cache of earlier ones.
 
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
@@ -311,42 +289,31 @@ class EncoderLayer(_TransformerLayer):
             Vectors (R, T, D), and the cache with these positions.
         """
         attended, _, cache = self.attend_to_sequence(x, mask, cache, position)  # (R, T, D)
-        x = self.self_attention_residual.after(x, attended, training=training)
-
-        h = self.feed_forward_residual.before(x)  # (R, T, D)
-        x = self.feed_forward_residual.after(x, self.feed_forward(h), training=training)
-        return x, cache
-
-    def compute_output_shape(self, x_shape: Shape) -> Shape:
-        """Return (B, S, D), the shape of the input."""
-        return tuple(x_shape)
+        x = self.self_attention_residual.after(x, attended, training)
+        h = self.feed_forward_residual.before(x)
+        return self.feed_forward_residual.after(x, self.feed_forward(h), training), cache
 
 
 @register
 class DecoderLayer(_TransformerLayer):
     """Self-attention, attention to the memory and feed-forward (figure 1, right).
 
-    Each has a residual connection. A call is causal only with a look-ahead mask as its
-    `attention_mask`.
-
-    The norm "marian" is "pre" as marian-decoder computes it, not as Marian trains it. The queries
-    of self-attention are normalised, but its keys and values are not, except where the first token
-    attends to itself. (Since 1.10.28, LayerAttention of models/transformer.h normalises keys and
-    values if they are those of the queries, as in training; marian-decoder gives it the past too.)
+    Each has a residual connection. A call is causal by default.
 
     Args:
         d_model: Width of the model, the size of each vector.
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layer's hidden layer.
         dropout: Dropout rate on each sub-layer's output (section 5.4).
-        activation: "relu", "gelu" or "swish".
-        norm: "post" as in the paper, "pre", or "marian".
+        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
+        norm: "post" as in the paper, or "pre"; "marian" is the same here as "pre", see
+            `MarianDecoderLayer`.
         use_bias: Add a bias in the projections of both attentions.
         epsilon: Added to the variance in each layer normalisation.
-        activity_regularizer: Keras' regulariser of the output.
-        trainable: Whether the weights are trained.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the layer.
+        **options: Keras' arguments of every layer, see `LayerOptions`.
+
+    Attributes:
+        feed_forward_class: The class of the feed-forward sub-layer, as in `EncoderLayer`.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.
@@ -355,7 +322,7 @@ class DecoderLayer(_TransformerLayer):
         >>> import numpy, tfformer
         >>> layer = tfformer.DecoderLayer(d_model=8, num_heads=2, d_ff=32)
         >>> target, memory = numpy.ones((1, 3, 8)), numpy.ones((1, 5, 8))
-        >>> layer(target, memory, attention_mask=tfformer.look_ahead_mask(3)).shape
+        >>> layer(target, memory).shape
         TensorShape([1, 3, 8])
     """
 
@@ -376,13 +343,6 @@ class DecoderLayer(_TransformerLayer):
             self.feed_forward_residual,
         )
 
-    def build(self, x_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
-        """Create the weights; their shapes follow from the constructor's arguments."""
-        self._build_sublayers()
-
-    def _remembered(self, x: tf.Tensor, normalised: tf.Tensor) -> tf.Tensor:
-        return x if self.norm == "marian" else normalised
-
     def call(
         self,
         x: tf.Tensor,
@@ -391,6 +351,7 @@ class DecoderLayer(_TransformerLayer):
         memory_mask: tf.Tensor | None = None,
         mask: tf.Tensor | None = None,
         training: bool | None = None,
+        use_causal_mask: bool = True,
     ) -> tf.Tensor:
         """Transform all positions at once.
 
@@ -404,23 +365,21 @@ class DecoderLayer(_TransformerLayer):
                 attended to.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
+            use_causal_mask: Whether a position attends to no later one, whatever the masks say.
 
         Returns:
             Vectors (B, T, D).
         """
-        allowed = join_masks(attention_mask, mask, carried_mask(x))
+        causal = look_ahead_mask(tf.shape(x)[1]) if use_causal_mask else None
+        allowed = join_masks(attention_mask, mask, carried_mask(x), causal)
         memory_allowed = join_masks(memory_mask, carried_mask(memory))
-        keys_values = self.cross_attention.project(memory)  # each (B, H, S, D // H)
-        x, _ = self.step(
-            x,
-            allowed,
-            cache=None,
-            position=0,
-            memory_keys_values=keys_values,
-            memory_mask=memory_allowed,
-            training=training,
-        )
-        return x
+        attended, _, _ = self.attend_to_sequence(x, allowed)
+        x = self.self_attention_residual.after(x, attended, training)
+        h = self.cross_attention_residual.before(x)
+        attended = self.cross_attention(h, memory, memory_allowed)
+        x = self.cross_attention_residual.after(x, attended, training)
+        h = self.feed_forward_residual.before(x)
+        return self.feed_forward_residual.after(x, self.feed_forward(h), training)
 
     def step(
         self,
@@ -432,7 +391,7 @@ class DecoderLayer(_TransformerLayer):
         memory_mask: tf.Tensor | None = None,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, KeysValues]:
-        """Transform T new positions of a target, given the cache of those before.
+        """Transform T new positions of a target, given the cache of earlier ones.
 
         The beams of a sentence are R // B rows of `x` that share one row of the memory. In the
         cross-attention they are R // B * T queries of that row.
@@ -451,34 +410,13 @@ class DecoderLayer(_TransformerLayer):
             Vectors (R, T, D), and the cache with these positions.
         """
         attended, _, cache = self.attend_to_sequence(x, mask, cache, position)  # (R, T, D)
-        x = self.self_attention_residual.after(x, attended, training=training)
-
+        x = self.self_attention_residual.after(x, attended, training)
         h = self.cross_attention_residual.before(x)  # (R, T, D)
         sentences = tf.shape(memory_keys_values.keys)[:1]  # (1,), B
         shape = tf.concat([sentences, [-1, self.d_model]], axis=0)
         queries = tf.reshape(h, shape)  # (B, R // B * T, D)
         attended, _ = self.cross_attention.attend(queries, memory_keys_values, memory_mask)
         attended = tf.reshape(attended, tf.shape(x))  # (R, T, D)
-        x = self.cross_attention_residual.after(x, attended, training=training)
-
-        h = self.feed_forward_residual.before(x)  # (R, T, D)
-        x = self.feed_forward_residual.after(x, self.feed_forward(h), training=training)
-        return x, cache
-
-    def compute_output_shape(self, x_shape: Shape, memory_shape: Shape | None = None) -> Shape:
-        """Return (B, T, D), the shape of the target."""
-        return tuple(x_shape)
-
-
-def _sees_one_key(mask: tf.Tensor | None, keys: tf.Tensor) -> tf.Tensor:
-    """Return which positions may attend to one key alone, broadcasting over (R, T, 1).
-
-    Args:
-        mask: Boolean, broadcasting over (R, H, T, L); None lets them attend to all.
-        keys: Their number L.
-    """
-    visible = tf.ones((1, 1, 1, keys), tf.bool)
-    if mask is not None:
-        visible = tf.logical_and(visible, mask)  # (R or 1, H or 1, T or 1, L)
-    counts = tf.reduce_sum(tf.cast(visible, tf.int32), axis=-1)
-    return counts[:, 0, :, tf.newaxis] == 1
+        x = self.cross_attention_residual.after(x, attended, training)
+        h = self.feed_forward_residual.before(x)
+        return self.feed_forward_residual.after(x, self.feed_forward(h), training), cache

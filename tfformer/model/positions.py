@@ -3,14 +3,19 @@
 Shape letters: B batch, T positions, D d_model.
 """
 
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 import keras
 import tensorflow as tf
 
 from tfformer import config
 from tfformer.argument_checks import require, require_size
-from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
+from tfformer.model.registry import (
+    LayerOptions,
+    SequenceLayer,
+    arguments_of,
+    register,
+)
 
 POSITION_LAYOUTS = get_args(config.PositionLayout)
 POSITION_TIMESCALES = get_args(config.PositionTimescale)
@@ -51,7 +56,7 @@ def positional_encoding(
 
 
 @register
-class PositionalEncoding(keras.layers.Layer):
+class PositionalEncoding(SequenceLayer):
     """Adds positional encodings to embeddings (section 3.5).
 
     It has no weights and no length limit.
@@ -61,10 +66,7 @@ class PositionalEncoding(keras.layers.Layer):
         layout: The order of sines and cosines, see `positional_encoding`.
         timescale: The range of their wavelengths, "paper" or "t2t".
         offset: The position of the first token; M2M100 counts from 2.
-        activity_regularizer: Keras' regulariser of the output.
-        trainable: Whether the weights are trained.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the layer.
+        **options: Keras' arguments of every layer, see `LayerOptions`.
 
     Raises:
         ValueError: `d_model` is odd or below 1, or `layout` or `timescale` unknown.
@@ -81,16 +83,11 @@ class PositionalEncoding(keras.layers.Layer):
         d_model: int,
         layout: str = "interleaved",
         timescale: str = "paper",
-        offset: int = 0,
         *,
-        activity_regularizer: Regularizer = None,
-        trainable: bool = True,
-        dtype: DType = None,
-        name: str | None = None,
+        offset: int = 0,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
-        )
+        super().__init__(**options)
         self.d_model = require_size("d_model", d_model)
         if self.d_model % 2:
             raise ValueError(
@@ -100,11 +97,7 @@ class PositionalEncoding(keras.layers.Layer):
         self.layout = require("layout", layout, POSITION_LAYOUTS)
         self.timescale = require("timescale", timescale, POSITION_TIMESCALES)
         self.offset = require_size("offset", offset, least=0)
-        self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: self.d_model})
-
-    def build(self, input_shape: Shape | None = None) -> None:
-        """Create nothing: there are no weights."""
 
     def call(self, embeddings: tf.Tensor, position: tf.Tensor | int = 0) -> tf.Tensor:
         """Add the encodings of position, position + 1, ... to embeddings (B, T, D)."""
@@ -114,12 +107,7 @@ class PositionalEncoding(keras.layers.Layer):
         )  # (T, D)
         return embeddings + tf.cast(encodings, embeddings.dtype)
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return (B, T, D), the shape of the embeddings."""
-        return tuple(input_shape)
-
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
         return super().get_config() | arguments_of(
             self, ("d_model", "layout", "timescale", "offset")
         )

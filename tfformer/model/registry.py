@@ -1,19 +1,54 @@
-"""Registration of classes with Keras, and the types of their arguments."""
+"""What our Keras classes share: registration, the types of their arguments, a base of layers."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypedDict
 
 import keras
+import tensorflow as tf
 
 register = keras.saving.register_keras_serializable(package="tfformer")
 
-Shape = tuple[int | None, ...]
-DType = str | keras.DTypePolicy | None  # None for Keras' global policy
-Regularizer = str | keras.regularizers.Regularizer | None
+Activation: TypeAlias = str | Callable[[tf.Tensor], tf.Tensor]
+Shape: TypeAlias = tuple[int | None, ...]
+DType: TypeAlias = str | keras.DTypePolicy | None  # None for Keras' global policy
+Regularizer: TypeAlias = str | keras.regularizers.Regularizer | None
+
+
+class LayerOptions(TypedDict, total=False):
+    """Keras' arguments of every layer and model.
+
+    Attributes:
+        trainable: Whether the weights are trained; by default they are.
+        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
+        name: The name of the layer.
+        activity_regularizer: Keras' regulariser of the output.
+    """
+
+    trainable: bool
+    dtype: DType
+    name: str | None
+    activity_regularizer: Regularizer
+
+
+class SequenceLayer(keras.layers.Layer):
+    """A layer from vectors (B, T, D) to vectors of the same shape, which passes masks on.
+
+    As in any Keras layer with `supports_masking`, a padding mask (B, T) of the input is the
+    output's. A mask over attention scores is not passed on.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.supports_masking = True
+
+    def compute_mask(self, inputs: tf.Tensor, previous_mask: tf.Tensor | None = None) -> tf.Tensor:
+        is_over_positions = previous_mask is not None and len(previous_mask.shape) == 2
+        return previous_mask if is_over_positions else None
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        return tuple(input_shape)
 
 
 def arguments_of(layer: keras.layers.Layer, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the constructor arguments of these names.
-
-    Every layer keeps them as attributes.
-    """
+    """Return the constructor arguments of these names; every layer has them as attributes."""
     return {name: getattr(layer, name) for name in names}

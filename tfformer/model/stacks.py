@@ -7,13 +7,14 @@ Shape letters: B batch, S source, T target, D d_model, H heads, L cache capacity
 being decoded (B, or B times the beam size).
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Unpack
 
 import keras
 import tensorflow as tf
 
-from tfformer.argument_checks import require_fraction, require_number, require_size
-from tfformer.model.attention import MaskedLayer
+from tfformer.argument_checks import require_number, require_size
+from tfformer.config import Dialect
 from tfformer.model.cache import (
     BeamCache,
     Cache,
@@ -24,17 +25,19 @@ from tfformer.model.cache import (
 )
 from tfformer.model.fast_layers import Dropout, LayerNormalization
 from tfformer.model.layers import LAYER_ARGUMENTS, DecoderLayer, EncoderLayer
+from tfformer.model.marian import MarianDecoderLayer
 from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask
 from tfformer.model.positions import PositionalEncoding
-from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
-
-STACK_ARGUMENTS = (
-    "num_layers",
-    *LAYER_ARGUMENTS,
-    "position_layout",
-    "position_timescale",
-    "position_offset",
+from tfformer.model.registry import (
+    Activation,
+    LayerOptions,
+    SequenceLayer,
+    Shape,
+    arguments_of,
+    register,
 )
+
+STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS)
 
 
 class ProjectedMemory(NamedTuple):
@@ -50,34 +53,27 @@ class ProjectedMemory(NamedTuple):
     mask: tf.Tensor
 
 
-class _Stack(MaskedLayer):
+class _Stack(SequenceLayer):
     """Positional encoding and identical layers; if pre-norm, a final normalisation."""
 
-    _layer_class: type[EncoderLayer] | type[DecoderLayer]
+    layer_class: type[EncoderLayer] | type[DecoderLayer]
 
     def __init__(
         self,
         num_layers: int,
         d_model: int,
         num_heads: int,
+        *,
         d_ff: int,
         dropout: float = 0.0,
-        activation: str = "relu",
+        activation: Activation = "relu",
         norm: str = "post",
         use_bias: bool = True,
-        epsilon: float = 1e-6,
-        position_layout: str = "interleaved",
-        position_timescale: str = "paper",
-        position_offset: int = 0,
-        *,
-        activity_regularizer: Regularizer = None,
-        trainable: bool = True,
-        dtype: DType = None,
-        name: str | None = None,
+        dialect: str | Mapping[str, Any] | Dialect = "paper",
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
-        )
+        super().__init__(**options)
+        self.dialect = Dialect.of(dialect)
         self.num_layers = require_size("num_layers", num_layers)
         self.d_model = require_size("d_model", d_model)
         self.num_heads = require_size("num_heads", num_heads)
@@ -86,30 +82,31 @@ class _Stack(MaskedLayer):
         self.activation = activation
         self.norm = norm
         self.use_bias = use_bias
-        self.epsilon = require_fraction("epsilon", epsilon)
-        self.position_layout = position_layout
-        self.position_timescale = position_timescale
-        self.position_offset = require_size("position_offset", position_offset, least=0)
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: self.d_model})
+        policy = self.dtype_policy
         self.positions = PositionalEncoding(
             self.d_model,
-            position_layout,
-            position_timescale,
-            self.position_offset,
-            dtype=self.dtype_policy,
+            self.dialect.position_layout,
+            self.dialect.position_timescale,
+            offset=self.dialect.position_offset,
+            dtype=policy,
         )
-        self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
-        layer_arguments = arguments_of(self, LAYER_ARGUMENTS) | {"dtype": self.dtype_policy}
+        self.dropout_layer = Dropout(self.dropout, dtype=policy)
+        arguments = arguments_of(self, LAYER_ARGUMENTS)
+        arguments |= {"epsilon": self.dialect.epsilon, "dtype": policy}
         self.layers = [
-            self._layer_class(**layer_arguments, name=f"layer_{n}") for n in range(self.num_layers)
+            self._new_layer(**arguments, name=f"layer_{n}") for n in range(self.num_layers)
         ]
         self.normalization = None
         if norm != "post":
             self.normalization = LayerNormalization(
-                epsilon=self.epsilon, name="normalization", dtype=self.dtype_policy
+                epsilon=self.dialect.epsilon, name="normalization", dtype=policy
             )
 
-    def _build_layers(self) -> None:
+    def _new_layer(self, **arguments: Any) -> EncoderLayer | DecoderLayer:
+        return self.layer_class(**arguments)
+
+    def build(self, input_shape: Shape | None = None) -> None:
         parts = [self.positions, self.dropout_layer, *self.layers]
         if self.normalization:
             parts.append(self.normalization)
@@ -233,8 +230,8 @@ class _Stack(MaskedLayer):
         return self.final_norm(x), tuple(new_cache)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return super().get_config() | arguments_of(self, STACK_ARGUMENTS)
+        arguments = arguments_of(self, STACK_ARGUMENTS)
+        return super().get_config() | arguments | {"dialect": self.dialect.to_dict()}
 
 
 @register
@@ -250,18 +247,16 @@ class Encoder(_Stack):
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layers' hidden layer.
         dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
-        activation: "relu", "gelu" or "swish".
+        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, or "pre", with one more normalisation after the last layer;
             "marian" is the same here as "pre".
         use_bias: Add a bias in the projections of the attention.
-        epsilon: Added to the variance in each layer normalisation.
-        position_layout: The order of sines and cosines, "interleaved" or "halves".
-        position_timescale: The range of their wavelengths, "paper" or "t2t".
-        position_offset: The position of the first token; M2M100 counts from 2.
-        activity_regularizer: Keras' regulariser of the output.
-        trainable: Whether the weights are trained.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the layer.
+        dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
+            mapping of fields, see `Dialect`. A stack reads its positions and its epsilon.
+        **options: Keras' arguments of every layer, see `LayerOptions`.
+
+    Attributes:
+        layer_class: The class of the layers. A subclass may name a subclass of `EncoderLayer`.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.
@@ -275,11 +270,7 @@ class Encoder(_Stack):
         TensorShape([1, 4, 8])
     """
 
-    _layer_class = EncoderLayer
-
-    def build(self, embeddings_shape: Shape | None = None) -> None:
-        """Create the weights; their shapes follow from the constructor's arguments."""
-        self._build_layers()
+    layer_class = EncoderLayer
 
     def call(
         self,
@@ -306,17 +297,13 @@ class Encoder(_Stack):
             x = layer(x, attention_mask=allowed, training=training)
         return self.final_norm(x)
 
-    def compute_output_shape(self, embeddings_shape: Shape) -> Shape:
-        """Return (B, S, D), the shape of the input."""
-        return tuple(embeddings_shape)
-
 
 @register
 class Decoder(_Stack):
     """Positional encoding and a stack of decoder layers (section 3.1).
 
-    `call` decodes all positions at once; `step` decodes new positions, given a cache of those
-    before.
+    `call` decodes all positions at once, by default with a causal mask; `step` decodes new
+    positions, given a cache of earlier ones.
 
     Args:
         num_layers: Number of layers.
@@ -324,18 +311,16 @@ class Decoder(_Stack):
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layers' hidden layer.
         dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
-        activation: "relu", "gelu" or "swish".
+        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper; "pre", with one more normalisation after the last layer; or
-            "marian", "pre" as marian-decoder decodes it, see `DecoderLayer`.
+            "marian", "pre" as marian-decoder decodes it, see `MarianDecoderLayer`.
         use_bias: Add a bias in the projections of the attentions.
-        epsilon: Added to the variance in each layer normalisation.
-        position_layout: The order of sines and cosines, "interleaved" or "halves".
-        position_timescale: The range of their wavelengths, "paper" or "t2t".
-        position_offset: The position of the first token; M2M100 counts from 2.
-        activity_regularizer: Keras' regulariser of the output.
-        trainable: Whether the weights are trained.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the layer.
+        dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
+            mapping of fields, see `Dialect`. A stack reads its positions and its epsilon.
+        **options: Keras' arguments of every layer, see `LayerOptions`.
+
+    Attributes:
+        layer_class: The class of the layers. A subclass may name a subclass of `DecoderLayer`.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.
@@ -344,17 +329,14 @@ class Decoder(_Stack):
         >>> import numpy, tfformer
         >>> decoder = tfformer.Decoder(num_layers=2, d_model=8, num_heads=2, d_ff=32)
         >>> target, memory = numpy.ones((1, 3, 8)), numpy.ones((1, 5, 8))
-        >>> decoder(target, memory, attention_mask=tfformer.look_ahead_mask(3)).shape
+        >>> decoder(target, memory).shape
         TensorShape([1, 3, 8])
     """
 
-    _layer_class = DecoderLayer
+    layer_class = DecoderLayer
 
-    def build(
-        self, embeddings_shape: Shape | None = None, memory_shape: Shape | None = None
-    ) -> None:
-        """Create the weights; their shapes follow from the constructor's arguments."""
-        self._build_layers()
+    def _new_layer(self, **arguments: Any) -> DecoderLayer:
+        return (MarianDecoderLayer if self.norm == "marian" else self.layer_class)(**arguments)
 
     def call(
         self,
@@ -364,10 +346,9 @@ class Decoder(_Stack):
         memory_mask: tf.Tensor | None = None,
         mask: tf.Tensor | None = None,
         training: bool | None = None,
+        use_causal_mask: bool = True,
     ) -> tf.Tensor:
         """Decode all positions at once.
-
-        The decoder is causal only with `look_ahead_mask(T)` as its `attention_mask`.
 
         Args:
             embeddings: Vectors (B, T, D) of the target.
@@ -379,25 +360,22 @@ class Decoder(_Stack):
                 attended to.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
+            use_causal_mask: Whether a position attends to no later one, whatever the masks say.
 
         Returns:
             Vectors (B, T, D).
         """
-        allowed = join_masks(attention_mask, mask, carried_mask(embeddings))
-        memory_allowed = join_masks(memory_mask, carried_mask(memory))
+        causal = look_ahead_mask(tf.shape(embeddings)[1]) if use_causal_mask else None
+        masks = {
+            "attention_mask": join_masks(attention_mask, mask, carried_mask(embeddings), causal),
+            "memory_mask": join_masks(memory_mask, carried_mask(memory)),
+        }
         x = self.add_positions(embeddings, training=training)
-        masks = {"attention_mask": allowed, "memory_mask": memory_allowed}
         for layer in self.layers:
-            x = layer(x, memory, **masks, training=training)
+            x = layer(x, memory, **masks, training=training, use_causal_mask=False)
         return self.final_norm(x)
 
     def project_memory(self, memory: tf.Tensor, mask: tf.Tensor) -> ProjectedMemory:
         """Project a memory (B, S, D) with mask (B, 1, 1, S) for each layer."""
         keys_values = tuple(layer.cross_attention.project(memory) for layer in self.layers)
         return ProjectedMemory(keys_values, mask)
-
-    def compute_output_shape(
-        self, embeddings_shape: Shape, memory_shape: Shape | None = None
-    ) -> Shape:
-        """Return (B, T, D), the shape of the target."""
-        return tuple(embeddings_shape)

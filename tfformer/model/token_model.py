@@ -9,7 +9,7 @@ from typing import Any, get_args
 import keras
 import tensorflow as tf
 
-from tfformer.config import TieEmbeddings
+from tfformer.config import Dialect, TieEmbeddings
 from tfformer.model.batch_shards import ShardedModel
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.fast_layers import quantization_error
@@ -31,7 +31,7 @@ class TokenModel(ShardedModel):
     """
 
     arguments: tuple[str, ...] = ()  # of the constructor, all kept as attributes
-    use_output_bias: bool  # the constructor's `output_bias`
+    dialect: Dialect
     output_embedding: TokenEmbedding
     output_bias: keras.Variable | None
 
@@ -103,11 +103,10 @@ class TokenModel(ShardedModel):
 
     def _create_output_bias(self, vocab_size: int) -> None:
         self.output_bias = None
-        if self.use_output_bias:
+        if self.dialect.output_bias:
             shape = (vocab_size,)
             self.output_bias = self.add_weight(shape, "zeros", name="output_bias")
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        config = super().get_config() | arguments_of(self, self.arguments)
-        return config | {"output_bias": self.use_output_bias}
+        arguments = arguments_of(self, self.arguments) | {"dialect": self.dialect.to_dict()}
+        return super().get_config() | arguments

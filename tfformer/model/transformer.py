@@ -4,24 +4,31 @@ Shape letters: B batch, S source, T target, N beams, D d_model, V vocabulary, R 
 (B, or B times the beam size).
 """
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, Self, Unpack
 
 import keras
 import tensorflow as tf
 
-from tfformer.argument_checks import require, require_fraction, require_number, require_size
-from tfformer.config import PRESETS
+from tfformer.argument_checks import require, require_number, require_size
+from tfformer.config import PRESETS, Dialect
 from tfformer.model.cache import (
     BeamCache,
     Cache,
     with_capacity,
 )
 from tfformer.model.embedding import TokenEmbedding
-from tfformer.model.masks import look_ahead_mask, padding_mask
-from tfformer.model.registry import DType, Regularizer, Shape, arguments_of, register
+from tfformer.model.marian import ZeroStartEmbedding
+from tfformer.model.masks import padding_mask
+from tfformer.model.registry import (
+    Activation,
+    LayerOptions,
+    Shape,
+    arguments_of,
+    register,
+)
 from tfformer.model.stacks import STACK_ARGUMENTS, Decoder, Encoder, ProjectedMemory
 from tfformer.model.token_model import TIES, TokenModel
-from tfformer.special_ids import START_ID
 
 
 @register
@@ -47,22 +54,12 @@ class Transformer(TokenModel):
             (section 3.4); "input": source and target are one matrix. "all" and "input" need a
             shared vocabulary. Equal sizes do not prove a shared vocabulary, so the default is
             "output".
-        output_bias: Add a bias to the logits.
-        activation: "relu", "gelu" or "swish".
+        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, "pre", or "marian", which is "pre" as marian-decoder decodes.
         use_bias: Add a bias in the projections of the attentions.
-        epsilon: Added to the variance in each layer normalisation.
-        position_layout: The order of sines and cosines, "interleaved" or "halves".
-        position_timescale: The range of their wavelengths, "paper" or "t2t".
-        scale_embedding: Multiply the embeddings by sqrt(d_model), as in the paper.
-        num_decoder_heads: Attention heads of the decoder; by default `num_heads`.
-        decoder_d_ff: `d_ff` of the decoder; by default the encoder's.
-        position_offset: The position of the first token; M2M100 counts from 2.
-        zero_start: The start token's vector is zeros, as in Marian, and not learned.
-        activity_regularizer: Keras' regulariser of the output.
-        trainable: Whether the weights are trained.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the model.
+        dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
+            mapping of fields, see `Dialect`. A model ignores the fields of the search.
+        **options: Keras' arguments of every layer, see `LayerOptions`.
 
     Attributes:
         source_embedding: The `TokenEmbedding` of the source.
@@ -71,6 +68,8 @@ class Transformer(TokenModel):
         output_bias: The bias (V,) of the logits; None without one.
         encoder: The `Encoder`.
         decoder: The `Decoder`.
+        encoder_class: The class of the encoder. A subclass may name a subclass of `Encoder`.
+        decoder_class: The class of the decoder. A subclass may name a subclass of `Decoder`.
 
     Raises:
         ValueError: An argument is invalid, or one matrix is wanted for two vocabularies; the
@@ -84,16 +83,14 @@ class Transformer(TokenModel):
         TensorShape([1, 4, 120])
     """
 
+    encoder_class = Encoder
+    decoder_class = Decoder
     arguments = (
         "source_vocab_size",
         "target_vocab_size",
         *STACK_ARGUMENTS,
         "num_decoder_layers",
         "tie_embeddings",
-        "scale_embedding",
-        "num_decoder_heads",
-        "decoder_d_ff",
-        "zero_start",
     )
 
     def __init__(
@@ -101,33 +98,20 @@ class Transformer(TokenModel):
         source_vocab_size: int,
         target_vocab_size: int,
         num_layers: int = 6,
+        *,
         d_model: int = 512,
         num_heads: int = 8,
         d_ff: int = 2048,
         dropout: float = 0.1,
         num_decoder_layers: int | None = None,
         tie_embeddings: str = "output",
-        output_bias: bool = False,
-        activation: str = "relu",
+        activation: Activation = "relu",
         norm: str = "post",
         use_bias: bool = True,
-        epsilon: float = 1e-6,
-        position_layout: str = "interleaved",
-        position_timescale: str = "paper",
-        scale_embedding: bool = True,
-        num_decoder_heads: int | None = None,
-        decoder_d_ff: int | None = None,
-        position_offset: int = 0,
-        zero_start: bool = False,
-        *,
-        activity_regularizer: Regularizer = None,
-        trainable: bool = True,
-        dtype: DType = None,
-        name: str | None = None,
+        dialect: str | Mapping[str, Any] | Dialect = "paper",
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            activity_regularizer=activity_regularizer, trainable=trainable, dtype=dtype, name=name
-        )
+        super().__init__(**options)
         require("tie_embeddings", tie_embeddings, TIES)
         if tie_embeddings in ("all", "input") and source_vocab_size != target_vocab_size:
             raise ValueError(
@@ -142,22 +126,14 @@ class Transformer(TokenModel):
         self.num_heads = require_size("num_heads", num_heads)
         self.d_ff = require_size("d_ff", d_ff)
         self.dropout = require_number("dropout", dropout, below=1)
-        self.num_decoder_layers = _size_or(
-            self.num_layers, "num_decoder_layers", num_decoder_layers
-        )
+        if num_decoder_layers is None:
+            num_decoder_layers = num_layers
+        self.num_decoder_layers = require_size("num_decoder_layers", num_decoder_layers)
         self.tie_embeddings = tie_embeddings
         self.activation = activation
         self.norm = norm
         self.use_bias = use_bias
-        self.epsilon = require_fraction("epsilon", epsilon)
-        self.position_layout = position_layout
-        self.position_timescale = position_timescale
-        self.position_offset = require_size("position_offset", position_offset, least=0)
-        self.scale_embedding = scale_embedding
-        self.num_decoder_heads = _size_or(self.num_heads, "num_decoder_heads", num_decoder_heads)
-        self.decoder_d_ff = _size_or(self.d_ff, "decoder_d_ff", decoder_d_ff)
-        self.zero_start = zero_start
-        self.use_output_bias = output_bias
+        self.dialect = Dialect.of(dialect)
         self._add_embeddings()
         self._add_stacks()
         self.build({"source": (None, None), "target": (None, None)})  # no shape depends on a call
@@ -203,21 +179,23 @@ class Transformer(TokenModel):
 
     def _add_stacks(self) -> None:
         """Create the encoder and the decoder."""
-        encoder_arguments = arguments_of(self, STACK_ARGUMENTS) | {"dtype": self.dtype_policy}
-        decoder_arguments = encoder_arguments | {
+        arguments = arguments_of(self, (*STACK_ARGUMENTS, "dialect"))
+        arguments |= {"dtype": self.dtype_policy}
+        self.encoder = self.encoder_class(**arguments, name="encoder")
+        arguments |= {
             "num_layers": self.num_decoder_layers,
-            "num_heads": self.num_decoder_heads,
-            "d_ff": self.decoder_d_ff,
+            "num_heads": self.dialect.num_decoder_heads or self.num_heads,
+            "d_ff": self.dialect.decoder_d_ff or self.d_ff,
         }
-        self.encoder = Encoder(**encoder_arguments, name="encoder")
-        self.decoder = Decoder(**decoder_arguments, name="decoder")
+        self.decoder = self.decoder_class(**arguments, name="decoder")
 
     def _embedding(self, vocab_size: int, name: str) -> TokenEmbedding:
-        return TokenEmbedding(
+        # A start token begins every target and occurs in no source.
+        embedding_class = ZeroStartEmbedding if self.dialect.zero_start else TokenEmbedding
+        return embedding_class(
             vocab_size,
             self.d_model,
-            scale=self.scale_embedding,
-            zero_id=START_ID if self.zero_start else None,  # it stands in no source
+            self.dialect.scale_embedding,
             name=name,
             dtype=self.dtype_policy,
         )
@@ -225,7 +203,6 @@ class Transformer(TokenModel):
     def build(
         self, inputs_shape: dict[str, Shape] | None = None, target_shape: Shape | None = None
     ) -> None:
-        """Create the weights; their shapes follow from the constructor's arguments."""
         if self.built:
             return
         for embedding in (self.source_embedding, self.target_embedding, self.output_embedding):
@@ -233,7 +210,7 @@ class Transformer(TokenModel):
                 embedding.build((None, None))
         vectors = (None, None, self.d_model)
         self.encoder.build(vectors)
-        self.decoder.build(vectors, vectors)
+        self.decoder.build(vectors)
         self._create_output_bias(self.target_vocab_size)
 
     def call(
@@ -315,9 +292,8 @@ class Transformer(TokenModel):
         training: bool | None,
     ) -> tf.Tensor:
         """Decode a target (B, T) to hidden states (B, T, D)."""
-        mask = look_ahead_mask(tf.shape(target)[1])  # (1, 1, T, T)
         embeddings = self.target_embedding(target, training=training)  # (B, T, D)
-        return self.decoder(embeddings, memory, mask, memory_mask, training=training)
+        return self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
 
     def encode_and_project(self, source: tf.Tensor) -> ProjectedMemory:
         """Encode source ids (B, S) and project their memory for every step of decoding."""
@@ -383,7 +359,6 @@ class Transformer(TokenModel):
         inputs_shape: dict[str, Shape] | list[Shape],
         target_shape: Shape | None = None,
     ) -> Shape:
-        """Return (B, T, V), the shape of the logits."""
         if isinstance(inputs_shape, dict):
             target_shape = inputs_shape["target"]
         elif target_shape is None:
@@ -397,11 +372,6 @@ class Transformer(TokenModel):
         """
         sides = ("source", "target")
         return [{side: keras.InputSpec(dtype="int32", shape=(None, None)) for side in sides}]
-
-
-def _size_or(default: int, name: str, size: int | None) -> int:
-    """Return a size of the decoder, or where it is None the encoder's."""
-    return default if size is None else require_size(name, size)
 
 
 def _two_sides(

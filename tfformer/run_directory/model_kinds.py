@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tfformer.config import Architecture, ModelConfig
+from tfformer.config import Architecture, Dialect, ModelConfig
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, read_pairs, read_sentences
 from tfformer.data.tokenizer_pair import Tokenizers
@@ -44,13 +44,14 @@ def _new_translation_model(config: ModelConfig, tokenizers: Tokenizers, dtype: s
 
 def _new_language_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> LanguageModel:
     arguments = _arguments(config)
-    for name in ("num_decoder_layers", "num_decoder_heads", "decoder_d_ff", "zero_start"):
-        del arguments[name]
+    del arguments["num_decoder_layers"]
     return LanguageModel(tokenizers.target.vocab_size, dtype=dtype, **arguments)
 
 
 def _arguments(config: ModelConfig) -> dict[str, Any]:
-    return {name: value for name, value in vars(config).items() if name != "architecture"}
+    arguments = {name: value for name, value in vars(config).items() if name != "architecture"}
+    fields = {name: arguments.pop(name) for name in Dialect.model_fields if name in arguments}
+    return arguments | {"dialect": Dialect(**fields)}
 
 
 def _count_translation_model(config: ModelConfig, tokenizers: Tokenizers) -> int:

@@ -1,0 +1,77 @@
+"""Where Marian computes otherwise than the paper: a start of zeros, keys that are not normalised.
+
+Only imported models need it. Shape letters: B batch, R rows being decoded, T positions, D d_model,
+H heads, L cache capacity, V vocabulary.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from tfformer.model.cache import KeysValues
+from tfformer.model.embedding import TokenEmbedding
+from tfformer.model.layers import DecoderLayer
+from tfformer.model.registry import register
+from tfformer.special_ids import START_ID
+
+
+@register
+class ZeroStartEmbedding(TokenEmbedding):
+    """A `TokenEmbedding` whose vector of the start token is zeros, and is not learned."""
+
+    def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Look up token ids (B, T) as vectors (B, T, D)."""
+        vectors = super().call(ids, training)
+        is_other = tf.cast(ids != START_ID, vectors.dtype)  # (B, T)
+        return vectors * tf.expand_dims(is_other, -1)
+
+    def table(self) -> np.ndarray:
+        """Return the vectors (V, D) of all ids, before they are scaled."""
+        table = super().table()
+        table[START_ID] = 0
+        return table
+
+
+@register
+class MarianDecoderLayer(DecoderLayer):
+    """Pre-norm as marian-decoder computes it, which is not how Marian trains it.
+
+    The queries of self-attention are normalised, but its keys and values are not, except where the
+    first token attends to itself. (Since 1.10.28, LayerAttention of models/transformer.h normalises
+    keys and values if they are the queries', as in training; marian-decoder gives it the past too.)
+
+    Args:
+        *args: As in `DecoderLayer`.
+        **kwargs: As in `DecoderLayer`, with the norm "marian".
+    """
+
+    def attend_to_sequence(
+        self,
+        x: tf.Tensor,
+        mask: tf.Tensor | None = None,
+        cache: KeysValues | None = None,
+        position: tf.Tensor | int = 0,
+    ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
+        """Attend from normalised positions to earlier ones that are not; see `DecoderLayer`."""
+        attention = self.self_attention
+        h = self.self_attention_residual.before(x)  # (R, T, D)
+        new = attention.project(x)  # keys and values, each (R, H, T, D // H)
+        cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
+        attended, weights = attention.attend(h, cache, mask)
+        _, own_values = tf.split(attention.key_value(h), 2, axis=-1)
+        to_itself = attention.output_projection(own_values)  # (R, T, D), with the weight 1
+        is_first = _sees_one_key(mask, tf.shape(cache.keys)[2])
+        return tf.where(is_first, to_itself, attended), weights, cache
+
+
+def _sees_one_key(mask: tf.Tensor | None, keys: tf.Tensor) -> tf.Tensor:
+    """Return which positions may attend to one key alone, broadcasting over (R, T, 1).
+
+    Args:
+        mask: Boolean, broadcasting over (R, H, T, L), the same in all heads; None allows all keys.
+        keys: Their number L.
+    """
+    visible = tf.ones((1, 1, 1, keys), tf.bool)
+    if mask is not None:
+        visible = tf.logical_and(visible, mask)  # (R or 1, 1, T or 1, L)
+    counts = tf.reduce_sum(tf.cast(visible, tf.int32), axis=-1)
+    return counts[:, 0, :, tf.newaxis] == 1
