@@ -1,13 +1,10 @@
-"""Whole texts around a function that translates sentences.
+"""Translate whole documents with any sentence translator, keeping whitespace and markup."""
 
-They have sentences, whitespace and markup.
-"""
-
-from tfformer.text.passages import Links as Links
+from tfformer.text.placing import Links as Links
 from tfformer.text.segmentation import Segment as Segment
 from tfformer.text.segmentation import segments as segments
-from tfformer.text.translation import FORMATS as FORMATS
-from tfformer.text.translation import Align as Align
-from tfformer.text.translation import TextTranslator as TextTranslator
-from tfformer.text.translation import translate_text as translate_text
-from tfformer.text.xml_markup import XmlError as XmlError
+from tfformer.text.text_translator import FORMATS as FORMATS
+from tfformer.text.text_translator import Align as Align
+from tfformer.text.text_translator import TextTranslator as TextTranslator
+from tfformer.text.text_translator import translate_text as translate_text
+from tfformer.text.formats.xml import XmlError as XmlError

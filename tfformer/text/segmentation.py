@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import sentencex
 
-from tfformer.text.kept_words import kept_pattern
+from tfformer.text.protected_words import protected_words
 
 GAP = r"\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # ends of lines, and of columns
 # Characters without width, which may stand beside a space: of breaks, joins and directions.
@@ -25,10 +25,27 @@ LETTER = re.compile(r"[^\W\d_]")
 WORD = re.compile(r"\s*\S{1,40}|\s+")  # of a word without a space, 40 characters at a time
 STRONG_STOP = re.compile(r"[.!?;:…。！？；：।؟][\"'”’»)\]]*$|\s[-–—]+$|—$")
 WEAK_STOP = re.compile(r"[,，、،)\]»”–]$")
-STOPS_WITHIN = (".", "!", "?", "‼", "⁉")  # of addresses, names of files and emoji
-REACH = 200  # characters on both sides of a stop that may belong to one word
+STOP = re.compile(r"[.!?…‼⁉:;。！？।]")
+# Ends of sentences that sentencex does not know: before a digit, of Khmer and of Tibetan.
+MORE_ENDS = re.compile(r"[。！？｡][\"'”’»」』）)]*(?=\d)|[\u17d4\u17d5\u0f0d\u0f0e]+[ \xa0]*(?=\S)")
+NO_BEGINNING = re.compile(r"[,;:、，；：。．！？）)」』”’]")  # UAX 29, SB8a
+# What ends in a full stop and does not end a sentence before the text that follows it.
+BEFORE_NUMBER = re.compile(
+    r"(?:^|[\s(\[])(?:vols?|figs?|eqs?|nos?|nrs?|pp?|chap|ch|secs?|sect|arts?|tabs?|app|ed|paras?|pts?"
+    r"|bd|abb|kap|cap|pág|núm|lat|long|ff|sp|st|v)\.\s*$",
+    re.IGNORECASE,
+)
+WITHIN = {
+    "fr": re.compile(r"(?:^|[\s(«\"'’])(?:MM?|Mgr|Dr|Pr|St|Ste|Me)\.\s+$"),
+    "de": re.compile(
+        r"(?:^|[\s(„\"])(?:d(?:er|ie|as|em|en|es)|[ivz]m|[abv]om|am|beim|zum|zur|ein(?:e[mnrs]?)?"
+        r"|[mds]ein(?:e[mnrs]?)?|ihr(?:e[mnrs]?)?|jede[mnrs]?|bis|ab|seit|vor|nach|und) \d{1,3}\.\s+$",
+        re.IGNORECASE,
+    ),
+}
 BLOCK = 5_000  # characters for sentencex at a time: some texts take it time by their square
 
+Span = tuple[int, int]  # start and end in a text
 CountTokens = Callable[[Sequence[str]], list[int]]
 
 
@@ -45,7 +62,9 @@ class Segment(NamedTuple):
     is_sentence: bool
 
 
-def segments(text: str, language: str = "en") -> Iterator[Segment]:
+def segments(
+    text: str, language: str = "en", whole: Sequence[Span] | None = None
+) -> Iterator[Segment]:
     """Divide a text into sentences and the rest.
 
     A sentence ends at a full stop or the like, and in any case at the end of a line or a tab. Full
@@ -56,6 +75,8 @@ def segments(text: str, language: str = "en") -> Iterator[Segment]:
         text: Any text.
         language: The code of its language, such as "en" or "de-AT". An unknown one is divided as
             English is.
+        whole: The start and the end, in order, of protected words, in which no sentence ends; by
+            default those of `protected_words`.
 
     Yields:
         Segments that give the text when they are joined. A sentence has no whitespace at its
@@ -71,12 +92,29 @@ def segments(text: str, language: str = "en") -> Iterator[Segment]:
         [False, True]
     """
     check_unicode(text)
-    for line in LINE.findall(text):
-        start = _marker_end(line)
-        if start:
-            yield Segment(line[:start], is_sentence=False)
-        for sentence in _sentences(line, start, language):
-            yield from _without_edges(sentence)
+    if whole is None:
+        whole = [match.span() for match in protected_words().finditer(text)]
+    masked = _without_stops(text, whole)
+    start = 0
+    for line in LINE.findall(masked):
+        first = _marker_end(line)
+        if first:
+            yield Segment(text[start : start + first], is_sentence=False)
+        place = start + first
+        for sentence in _sentences(line, first, language):
+            yield from _without_edges(text[place : place + len(sentence)])
+            place += len(sentence)
+        start += len(line)
+
+
+def _without_stops(text: str, whole: Sequence[Span]) -> str:
+    """The text with a letter in the place of each stop in a protected word."""
+    parts = []
+    done = 0
+    for start, end in whole:
+        parts += [text[done:start], STOP.sub("x", text[start:end])]
+        done = end
+    return "".join([*parts, text[done:]])
 
 
 def divided(
@@ -134,37 +172,39 @@ def _words(sentence: str, whole: Iterable[tuple[int, int]]) -> Iterator[str]:
 
 
 def _sentences(line: str, start: int, language: str) -> Iterator[str]:
-    """Divide a line from `start` on, in blocks.
-
-    The last sentence of one begins the next.
-    """
+    """Divide a line from `start` on, in blocks; the last sentence of one begins the next."""
+    within = WITHIN.get(language.split("-")[0].split("_")[0].lower())
     while start < len(line):
         found = list(sentencex.segment(language, line[start : start + BLOCK]))
         if start + BLOCK < len(line) and len(found) > 1:
             found.pop()
-        yield from _with_whole_words(found)
         start += sum(map(len, found))
+        held = ""
+        for sentence in found:
+            if held and not _goes_on(held, sentence, within):
+                yield from _at_other_ends(held)
+                held = ""
+            held += sentence
+        yield from _at_other_ends(held)
 
 
-def _with_whole_words(sentences: list[str]) -> Iterator[str]:
-    """Yield sentences, joined where a stop stands in a word that stays: A.PDF."""
-    held = ""
-    for sentence in sentences:
-        if held and not _is_within_word(held, sentence):
-            yield held
-            held = ""
-        held += sentence
-    yield held
+def _goes_on(before: str, behind: str, within: re.Pattern[str] | None) -> bool:
+    """Whether a text that sentencex has cut is one sentence."""
+    end = before[-40:]
+    if NO_BEGINNING.match(behind) or (end[-1] == "." and behind[0].isalnum()):
+        return True
+    if behind[0].isdigit() and BEFORE_NUMBER.search(end):
+        return True
+    return within is not None and within.search(end) is not None
 
 
-def _is_within_word(before: str, behind: str) -> bool:
-    """Whether a word that stays begins in one text and ends in the next."""
-    if not before.endswith(STOPS_WITHIN):
-        return False
-    beginning = before[-REACH:].rpartition(" ")[2]
-    end = behind[:REACH].partition(" ")[0]
-    words = kept_pattern().finditer(beginning + end)
-    return any(word.start() < len(beginning) < word.end() for word in words)
+def _at_other_ends(sentence: str) -> Iterator[str]:
+    start = 0
+    for match in MORE_ENDS.finditer(sentence):
+        yield sentence[start : match.end()]
+        start = match.end()
+    if sentence[start:]:
+        yield sentence[start:]
 
 
 def _marker_end(line: str) -> int:

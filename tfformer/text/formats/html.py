@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -12,39 +13,45 @@ from tinyhtml5.constants import Token
 from tinyhtml5.tokenizer import HTMLTokenizer
 
 from tfformer.text.blocks import BLOCK, block_end
-from tfformer.text.html_elements import OpenElement
-from tfformer.text.passages import MAX_DEPTH, Part, Piece, Role, cut, sentences
-from tfformer.text.scripts import CLOSING, with_scripts
+from tfformer.text.formats.footnotes_and_formulas import CLOSING, with_scripts
+from tfformer.text.formats.html_elements import OpenElement
+from tfformer.text.marked_sentence import Part, Piece, Reading, Role, cut, sentences
+from tfformer.text.placing import MAX_DEPTH
 
 LINE_END = re.compile(r"[\r\n]")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-# Tags that end a paragraph. Any other stands within a line of text, as browsers have it: <b>, and
-# those that HTML does not know, such as the <x> of a DeepL client.
+IN_ATTRIBUTE = {"&": "&amp;", "<": "&lt;", '"': "&quot;", "'": "&#39;"}
+# Tags that end a paragraph. Any other is within a line of text, as browsers have it: <b>, and those
+# that HTML does not know, such as the <x> of a DeepL client.
 ENDING_TAGS = (
-    "address applet area article aside audio base blockquote body br button canvas caption center "
-    "col colgroup datalist dd details dialog dir div dl dt embed fieldset figcaption figure footer "
-    "form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe input label legend li "
-    "link listing main map marquee menu meta meter nav noembed noframes noscript object ol "
-    "optgroup option output p param picture plaintext pre progress rb rp rt rtc ruby script search "
-    "section select slot source style summary svg table tbody td template textarea tfoot th thead "
-    "title tr track ul video xmp"
+    "address applet area article aside base blockquote body br button caption center col colgroup "
+    "datalist dd details dialog dir div dl dt fieldset figcaption figure footer form frame frameset "
+    "h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe input label legend li listing main marquee "
+    "menu meter nav noembed noframes ol optgroup option p param plaintext pre progress search "
+    "section select source style summary table tbody td textarea tfoot th thead title tr track ul xmp"
 )
-ENDING = frozenset(ENDING_TAGS.split())
+ENDING = frozenset(ENDING_TAGS.split()) - {"style"}
 KNOWN_TAGS = (
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark math nobr q s "
-    "samp small span strike strong sub sup time tt u var wbr"
+    "a abbr acronym audio b bdi bdo big canvas cite code data del dfn em embed font i img ins kbd "
+    "link map mark math meta nobr noscript object output picture q rb rp rt rtc ruby s samp script "
+    "slot small span strike strong style sub sup svg template time tt u var video wbr"
 )
 KNOWN = ENDING | frozenset(KNOWN_TAGS.split())
 SPAN = "span"
 NO_ROWS = KNOWN - {"a", SPAN}  # any other may be one: <row> of XML, <a> of a menu
-POINTS = frozenset({"img", "wbr"})
-CODE = frozenset({"code", "kbd", "samp", "var"})  # words of a line of text that stay
-OTHER_CODE = frozenset({"pre", "script", "style", "textarea", "svg", "math", "template", "object"})
+CODE = frozenset({"code", "kbd", "samp", "var", "math", "pre", "textarea"})  # a reader sees it
+HIDDEN_TAGS = (
+    "audio canvas iframe listing noembed noframes noscript object rp rt rtc script style svg "
+    "template video xmp"
+)
+HIDDEN = frozenset(HIDDEN_TAGS.split())  # a reader does not see their text, or not in the line
 VOID_TAGS = "area base br col embed hr img input link meta param source track wbr"
 VOID = frozenset(VOID_TAGS.split())
+POINTS = frozenset({"embed", "img", "link", "meta", "wbr"})
 FOREIGN = frozenset({"svg", "math"})
 MAX_PIECES = 4_096  # of a paragraph that is held, if it has rows
 TEXT = {Token.CHARACTERS, Token.SPACE_CHARACTERS}
+PRESERVED = "preserved"  # the name of words of XML in which white space is kept
 
 
 class RawToken(NamedTuple):
@@ -84,7 +91,7 @@ class _Source:
         return taken
 
 
-def read_html(text: Iterable[str], language: str) -> Iterator[Part]:
+def read_html(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of an HTML page or fragment, and all the rest as it is.
 
     Code, scripts, styles and whatever has `translate="no"` or the class `notranslate` stay as they
@@ -92,31 +99,32 @@ def read_html(text: Iterable[str], language: str) -> Iterator[Part]:
 
     Args:
         text: The HTML, in parts.
-        language: The code of its language.
+        reading: How it is read.
 
     Yields:
-        A passage for each sentence, and the rest as it is.
+        A sentence with its markup, or a stretch that is not translated.
     """
-    return read_tokens(raw_tokens(text), language)
+    return read_tokens(raw_tokens(text), reading)
 
 
-def read_tokens(tokens: Iterator[RawToken], language: str) -> Iterator[Part]:
+def read_tokens(tokens: Iterator[RawToken], reading: Reading) -> Iterator[Part]:
     """Yield the sentences between tokens, and the rest as it is."""
     paragraph = _Paragraph()
-    for token, piece in _pieces(tokens):
+    for token, piece in _pieces(tokens, reading):
         if _is_of_a_line(token):
             paragraph.add(token, piece)
-            yield from _sentences(paragraph.take_what_is_long(), language)
+            yield from _sentences(paragraph.take_what_is_long(), reading)
         else:
-            yield from _sentences(paragraph.rows(), language)
-            yield piece.raw
+            yield from _sentences(paragraph.rows(), reading)
+            yield from piece.parts
             paragraph = _Paragraph()
-    yield from _sentences(paragraph.rows(), language)
+    yield from _sentences(paragraph.rows(), reading)
 
 
-def _sentences(stretches: Iterable[Sequence[Piece]], language: str) -> Iterator[Part]:
+def _sentences(stretches: Iterable[Sequence[Piece]], reading: Reading) -> Iterator[Part]:
     for pieces in stretches:
-        yield from sentences(with_scripts(pieces), language, ESCAPES)
+        is_preserved = any(piece.name == PRESERVED for piece in pieces)
+        yield from sentences(with_scripts(pieces), reading, ESCAPES, is_preserved)
 
 
 @dataclass
@@ -268,45 +276,82 @@ def _state_after(name: str, tokenizer: HTMLTokenizer) -> Any:
     return tokenizer.plaintext_state if name == "plaintext" else tokenizer.state
 
 
-def _stays(tag: RawToken) -> bool:
-    """Whether an element is left alone, with all that is in it."""
-    is_code = tag.name in CODE | OTHER_CODE
-    return not tag.is_empty and (is_code or is_left_alone(tag.data))
+# --- Elements that stay -------------------------------------------------------------------------
+
+
+def stays(name: str, attributes: Mapping[str, str]) -> bool:
+    """Return whether an element is left alone, with all that is in it."""
+    return name in CODE | HIDDEN and not is_translated(attributes) or is_left_alone(attributes)
 
 
 def is_left_alone(attributes: Mapping[str, str]) -> bool:
     """Return whether attributes say that an element is not translated."""
     return (
         attributes.get("translate", "").lower() == "no"
+        or attributes.get("its:translate", "").lower() == "no"
         or "notranslate" in attributes.get("class", "").split()
     )
 
 
-def _pieces(tokens: Iterator[RawToken]) -> Iterator[tuple[RawToken, Piece]]:
+def is_translated(attributes: Mapping[str, str]) -> bool:
+    """Return whether attributes say that an element is translated, whatever is around it."""
+    return attributes.get("translate", "no").lower() in ("", "yes")
+
+
+def _pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple[RawToken, Piece]]:
     """Yield pieces, each with its token, or the first token of an element that stays."""
     token = next(tokens, None)
     while token is not None:
-        if token.kind == Token.START_TAG and _stays(token):
-            element, behind = _element(token, tokens)
-            yield token, element
+        if token.kind != Token.START_TAG or token.is_empty or not stays(token.name, token.data):
+            yield token, _piece(token, reading)
+            token = next(tokens, None)
+            continue
+        element, behind = _element(token, tokens)
+        if token.name not in HIDDEN and any(map(_is_translated_tag, element)):
+            yield from _kept_pieces(iter(element), reading)
         else:
-            behind = next(tokens, None)
-            yield token, _piece(token)
+            yield token, kept_piece(element)
         token = behind
 
 
-def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[Piece, RawToken | None]:
-    """Read an element that stays, and the token behind it."""
+def _is_translated_tag(token: RawToken) -> bool:
+    return token.kind == Token.START_TAG and is_translated(token.data)
+
+
+def _kept_pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple[RawToken, Piece]]:
+    """Yield the pieces of an element that stays but for elements in it that are translated."""
+    token = next(tokens, None)
+    while token is not None:
+        behind = None
+        if _is_translated_tag(token) and not token.is_empty:
+            element, behind = _element(token, tokens)
+            yield token, _piece(token, reading)
+            yield from _pieces(iter(element[1:]), reading)
+        elif token.kind in TEXT and token.raw.strip():
+            yield token, Piece(token.raw, token.data, Role.COPY)
+        else:
+            yield token, _piece(token, reading)
+        token = behind or next(tokens, None)
+
+
+def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[list[RawToken], RawToken | None]:
+    """Read the tokens of an element, and the token behind it."""
     element = OpenElement(start.name)
-    raw = [start.raw]
-    words = []
+    found = [start]
     behind = next(tokens, None)
     while behind is not None and _belongs(behind, element):
-        raw.append(behind.raw)
-        words += [behind.data] if behind.kind in TEXT else []
+        found.append(behind)
         behind = next(tokens, None)
-    text = "".join(words)
-    return Piece("".join(raw), text, Role.COPY if text.strip() else Role.POINT), behind
+    return found, behind
+
+
+def kept_piece(element: Sequence[RawToken]) -> Piece:
+    """Return an element as one piece that stays."""
+    raw = "".join(token.raw for token in element)
+    text = "".join(token.data for token in element if token.kind in TEXT)
+    if element[0].name in HIDDEN or not text.strip():
+        return Piece(raw, "", Role.POINT)
+    return Piece(raw, text, Role.COPY)
 
 
 def _belongs(token: RawToken, element: OpenElement) -> bool:
@@ -318,8 +363,11 @@ def _belongs(token: RawToken, element: OpenElement) -> bool:
     return token.kind != Token.END_TAG or element.end(token.name)
 
 
+# --- Paragraphs ---------------------------------------------------------------------------------
+
+
 def _is_of_a_line(token: RawToken) -> bool:
-    """Whether a token stands within a line of text."""
+    """Whether a token is within a line of text."""
     if token.kind in (Token.START_TAG, Token.END_TAG):
         return token.name not in ENDING
     return token.kind in TEXT or token.kind == Token.COMMENT
@@ -338,18 +386,59 @@ def _are_words(end: str, beginning: str) -> bool:
 
 
 def _is_between_rows(token: RawToken) -> bool:
-    """Whether a token may stand between two rows: the end of a line, or a comment."""
+    """Whether a token may be between two rows: the end of a line, or a comment."""
     ends_line = token.kind == Token.SPACE_CHARACTERS and LINE_END.search(token.raw) is not None
     return ends_line or token.kind == Token.COMMENT
 
 
-def _piece(token: RawToken) -> Piece:
+def _piece(token: RawToken, reading: Reading) -> Piece:
     if token.kind in TEXT:
         return Piece(token.raw, token.data)
-    if token.name in POINTS or token.name in CODE:
-        return Piece(token.raw, "", Role.POINT)
-    if token.kind == Token.START_TAG:
-        return Piece(token.raw, "", Role.OPEN, token.name)
-    if token.kind == Token.END_TAG:
-        return Piece(token.raw, "", Role.CLOSE, token.name)
-    return Piece(token.raw, "", Role.POINT)
+    is_tag = token.kind in (Token.START_TAG, Token.END_TAG)
+    if not is_tag or token.name in POINTS or token.name in CODE | HIDDEN:
+        role = Role.POINT
+    else:
+        role = Role.OPEN if token.kind == Token.START_TAG else Role.CLOSE
+    within = ()
+    if token.kind == Token.START_TAG and token.data:
+        within = tuple(attribute_parts(token, reading))
+    return Piece(token.raw, "", role, token.name, within)
+
+
+# --- Attributes ---------------------------------------------------------------------------------
+
+ATTRIBUTE = re.compile(
+    r"""(?P<name>[^\s"'<>/=]+)(?P<equals>\s*=\s*)(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^\s"'<>`]+))"""
+)
+SEEN = frozenset({"alt", "title", "placeholder", "aria-label"})
+DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
+
+
+def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
+    """Yield a start tag with the attributes to translate as sentences; nothing if it has none."""
+    wanted = set(SEEN if reading.attributes else ())
+    described = str(tag.data.get("name") or tag.data.get("property") or "").lower()
+    if reading.attributes and tag.name == "meta" and described in DESCRIPTIONS:
+        wanted.add("content")
+    languages = {"lang", "xml:lang"} if tag.name == "html" and reading.target_language else set()
+    if not (wanted | languages) & tag.data.keys():
+        return
+    done = 0
+    for match in ATTRIBUTE.finditer(tag.raw, len(tag.name) + 1):
+        kind = next(kind for kind in ("double", "single", "bare") if match[kind] is not None)
+        name = match["name"].lower()
+        if name in languages:
+            yield tag.raw[done : match.start(kind)] + (reading.target_language or "")
+        elif name in wanted and kind != "bare":
+            yield tag.raw[done : match.start(kind)]
+            yield from sentences(_value_pieces(match[kind]), reading, IN_ATTRIBUTE)
+        else:
+            continue
+        done = match.end(kind)
+    yield tag.raw[done:]
+
+
+def _value_pieces(value: str) -> list[Piece]:
+    """An attribute's value as pieces, each entity one of its own."""
+    parts = re.split(r"(&[#\w]+;?)", value)
+    return [Piece(part, unescape(part)) for part in parts if part]

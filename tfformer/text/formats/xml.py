@@ -11,16 +11,16 @@ from xml.parsers import expat
 
 from tinyhtml5.constants import Token
 
-from tfformer.text.hypertext import (
+from tfformer.text.formats.html import (
     CODE,
+    HIDDEN,
     KNOWN,
-    OTHER_CODE,
     VOID,
     RawToken,
     is_left_alone,
     read_tokens,
 )
-from tfformer.text.passages import Part
+from tfformer.text.marked_sentence import Part, Reading
 from tfformer.text.segmentation import check_unicode
 
 QUOTED = r"\"[^\"]*+\"|'[^']*+'"
@@ -38,7 +38,7 @@ PROLOG = re.compile(
 BEFORE, BEHIND = b'<!DOCTYPE _ SYSTEM "_"><_>', b"</_>"
 # Names that mean in XML what they mean in HTML: <p>, <li>, <b>. HTML's code and its elements
 # without an end are elements like any other.
-SHARED = KNOWN - CODE - OTHER_CODE - VOID | {"br", "hr"}
+SHARED = KNOWN - CODE - HIDDEN - VOID | {"br", "hr"}
 STAYS = {"translate": "no"}
 
 
@@ -55,14 +55,14 @@ class _Found(NamedTuple):
     name: str
 
 
-def read_xml(text: Iterable[str], language: str) -> Iterator[Part]:
+def read_xml(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of an XML document or fragment, and all the rest as it is.
 
     Whatever has `translate="no"` or the class `notranslate`, and a CDATA section, stays as it is.
 
     Args:
         text: The XML, in parts; it is read as a whole.
-        language: The code of its language.
+        reading: How it is read.
 
     Yields:
         A passage for each sentence, and the rest as it is.
@@ -73,7 +73,7 @@ def read_xml(text: Iterable[str], language: str) -> Iterator[Part]:
     """
     whole = "".join(text)
     check_unicode(whole)
-    return read_tokens(_Parser(whole).tokens(), language)
+    return read_tokens(_Parser(whole).tokens(), reading)
 
 
 class _Parser:

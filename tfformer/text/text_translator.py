@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tfformer.text import hypertext, markdown, plain, subtitles, xml_markup
+from tfformer.special_ids import PLACEHOLDER
 from tfformer.text.blocks import BLOCK
-from tfformer.text.copies import has_words, with_copies, without_strays
-from tfformer.text.kept_words import kept_pattern
-from tfformer.text.passages import Links, Part, Passage, Reader, cut, raw_text
+from tfformer.text.formats.html import read_html
+from tfformer.text.formats.markdown import read_markdown
+from tfformer.text.formats.plain import read_lines, read_text
+from tfformer.text.formats.srt import read_subtitles
+from tfformer.text.formats.xml import read_xml
+from tfformer.text.marked_sentence import (
+    MarkedSentence,
+    Part,
+    Reader,
+    Reading,
+    Role,
+    cut,
+    raw_text,
+)
+from tfformer.text.placing import Links, with_marks
 from tfformer.text.segmentation import CountTokens, divided
 
 MAX_CHARACTERS = 5_000  # of a sentence for a model whose tokens are not known
 MARK = "\ufeff"  # of the order of bytes: it begins some files, and is no text
+SAID = re.compile(r"[^\W_]")  # a letter or a number
 PORTION = 512  # parts of a text that are held, translated and given out at a time
 
 Translate = Callable[[list[str]], list[str]]
 Align = Callable[[list[str], list[str]], Sequence[Links]]
 
 FORMATS: dict[str, Reader] = {
-    "lines": plain.read_lines,
-    "text": plain.read_text,
-    "html": hypertext.read_html,
-    "xml": xml_markup.read_xml,
-    "markdown": markdown.read_markdown,
-    "srt": subtitles.read_subtitles,
+    "lines": read_lines,
+    "text": read_text,
+    "html": read_html,
+    "xml": read_xml,
+    "markdown": read_markdown,
+    "srt": read_subtitles,
 }
 
 
@@ -43,10 +58,13 @@ class TextTranslator:
         max_tokens: Tokens that the model takes; a longer sentence is divided into clauses. Without
             it one of more than 5,000 characters is.
         language: The code of the source language, such as "en".
-        keep: Words and phrases that come out as they went in, besides addresses, placeholders,
-            file names, numbers and emoji.
+        keep: Words and phrases that come out as they went in, as addresses, file names,
+            placeholders, identifiers and emoji do.
         placeholders: Symbols that the model has learned to copy, such as "⟦1⟧"; it gets them in
             place of what comes out as it went in.
+        target_language: The code of the target language, which `lang` of a page then says.
+        attributes: Whether `alt`, `title`, `placeholder`, `aria-label` and a page's description are
+            translated.
 
     Example:
         >>> shout = TextTranslator(lambda sentences: [text.upper() for text in sentences])
@@ -61,6 +79,8 @@ class TextTranslator:
     language: str = "en"
     keep: Sequence[str] = ()
     placeholders: Sequence[str] = ()
+    target_language: str | None = None
+    attributes: bool = True
 
     def translate(self, text: str, format: str = "text") -> str:
         """Translate a text.
@@ -100,34 +120,40 @@ class TextTranslator:
         if first.startswith(MARK):
             yield MARK
         rest = itertools.chain([first.removeprefix(MARK)], text_parts)
-        parts = FORMATS[format](rest, self.language)
+        reading = Reading(self.language, self.target_language, tuple(self.keep), self.attributes)
+        parts = FORMATS[format](rest, reading)
         for portion in _portions(parts):
             yield from self._translated(portion)
 
     def _translated(self, parts: Sequence[Part]) -> Iterator[str]:
-        """Translate the passages of a portion together."""
-        clauses = [clause for part in parts for clause in self._clauses(self._kept(part))]
-        passages = [clause for clause in clauses if isinstance(clause, Passage)]
-        filled = iter(self._filled(passages))
-        for clause in clauses:
-            yield next(filled) if isinstance(clause, Passage) else clause
+        """Translate the sentences of a portion together, those of attributes before the others."""
+        attributes = [
+            one
+            for part in parts
+            if isinstance(part, MarkedSentence)
+            for piece in part.pieces
+            for one in piece.within
+        ]
+        within = iter(self._filled(attributes))
+        yield from self._filled([_with_attributes(part, within) for part in parts])
 
-    def _filled(self, passages: Sequence[Passage]) -> list[str]:
-        """Translate passages, with their markup."""
-        texts = [passage.text for passage in passages]
+    def _filled(self, parts: Sequence[Part]) -> list[str]:
+        """Translate the sentences among some parts of a document, with their markup."""
+        found = [clause for part in parts for clause in self._clauses(part)]
+        places = [place for place, part in enumerate(found) if isinstance(part, MarkedSentence)]
+        clauses = [part for part in found if isinstance(part, MarkedSentence)]
+        texts = [clause.text for clause in clauses]
         translations = self._of_model(texts) if texts else []
-        marked = [number for number, passage in enumerate(passages) if passage.has_marks]
+        marked = [n for n, one in enumerate(clauses) if not one.is_text]
         links: dict[int, Links] = {}
         if self.align is not None and marked:
-            pairs = [(texts[number], translations[number]) for number in marked]
-            sources, targets = (list(side) for side in zip(*pairs, strict=True))
+            sources = [texts[number] for number in marked]
+            targets = [translations[number] for number in marked]
             links = dict(zip(marked, self.align(sources, targets), strict=True))
-        return [
-            passage.filled(translation, links.get(number))
-            for number, (passage, translation) in enumerate(
-                zip(passages, translations, strict=True)
-            )
-        ]
+        result = ["" if isinstance(part, MarkedSentence) else part for part in found]
+        for number, place in enumerate(places):
+            result[place] = with_marks(clauses[number], translations[number], links.get(number))
+        return result
 
     def _of_model(self, texts: list[str]) -> list[str]:
         """Translate sentences, without placeholders that the model made up."""
@@ -136,39 +162,83 @@ class TextTranslator:
             for text, translation in zip(texts, self.translate_sentences(texts), strict=True)
         ]
 
-    def _kept(self, part: Part) -> Part:
-        """Mark the words of a passage that stay; a line of a corpus is all the model's.
-
-        A passage of nothing else comes back as it is.
-        """
-        if isinstance(part, str) or part.is_line:
-            return part
-        passage = with_copies(part, kept_pattern(tuple(self.keep)), self.placeholders)
-        return passage if has_words(passage) else raw_text(part.pieces)
-
     def _clauses(self, part: Part) -> Iterable[Part]:
-        """Divide a passage that is too long for the model."""
-        if isinstance(part, str):
+        """Divide a sentence that is too long for the model; a line of a corpus is all the model's."""
+        if isinstance(part, str) or part.is_line:
             return [part]
+        sentence = with_symbols(part, self.placeholders)
         count_tokens, max_tokens = self.count_tokens, self.max_tokens
         if count_tokens is None or max_tokens is None:
             count_tokens, max_tokens = _characters, MAX_CHARACTERS
-        clauses = divided(part.text, count_tokens, max_tokens, part.copies())
+        flat = sentence._replace(keeps_spaces=True)
+        clauses = divided(flat.text, count_tokens, max_tokens, flat.copies())
         if len(clauses) == 1:
-            return [part]
+            return [sentence]
         lengths = []
         for clause in clauses:
             words = clause.lstrip()
             lengths += [len(clause) - len(words), len(words)]
+        groups = cut(sentence.pieces, lengths)
+        found = [sentence._replace(pieces=group) for group in groups]
         return [
-            _clause(Passage(group, part.escapes)) if number % 2 else raw_text(group)
-            for number, group in enumerate(cut(part.pieces, lengths))
+            one if number % 2 and one.has_words else raw_text(one.pieces)
+            for number, one in enumerate(found)
         ]
 
 
-def _clause(passage: Passage) -> Part:
-    """A clause for the model; one of copies alone stays as it is."""
-    return passage if has_words(passage) or not any(passage.copies()) else raw_text(passage.pieces)
+def _with_attributes(part: Part, within: Iterator[str]) -> Part:
+    """Put translated attributes into the tags of a sentence."""
+    if isinstance(part, str):
+        return part
+    pieces = []
+    for piece in part.pieces:
+        if piece.within:
+            piece = piece._replace(raw="".join(next(within) for _ in piece.within), within=())
+        pieces.append(piece)
+    return part._replace(pieces=tuple(pieces))
+
+
+def with_symbols(sentence: MarkedSentence, placeholders: Sequence[str]) -> MarkedSentence:
+    """Let placeholders stand for code first, then for other protected words.
+
+    Args:
+        sentence: A sentence.
+        placeholders: Symbols that the model copies; one that the sentence itself has is left out.
+    """
+    text = "".join(piece.text for piece in sentence.pieces)
+    free = iter([symbol for symbol in placeholders if symbol not in text])
+    pieces = list(sentence.pieces)
+    for is_code in (True, False):
+        for number, piece in enumerate(pieces):
+            if piece.role is Role.COPY and (piece.raw != piece.text) is is_code:
+                pieces[number] = piece._replace(text=next(free, piece.text))
+    return sentence._replace(pieces=tuple(pieces))
+
+
+def without_strays(translation: str, source: str) -> str:
+    """Remove placeholders that occur more often in the translation than in the source.
+
+    Args:
+        translation: The translation.
+        source: Its source.
+
+    Returns:
+        The translation; each removed symbol takes the space before it along. The source itself if
+        no word is left, or was there in the first place.
+
+    Example:
+        >>> without_strays("Um ⟦2⟧ in ⟦1⟧ ⟦1⟧.", "In ⟦1⟧.")
+        'Um in ⟦1⟧.'
+        >>> without_strays("⟦2⟧.", "Ah.")
+        'Ah.'
+    """
+    symbols = Counter(PLACEHOLDER.findall(translation)) - Counter(PLACEHOLDER.findall(source))
+    found = translation
+    for symbol, surplus in symbols.items():
+        for _ in range(surplus):
+            before, _, after = found.rpartition(symbol)
+            found = before.removesuffix(" ") + after
+    return found if SAID.search(found) else source
 
 
 def _portions(parts: Iterable[Part]) -> Iterator[list[Part]]:

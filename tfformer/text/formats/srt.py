@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from tfformer.text.passages import Part, Piece, Role, sentences
+from tfformer.text.marked_sentence import Part, Piece, Reading, Role, sentences
 
 TIME = r"(?:\d+:)?\d\d:\d\d[,.]\d+"
 NUMBER = r"[^\S\n]*\d+[^\S\n]*\r?\n"  # of a cue; some files have none
@@ -21,7 +21,7 @@ TOKEN = re.compile(
 )
 
 
-def read_subtitles(text: Iterable[str], language: str) -> Iterator[Part]:
+def read_subtitles(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of a SubRip file, and the rest as it is.
 
     A sentence may run over lines and cues; its translation is broken at about the same places. It
@@ -29,7 +29,7 @@ def read_subtitles(text: Iterable[str], language: str) -> Iterator[Part]:
 
     Args:
         text: The file's text, in parts; it is read as a whole.
-        language: The code of its language.
+        reading: How it is read.
 
     Yields:
         A passage for each sentence, and the rest as it is.
@@ -42,13 +42,13 @@ def read_subtitles(text: Iterable[str], language: str) -> Iterator[Part]:
         is_end = is_speaker or (is_empty and match["cue"] is not None)
         pieces.append(_piece(match, "\n" if is_end else " "))
         is_empty = match["cue"] is not None or (is_empty and match["text"] is None)
-    yield from sentences(pieces, language)
+    yield from sentences(pieces, reading)
 
 
 def _piece(match: re.Match[str], space: str) -> Piece:
     raw = match[0]
     if match["cue"] or match["line"]:
-        return Piece(raw, space, Role.BREAK)
+        return Piece(raw, space, Role.CUE)
     if match["open"]:
         return Piece(raw, "", Role.OPEN, match["opened"].lower())
     if match["close"]:

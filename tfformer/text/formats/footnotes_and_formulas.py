@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tfformer.text.passages import Piece, Role, raw_text
+from tfformer.text.marked_sentence import Piece, Role, raw_text
 
 SUB = frozenset({"sub", "html:sub"})  # the latter in Markdown
 SCRIPTS = SUB | {"sup", "html:sup"}
-MAX_PIECES = 8  # of an element that is looked at
+MAX_PIECES = 40  # of an element that is looked at
 NEAR = 16  # pieces on each side of an element that are looked at
 MAX_FORMULA = 500  # characters
 NUMBER_MARK = re.compile(r"\[\d{1,3}\]|\(\d{1,3}\)|\d{1,3}")  # of a footnote, in any element
@@ -123,7 +123,7 @@ def _mark(element: Sequence[Piece], done: Sequence[Piece], rest: Sequence[Piece]
     is_sign = SIGN.fullmatch(sign) is not None and _is_beside_word(before[-1:], behind[:1])
     is_at_edge = (before.strip() == "") != (behind.strip() == "")
     if is_at_edge and (is_sign or SIGN_AT_EDGE.fullmatch(sign)):
-        return Piece(raw_text(element), "\n", Role.BREAK)
+        return Piece(raw_text(element), "\n", Role.LINE)
     is_mark = is_sign or _is_note(element, before[-1:], behind[:1])
     return Piece(raw_text(element), "", Role.POINT) if is_mark else None
 

@@ -13,9 +13,9 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from tfformer.text.hypertext import ENDING, POINTS, read_html
-from tfformer.text.passages import Part, Piece, Role, sentences
-from tfformer.text.scripts import with_scripts
+from tfformer.text.formats.footnotes_and_formulas import with_scripts
+from tfformer.text.formats.html import ENDING, POINTS, read_html
+from tfformer.text.marked_sentence import Part, Piece, Reading, Role, sentences
 
 FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n.*?\n---[^\S\n]*(?:\n|\Z)", re.DOTALL)
 LINE_END = re.compile(r"\r\n|\r|\n")
@@ -65,7 +65,7 @@ class Block(NamedTuple):
         return self.text_starts[stretch] + position - self.content_starts[stretch]
 
 
-def read_markdown(text: Iterable[str], language: str) -> Iterator[Part]:
+def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of Markdown (CommonMark, tables), and the rest as it is.
 
     Code, addresses of links and images, and a head in YAML stay as they are; blocks of HTML are
@@ -73,7 +73,7 @@ def read_markdown(text: Iterable[str], language: str) -> Iterator[Part]:
 
     Args:
         text: The Markdown, in parts; it is parsed as a whole.
-        language: The code of its language.
+        reading: How it is read.
 
     Yields:
         A passage for each sentence, and the rest as it is.
@@ -89,7 +89,7 @@ def read_markdown(text: Iterable[str], language: str) -> Iterator[Part]:
         start, end = (lines[number] for number in token.map or (0, 0))
         if token.map and token.type == "html_block":
             yield whole[done:start]
-            yield from read_html([whole[start:end]], language)
+            yield from read_html([whole[start:end]], reading)
             done = end
         elif token.map and token.type == "inline":
             if in_cell:
@@ -98,7 +98,7 @@ def read_markdown(text: Iterable[str], language: str) -> Iterator[Part]:
                 block = _located(whole, token, lines)
             if block is not None and block.place(0) >= done:
                 yield whole[done : block.place(0)]
-                yield from sentences(_pieces(block, token), language, _escapes(block.content))
+                yield from sentences(_pieces(block, token), reading, _escapes(block.content))
                 done = block.place(len(block.content))
         in_cell = token.type in ("th_open", "td_open")
     yield whole[done:]
@@ -341,11 +341,11 @@ def _places(token: Token) -> Iterator[tuple[Token, Spans]]:
 def _piece(token: Token, raw: str) -> Piece:
     """One inline token as a piece."""
     if token.type in ("softbreak", "hardbreak"):
-        return Piece(raw, " ", Role.BREAK)
+        return Piece(raw, " ", Role.LINE)
     if token.type in ("code_inline", "math"):
         return Piece(raw, token.content, Role.COPY)
     if token.type == "alert":
-        return Piece(raw, "\n", Role.BREAK)  # it is no part of the sentence behind it
+        return Piece(raw, "\n", Role.LINE)  # it is no part of the sentence behind it
     if token.type == "link_open" and token.info == "auto":
         return Piece(raw, raw[1:-1], Role.COPY)
     if token.type.startswith("text"):
@@ -364,7 +364,7 @@ def _html_piece(raw: str) -> Piece:
     tag = re.match(r"</?([a-zA-Z][\w-]*)", raw)
     name = tag[1].lower() if tag else ""
     if name in ENDING:
-        return Piece(raw, "\n", Role.BREAK)
+        return Piece(raw, "\n", Role.LINE)
     if not name or name in POINTS or raw.endswith("/>"):
         return Piece(raw, "", Role.POINT)
     role = Role.CLOSE if raw.startswith("</") else Role.OPEN

@@ -1,0 +1,1 @@
+"""Documents divided into sentences and the rest, a module for each format."""

@@ -1,0 +1,286 @@
+"""A sentence with its markup: the pieces between which a document is divided."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tfformer.text.protected_words import LINE_BREAK, protected_words
+from tfformer.text.segmentation import Span, segments
+
+SPACE = re.compile(r"[ \t\r\n\f]")
+SPACES = re.compile(r"[ \t\r\n\f]+")
+LETTER = re.compile(r"[^\W\d_]")
+
+
+class Role(enum.Enum):
+    """The part that a piece of a document plays in a sentence."""
+
+    TEXT = "text"  # words
+    OPEN = "open"  # the beginning of an element
+    CLOSE = "close"  # its end
+    POINT = "point"  # an image or a comment between words
+    COPY = "copy"  # a protected word, with its markup
+    LINE = "line"  # the end of a line, where a translation may break too
+    CUE = "cue"  # the end of a line or of a cue of subtitles
+
+
+class Piece(NamedTuple):
+    """A piece of a document.
+
+    Attributes:
+        raw: The characters of the document.
+        text: The characters as a reader sees them; none of markup.
+        role: The part that it plays.
+        name: The name of a tag, by which an end finds its beginning.
+        within: Of a tag with attributes to translate, the parts that give `raw` when joined.
+    """
+
+    raw: str
+    text: str = ""
+    role: Role = Role.TEXT
+    name: str = ""
+    within: tuple[Part, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the document that the piece consists of."""
+        return self.within or (self.raw,)
+
+
+class MarkedSentence(NamedTuple):
+    """A sentence to translate, with its markup.
+
+    Attributes:
+        pieces: The sentence's pieces.
+        escapes: The spelling of characters that the format does not allow as they are.
+        is_line: Whether it is a line of a corpus, which goes to the model as it is.
+        keeps_spaces: Whether several spaces are more than one.
+    """
+
+    pieces: tuple[Piece, ...]
+    escapes: Mapping[str, str] = {}
+    is_line: bool = False
+    keeps_spaces: bool = False
+
+    @property
+    def text(self) -> str:
+        """The sentence as a reader sees it, without ends of lines."""
+        text = "".join(piece.text for piece in self.pieces)
+        return (SPACE if self.keeps_spaces else SPACES).sub(" ", text)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether there is nothing but text."""
+        return all(piece.role is Role.TEXT for piece in self.pieces)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is a letter beside the protected words."""
+        return any(piece.role is Role.TEXT and LETTER.search(piece.text) for piece in self.pieces)
+
+    def copies(self) -> Iterator[Span]:
+        """Yield the start and the end in `text` of each protected word."""
+        position = 0
+        before = ""
+        for piece in self.pieces:
+            shown = piece.text if self.keeps_spaces else SPACES.sub(" ", piece.text)
+            if before == " " and not self.keeps_spaces:
+                shown = shown.removeprefix(" ")
+            if piece.role is Role.COPY:
+                yield position, position + len(shown)
+            position += len(shown)
+            before = shown[-1:] or before
+
+    def spelling(self) -> dict[str, str]:
+        """Return the spelling of characters: the format's, or the sentence's own."""
+        own = dict(self.escapes)
+        for piece in self.pieces:
+            character = piece.text or piece.raw[1:]
+            is_written = piece.raw[:1] in ("&", "\\") and len(character) == 1
+            if is_written and not SPACE.match(character):  # as an entity or a hard break is
+                own[character] = piece.raw
+        return own
+
+
+Part = str | MarkedSentence  # of a document: one that stays, or one to translate
+
+
+class Reading(NamedTuple):
+    """How a document is read.
+
+    Attributes:
+        language: The code of its language.
+        target_language: The code of the language that it is translated into, if that is known.
+        keep: Words and phrases that stay.
+        attributes: Whether attributes that a reader sees or hears are translated.
+    """
+
+    language: str = "en"
+    target_language: str | None = None
+    keep: tuple[str, ...] = ()
+    attributes: bool = True
+
+
+# Of a format: a text in parts, as of a file -> sentences and the rest.
+Reader = Callable[[Iterable[str], Reading], Iterator[Part]]
+
+
+def sentences(
+    pieces: Sequence[Piece],
+    reading: Reading,
+    escapes: Mapping[str, str] | None = None,
+    keeps_spaces: bool = False,
+) -> Iterator[Part]:
+    """Divide running text with markup into sentences.
+
+    Args:
+        pieces: The pieces of a paragraph. A line's end within it is a space like any other, unless
+            the text of a LINE or CUE says otherwise.
+        reading: How the document is read.
+        escapes: As in `MarkedSentence`.
+        keeps_spaces: As in `MarkedSentence`; then a line's end is one.
+
+    Yields:
+        The sentences, and the rest as it is.
+    """
+    pieces = protected(pieces, protected_words(reading.keep), keeps_spaces)
+    text = "".join(_one_line(piece, keeps_spaces) for piece in pieces)
+    whole = list(MarkedSentence(tuple(pieces), keeps_spaces=True).copies())
+    stretches = list(segments(text, reading.language, whole))
+    groups = cut(pieces, [len(segment.text) for segment in stretches])
+    for inside, is_sentence in zip(
+        groups, [segment.is_sentence for segment in stretches] or [False], strict=True
+    ):
+        sentence = MarkedSentence(inside, escapes or {}, keeps_spaces=keeps_spaces)
+        if is_sentence and sentence.has_words:
+            yield sentence
+        else:
+            for piece in inside:
+                yield from piece.parts
+
+
+def protected(
+    pieces: Sequence[Piece], pattern: re.Pattern[str], keeps_spaces: bool = False
+) -> list[Piece]:
+    """Make one COPY of each protected word, and a LINE of each <br> that is written as text.
+
+    A protected word ends where an element ends, unless it holds whole elements: the second pass
+    finds <i>a</i>@b.org.
+    """
+    text = "".join(_one_line(piece, keeps_spaces) for piece in pieces)
+    spans: list[Span] = []
+    start = end = 0
+    for piece in pieces:
+        if piece.role in (Role.OPEN, Role.CLOSE, Role.COPY):
+            spans += _found(pattern, text, start, end)
+            if piece.role is Role.COPY:
+                spans.append((end, end + len(piece.text)))
+            start = end + len(piece.text)
+        end += len(piece.text)
+    spans += _found(pattern, text, start, end)
+    if any(piece.role in (Role.OPEN, Role.CLOSE) for piece in pieces):
+        spans = _with_others(spans, _found(pattern, text, 0, len(text)))
+    if not spans:
+        return list(pieces)
+    lengths = []
+    done = 0
+    for start, end in spans:
+        lengths += [start - done, end - start]
+        done = end
+    groups = cut(pieces, [*lengths, len(text) - done])
+    found = []
+    for number, group in enumerate(groups):
+        found += _copy(group) if number % 2 else group
+    return found
+
+
+def _found(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[Span]:
+    return [
+        (start + match.start(), start + match.end()) for match in pattern.finditer(text[start:end])
+    ]
+
+
+def _with_others(spans: list[Span], others: list[Span]) -> list[Span]:
+    """Add spans that overlap none of the first."""
+    free = []
+    behind = iter([*spans, (1 << 62, 1 << 62)])
+    following = next(behind)
+    for start, end in others:
+        while following[1] <= start:
+            following = next(behind)
+        if end <= following[0]:
+            free.append((start, end))
+    return sorted(spans + free)
+
+
+def _copy(group: Sequence[Piece]) -> list[Piece]:
+    """Make one piece of a protected word, unless it holds a part of an element."""
+    texts = [number for number, piece in enumerate(group) if piece.text]
+    first, last = texts[0], texts[-1] + 1
+    words = group[first:last]
+    text = "".join(piece.text for piece in words)
+    depth = 0
+    for piece in words:
+        depth += {Role.OPEN: 1, Role.CLOSE: -1}.get(piece.role, 0)
+        if depth < 0 or piece.name == "cue":
+            return list(group)
+    if depth or (len(words) == 1 and words[0].role is Role.COPY):
+        return list(group)
+    role, shown = (Role.LINE, " ") if LINE_BREAK.fullmatch(text) else (Role.COPY, text)
+    return [*group[:first], Piece(raw_text(words), shown, role), *group[last:]]
+
+
+def raw_text(pieces: Sequence[Piece]) -> str:
+    """Join pieces as they stand in the document."""
+    return "".join(piece.raw for piece in pieces)
+
+
+def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ...]]:
+    """Cut pieces into groups whose texts have the given lengths.
+
+    An end tag between two groups belongs to the first, all other markup to the second.
+
+    Args:
+        pieces: The pieces; words are cut within a piece, other pieces never are.
+        lengths: Characters of the text of each group; together those of all pieces.
+
+    Returns:
+        As many groups, at least one, that have all the pieces.
+    """
+    groups: list[list[Piece]] = [[]]
+    rooms = iter(lengths)
+    room = next(rooms, 0)
+    for piece in pieces:
+        is_cut = piece.role is Role.TEXT and piece.raw == piece.text
+        start = 0
+        while True:
+            if room <= 0 and piece.role is not Role.CLOSE:
+                more = next(rooms, None)
+                if more is not None:
+                    groups.append([])
+                    room += more
+                    continue
+            if not is_cut or len(piece.text) - start <= room:
+                break
+            groups[-1].append(_stretch(piece, start, start + room))
+            start += room
+            room = 0
+        groups[-1].append(_stretch(piece, start, len(piece.text)) if start else piece)
+        room -= len(piece.text) - start
+    groups += [[] for _ in rooms]
+    return [tuple(group) for group in groups]
+
+
+def _stretch(piece: Piece, start: int, end: int) -> Piece:
+    """A part of a piece of text; the whole is never copied, so that cutting is linear."""
+    return Piece(piece.text[start:end], piece.text[start:end])
+
+
+def _one_line(piece: Piece, keeps_spaces: bool) -> str:
+    """The piece's text, in which only the end of a LINE or CUE ends a line."""
+    if keeps_spaces or piece.role in (Role.LINE, Role.CUE):
+        return piece.text
+    return SPACE.sub(" ", piece.text)

@@ -1,0 +1,209 @@
+r"""Words that no translation changes: addresses, file names, placeholders, identifiers, emoji.
+
+Quantities, dates, times and prices are not protected: a language writes them in its own way.
+
+Scripts without spaces between words (`UNSPACED`) end a protected word: in 请发到a@b.org吧 the address
+is a@b.org.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tfformer.special_ids import PLACEHOLDER as SYMBOL
+
+# Scripts without spaces between words: those of South-East Asia, Tibetan, Chinese, Japanese.
+NO_SPACES = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u312f\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+UNSPACED = NO_SPACES + "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # and Korean's particles
+STOPS = "\u3000-\u303f\uff01-\uff0f\uff1a-\uff1f"  # of Chinese and Japanese
+LETTER = rf"[^\W{UNSPACED}]"  # a letter, a digit or _ of a script with spaces
+NAME = rf"[^\W{UNSPACED}]|-"
+BEGIN = rf"(?<!{LETTER})"
+END = rf"(?!{LETTER})"
+
+GROUP = r"\([^\s<>\"'()]*\)|\[[^\s<>\"'\[\]]*\]"  # brackets, as at the end of a page's address
+# Up to a letter or a group: the full stop behind it, or the bracket around it, is the sentence's.
+TAIL = (
+    rf"(?:(?>{GROUP}|[^\s<>\"'{STOPS}{UNSPACED}])*(?:{GROUP}|(?={LETTER}|[/=&#-])[^{UNSPACED}])"
+    rf"(?:(?<=/)[{UNSPACED}]+(?=[\s/]|\Z))?)"  # https://zh.wikipedia.org/wiki/北京, by itself
+)
+QUOTES = "–—…“”„‘’«»"  # no part of an address without a scheme
+NEAR = rf"[^\s<>\"'{STOPS}{UNSPACED}{QUOTES}]"
+NEAR_TAIL = rf"(?>{GROUP}|{NEAR})*(?:{GROUP}|(?={LETTER}|[/=&#-]){NEAR})"
+DOTTED = rf"(?:{NAME})+(?:\.(?:{NAME})+)"
+FOLDER = rf"/(?:\.{{1,2}}(?=/)|\.?(?:{NAME})+(?:\.(?:{NAME})+)*)"  # without a full stop behind it
+PART = rf"(?:{NAME}|[$~])+"  # of a path on Windows
+USUAL = "pdf|docx?|xlsx?|pptx?|txt|csv|jpe?g|png|gif|svg|zip|mp[34]|html?|css|json|xml|py|js"
+ENDING = rf"(?:[a-z]{{2}}[a-z\d]{{0,2}}|[chor]|{USUAL}|{USUAL.upper()}){END}"
+PICTURES = (  # blocks of Unicode, and single characters
+    "\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+    "\u203c\u2049\u2139\u24c2\u3030\u303d\u3297\u3299"
+)
+BEFORE_WORD = rf"(?<![^\s(\[\"'„“«»{UNSPACED}])"
+
+
+class Rule(NamedTuple):
+    """A kind of word that stays.
+
+    Attributes:
+        name: The kind.
+        pattern: A regular expression.
+        examples: Words that stay as a whole in any sentence.
+        not_in: Texts in which the rules find nothing.
+    """
+
+    name: str
+    pattern: str
+    examples: Sequence[str]
+    not_in: Sequence[str] = ()
+
+
+SIGNS = (  # they begin with no letter
+    Rule("placeholder of a model", SYMBOL.pattern, ["⟦1⟧", "⟦12⟧"]),
+    Rule(
+        "emoji",
+        rf"(?:(?:[\d#*]\ufe0f?\u20e3|[^\s\w]\ufe0f|[{PICTURES}]|(?<!\w)\u2122)"
+        "[\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+",
+        ["😀👍🏽", "⏰", "▶️", "ℹ️", "‼️", "™", "⌘", "〰️", "㊗️", "©️", "1️⃣", "#⃣", "🇩🇪", "👩‍🚀"],
+        ["Acme™ makes it."],
+    ),
+    Rule(
+        "template",
+        r"\{\{[^{}\n]{1,100}\}\}|\{%[^{}\n]{1,100}%\}|<%(?:(?!%>)[^\n]){0,200}%>",
+        ["{{x}}", "{{ x|y }}", "{% if x %}", "<%= user.name %>", "<% end %>"],
+    ),
+    Rule(
+        "placeholder in braces",  # of one or two words, before them up to three with commas
+        r"[#$%]?\{ ?(?:[^{}\s]{1,60}, ){0,3}[^{}\s]{1,60}(?: [^{}\s]{1,60})? ?\}",
+        ["{name}", "{ name }", "{first name}", "{count, number}", "${HOME}", "#{x}", "%{name}"],
+        ["{so ist es} and { so ist es auch }"],
+    ),
+    Rule(
+        "printf",  # no space in it: "5 % of" is none
+        r"%(?:\([\w.]{1,60}\)[sdif]|(?:\d{1,3}\$)?[-+#0]{0,5}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?"
+        rf"(?:(?:hh?|ll?|[qLjzt])?[sdifuxXeEgGcop]{END}|@))",
+        ["%s", "%1$s", "%-10.2f", "%@", "%(count)s", "%lld"],
+        ["50 and % or 5 % of them, 12% of it"],
+    ),
+    Rule(
+        "markup as text",
+        r"</?[a-zA-Z][\w:.-]{0,60}(?:\s[^<>\n]{0,200})?/?>|<!--[^<>\n]{0,200}-->",
+        ["<b>", "</my-tag>", '<a href="x">', "<!-- x -->"],
+    ),
+    Rule(
+        "sign",
+        r"(?<!\S)(?:[<>|=]|[<>=!]=|=>|->|<-|&&|\|\|)(?!\S)"
+        r"|[©®§¶\u2190-\u21ff\u2200-\u2211\u2213-\u22ff]",
+        ["©", "→", "≠"],
+        ["Tom & Jerry"],
+    ),
+    Rule("mark of a footnote", r"\[\^[\w-]{1,60}\]", ["[^1]", "[^a-note]"]),
+    Rule(
+        "hidden file",
+        rf"{BEFORE_WORD}\.(?:(?:env|profile|git\w+|bash\w*|\w+rc|\w+ignore)\b"
+        r"|[a-z][\w-]*(?=[./]\w))(?:[./-][\w-]+)*",
+        [".gitignore", ".env.local", ".github/workflows/ci.yml"],
+        ["He left .She stayed ... so ...what? .", "He slept .she ate."],
+    ),
+    Rule(
+        "path",
+        rf"{BEGIN}(?=[~./])(?:~?(?:\.{{1,2}})?(?:{FOLDER}){{2,}}|(?<![~.])(?:~|\.{{1,2}}){FOLDER})",
+        ["/usr/share/doc", "~/a.py", "./run.sh", "../../a.b/c"],
+        ["his/hers and/or/if 3/14/2026", "/home is one word"],
+    ),
+)
+WORDS = (  # no letter stands before them
+    Rule(
+        "host and page",
+        rf"(?<!/)(?:localhost|(?:(?:{NAME})+\.)+[a-z]{{2,24}})"
+        rf"(?::\d{{2,5}}{END}(?:/(?:{NEAR_TAIL})?)?|/(?:{NEAR_TAIL})?)",
+        ["sub.example.co.uk/path", "x.org/", "localhost:8080", "localhost:8080/a?b=1", "x.org:443/"],
+    ),
+    Rule("site", rf"[wW]{{3}}\.{DOTTED}+(?:/(?:{TAIL})?)?", ["www.x.org", "WWW.X.ORG/a"]),
+    Rule(
+        "e-mail",
+        rf"(?<!\+)(?:{LETTER}|[.+-]){{1,64}}+(?:'(?<=\b[oO]')(?:{LETTER}|[.+-]){{1,64}})?"
+        rf"@{DOTTED}+(?::(?:{NAME}|[.~])*/(?:{NAME}|[./~])*{LETTER})?",
+        ["a.b+c@mail.example.co.uk", "jane.o'neil@example.com", "git@github.com:a/b.git"],
+        ["or @nobody", "a@ b"],
+    ),
+    Rule(
+        "file",
+        rf"(?<!/)/?(?:(?:{NAME})+/)*(?:(?:(?:{NAME})\.)*(?:{NAME}){{2,255}}(?:\.(?:{NAME})+)*"
+        rf"\.{ENDING}|{LETTER}\.(?:{USUAL}){END})",
+        ["report-final.v2.docx", "src/x.py", "REPORT.DOCX", "2024.PDF", "main.c", "x.py"],
+        ["So it is e.g./i.e. that, d.h. z.B. u.dgl. mehr.", "Mr./Mrs. X"],
+    ),
+    Rule(
+        "path on Windows",
+        rf"[A-Za-z]:(?:(?:\\{PART}(?:\.{PART})*)+|(?:{FOLDER}){{2,}})",
+        [r"C:\Users\x\file.txt", "C:/a/b"],
+    ),
+    Rule(
+        "version",
+        rf"v\d+(?:\.\d+)+(?:[-+](?:{LETTER}|\.)*{LETTER})?{END}"
+        rf"|\d+\.\d+\.\d(?:-?(?:a|b|rc|alpha|beta)\d*)?(?![.,]?{LETTER})",
+        ["v1.2.3", "v1.2.3-rc.1", "2.0.1", "3.11.2"],
+        ["Am 14.03.2026 sind es 1.234.567.", "Vega, versions, v. Bismarck"],
+    ),
+    Rule("address of a computer", rf"\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?:/\d\d?)?{END}", ["192.168.0.1"]),
+    Rule(
+        "identifier",
+        r"(?=[a-zA-Z\d]*(?:_|\(\)|::|[a-z][A-Z]))(?:[a-zA-Z][a-zA-Z\d]*(?:::[a-zA-Z]\w*)+"
+        r"|[a-zA-Z\d]+(?:_[a-zA-Z\d]+)+|[a-z]+\d*(?:[A-Z][a-z\d]+){2,}|[a-zA-Z][a-zA-Z\d]*(?=\(\)))"
+        rf"(?:\(\))?{END}",
+        ["user_name", "MAX_SIZE", "getElementById", "std::vector", "main()", "run_all()"],
+        ["the iPhone of McDonald on YouTube", "and_ or so"],
+    ),
+    Rule(
+        "code",  # of a product, a norm, a commit
+        rf"(?=[A-Z\d-]*\d)(?=[\d-]*[A-Z])[A-Z\d]+(?:-[A-Z\d]+)+{END}"
+        rf"|(?=[a-f]*\d)(?=\d*[a-f])[\da-f]{{8,64}}(?:-[\da-f]{{4,12}})*{END}",
+        ["AB-1234-X", "ISO-8859-1", "f441d89a", "123e4567-e89b-12d3-a456-426614174000"],
+        ["A-B and X-ray, 1990-2000, 12-3", "an 8-bit E-Mail"],
+    ),
+)
+URL = Rule(
+    "address",
+    rf"(?<![A-Za-z\d+.-])[A-Za-z][A-Za-z\d+.-]{{1,30}}+://{TAIL}",
+    ["https://a.de/x?b=1", "http://[::1]:80/x", "s3://bucket/key", "https://en.wikipedia.org/a_(b)"],
+)
+RULES = (*SIGNS, URL, *WORDS)
+LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # written in a text that is no HTML
+
+
+def _any(rules: Sequence[Rule]) -> str:
+    return "|".join(f"(?:{rule.pattern})" for rule in rules)
+
+
+@functools.lru_cache(maxsize=16)
+def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
+    """Return the pattern of the words that stay.
+
+    Args:
+        keep: Words and phrases that stay too. A space in one matches any white space but the end of
+            a line.
+
+    Example:
+        >>> protected_words(("Foo Inc",)).findall("Foo Inc pays $3.50 at https://x.org/a.")
+        ['Foo Inc', 'https://x.org/a']
+    """
+    phrases = sorted({tuple(phrase.split()) for phrase in keep}, key=len, reverse=True)
+    own = [_phrase(words) for words in phrases if words]
+    signs = rf"(?![A-Za-z\s])(?:{_any(SIGNS)})"  # most places fail early
+    words = rf"{BEGIN}(?<![.-])(?=\w)(?:{_any(WORDS)})"
+    return re.compile("|".join([*own, signs, URL.pattern, words]))
+
+
+def _phrase(words: Sequence[str]) -> str:
+    """The pattern of a phrase, which is no part of a longer word."""
+    pattern = r"[^\S\n]+".join(map(re.escape, words))
+    begin = "" if re.match(f"[{UNSPACED}]", words[0]) else BEGIN
+    end = "" if re.match(f"[{UNSPACED}]", words[-1][-1]) else END
+    return f"{begin}{pattern}{end}"
