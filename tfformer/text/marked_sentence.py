@@ -220,13 +220,16 @@ def _copy(group: Sequence[Piece]) -> list[Piece]:
     """Make one piece of a protected word, unless it holds a part of an element."""
     texts = [number for number, piece in enumerate(group) if piece.text]
     first, last = texts[0], texts[-1] + 1
-    words = group[first:last]
-    text = "".join(piece.text for piece in words)
     depth = 0
-    for piece in words:
+    for piece in group[first:last]:
         depth += {Role.OPEN: 1, Role.CLOSE: -1}.get(piece.role, 0)
         if depth < 0 or piece.name == "cue":
             return list(group)
+    while depth and last < len(group) and group[last].role is Role.CLOSE:
+        last += 1
+        depth -= 1
+    words = group[first:last]
+    text = "".join(piece.text for piece in words)
     if depth or (len(words) == 1 and words[0].role is Role.COPY):
         return list(group)
     role, shown = (Role.LINE, " ") if LINE_BREAK.fullmatch(text) else (Role.COPY, text)

@@ -41,7 +41,7 @@ translation.
 6. Elements beside one another share the words: each that had words has one, if there are enough.
 
    >>> place("<i>I</i> <b>love</b><u>you</u> all", "Ich liebe euch")
-   '<i>Ich</i> <b>liebe</b> <u>euch</u> '
+   '<i>Ich</i> <b>liebe</b> <u>euch</u>'
 
 7. An image, a comment or a footnote stays beside the word that it touches.
 
@@ -81,6 +81,7 @@ CLOSING = tuple(".,;:!?)]}…»”’%、。，；：！？）」』】")
 OPENING = tuple("([{«„“‘（「『【")
 # What begins a block of Markdown, or another speaker's line, does not begin a line.
 BLOCK_START = re.compile(r"[-+*>#=|:~–—]|\d+[.)]")
+UNCLOSED = "unclosed"  # the name of a start tag whose element ends in another sentence
 COPY_MARK = "\0"  # in the place of a neighbour's character
 
 Links = Sequence[tuple[int, int]]  # (source word, target word), of the words between spaces
@@ -210,6 +211,7 @@ class _Source:
         length = 0
         word = -1
         before = ""  # the last character that a reader sees
+        beside = ""  # the same, or nothing behind a point
         waiting: list[Mark] = []  # for the character behind them
         for number, piece in enumerate(sentence.pieces):
             shown = piece.text if sentence.keeps_spaces else SPACES.sub(" ", piece.text)
@@ -217,7 +219,7 @@ class _Source:
                 for mark in waiting:
                     mark.behind = COPY_MARK if piece.role is Role.COPY else shown[0]
                 waiting = []
-            mark = Mark(piece, number, number, length, length, word, before)
+            mark = Mark(piece, number, number, length, length, word, beside)
             if piece.role is Role.COPY:
                 word += not before.strip()
                 mark.word = word
@@ -233,6 +235,11 @@ class _Source:
                 parts.append(shown)
                 length += len(shown)
                 mark.end = length
+            if piece.role is Role.POINT:
+                waiting = []
+                beside = ""
+            elif shown or piece.role is Role.COPY:
+                beside = before
             if piece.role is not Role.TEXT:
                 waiting.append(self._add(mark))
         self.text = "".join(parts)
@@ -250,9 +257,7 @@ class _Source:
                 self._close(None)
             return self._close(mark)
         else:
-            if mark.role is Role.OPEN:
-                mark.piece = mark.piece._replace(role=Role.POINT)
-            self._levels[-1].append(mark)
+            self._levels[-1].append(_unclosed(mark) if mark.role is Role.OPEN else mark)
         return mark
 
     def _close(self, end: Mark | None) -> Mark:
@@ -261,7 +266,7 @@ class _Source:
         inside = self._levels.pop()
         self._levels[-1].append(mark)
         if end is None:
-            mark.piece = mark.piece._replace(role=Role.POINT)
+            _unclosed(mark)
             self._levels[-1] += inside
         else:
             mark.end, mark.last, mark.closing = end.start, end.number, end.piece.raw
@@ -271,6 +276,12 @@ class _Source:
                 mark.piece = Piece(raw_text(pieces), "", Role.POINT)
                 mark.inside = []
         return mark
+
+
+def _unclosed(mark: Mark) -> Mark:
+    """Make a point of a start tag without an end tag."""
+    mark.piece = mark.piece._replace(role=Role.POINT, name=UNCLOSED)
+    return mark
 
 
 # --- The translation ----------------------------------------------------------------------------
@@ -284,7 +295,7 @@ def _without_copies(source: _Source, translation: str) -> tuple[str, list[int]]:
     """
     alike: defaultdict[str, list[tuple[Mark, Span]]] = defaultdict(list)
     for mark, span in source.copies:
-        alike[mark.piece.text.casefold()].append((mark, span))
+        alike[" ".join(mark.piece.text.casefold().split())].append((mark, span))
     taken: dict[int, tuple[int, Mark]] = {}  # a start -> the end
     is_taken = [False] * len(translation)
     for text in sorted(alike, key=len, reverse=True):
@@ -316,8 +327,9 @@ def _found_copies(
     Where it has the word as often as the source, each is at its place among them; otherwise it is
     the nearest.
     """
-    letters = re.escape(text)
+    letters = r"\s+".join(map(re.escape, text.split()))
     whole = f"{BEGIN if SPACED.match(text) else ''}{letters}{END if SPACED.match(text[-1]) else ''}"
+    copies = [(mark, (end - len(source[start:end].lstrip()), end)) for mark, (start, end) in copies]
     here = [match.start() for match in re.finditer(whole, source, re.IGNORECASE)]
     pattern = whole if all(start in here for _, (start, _) in copies) else letters
     if pattern == letters:
@@ -336,11 +348,13 @@ def _found_copies(
             yield mark, place
 
 
-def _tokens(text: str, words: Sequence[int]) -> list[Token]:
+def _tokens(text: str, words: Sequence[int], copies: Sequence[int]) -> list[Token]:
+    """The words and signs of a text, none of them on both sides of a protected word."""
     found = []
-    for match in TOKEN.finditer(text):
-        is_word = match[0][0].isalnum() or match[0][0] == "_"
-        found.append(Token(*match.span(), match[0].casefold(), words[match.start()], is_word))
+    for start, end in itertools.pairwise([0, *sorted(copies), len(text)]):
+        for match in TOKEN.finditer(text, start, end):
+            is_word = match[0][0].isalnum() or match[0][0] == "_"
+            found.append(Token(*match.span(), match[0].casefold(), words[match.start()], is_word))
     return found
 
 
@@ -352,8 +366,8 @@ class _Placing:
     ) -> None:
         self.source = source
         self.target = target
-        self.here = _tokens(source.text, source.words)
-        self.there = _tokens(target, words)
+        self.here = _tokens(source.text, source.words, [one.start for one, _ in source.copies])
+        self.there = _tokens(target, words, self._copy_places())
         self._starts = [token.start for token in self.here]
         self._ends = [token.end for token in self.here]
         self._there_starts = [token.start for token in self.there]
@@ -643,7 +657,7 @@ class _Placing:
             words = sorted(self.there[n][:2] for n in there if self.there[n].is_word)
             if words:
                 return self._densest(words, 1)[1]
-        elif text[place - 1 : place].strip():
+        elif text[place - 1 : place].strip() and mark.piece.name != UNCLOSED:
             if found := self._known_stretch(place - 1, place):
                 within = self._tokens_of(place - 1, place + 1)
                 number = self._tokens_of(place - 1, place)[0]
@@ -770,8 +784,8 @@ def _written(
 
 def _is_behind_word(mark: Mark) -> bool:
     """Whether a mark without words belongs to the word that ends before it."""
-    is_empty = mark.target is not None and mark.target[0] == mark.target[1]
-    return is_empty and mark.before.strip() not in ("", COPY_MARK) and mark.role is Role.POINT
+    is_beside = mark.before.strip() not in ("", COPY_MARK)
+    return mark.role is Role.POINT and is_beside and mark.piece.name != UNCLOSED
 
 
 def _with_spaces(written: Iterator[_Written]) -> Iterator[str]:

@@ -20,7 +20,10 @@ from tfformer.text.placing import MAX_DEPTH
 
 LINE_END = re.compile(r"[\r\n]")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-IN_ATTRIBUTE = {"&": "&amp;", "<": "&lt;", '"': "&quot;", "'": "&#39;"}
+IN_ATTRIBUTE = {  # by its quotation marks
+    "double": {"&": "&amp;", "<": "&lt;", '"': "&quot;"},
+    "single": {"&": "&amp;", "<": "&lt;", "'": "&#39;"},
+}
 # Tags that end a paragraph. Any other is within a line of text, as browsers have it: <b>, and those
 # that HTML does not know, such as the <x> of a DeepL client.
 ENDING_TAGS = (
@@ -171,7 +174,8 @@ class _Paragraph:
         if piece.text:
             self._add_span(piece.text)
         if not _is_between_rows(token):
-            self._before = token
+            is_kept = token.kind == Token.START_TAG and piece.role is not Role.OPEN
+            self._before = token._replace(kind=Token.END_TAG) if is_kept else token
         self._pieces.append(piece)
         self._size += len(piece.text)
         if piece.role is Role.CLOSE:
@@ -288,7 +292,6 @@ def is_left_alone(attributes: Mapping[str, str]) -> bool:
     """Return whether attributes say that an element is not translated."""
     return (
         attributes.get("translate", "").lower() == "no"
-        or attributes.get("its:translate", "").lower() == "no"
         or "notranslate" in attributes.get("class", "").split()
     )
 
@@ -393,7 +396,7 @@ def _is_between_rows(token: RawToken) -> bool:
 
 def _piece(token: RawToken, reading: Reading) -> Piece:
     if token.kind in TEXT:
-        return Piece(token.raw, token.data)
+        return Piece(token.raw, token.data, name=token.name)
     is_tag = token.kind in (Token.START_TAG, Token.END_TAG)
     if not is_tag or token.name in POINTS or token.name in CODE | HIDDEN:
         role = Role.POINT
@@ -424,14 +427,14 @@ def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
     if not (wanted | languages) & tag.data.keys():
         return
     done = 0
-    for match in ATTRIBUTE.finditer(tag.raw, len(tag.name) + 1):
+    for match in ATTRIBUTE.finditer(tag.raw, len(tag.raw.split(maxsplit=1)[0])):
         kind = next(kind for kind in ("double", "single", "bare") if match[kind] is not None)
         name = match["name"].lower()
         if name in languages:
             yield tag.raw[done : match.start(kind)] + (reading.target_language or "")
         elif name in wanted and kind != "bare":
             yield tag.raw[done : match.start(kind)]
-            yield from sentences(_value_pieces(match[kind]), reading, IN_ATTRIBUTE)
+            yield from sentences(_value_pieces(match[kind]), reading, IN_ATTRIBUTE[kind])
         else:
             continue
         done = match.end(kind)

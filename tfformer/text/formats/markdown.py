@@ -11,15 +11,31 @@ from typing import NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
-from markdown_it.token import Token
+from markdown_it.token import Token as InlineToken
+from tinyhtml5.constants import Token
 
 from tfformer.text.formats.footnotes_and_formulas import with_scripts
-from tfformer.text.formats.html import ENDING, POINTS, read_html
-from tfformer.text.marked_sentence import Part, Piece, Reading, Role, sentences
+from tfformer.text.formats.html import (
+    CODE,
+    ENDING,
+    HIDDEN,
+    POINTS,
+    raw_tokens,
+    read_html,
+    stays,
+)
+from tfformer.text.marked_sentence import Part, Piece, Reading, Role, raw_text, sentences
 
-FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n.*?\n---[^\S\n]*(?:\n|\Z)", re.DOTALL)
+END = r"[ \t]*(?:\r\n|\r|\n)"
+# YAML, TOML or JSON. What is no mapping is no head: a rule, a paragraph and a rule.
+HEAD = re.compile(
+    rf"\A(?:---{END}(?:[ \t]*#[^\r\n]*{END})*[\w\"'.-][^:\r\n]*:(?:[ \t\r\n]).*?[\r\n](?:---|\.\.\.)"
+    rf"|\+\+\+{END}.*?[\r\n]\+\+\+|\{{{END}[ \t]*\".*?[\r\n]\}})(?:{END}|[ \t]*\Z)",
+    re.DOTALL,
+)
 LINE_END = re.compile(r"\r\n|\r|\n")
 SPECIAL = "\\`*_[]<>|~"
+HTML = "html:"  # before the name of a tag of HTML
 SPAN = "span"  # in a token's meta: its place in the paragraph
 FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]")
 FOOTNOTE_TEXT = re.compile(FOOTNOTE.pattern + r":[ \t]*")
@@ -68,7 +84,7 @@ class Block(NamedTuple):
 def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of Markdown (CommonMark, tables), and the rest as it is.
 
-    Code, addresses of links and images, and a head in YAML stay as they are; blocks of HTML are
+    Code, addresses of links and images, and a head in YAML, TOML or JSON stay; blocks of HTML are
     read as HTML.
 
     Args:
@@ -79,7 +95,7 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
         A passage for each sentence, and the rest as it is.
     """
     whole = "".join(text)
-    head = FRONT_MATTER.match(whole)
+    head = HEAD.match(whole)
     done = head.end() if head else 0
     yield whole[:done]
     ends = [done + match.end() for match in LINE_END.finditer(whole[done:])]
@@ -205,7 +221,7 @@ def _with_places(rule: InlineRule) -> InlineRule:
     return noting
 
 
-def _note(state: StateInline, made: Sequence[Token], start: int) -> None:
+def _note(state: StateInline, made: Sequence[InlineToken], start: int) -> None:
     """Note the places of tokens that a rule has made, from `start` on."""
     end = state.pos
     new = [token for token in made if SPAN not in token.meta]
@@ -228,7 +244,7 @@ def _note(state: StateInline, made: Sequence[Token], start: int) -> None:
             token.meta[SPAN] = (start, end)
 
 
-def _located(text: str, token: Token, lines: Sequence[int]) -> Block | None:
+def _located(text: str, token: InlineToken, lines: Sequence[int]) -> Block | None:
     """Find a paragraph in the document.
 
     Returns:
@@ -262,7 +278,7 @@ def _escapes(content: str) -> dict[str, str]:
     return {character: "\\" + character for character in SPECIAL if character not in content}
 
 
-def _pieces(block: Block, token: Token) -> list[Piece]:
+def _pieces(block: Block, token: InlineToken) -> list[Piece]:
     """The inline tokens of a paragraph as pieces that give its characters."""
     pieces: list[Piece] = []
     done = 0
@@ -277,7 +293,40 @@ def _pieces(block: Block, token: Token) -> list[Piece]:
         pieces.append(_piece(child, block.raw(start, end)))
         done = end
     pieces += _texts(block, done, len(block.content))
-    return with_scripts(_with_signs([piece for piece in pieces if piece.raw]))
+    return with_scripts(_with_signs(_with_elements([piece for piece in pieces if piece.raw])))
+
+
+def _with_elements(pieces: list[Piece]) -> list[Piece]:
+    """Make one piece of each element of HTML that stays."""
+    found: list[Piece] = []
+    rest = iter(enumerate(pieces))
+    for place, piece in rest:
+        end = _element_end(pieces, place)
+        if end is None:
+            found.append(piece)
+            continue
+        element = pieces[place:end]
+        text = "".join(one.text for one in element)
+        is_shown = piece.name.removeprefix(HTML) not in HIDDEN and text.strip()
+        found.append(Piece(raw_text(element), *((text, Role.COPY) if is_shown else ("", Role.POINT))))
+        for _ in range(end - place - 1):
+            next(rest)
+    return found
+
+
+def _element_end(pieces: Sequence[Piece], place: int) -> int | None:
+    """The end of the element of HTML that begins at a place and stays."""
+    name = pieces[place].name
+    tag = next(raw_tokens([pieces[place].raw]), None) if name.startswith(HTML) else None
+    if tag is None or tag.kind != Token.START_TAG or not stays(tag.name, tag.data):
+        return None
+    depth = 0
+    for end in range(place, len(pieces)):
+        if pieces[end].name == name:
+            depth += -1 if pieces[end].raw.startswith("</") else 1
+        if depth == 0:
+            return end + 1
+    return None
 
 
 def _texts(block: Block, start: int, end: int) -> Iterator[Piece]:
@@ -319,7 +368,7 @@ def _sign(sign: Piece, before: str, after: str) -> Piece:
     return Piece(sign.raw, sign.text, Role.COPY)
 
 
-def _places(token: Token) -> Iterator[tuple[Token, Spans]]:
+def _places(token: InlineToken) -> Iterator[tuple[InlineToken, Spans]]:
     """Yield the inline tokens that have a place, with both halves of ** as one."""
     children = [child for child in token.children or () if SPAN in child.meta]
     halves = [child.type == "text" and not child.content for child in children]
@@ -338,7 +387,7 @@ def _places(token: Token) -> Iterator[tuple[Token, Spans]]:
         yield child, (start, end)
 
 
-def _piece(token: Token, raw: str) -> Piece:
+def _piece(token: InlineToken, raw: str) -> Piece:
     """One inline token as a piece."""
     if token.type in ("softbreak", "hardbreak"):
         return Piece(raw, " ", Role.LINE)
@@ -363,9 +412,9 @@ def _html_piece(raw: str) -> Piece:
     """One tag of HTML within a paragraph; it ends a sentence that it ends in HTML."""
     tag = re.match(r"</?([a-zA-Z][\w-]*)", raw)
     name = tag[1].lower() if tag else ""
-    if name in ENDING:
+    if name in ENDING - CODE - HIDDEN:
         return Piece(raw, "\n", Role.LINE)
     if not name or name in POINTS or raw.endswith("/>"):
         return Piece(raw, "", Role.POINT)
     role = Role.CLOSE if raw.startswith("</") else Role.OPEN
-    return Piece(raw, "", role, "html:" + name)
+    return Piece(raw, "", role, HTML + name)

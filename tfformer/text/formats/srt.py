@@ -1,56 +1,105 @@
-"""SubRip's subtitles: sentences over several cues, times and tags as they stand."""
+"""SubRip's subtitles: sentences over several cues; times and tags stay."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from tfformer.text.marked_sentence import Part, Piece, Reading, Role, sentences
+from tfformer.text.marked_sentence import Part, Piece, Reading, Role, raw_text, sentences
 
+END = r"(?:\r\n|\n|\r)"
+SPACE = r"[^\S\r\n]*+"
 TIME = r"(?:\d+:)?\d\d:\d\d[,.]\d+"
-NUMBER = r"[^\S\n]*\d+[^\S\n]*\r?\n"  # of a cue; some files have none
-CUE = rf"(?:{NUMBER})?[^\S\n]*{TIME}[^\S\n]*-->[^\S\n]*{TIME}[^\n]*(?:\n|\Z)"
+NUMBER = rf"{SPACE}\d+{SPACE}{END}"  # of a cue; some files have none
 TOKEN = re.compile(
-    rf"(?P<cue>(?:\A\ufeff?|[^\S\n]*+\n)\s*+{CUE})"
-    r"|(?P<open><(?P<opened>[bius]|font)\b[^<>\n]*>)"
+    rf"(?P<cue>(?:\A\ufeff?|{SPACE}{END})\s*+(?:{NUMBER})?{SPACE}{TIME}{SPACE}-->{SPACE}{TIME}"
+    rf"[^\r\n]*(?:{END}|\Z))"
+    r"|(?P<open><(?P<opened>[bius]|font)\b[^<>\r\n]*>)"
     r"|(?P<close></(?P<closed>[bius]|font)>)"
-    r"|(?P<point>\{\\[^{}\n]*\})"
-    r"|(?P<line>[^\S\n]*+\n\s*+)"
-    r"|(?P<text>(?:[^<{\s]|[^\S\n]++(?!\n))+|.|\s)",
+    r"|(?P<point>\{\\[^{}\r\n]*\})"
+    rf"|(?P<line>{SPACE}{END}\s*+)"
+    r"|(?P<text>(?:[^<{\s]|[^\S\r\n]++(?![\r\n]))+|.|\s)",
     re.IGNORECASE,
 )
+SPEAKER = re.compile(r"\s*[-\u2010-\u2015\u2212]")
+ASIDE = re.compile(r"\s*(?:[-–—]\s*)?(?:\[.*\]|\(.*\)|[♪♫#].*[♪♫#])\s*", re.DOTALL)  # a sound, a song
 
 
 def read_subtitles(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of a SubRip file, and the rest as it is.
 
     A sentence may run over lines and cues; its translation is broken at about the same places. It
-    ends at a cue without words, and where a dash at the beginning of a line is another speaker.
+    ends at a cue without words, before the dash of another speaker, and beside a line or a cue that
+    is a sound in brackets or a song between notes.
 
     Args:
         text: The file's text, in parts; it is read as a whole.
         reading: How it is read.
 
     Yields:
-        A passage for each sentence, and the rest as it is.
+        A sentence with its markup, or a stretch that is not translated.
     """
-    whole = "".join(text)
-    pieces: list[Piece] = []
-    is_empty = False  # the cue so far
-    for match in TOKEN.finditer(whole):
-        is_speaker = whole[match.end() : match.end() + 1] in ("-", "–", "—")
-        is_end = is_speaker or (is_empty and match["cue"] is not None)
-        pieces.append(_piece(match, "\n" if is_end else " "))
-        is_empty = match["cue"] is not None or (is_empty and match["text"] is None)
-    yield from sentences(pieces, reading)
+    pieces = [_piece(match) for match in TOKEN.finditer("".join(text))]
+    yield from sentences(_with_ends(_joined(pieces)), reading)
 
 
-def _piece(match: re.Match[str], space: str) -> Piece:
+def _piece(match: re.Match[str]) -> Piece:
     raw = match[0]
     if match["cue"] or match["line"]:
-        return Piece(raw, space, Role.CUE)
+        return Piece(raw, " ", Role.CUE, "cue" if match["cue"] else "line")
     if match["open"]:
         return Piece(raw, "", Role.OPEN, match["opened"].lower())
     if match["close"]:
         return Piece(raw, "", Role.CLOSE, match["closed"].lower())
     return Piece(raw, "", Role.POINT) if match["point"] else Piece(raw, raw)
+
+
+def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Yield pieces, each break with the positions and breaks that follow it."""
+    held: list[Piece] = []
+    for piece in pieces:
+        if held and (piece.role is Role.POINT or piece.name == "line"):
+            held.append(piece)
+            continue
+        if held:
+            yield held[0]._replace(raw=raw_text(held))
+        held = []
+        if piece.role is Role.CUE:
+            held.append(piece)
+        else:
+            yield piece
+    if held:
+        yield held[0]._replace(raw=raw_text(held))
+
+
+def _with_ends(joined: Iterable[Piece]) -> list[Piece]:
+    """Let a break end a sentence where another one begins."""
+    pieces = list(joined)
+    places = [place for place, piece in enumerate(pieces) if piece.role is Role.CUE]
+    lines = [_text(pieces[a + 1 : b]) for a, b in zip(places, [*places[1:], None], strict=True)]
+    cues = [place for place in places if pieces[place].name == "cue"]
+    texts = [_text(pieces[a + 1 : b]) for a, b in zip(cues, [*cues[1:], None], strict=True)]
+    asides = dict(zip(places, map(_is_aside, lines), strict=True))
+    whole = dict(zip(cues, map(_is_aside, texts), strict=True))
+    is_aside = False  # of the line before
+    is_aside_cue = False  # of the cue before
+    for place, line in zip(places, lines, strict=True):
+        ends = asides[place] or is_aside or SPEAKER.match(line) is not None
+        is_aside = asides[place]
+        if place in whole:
+            ends = ends or whole[place] or is_aside_cue
+            is_aside_cue = whole[place]
+        elif is_aside_cue:
+            ends = False
+        if ends:
+            pieces[place] = pieces[place]._replace(text="\n")
+    return pieces
+
+
+def _text(pieces: Iterable[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
+def _is_aside(text: str) -> bool:
+    """Whether a line or cue is no part of a sentence: a sound, a song, or nothing."""
+    return not any(map(str.isalnum, text)) or ASIDE.fullmatch(text) is not None

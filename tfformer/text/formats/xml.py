@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from html.entities import html5
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,7 +17,9 @@ from tfformer.text.formats.html import (
     KNOWN,
     VOID,
     RawToken,
+    PRESERVED,
     is_left_alone,
+    is_translated,
     read_tokens,
 )
 from tfformer.text.marked_sentence import Part, Reading
@@ -40,6 +42,8 @@ BEFORE, BEHIND = b'<!DOCTYPE _ SYSTEM "_"><_>', b"</_>"
 # without an end are elements like any other.
 SHARED = KNOWN - CODE - HIDDEN - VOID | {"br", "hr"}
 STAYS = {"translate": "no"}
+XHTML = "http://www.w3.org/1999/xhtml"
+SVG = "http://www.w3.org/2000/svg"
 
 
 class XmlError(ValueError):
@@ -76,10 +80,48 @@ def read_xml(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     return read_tokens(_Parser(whole).tokens(), reading)
 
 
+class _Element(NamedTuple):
+    """An element that has not ended.
+
+    Attributes:
+        name: What it means in HTML.
+        namespace: Its namespace, or what it declares as the default one.
+        stays: Whether its words stay.
+        is_inside: Whether it is a part of an element that stays.
+        keeps_spaces: Whether white space in it is kept.
+    """
+
+    name: str = ""
+    namespace: str = ""
+    stays: bool = False
+    is_inside: bool = False
+    keeps_spaces: bool = False
+
+
+def _stays(name: str, namespace: str, attributes: Mapping[str, str], is_around: bool) -> bool:
+    """Whether the words of an element stay, by its attributes, its name or the element around it."""
+    if is_translated(attributes) or attributes.get("its:translate") == "yes":
+        return False
+    if is_left_alone(attributes) or attributes.get("its:translate") == "no":
+        return True
+    if attributes.get("translatable") == "false":  # Android
+        return True
+    if namespace == XHTML:
+        return is_around or name in CODE | HIDDEN
+    return is_around or (namespace == SVG and name in ("style", "script"))
+
+
+def _name_in_html(name: str, local: str, namespace: str) -> str:
+    """The name of an element that means what it means in HTML; no such name of any other."""
+    if namespace == XHTML or (namespace == SVG and local in ("style", "script")):
+        return local
+    return name if name in SHARED else f"xml:{name}"
+
+
 class _Parser:
     """Finds the tokens of a text.
 
-    Within an element that stays there are characters, and its tags are those of comments.
+    Within an element that stays its tags are those of comments.
 
     Args:
         text: A document or a fragment.
@@ -93,7 +135,7 @@ class _Parser:
         self._prolog = prolog[0] if prolog else ""
         self._source = text[len(self._prolog) :].encode()
         self._found: list[_Found] = []
-        self._depth = 0  # of elements, from the outermost one that stays
+        self._open: list[_Element] = [_Element()]
         self._is_running = False  # whether the last token is characters to which others may come
         self._expat = expat.ParserCreate("utf-8")
         self._expat.StartElementHandler = self._start
@@ -117,21 +159,29 @@ class _Parser:
             yield RawToken(raw, kind, raw if token.data is None else token.data, token.name)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._add(Token.COMMENT if self._depth else Token.START_TAG, attributes, name)
-        if self._depth or is_left_alone(attributes):
-            self._depth += 1
+        around = self._open[-1]
+        prefix, _, local = name.rpartition(":")
+        namespace = attributes.get(f"xmlns:{prefix}" if prefix else "xmlns", around.namespace)
+        stays = _stays(local, namespace, attributes, around.stays)
+        is_inside = stays and around.stays
+        data = attributes if namespace == XHTML else {}
+        if stays != around.stays:
+            data = {**data, "translate": "no" if stays else "yes"}
+        space = attributes.get("xml:space", "preserve" if around.keeps_spaces else "")
+        shared = _name_in_html(name, local, namespace)
+        self._add(Token.COMMENT if is_inside else Token.START_TAG, data, shared)
+        self._open.append(_Element(shared, namespace, stays, is_inside, space == "preserve"))
 
     def _end(self, name: str) -> None:
-        if self._depth:
-            self._depth -= 1
-        self._add(Token.COMMENT if self._depth else Token.END_TAG, "", name)
+        element = self._open.pop()
+        self._add(Token.COMMENT if element.is_inside else Token.END_TAG, "", element.name)
 
     def _characters(self, data: str) -> None:
         """Add words or a reference; expat gives words in stretches."""
         if self._source.startswith(b"&", self._place()):
-            self._add(Token.CHARACTERS, data)
+            self._add(Token.CHARACTERS, data, self._kind_of_words())
         elif not self._is_running:
-            self._add(Token.CHARACTERS, None)
+            self._add(Token.CHARACTERS, None, self._kind_of_words())
             self._is_running = True
 
     def _other(self, data: str) -> None:
@@ -139,7 +189,7 @@ class _Parser:
         if not data.startswith("&"):
             self._add(Token.COMMENT, "")
         elif known := html5.get(data[1:]):
-            self._add(Token.CHARACTERS, known)
+            self._add(Token.CHARACTERS, known, self._kind_of_words())
         else:
             self._start(data, STAYS)
             self._add(Token.CHARACTERS, data)
@@ -149,8 +199,10 @@ class _Parser:
     def _add(self, kind: Token, data: Any, name: str = "") -> None:
         self._is_running = False
         if self._place() >= 0:
-            shared = name if name in SHARED else f"xml:{name}"
-            self._found.append(_Found(self._place(), kind, data, shared))
+            self._found.append(_Found(self._place(), kind, data, name))
+
+    def _kind_of_words(self) -> str:
+        return PRESERVED if self._open[-1].keeps_spaces else ""
 
     def _place(self) -> int:
         return self._expat.CurrentByteIndex - len(BEFORE)
