@@ -16,7 +16,7 @@ INSIDE = {
     "div": ["p", "ul", "dl", "table", "b", "select", "svg"],
     "ul": ["li"],
     "li": ["p", "ul", "b", "i"],
-    "p": ["b", "i", "ruby", "svg"],
+    "p": ["b", "i", "svg"],
     "dl": ["dt", "dd"],
     "dt": ["b"],
     "dd": ["p", "b", "ul"],
@@ -28,9 +28,8 @@ INSIDE = {
     "td": ["p", "ul", "table"],
     "select": ["option", "optgroup"],
     "optgroup": ["option"],
-    "ruby": ["rt"],
 }
-NO_END = {"li", "p", "dt", "dd", "thead", "tbody", "tr", "th", "td", "option", "optgroup", "rt"}
+NO_END = {"li", "p", "dt", "dd", "thead", "tbody", "tr", "th", "td", "option", "optgroup"}
 NO_WORDS = {"ul", "dl", "table", "thead", "tbody", "tr", "select", "optgroup", "svg"}
 
 

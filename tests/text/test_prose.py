@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfformer.text import TextTranslator, segments
-from tfformer.text.kept_words import kept_pattern
+from tfformer.text.protected_words import protected_words
 
 PROSE = sorted((Path(__file__).parents[1] / "support" / "prose").glob("*.txt"))
 TEXTS = [file.read_text(encoding="utf-8") for file in PROSE]
@@ -22,7 +22,7 @@ GAPS = (" ", "  ", "\n", "\r\n", "\n\n    ", "\t", " \n\n\n", "\u00a0", "\u2028"
 def in_capitals(text: str) -> str:
     """The text in capitals, but for the words that stay."""
     parts, done = [], 0
-    for kept in kept_pattern().finditer(text):
+    for kept in protected_words().finditer(text):
         parts += [text[done : kept.start()].upper(), kept[0]]
         done = kept.end()
     return "".join([*parts, text[done:].upper()])

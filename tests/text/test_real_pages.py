@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tfformer.text import translate_text
-from tfformer.text.kept_words import kept_pattern
+from tfformer.text.protected_words import protected_words
 
 MODULES = (
     "abc argparse base64 bisect calendar cmd code colorsys configparser contextlib copy csv "
@@ -50,5 +50,5 @@ def test_a_page_of_documentation_has_its_elements_and_every_word_translated(brow
     assert after["kept"] == before["kept"]
     assert "".join(after["words"]).upper().split() == "".join(before["words"]).upper().split()
     for text in after["words"]:
-        words = re.sub(r"^\s*[a-z]\)", "", kept_pattern().sub("", text))  # the marker of a list
+        words = re.sub(r"^\s*[a-z]\)", "", protected_words().sub("", text))  # the marker of a list
         assert not any(map(str.islower, words)), text

@@ -49,7 +49,7 @@ def heard(text: str) -> list[str]:
         # Elements that stay.
         (
             '<seg>Press <ph id="1" translate="no"/> now.</seg><seg>Go.</seg>',
-            ["Press  now.", "Go."],
+            ["Press now.", "Go."],
             '<seg>PRESS <ph id="1" translate="no"/> NOW.</seg><seg>GO.</seg>',
         ),
         (

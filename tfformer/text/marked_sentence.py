@@ -191,7 +191,7 @@ def protected(
         lengths += [start - done, end - start]
         done = end
     groups = cut(pieces, [*lengths, len(text) - done])
-    found = []
+    found: list[Piece] = []
     for number, group in enumerate(groups):
         found += _copy(group) if number % 2 else group
     return found

@@ -300,6 +300,10 @@ def _without_copies(source: _Source, translation: str) -> tuple[str, list[int]]:
     is_taken = [False] * len(translation)
     for text in sorted(alike, key=len, reverse=True):
         for mark, (start, end) in _found_copies(text, alike[text], source.heard, translation):
+            if mark.piece.text[0].isspace() and translation[start - 1 : start].isspace():
+                start -= 1
+            if mark.piece.text[-1].isspace() and translation[end : end + 1].isspace():
+                end += 1
             if not any(is_taken[start:end]):
                 is_taken[start:end] = [True] * (end - start)
                 taken[start] = end, mark
@@ -331,10 +335,11 @@ def _found_copies(
     whole = f"{BEGIN if SPACED.match(text) else ''}{letters}{END if SPACED.match(text[-1]) else ''}"
     copies = [(mark, (end - len(source[start:end].lstrip()), end)) for mark, (start, end) in copies]
     here = [match.start() for match in re.finditer(whole, source, re.IGNORECASE)]
-    pattern = whole if all(start in here for _, (start, _) in copies) else letters
-    if pattern == letters:
+    free = [match.span() for match in re.finditer(whole, target, re.IGNORECASE)]
+    is_whole = all(start in here for _, (start, _) in copies)
+    if not is_whole or (not free and (len(text) > 3 or not text.isalnum())):
         here = [match.start() for match in re.finditer(letters, source, re.IGNORECASE)]
-    free = [match.span() for match in re.finditer(pattern, target, re.IGNORECASE)]
+        free = [match.span() for match in re.finditer(letters, target, re.IGNORECASE)]
     if len(here) == len(free):
         for mark, (start, _) in copies:
             if start in here:
@@ -361,9 +366,7 @@ def _tokens(text: str, words: Sequence[int], copies: Sequence[int]) -> list[Toke
 class _Placing:
     """Gives each mark of a sentence its place in the translation."""
 
-    def __init__(
-        self, source: _Source, target: str, words: Sequence[int], links: Links
-    ) -> None:
+    def __init__(self, source: _Source, target: str, words: Sequence[int], links: Links) -> None:
         self.source = source
         self.target = target
         self.here = _tokens(source.text, source.words, [one.start for one, _ in source.copies])
@@ -526,14 +529,16 @@ class _Placing:
     # Elements
 
     def _words_in_parts(self, marks: Sequence[Mark]) -> list[Span]:
-        """The words of the translation, cut where an element begins or ends within the same word."""
+        """The words of the translation, cut where an element begins or ends within one."""
         cuts: defaultdict[int, set[int]] = defaultdict(set)
         for mark in marks:
             for place in (mark.start, mark.end):
                 for number in self._tokens_of(place - 1, place + 1):
                     token = self.here[number]
                     if token.start < place < token.end and number in self._partner:
-                        cuts[self._partner[number]].add(self._of_token(number, place, token.end)[0][0])
+                        cuts[self._partner[number]].add(
+                            self._of_token(number, place, token.end)[0][0]
+                        )
         cells = []
         for number, token in enumerate(self.there):
             if token.is_word:
@@ -600,7 +605,8 @@ class _Placing:
         for number, ((left, right), mark) in enumerate(order):
             limit = self._leaving(sum(needs[number + 1 :]), area)
             left = max(done, min(left, self._leaving(needs[number], (area[0], limit))))
-            left += len(self.target[left : area[1]]) - len(self.target[left : area[1]].lstrip())
+            if needs[number]:
+                left += len(self.target[left : area[1]]) - len(self.target[left : area[1]].lstrip())
             enough = self._holding(needs[number], left, area[1])
             right = max(left, enough, min(right, limit))
             following = order[number + 1][0][0] if number + 1 < len(order) else right
@@ -650,7 +656,8 @@ class _Placing:
         place = mark.start
         if not text[inside[0] : place].strip() and mark.before != COPY_MARK:
             return area[0]
-        if not text[place : inside[1]].strip() and mark.behind != COPY_MARK:
+        is_beside = mark.role is Role.POINT and mark.before[-1:].isalnum()
+        if not text[place : inside[1]].strip() and mark.behind != COPY_MARK and not is_beside:
             return area[1]
         if mark.role is Role.COPY:
             there = [n for word in self._linked[mark.word] for n in self._of_word[word]]
@@ -726,7 +733,7 @@ def _level(marks: list[Mark], place: int) -> list[Mark]:
 
 
 def _same_places(source: str, target: str) -> list[int]:
-    """The place in the translation of each in the sentence; none if they differ in more than case."""
+    """The place in a translation of each of its sentence; none if more than case differs."""
     folded = "".join(map(str.casefold, source))
     if folded != "".join(map(str.casefold, target)):
         return []

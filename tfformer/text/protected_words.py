@@ -2,8 +2,8 @@ r"""Words that no translation changes: addresses, file names, placeholders, iden
 
 Quantities, dates, times and prices are not protected: a language writes them in its own way.
 
-Scripts without spaces between words (`UNSPACED`) end a protected word: in 请发到a@b.org吧 the address
-is a@b.org.
+Scripts without spaces between words (`UNSPACED`) end a protected word: in 请发到a@b.org吧 it is
+a@b.org.
 """
 
 from __future__ import annotations
@@ -123,7 +123,13 @@ WORDS = (  # no letter stands before them
         "host and page",
         rf"(?<!/)(?:localhost|(?:(?:{NAME})+\.)+[a-z]{{2,24}})"
         rf"(?::\d{{2,5}}{END}(?:/(?:{NEAR_TAIL})?)?|/(?:{NEAR_TAIL})?)",
-        ["sub.example.co.uk/path", "x.org/", "localhost:8080", "localhost:8080/a?b=1", "x.org:443/"],
+        [
+            "sub.example.co.uk/path",
+            "x.org/",
+            "localhost:8080",
+            "localhost:8080/a?b=1",
+            "x.org:443/",
+        ],
     ),
     Rule("site", rf"[wW]{{3}}\.{DOTTED}+(?:/(?:{TAIL})?)?", ["www.x.org", "WWW.X.ORG/a"]),
     Rule(
@@ -152,7 +158,9 @@ WORDS = (  # no letter stands before them
         ["v1.2.3", "v1.2.3-rc.1", "2.0.1", "3.11.2"],
         ["Am 14.03.2026 sind es 1.234.567.", "Vega, versions, v. Bismarck"],
     ),
-    Rule("address of a computer", rf"\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?:/\d\d?)?{END}", ["192.168.0.1"]),
+    Rule(
+        "address of a computer", rf"\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?:/\d\d?)?{END}", ["192.168.0.1"]
+    ),
     Rule(
         "identifier",
         r"(?=[a-zA-Z\d]*(?:_|\(\)|::|[a-z][A-Z]))(?:[a-zA-Z][a-zA-Z\d]*(?:::[a-zA-Z]\w*)+"
@@ -172,7 +180,12 @@ WORDS = (  # no letter stands before them
 URL = Rule(
     "address",
     rf"(?<![A-Za-z\d+.-])[A-Za-z][A-Za-z\d+.-]{{1,30}}+://{TAIL}",
-    ["https://a.de/x?b=1", "http://[::1]:80/x", "s3://bucket/key", "https://en.wikipedia.org/a_(b)"],
+    [
+        "https://a.de/x?b=1",
+        "http://[::1]:80/x",
+        "s3://bucket/key",
+        "https://en.wikipedia.org/a_(b)",
+    ],
 )
 RULES = (*SIGNS, URL, *WORDS)
 LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # written in a text that is no HTML

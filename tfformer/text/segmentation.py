@@ -39,7 +39,8 @@ WITHIN = {
     "fr": re.compile(r"(?:^|[\s(«\"'’])(?:MM?|Mgr|Dr|Pr|St|Ste|Me)\.\s+$"),
     "de": re.compile(
         r"(?:^|[\s(„\"])(?:d(?:er|ie|as|em|en|es)|[ivz]m|[abv]om|am|beim|zum|zur|ein(?:e[mnrs]?)?"
-        r"|[mds]ein(?:e[mnrs]?)?|ihr(?:e[mnrs]?)?|jede[mnrs]?|bis|ab|seit|vor|nach|und) \d{1,3}\.\s+$",
+        r"|[mds]ein(?:e[mnrs]?)?|ihr(?:e[mnrs]?)?|jede[mnrs]?|bis|ab|seit|vor|nach|und)"
+        r" \d{1,3}\.\s+$",
         re.IGNORECASE,
     ),
 }

@@ -163,7 +163,7 @@ class TextTranslator:
         ]
 
     def _clauses(self, part: Part) -> Iterable[Part]:
-        """Divide a sentence that is too long for the model; a line of a corpus is all the model's."""
+        """Divide a sentence that is too long for the model, unless it is a line of a corpus."""
         if isinstance(part, str) or part.is_line:
             return [part]
         sentence = with_symbols(part, self.placeholders)

@@ -27,13 +27,14 @@ IN_ATTRIBUTE = {  # by its quotation marks
 # Tags that end a paragraph. Any other is within a line of text, as browsers have it: <b>, and those
 # that HTML does not know, such as the <x> of a DeepL client.
 ENDING_TAGS = (
-    "address applet area article aside base blockquote body br button caption center col colgroup "
-    "datalist dd details dialog dir div dl dt fieldset figcaption figure footer form frame frameset "
-    "h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe input label legend li listing main marquee "
-    "menu meter nav noembed noframes ol optgroup option p param plaintext pre progress search "
-    "section select source style summary table tbody td textarea tfoot th thead title tr track ul xmp"
+    "address applet area article aside base blockquote body br button caption center col "
+    "colgroup datalist dd details dialog dir div dl dt fieldset figcaption figure footer form "
+    "frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe input label legend li "
+    "listing main marquee menu meter nav noembed noframes ol optgroup option p param "
+    "plaintext pre progress search section select source summary table tbody td textarea "
+    "tfoot th thead title tr track ul xmp"
 )
-ENDING = frozenset(ENDING_TAGS.split()) - {"style"}
+ENDING = frozenset(ENDING_TAGS.split())
 KNOWN_TAGS = (
     "a abbr acronym audio b bdi bdo big canvas cite code data del dfn em embed font i img ins kbd "
     "link map mark math meta nobr noscript object output picture q rb rp rt rtc ruby s samp script "
@@ -285,7 +286,7 @@ def _state_after(name: str, tokenizer: HTMLTokenizer) -> Any:
 
 def stays(name: str, attributes: Mapping[str, str]) -> bool:
     """Return whether an element is left alone, with all that is in it."""
-    return name in CODE | HIDDEN and not is_translated(attributes) or is_left_alone(attributes)
+    return (name in CODE | HIDDEN and not is_translated(attributes)) or is_left_alone(attributes)
 
 
 def is_left_alone(attributes: Mapping[str, str]) -> bool:
@@ -402,7 +403,7 @@ def _piece(token: RawToken, reading: Reading) -> Piece:
         role = Role.POINT
     else:
         role = Role.OPEN if token.kind == Token.START_TAG else Role.CLOSE
-    within = ()
+    within: tuple[Part, ...] = ()
     if token.kind == Token.START_TAG and token.data:
         within = tuple(attribute_parts(token, reading))
     return Piece(token.raw, "", role, token.name, within)

@@ -29,7 +29,8 @@ from tfformer.text.marked_sentence import Part, Piece, Reading, Role, raw_text, 
 END = r"[ \t]*(?:\r\n|\r|\n)"
 # YAML, TOML or JSON. What is no mapping is no head: a rule, a paragraph and a rule.
 HEAD = re.compile(
-    rf"\A(?:---{END}(?:[ \t]*#[^\r\n]*{END})*[\w\"'.-][^:\r\n]*:(?:[ \t\r\n]).*?[\r\n](?:---|\.\.\.)"
+    rf"\A(?:---{END}(?:[ \t]*#[^\r\n]*{END})*[\w\"'.-][^:\r\n]*:[ \t\r\n]"
+    r".*?[\r\n](?:---|\.\.\.)"
     rf"|\+\+\+{END}.*?[\r\n]\+\+\+|\{{{END}[ \t]*\".*?[\r\n]\}})(?:{END}|[ \t]*\Z)",
     re.DOTALL,
 )
@@ -308,7 +309,8 @@ def _with_elements(pieces: list[Piece]) -> list[Piece]:
         element = pieces[place:end]
         text = "".join(one.text for one in element)
         is_shown = piece.name.removeprefix(HTML) not in HIDDEN and text.strip()
-        found.append(Piece(raw_text(element), *((text, Role.COPY) if is_shown else ("", Role.POINT))))
+        role = Role.COPY if is_shown else Role.POINT
+        found.append(Piece(raw_text(element), text if is_shown else "", role))
         for _ in range(end - place - 1):
             next(rest)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from tfformer.text.marked_sentence import Part, Piece, Reading, Role, raw_text, sentences
 
@@ -22,7 +23,9 @@ TOKEN = re.compile(
     re.IGNORECASE,
 )
 SPEAKER = re.compile(r"\s*[-\u2010-\u2015\u2212]")
-ASIDE = re.compile(r"\s*(?:[-–—]\s*)?(?:\[.*\]|\(.*\)|[♪♫#].*[♪♫#])\s*", re.DOTALL)  # a sound, a song
+ASIDE = re.compile(
+    r"\s*(?:[-–—]\s*)?(?:\[.*\]|\(.*\)|[♪♫#].*[♪♫#])\s*", re.DOTALL
+)  # a sound, a song
 
 
 def read_subtitles(text: Iterable[str], reading: Reading) -> Iterator[Part]:
@@ -76,9 +79,9 @@ def _with_ends(joined: Iterable[Piece]) -> list[Piece]:
     """Let a break end a sentence where another one begins."""
     pieces = list(joined)
     places = [place for place, piece in enumerate(pieces) if piece.role is Role.CUE]
-    lines = [_text(pieces[a + 1 : b]) for a, b in zip(places, [*places[1:], None], strict=True)]
+    lines = [_text(pieces[start + 1 : end]) for start, end in pairwise([*places, len(pieces)])]
     cues = [place for place in places if pieces[place].name == "cue"]
-    texts = [_text(pieces[a + 1 : b]) for a, b in zip(cues, [*cues[1:], None], strict=True)]
+    texts = [_text(pieces[start + 1 : end]) for start, end in pairwise([*cues, len(pieces)])]
     asides = dict(zip(places, map(_is_aside, lines), strict=True))
     whole = dict(zip(cues, map(_is_aside, texts), strict=True))
     is_aside = False  # of the line before

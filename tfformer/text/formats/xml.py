@@ -15,9 +15,9 @@ from tfformer.text.formats.html import (
     CODE,
     HIDDEN,
     KNOWN,
+    PRESERVED,
     VOID,
     RawToken,
-    PRESERVED,
     is_left_alone,
     is_translated,
     read_tokens,
@@ -99,7 +99,7 @@ class _Element(NamedTuple):
 
 
 def _stays(name: str, namespace: str, attributes: Mapping[str, str], is_around: bool) -> bool:
-    """Whether the words of an element stay, by its attributes, its name or the element around it."""
+    """Whether the words of an element stay."""
     if is_translated(attributes) or attributes.get("its:translate") == "yes":
         return False
     if is_left_alone(attributes) or attributes.get("its:translate") == "no":

@@ -1,0 +1,113 @@
+"""If the translation of each sentence is the sentence, the document comes back."""
+
+import re
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfformer.text import translate_text
+
+KINDS = (
+    "dog Dog n = 1 , . ( ) - * ' “ ” x.org/a a@b.org {x} %s a.txt 5:30 😀 北京 我在 東京 ด้วย "
+    "Straße won't it? No."
+)
+WORDS = st.sampled_from([*KINDS.split(" "), " ", " "])
+NAMES = st.sampled_from(["b", "i", "a", "span", "sup", "code", "p", "li", "ruby", "rt", "x"])
+POINTS = st.sampled_from(["<img>", "<wbr>", "<!-- c -->", "<br>", "<svg><g/></svg>"])
+HTML_TEXT = st.lists(WORDS, min_size=1, max_size=4).map("".join)
+HTML = st.recursive(
+    HTML_TEXT | POINTS,
+    lambda inside: st.lists(
+        st.tuples(NAMES, inside).map(lambda one: f"<{one[0]}>{one[1]}</{one[0]}>") | inside,
+        max_size=4,
+    ).map("".join),
+    max_leaves=12,
+)
+SPAN = st.tuples(st.sampled_from(["**{}**", "*{}*", "`{}`", "[{}](u)", "{}"]), WORDS).map(
+    lambda one: one[0].format(one[1].strip() or "w")
+)
+MARKDOWN = st.lists(SPAN, min_size=1, max_size=8).map(lambda spans: "A " + " ".join(spans) + " z\n")
+CUE = st.lists(st.sampled_from(["<i>a b</i>", "c d.", "{\\an8}e", "- f", "[g h]", "♪ i ♪", "j, k"]),
+               min_size=1, max_size=3).map("\n".join)  # fmt: skip
+SUBTITLES = st.lists(CUE, min_size=1, max_size=4).map(
+    lambda cues: "".join(
+        f"{n}\n00:00:0{n},000 --> 00:00:0{n},900\n{cue}\n\n" for n, cue in enumerate(cues, 1)
+    )
+)
+
+
+ELEMENTS = st.lists(
+    st.tuples(st.sampled_from("biax"), st.integers(0, 2), st.booleans()), min_size=1, max_size=5
+)
+
+
+def as_xml(text: str) -> str:
+    return re.sub(r"<(img|wbr|br)>", r"<\1/>", f"<doc>{text}</doc>")
+
+
+def without_spaces(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+def without_tags(text: str) -> str:
+    return re.sub(r"<svg>.*?</svg>|<!--.*?-->|<[^<>]*>", "", text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(
+        st.tuples(st.just("html"), HTML),
+        st.tuples(st.just("xml"), HTML.map(as_xml)),
+        st.tuples(st.just("markdown"), MARKDOWN),
+        st.tuples(st.just("srt"), SUBTITLES),
+        st.tuples(st.just("text"), HTML_TEXT),
+    )
+)
+def test_a_document_comes_back_but_for_collapsed_white_space(document):
+    format, text = document
+    found = translate_text(text, list, format)
+    assert without_spaces(found) == without_spaces(text)
+    assert format != "text" or found == text
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.tuples(st.sampled_from(["html", "xml"]), HTML), st.permutations(range(6)))
+def test_with_any_translation_no_letter_is_lost_and_no_tag(document, order):
+    """A translation that knows none of the words."""
+    format, text = document
+    text = as_xml(text) if format == "xml" else text
+    said: list[str] = []
+
+    def translate(sentences: list[str]) -> list[str]:
+        for sentence in sentences:
+            words = [f"wörd{number}" for number in order[: 1 + len(sentence) % 6]]
+            said.append(" ".join(words))
+        return said[-len(sentences) :]
+
+    found = translate_text(text, translate, format)
+    tags = r"</?[a-z]+/?>|<!--.*?-->"
+    assert Counter(re.findall(tags, found)) == Counter(re.findall(tags, text))
+    assert re.findall(r"wörd\d", found) == re.findall(r"wörd\d", " ".join(said))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.tuples(NAMES.filter(lambda name: name in "biax"), st.integers(0, 2), st.booleans()),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(1, 9),
+    st.integers(0, 9),
+)
+def test_no_element_that_had_words_is_empty_while_there_are_words(elements, words, before):
+    text = "old " * before
+    for name, count, is_glued in elements:
+        text += f"<{name}>{' '.join(['thing'] * (count + 1))}</{name}>" + (
+            "" if is_glued else " and "
+        )
+    translation = " ".join(f"wörd{number}" for number in range(len(elements) + words))
+    found = translate_text(f"Say {text} now", lambda batch: [translation] * len(batch), "html")
+    assert without_tags(found).split() == translation.split()
+    assert not re.search(r"<(\w)></\1>", found)

@@ -1,0 +1,167 @@
+"""Words that no translation changes."""
+
+import pytest
+from support.limits import at_most
+
+from tfformer.text import TextTranslator, translate_text
+from tfformer.text.protected_words import RULES, protected_words
+
+EXAMPLES = [(rule.name, example) for rule in RULES for example in rule.examples]
+ORDINARY = [(rule.name, text) for rule in RULES for text in rule.not_in]
+SYMBOLS = ("⟦1⟧", "⟦2⟧")
+
+
+def heard_and_said(text, answer, format="text", **settings):
+    """What the model gets, and what becomes of its answer."""
+    heard = []
+
+    def translate(sentences):
+        heard.extend(sentences)
+        return [answer for _ in sentences]
+
+    return heard, TextTranslator(translate, **settings).translate(text, format)
+
+
+@pytest.mark.parametrize(("name", "word"), EXAMPLES)
+def test_each_example_of_a_rule_is_one_word_that_comes_back_once(name, word):
+    text = f"The dog is {word} tired."
+    assert protected_words().findall(text) == [word]
+    assert heard_and_said(text, "Der Hund.", placeholders=SYMBOLS)[1].count(word) == 1
+
+
+@pytest.mark.parametrize(("name", "text"), ORDINARY)
+def test_ordinary_words_do_not_stay(name, text):
+    assert all(not word.isascii() for word in protected_words().findall(text))
+
+
+@pytest.mark.parametrize(
+    ("source", "answer"),
+    [
+        ("The car costs 12,500 euros.", "Das Auto kostet 12.500 Euro."),
+        ("He arrives at 5:30 pm.", "Er kommt um 17:30 Uhr an."),
+        ("On 3/14/2026 it rains.", "Am 14.03.2026 regnet es."),
+        ("It costs $2.50 or 50 % of 5 km/h.", "Es kostet 2,50 $ oder 50 % von 5 km/h."),
+        ("I have 3 cats & 1/2 a dog.", "Ich habe drei Katzen und einen halben Hund."),
+    ],
+)
+@pytest.mark.parametrize("format", ["text", "html", "markdown", "srt"])
+def test_quantities_dates_times_and_prices_are_the_models(source, answer, format):
+    assert heard_and_said(source, answer, format)[1] == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("请发到a@b.org吧。", "a@b.org"),
+        ("メールはa@b.orgへ。", "a@b.org"),
+        ("ติดต่อa@b.orgนะ", "a@b.org"),
+        ("메일은 a@b.org로 보내세요.", "a@b.org"),
+        ("访问https://x.org/a吧。", "https://x.org/a"),
+        ("请看/etc/hosts文件", "/etc/hosts"),
+        ("C:\\a\\b.txt文件", "C:\\a\\b.txt"),
+        ("使用%s格式。", "%s"),
+        ("打开report.pdf文件。", "report.pdf"),
+        ("访问www.x.org吧。", "www.x.org"),
+        ("版本v1.2.3发布了。", "v1.2.3"),
+    ],
+)
+def test_writing_without_spaces_ends_a_protected_word(text, word):
+    assert protected_words().findall(text) == [word]
+    assert heard_and_said(text, "呵呵呵呵呵呵。")[1].count(word) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "expected"),
+    [
+        ("My brother<br />doesn't work today.", "text", "Mein Bruder<br />arbeitet heute nicht."),
+        (
+            "My brother&lt;br&gt;doesn't work today.",
+            "html",
+            "Mein Bruder&lt;br&gt;arbeitet heute nicht.",
+        ),
+        ("My brother[^1] works today.", "text", "Mein Bruder[^1] arbeitet heute nicht."),
+        ("My brother😀 works today.", "text", "Mein Bruder😀 arbeitet heute nicht."),
+        ("My dog©works today", "text", "Mein Bruder© arbeitet heute nicht."),
+    ],
+)
+def test_a_word_that_the_model_lost_is_put_between_two_words(text, format, expected):
+    assert heard_and_said(text, "Mein Bruder arbeitet heute nicht.", format)[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("See {a}, {b}.", "Siehe⟦1⟧⟦2⟧.", "Siehe {a} {b}."),
+        ("See {a} (or {b}) now.", "Jetzt⟦1⟧oder(⟦2⟧).", "Jetzt {a} oder({b})."),
+        ("See {a}{b} now.", "Jetzt ⟦1⟧⟦2⟧.", "Jetzt {a}{b}."),
+        ("The word v{a}b is new.", "Das Wort v⟦1⟧b ist neu.", "Das Wort v{a}b ist neu."),
+        ("See {a}'s dog.", "Siehe ⟦1⟧s Hund.", "Siehe {a}s Hund."),
+        ("See {a} and {b} now.", "现在看⟦1⟧和⟦2⟧。", "现在看{a}和{b}。"),
+        ("看{a}和{b}。", "Siehe⟦1⟧und⟦2⟧.", "Siehe {a} und {b}."),
+    ],
+)
+def test_a_space_is_beside_a_protected_word_where_words_have_spaces(text, answer, expected):
+    assert heard_and_said(text, answer, placeholders=SYMBOLS)[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("phrase", "format", "text", "heard"),
+    [
+        (".NET", "text", "Use .NET now.", "Use ⟦1⟧ now."),
+        ("Wham! Band", "text", "We saw the Wham! Band today.", "We saw the ⟦1⟧ today."),
+        ("What now? Really?", "text", "Say What now? Really? to him.", "Say ⟦1⟧ to him."),
+        ("Acme Corp", "html", "The Acme\nCorp dog.", "The ⟦1⟧ dog."),
+        ("Acme Corp", "html", "The Acme&nbsp;Corp dog.", "The ⟦1⟧ dog."),
+        ("Acme Corp", "html", "The Acme <b>Corp</b> dog.", "The ⟦1⟧ dog."),
+        ("Acme Corp", "markdown", "The Acme\nCorp dog.", "The ⟦1⟧ dog."),
+        ("微信", "text", "我用微信聊天。", "我用⟦1⟧聊天。"),
+        ("東京タワー", "text", "東京タワーに行く。", "⟦1⟧に行く。"),
+        ("ไลน์", "text", "ผมใช้ไลน์ทุกวัน", "ผมใช้⟦1⟧ทุกวัน"),
+        ("카카오톡", "text", "카카오톡을 쓴다.", "⟦1⟧을 쓴다."),
+    ],
+)
+def test_phrases_of_the_user_stay(phrase, format, text, heard):
+    found = []
+    translator = TextTranslator(
+        lambda batch: found.extend(batch) or batch, keep=[phrase], placeholders=("⟦1⟧",)
+    )
+    assert translator.translate(text, format) == text
+    assert found == [heard]
+
+
+def test_code_gets_a_placeholder_first_and_words_too_many_go_to_the_model():
+    heard = []
+    translator = TextTranslator(lambda batch: heard.extend(batch) or batch, placeholders=SYMBOLS)
+    text = "Run <code>f(x)</code> at {a} and {b} now."
+    assert translator.translate(text, "html") == text
+    assert heard == ["Run ⟦1⟧ at ⟦2⟧ and {b} now."]
+
+
+@pytest.mark.parametrize("text", ["<code>f(x)</code>", "<p>https://x.org <kbd>a</kbd>", "b@x.org"])
+def test_what_stays_as_a_whole_is_not_for_the_model(text):
+    assert translate_text(text, lambda sentences: 1 / 0, "html") == text
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Um ⟦1⟧ Uhr ⟦1⟧ ⟦2⟧.", "Um {t} Uhr."),
+        ("⟦2⟧⟦1⟧", "{t}"),
+        ("Um ⟦1⟧ Uhr ⟦10⟧⟦7⟧.", "Um {t} Uhr."),
+    ],
+)
+def test_placeholders_that_the_model_made_up_are_left_out(answer, expected):
+    assert heard_and_said("At {t} sharp.", answer, placeholders=SYMBOLS)[1] == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "word",
+    (
+        "a- a@ { a /a /. www. a.b {%_ ~ https://a( aa/ {a,_ a@b.c: .ab a.bc/ ab: a_ aB A-1 a:: <% 1."
+    ).split(),
+)
+def test_the_time_grows_in_proportion_to_the_text(word):
+    text = word * (2**18 // len(word))
+    with at_most(seconds=20):
+        assert sum(1 for _ in protected_words().finditer(text)) >= 0
