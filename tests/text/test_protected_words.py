@@ -154,13 +154,13 @@ def test_placeholders_that_the_model_made_up_are_left_out(answer, expected):
     assert heard_and_said("At {t} sharp.", answer, placeholders=SYMBOLS)[1] == expected
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "word",
-    (
-        "a- a@ { a /a /. www. a.b {%_ ~ https://a( aa/ {a,_ a@b.c: .ab a.bc/ ab: a_ aB A-1 a:: <% 1."
-    ).split(),
+REPEATED = (
+    "a- a@ { a /a /. www. a.b {% ~ https://a( aa/ {a, a@b.c: .ab a.bc/ ab: a_ aB A-1 a:: <% 1."
 )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", REPEATED.split())
 def test_the_time_grows_in_proportion_to_the_text(word):
     text = word * (2**18 // len(word))
     with at_most(seconds=20):
