@@ -242,21 +242,18 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     import numpy as np
 
     from tfformer import Transformer
-    from tfformer.config import PRESETS, DecodingConfig
+    from tfformer.config import PRESETS
     from tfformer.data.tokenizers import Tokenizer
     from tfformer.export import ctranslate2_writer, saved_model_writer
     from tfformer.export.tasks import TASKS
     from tfformer.inference.translator import Translator
-    from tfformer.run_directory import Tokenizers
 
     tokenizer = Tokenizer(vocabulary(vocab_size))
     shape = PRESETS[preset] | {"tie_embeddings": "all", "dialect": {"output_bias": True}}
     for dtype in ("bfloat16", "float32"):
         model = Transformer(vocab_size, vocab_size, **shape, dtype=dtype)
         model.output_bias.assign(-1e9 * np.eye(vocab_size)[END_ID])
-        translator = Translator(
-            model, Tokenizers(tokenizer, tokenizer), DecodingConfig(4, 0.0), TOKENS
-        )
+        translator = Translator(model, tokenizer, length_penalty=0.0, max_length=TOKENS)
         task = TASKS["encoder-decoder"]
         saved_model_writer.write(folder / dtype, translator, task, with_text=True)
     (folder / "ctranslate2").mkdir()

@@ -117,19 +117,20 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     import numpy as np
 
     from tfformer import Transformer
-    from tfformer.config import PRESETS, DecodingConfig
+    from tfformer.config import PRESETS
     from tfformer.data.tokenizers import Tokenizer
     from tfformer.export import ctranslate2_writer
     from tfformer.export.litert import writer as litert_writer
     from tfformer.inference.translator import Translator
-    from tfformer.run_directory import Tokenizers
 
-    shape = PRESETS[preset] | {"tie_embeddings": "all", "dialect": {"output_bias": True}}
+    shape = PRESETS[preset] | {
+        "tie_embeddings": "all",
+        "dialect": {"output_bias": True, "extra_length": 0},
+    }
     tokenizer = Tokenizer(vocabulary(int(vocab_size)))
     model = Transformer(int(vocab_size), int(vocab_size), **shape)
     model.output_bias.assign(-1e9 * np.eye(int(vocab_size))[END_ID])
-    decoding = DecodingConfig(beam_size=1, length_penalty=0.0, extra_length=0)
-    random = Translator(model, Tokenizers(tokenizer, tokenizer), decoding, 2 * TOKENS)
+    random = Translator(model, tokenizer, beam_size=1, length_penalty=0.0, max_length=2 * TOKENS)
     files = {"float32": ("none", False), "int8": ("int8", False), "static": ("int8", True)}
     for name, (quantize, static) in files.items():
         path = Path(folder) / f"{name}.tflite"

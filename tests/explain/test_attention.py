@@ -6,7 +6,6 @@ import tensorflow as tf
 from support.numpy_layers import numpy_attention, numpy_embedding, numpy_normalization
 
 import tfformer
-from tfformer.config import DecodingConfig
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.explain import attention as attention_maps
 from tfformer.explain.attention import (
@@ -19,7 +18,6 @@ from tfformer.explain.attention import (
 from tfformer.inference.translator import Translator
 from tfformer.model.masks import padding_mask
 from tfformer.model.transformer import Transformer
-from tfformer.run_directory import Tokenizers
 
 SENTENCES = [
     "The cat saw the dog because it was big.",
@@ -49,9 +47,7 @@ def tokenizer() -> Tokenizer:
 @pytest.fixture(scope="module")
 def translator(tokenizer) -> Translator:
     model = small_model(tokenizer.vocab_size, tie_embeddings="all")
-    return Translator(
-        model, Tokenizers(tokenizer, tokenizer), DecodingConfig(beam_size=2), max_length=40
-    )
+    return Translator(model, tokenizer, beam_size=2, max_length=40)
 
 
 # --- The walk through the model -------------------------------------------------------------------

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from support.numpy_layers import log_softmax
 
-from tfformer.config import DecodingConfig
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.explain.influence import (
     Decision,
@@ -21,7 +20,6 @@ from tfformer.explain.influence import (
 )
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
-from tfformer.run_directory import Tokenizers
 from tfformer.special_ids import END_ID, START_ID, UNKNOWN_ID
 
 SOURCE = "the cat saw it"
@@ -38,7 +36,7 @@ def translator() -> Translator:
     model = Transformer(size, size, num_layers=1, d_model=8, num_heads=2, d_ff=8)
     rng = np.random.default_rng(1)
     model.set_weights([rng.normal(scale=0.6, size=w.shape) for w in model.get_weights()])
-    return Translator(model, Tokenizers(tokenizer, tokenizer), DecodingConfig(), max_length=40)
+    return Translator(model, tokenizer, max_length=40)
 
 
 def log_prob(

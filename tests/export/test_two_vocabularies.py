@@ -7,7 +7,6 @@ from support.marian_checkpoints import checkpoint
 from support.untrained import SHAPE, scrambled
 
 from tfformer.checkpoints.import_model import import_model
-from tfformer.config import DecodingConfig
 from tfformer.data.sources import read_pairs
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import parity, saved_model_requests, saved_model_writer
@@ -38,7 +37,7 @@ def trained_on(pairs, **settings) -> Tokenizers:
 
 def translator_of(tokenizers: Tokenizers) -> Translator:
     model = scrambled(Transformer(450, 420, **SHAPE))
-    return Translator(model, tokenizers, DecodingConfig(beam_size=3), max_length=40)
+    return Translator(model, tokenizers.source, tokenizers.target, beam_size=3, max_length=40)
 
 
 def assert_same_in_every_loader(translator, folder):

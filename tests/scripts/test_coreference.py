@@ -4,13 +4,11 @@ import coreference
 import numpy as np
 import pytest
 
-from tfformer.config import DecodingConfig
 from tfformer.data.phrasebook import Pair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.explain.influence import Decision, Hidden, log_odds
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
-from tfformer.run_directory import Tokenizers
 
 LINKS = tuple((n, n) for n in range(9))
 
@@ -40,8 +38,7 @@ def translator() -> Translator:
     model = Transformer(vocabulary, vocabulary, **sizes)
     rng = np.random.default_rng(1)
     model.set_weights([rng.normal(scale=0.4, size=w.shape) for w in model.get_weights()])
-    both = Tokenizers(tokenizer, tokenizer)
-    return Translator(model, both, DecodingConfig(beam_size=1), max_length=40)
+    return Translator(model, tokenizer, beam_size=1, max_length=40)
 
 
 def test_noun_influence_hides_a_noun_phrase_in_both_languages(translator):

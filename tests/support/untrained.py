@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from tfformer.config import DecodingConfig
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
-from tfformer.run_directory import Tokenizers
 
 SHAPE = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
 VOCAB_SIZE = 13
@@ -35,10 +33,9 @@ def letters_tokenizer() -> Tokenizer:
 
 def untrained_translator(max_length=12) -> Translator:
     tokenizer = letters_tokenizer()
-    vocabularies = Tokenizers(tokenizer, tokenizer)
-    return Translator(untrained_transformer(), vocabularies, DecodingConfig(2), max_length)
+    return Translator(untrained_transformer(), tokenizer, beam_size=2, max_length=max_length)
 
 
 def untrained_generator(max_length=12) -> Generator:
     tokenizer = letters_tokenizer()
-    return Generator(untrained_language_model(), Tokenizers(tokenizer, tokenizer), max_length)
+    return Generator(untrained_language_model(), tokenizer, max_length=max_length)

@@ -21,7 +21,7 @@ from support.numpy_layers import smoothed_cross_entropy
 
 from tfformer.config import AugmentConfig, Config
 from tfformer.data import text_cache
-from tfformer.inference import evaluation, tasks
+from tfformer.inference import evaluation, text_model
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.model import batch_shards
@@ -336,7 +336,7 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
     np.testing.assert_allclose(bleus, [epoch["val_bleu"] for epoch in history], rtol=1e-5)
     sample = events("samples").Tensors("samples")[-1].tensor_proto.string_val
     sources = (corpus / "valid.en").read_text().splitlines()
-    assert len(sample) == tasks.SAMPLES
+    assert len(sample) == text_model.SAMPLES
     assert sample[0].decode().startswith(f"{sources[0]}\n\n> ")
 
 

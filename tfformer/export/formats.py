@@ -123,7 +123,7 @@ def saved_model(
     samples = samples or _sample_sentences(subject)
     with temporary_folder(Path(output)) as folder:
         with step("writing the SavedModel"):
-            exported = task.with_model(subject, _cast(subject.model, dtype))
+            exported = subject.with_model(_cast(subject.model, dtype))
             saved_model_writer.write(folder, exported, task, with_text)
         with step(READING_BACK):
             requests = task.requests(subject, samples)

@@ -15,7 +15,7 @@ from tfformer.export import saved_model_requests, saved_model_signatures
 from tfformer.export.parity import Scored
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
-from tfformer.run_directory import Model, Run
+from tfformer.run_directory import Run
 
 Subject = Translator | Generator  # a run's model with its tokenizers: the subject of an export
 
@@ -34,7 +34,6 @@ class Task:
     """The functions of a task; `Any` stands for its own kind of subject."""
 
     load: Callable[[Run, int, SearchOptions], Any]
-    with_model: Callable[[Any, Model], Any]  # the same subject with another model
     decoding: Callable[[Any], dict[str, Any]]  # the manifest's settings of the search
     texts: Callable[[Any, str, Sequence[str], int], Sequence[Scored]]  # the run's own
     signatures: Callable[..., saved_model_signatures.Signatures]  # of a SavedModel
@@ -73,7 +72,7 @@ def _load_translator(run: Run, max_length: int, options: SearchOptions) -> Trans
     decoding = replace(defaults, beam_size=beam_size, length_penalty=alpha)
     if options.is_plain:
         decoding = replace(decoding, narrowing=False, allow_unknown=True)
-    return Translator(run.load_model(), run.tokenizers, decoding, max_length)
+    return Translator.of(run).with_search(decoding, max_length)
 
 
 def _load_generator(run: Run, max_length: int, options: SearchOptions) -> Generator:
@@ -81,7 +80,7 @@ def _load_generator(run: Run, max_length: int, options: SearchOptions) -> Genera
         raise ValueError(
             f"{run.path} is a language model, which has no choice of beam size and length penalty"
         )
-    return Generator(run.load_model(), run.tokenizers, max_length)
+    return Generator(run.load_model(), run.tokenizers.target, max_length=max_length)
 
 
 def _translations(
@@ -135,9 +134,6 @@ def _translator_decoding(translator: Translator) -> dict[str, Any]:
 TASKS: Mapping[Architecture, Task] = {
     "encoder-decoder": Task(
         load=_load_translator,
-        with_model=lambda own, model: Translator(
-            model, own.tokenizers, own.decoding, own.max_length
-        ),
         decoding=_translator_decoding,
         texts=_translations,
         signatures=saved_model_signatures.translating,
@@ -146,7 +142,6 @@ TASKS: Mapping[Architecture, Task] = {
     ),
     "decoder": Task(
         load=_load_generator,
-        with_model=lambda own, model: Generator(model, own.tokenizers, own.max_length),
         decoding=lambda own: {"max_length": own.max_length},
         texts=_continuations,
         signatures=saved_model_signatures.continuing,

@@ -8,11 +8,12 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
 
+from tfformer.config import Config
 from tfformer.data.batches import in_batches, like_length_batches
 from tfformer.data.encoding import (
     EncodedSentences,
@@ -21,10 +22,13 @@ from tfformer.data.encoding import (
     pad,
     warn_of_truncation,
 )
+from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.sources import Row
 from tfformer.inference.graphs import continue_prefixes
 from tfformer.inference.search import Hypotheses, check_sampling, greedy_search, sample
+from tfformer.inference.text_model import SAMPLES, Measured, TextModel
 from tfformer.model.language_model import LanguageModel
-from tfformer.run_directory import Run, Tokenizers
+from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID, START_ID
 
@@ -55,7 +59,7 @@ class Continuation(NamedTuple):
     score: float
 
 
-class Generator:
+class Generator(TextModel):
     """A trained language model that scores and continues lists of texts.
 
     Wherever it takes sentences it takes texts, or the result of `encode`. Texts that are too long
@@ -64,18 +68,16 @@ class Generator:
 
     Args:
         model: The model.
-        tokenizers: The one tokenizer, as source and target.
+        tokenizer: The tokenizer.
         max_length: The most tokens that the model takes or gives, the end token included.
 
     Example:
         A model that has learned nothing; `Generator.load("my_run")` gives one that has.
 
         >>> import tfformer
-        >>> from tfformer.run_directory import Tokenizers
         >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
         >>> model = tfformer.LanguageModel(9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
-        >>> tokenizers = Tokenizers(tokenizer, tokenizer)
-        >>> generator = tfformer.Generator(model, tokenizers, max_length=8)
+        >>> generator = tfformer.Generator(model, tokenizer, max_length=8)
         >>> [log_prob] = generator.log_prob(["a b"])
         >>> log_prob < 0
         True
@@ -84,10 +86,20 @@ class Generator:
         True
     """
 
-    def __init__(self, model: LanguageModel, tokenizers: Tokenizers, max_length: int) -> None:
+    architecture = "decoder"
+    model: LanguageModel
+
+    def __init__(
+        self, model: LanguageModel, tokenizer: AnyTokenizer, *, max_length: int = 128
+    ) -> None:
+        if tokenizer.vocab_size != model.vocab_size:
+            raise ValueError(
+                f"a tokenizer of {tokenizer.vocab_size} pieces does not fit a model for "
+                f"{model.vocab_size}; give the tokenizer that the model was trained with"
+            )
         self.model = model
-        self.tokenizers = tokenizers
-        self.tokenizer = tokenizers.target
+        self.tokenizers = Tokenizers(tokenizer, tokenizer)
+        self.tokenizer = tokenizer
         self.max_length = max_length
         self._graphs: dict[Sampling | None, tf.types.experimental.PolymorphicFunction] = {}
         ids = tf.TensorSpec((None, None), tf.int32)
@@ -110,10 +122,30 @@ class Generator:
         return cls.of(Run.open(run))
 
     @classmethod
-    def of(cls, run: Run) -> "Generator":
-        """Load an opened run; otherwise as `load`."""
-        run.check_architecture("decoder")
-        return cls(run.load_model(), run.tokenizers, run.config.data.max_length)
+    def for_recipe(cls, model: Model, tokenizers: Tokenizers, config: Config) -> Self:
+        """Put a model to use with the limit of a recipe."""
+        assert isinstance(model, LanguageModel)
+        return cls(model, tokenizers.target, max_length=config.data.max_length)
+
+    def with_model(self, model: Model) -> Self:
+        """Return this generator around another model with the same vocabulary."""
+        assert isinstance(model, LanguageModel)
+        return type(self)(model, self.tokenizer, max_length=self.max_length)
+
+    def measure(self, rows: Sequence[Row], config: Config) -> Measured:
+        """Measure the sentences that are not blank, and draw some texts from the model.
+
+        Args:
+            rows: A sentence each.
+            config: The recipe; it has no effect.
+
+        Returns:
+            Bits per byte, and samples that depend on the model alone.
+        """
+        sentences = [sentence for (sentence,) in rows if sentence.strip()]
+        drawn = self.sample([""] * SAMPLES, seed=1)
+        figures = {"val_bits_per_byte": self.bits_per_byte(sentences)}
+        return Measured(figures, [continuation.text for continuation in drawn])
 
     def encode(self, sentences: Sentences) -> EncodedSentences:
         """Encode texts, truncated to the model's length.

@@ -1,18 +1,19 @@
 """Strings in, strings out: tokenizers, model and search put together."""
 
+import copy
 import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
 
 from tfformer.argument_checks import require_size
-from tfformer.config import DecodingConfig
+from tfformer.config import Config, DecodingConfig
 from tfformer.data.batches import by_length, like_length_batches, token_batches
 from tfformer.data.encoding import (
     EncodedSentences,
@@ -22,11 +23,15 @@ from tfformer.data.encoding import (
     pad,
     warn_of_truncation,
 )
+from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.sources import Row
+from tfformer.inference import evaluation
 from tfformer.inference.graphs import sample_ids, token_log_probs, translate_ids
 from tfformer.inference.search import Hypotheses, check_sampling, is_used
+from tfformer.inference.text_model import SAMPLES, Measured, TextModel
 from tfformer.inference.translation import Translation
 from tfformer.model.transformer import Transformer
-from tfformer.run_directory import Run, Tokenizers
+from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID
 from tfformer.text import Align, TextTranslator
@@ -56,7 +61,7 @@ class ForcedScore(NamedTuple):
         return math.exp(-self.log_prob / len(self.tokens)) if self.tokens else math.nan
 
 
-class Translator:
+class Translator(TextModel):
     """A trained model that translates lists of sentences.
 
     Every method takes sentences as texts, or as the result of `encode`. Texts that are too long for
@@ -65,21 +70,27 @@ class Translator:
 
     Args:
         model: The model.
-        tokenizers: The tokenizers of source and target.
-        decoding: The default beam size and length penalty.
+        tokenizer: The tokenizer of the source, and of the target if both share a vocabulary.
+        target_tokenizer: The tokenizer of another vocabulary for the target.
+        beam_size: The default number of beams; 1 is greedy search.
+        length_penalty: The default alpha of Wu et al. 2016, equation 14.
         max_length: Maximum number of tokens of a source or a translation, the end token included.
         language: The code of the source language, by which `translate_text` finds sentences.
+
+    Attributes:
+        decoding: The search unless told otherwise, a `DecodingConfig`. Its other settings are those
+            of the model's dialect.
+
+    Raises:
+        ValueError: A vocabulary does not have the size that the model was built for.
 
     Example:
         A model that has learned nothing; `Translator.load("my_run")` gives one that has.
 
         >>> import tfformer
-        >>> from tfformer.config import DecodingConfig
-        >>> from tfformer.run_directory import Tokenizers
         >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
         >>> model = tfformer.Transformer(9, 9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
-        >>> tokenizers = Tokenizers(tokenizer, tokenizer)
-        >>> translator = tfformer.Translator(model, tokenizers, DecodingConfig(), max_length=8)
+        >>> translator = tfformer.Translator(model, tokenizer, max_length=8)
         >>> [len(translations) for translations in translator.n_best(["a b", "c"], beam_size=3)]
         [3, 3]
         >>> translator.score(["a b"], ["c"])[0].tokens
@@ -88,20 +99,104 @@ class Translator:
         1
     """
 
+    architecture = "encoder-decoder"
+    model: Transformer
+
     def __init__(
         self,
         model: Transformer,
-        tokenizers: Tokenizers,
-        decoding: DecodingConfig,
-        max_length: int,
+        tokenizer: AnyTokenizer,
+        target_tokenizer: AnyTokenizer | None = None,
+        *,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_length: int = 128,
         language: str = "en",
     ) -> None:
         self.model = model
-        self.tokenizers = tokenizers
-        self.decoding = decoding
+        self.tokenizers = Tokenizers(tokenizer, target_tokenizer or tokenizer)
+        for side, size in (
+            (self.tokenizers.source, model.source_vocab_size),
+            (self.tokenizers.target, model.target_vocab_size),
+        ):
+            if side.vocab_size != size:
+                raise ValueError(
+                    f"a tokenizer of {side.vocab_size} pieces does not fit a model for {size}; "
+                    "give the tokenizer that the model was trained with"
+                )
+        dialect = model.dialect
+        self.decoding = DecodingConfig(
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            length_normalization=dialect.length_normalization,
+            narrowing=dialect.narrowing,
+            allow_unknown=dialect.allow_unknown,
+            max_length_factor=dialect.max_length_factor,
+            extra_length=dialect.extra_length,
+        )
         self.max_length = max_length
         self.language = language
         self._graphs: dict[tuple[Any, ...], tf.types.experimental.PolymorphicFunction] = {}
+
+    @classmethod
+    def for_recipe(cls, model: Model, tokenizers: Tokenizers, config: Config) -> Self:
+        """Put a model to use with the limits and the search of a recipe."""
+        assert isinstance(model, Transformer)
+        language, *_ = config.data.languages or ["en"]
+        translator = cls(
+            model,
+            tokenizers.source,
+            tokenizers.target,
+            max_length=config.data.max_length,
+            language=language,
+        )
+        return translator.with_search(config.decoding)
+
+    def with_search(self, decoding: DecodingConfig, max_length: int | None = None) -> Self:
+        """Return this translator with another search.
+
+        Args:
+            decoding: The search.
+            max_length: Maximum number of tokens; by default as before.
+        """
+        other = copy.copy(self)
+        other.decoding = decoding
+        other.max_length = max_length or self.max_length
+        other._graphs = {}
+        return other
+
+    def with_model(self, model: Model) -> Self:
+        """Return this translator around another model with the same vocabularies."""
+        assert isinstance(model, Transformer)
+        other = self.with_search(self.decoding)
+        other.model = model
+        other.__dict__.pop("_token_log_probs", None)  # traced with the other model
+        return other
+
+    def search_settings(self) -> dict[str, Any]:
+        """Return the section `decoding` of the model's recipe."""
+        return dict(vars(self.decoding))
+
+    def measure(self, rows: Sequence[Row], config: Config) -> Measured:
+        """Translate the rows' sources greedily and score them against their targets.
+
+        Args:
+            rows: Pairs of a source and its translation.
+            config: The recipe, which chooses the tokenizer of BLEU.
+
+        Returns:
+            BLEU and chrF, and some translations.
+        """
+        sources, references = (list(side) for side in zip(*rows, strict=True))
+        translations = self.translate(sources, beam_size=1)
+        scores = evaluation.scores(translations, references, evaluation.bleu_tokenizer(config))
+        shown = [
+            f"{source}\n\n> {translation}"
+            for source, translation in zip(sources, translations, strict=True)
+        ]
+        step = max(1, len(shown) // SAMPLES)
+        figures = {"val_bleu": float(scores["bleu"]), "val_chrf": float(scores["chrf"])}
+        return Measured(figures, shown[::step][:SAMPLES])
 
     @classmethod
     def load(
@@ -127,16 +222,6 @@ class Translator:
                 language.
         """
         return cls.of(Run.open(run).with_languages(source_language, target_language))
-
-    @classmethod
-    def of(cls, run: Run) -> "Translator":
-        """Return the translator of an opened run; see `load`."""
-        run.check_architecture("encoder-decoder")
-        config = run.config
-        language, *_ = config.data.languages or ["en"]
-        return cls(
-            run.load_model(), run.tokenizers, config.decoding, config.data.max_length, language
-        )
 
     def encode(self, sentences: Sentences) -> EncodedSentences:
         """Encode sources, truncated to the model's length.

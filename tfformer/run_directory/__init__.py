@@ -17,7 +17,13 @@ tensorboard/        the same figures and sample texts for TensorBoard
 from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.run_directory.digests import digest_of_values
 from tfformer.run_directory.locks import locked_for_new_run, locked_for_resume
-from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
+from tfformer.run_directory.model_kinds import (
+    MODEL_KINDS,
+    Model,
+    ModelKind,
+    new_model,
+    settings_of,
+)
 from tfformer.run_directory.run import Run, SavesWeights, first_line
 from tfformer.storage.run_folders import check_free
 
@@ -34,4 +40,5 @@ __all__ = [
     "locked_for_new_run",
     "locked_for_resume",
     "new_model",
+    "settings_of",
 ]

@@ -37,6 +37,25 @@ def new_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str = "float32
     return MODEL_KINDS[config.architecture].build(config, tokenizers, dtype)
 
 
+def settings_of(model: Model) -> dict[str, Any]:
+    """Return the section `model` of the recipe that describes a model.
+
+    Raises:
+        ValueError: The model is of a subclass, or has an activation that recipes do not know.
+    """
+    architectures: dict[type, Architecture] = {
+        Transformer: "encoder-decoder",
+        LanguageModel: "decoder",
+    }
+    if type(model) not in architectures or not isinstance(model.activation, str):
+        raise ValueError(
+            f"{type(model).__name__} with the activation {model.activation} cannot be described by "
+            "a recipe; save it with Keras: model.save('model.keras')"
+        )
+    values = model.get_config() | vars(model.dialect) | {"architecture": architectures[type(model)]}
+    return {name: values[name] for name in ModelConfig.__annotations__ if name in values}
+
+
 def _new_translation_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> Transformer:
     source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
     return Transformer(source, target, dtype=dtype, **_arguments(config))

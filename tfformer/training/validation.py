@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfformer.config import Config
 from tfformer.data.batches import Batches
 from tfformer.data.sources import Row
-from tfformer.inference.tasks import task_of
+from tfformer.inference.text_models import TEXT_MODELS
 from tfformer.model.losses import SmoothedCrossEntropy
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.training.history import NOT_VALIDATED, quality
@@ -50,8 +50,8 @@ class Validation(keras.callbacks.Callback):
         self.snapshot.compile(
             None, SmoothedCrossEntropy(settings.label_smoothing), jit_compile=settings.jit_compile
         )
-        evaluator = task_of(self.config).evaluator
-        self.evaluator = evaluator(self.snapshot, self.tokenizers, self.config)
+        text_model = TEXT_MODELS[self.config.model.architecture]
+        self.measured = text_model.for_recipe(self.snapshot, self.tokenizers, self.config)
         self.writer = tf.summary.create_file_writer(str(self.run.tensorboard / "samples"))
         self.best = max(map(quality, self.run.history()), default=NOT_VALIDATED)
 
@@ -77,7 +77,7 @@ class Validation(keras.callbacks.Callback):
         loss = self.snapshot.evaluate(
             self.valid.dataset(), steps=self.valid.steps_per_epoch, verbose=0
         )
-        measured = self.evaluator.measure(self.rows)
+        measured = self.measured.measure(self.rows, self.config)
         with self.writer.as_default():
             tf.summary.text("samples", measured.samples, step=epoch)
         return {"val_loss": loss} | measured.figures

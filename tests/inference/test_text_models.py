@@ -1,0 +1,109 @@
+"""Every kind of model over strings: loaded, measured, saved."""
+
+import dataclasses
+import typing
+
+import keras
+import pytest
+import sacrebleu
+import tensorflow as tf
+from support.untrained import letters_tokenizer, untrained_generator, untrained_transformer
+
+import tfformer
+from tfformer.config import ModelConfig
+from tfformer.data import phrasebook
+from tfformer.inference.generator import Generator
+from tfformer.inference.text_models import TEXT_MODELS
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import MODEL_KINDS, Run
+
+
+def test_each_kind_has_its_row_and_its_class():
+    kinds = set(typing.get_args(typing.get_type_hints(ModelConfig)["architecture"]))
+    assert set(MODEL_KINDS) == kinds == set(TEXT_MODELS)
+
+
+DIALECTS = ["paper", "marian", {"epsilon": 1e-3, "num_decoder_heads": 4}]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=str)
+def test_a_keras_model_translates_and_its_run_translates_the_same(dialect, tmp_path):
+    model = untrained_transformer(dialect=dialect, norm="pre", num_decoder_layers=1)
+    translator = Translator(model, letters_tokenizer(), beam_size=3, max_length=9)
+    sentences = ["a b c", "h", "", "d e f g"]
+    run = translator.save(tmp_path / "run")
+    again = Translator.load(run)
+    assert again.n_best(sentences) == translator.n_best(sentences)
+    assert again.decoding == translator.decoding
+    assert (again.decoding.beam_size, again.max_length) == (3, 9)
+    assert Run.open(run).history() == []
+    Run.open(run).check_finished()
+
+
+def test_a_model_that_was_fit_and_loaded_by_keras_translates(tmp_path):
+    tokenizer = letters_tokenizer()
+    pairs = [("a b c", "c b a"), ("d e", "e d")] * 8
+    sizes = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 16}
+    model = tfformer.Transformer(tokenizer.vocab_size, tokenizer.vocab_size, **sizes)
+    model.compile("adam", tfformer.SmoothedCrossEntropy())
+    model.fit(tfformer.training_dataset(pairs, tokenizer), verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    expected = Translator(model, tokenizer, max_length=9).translate(["a b c"])
+    assert Translator(loaded, tokenizer, max_length=9).translate(["a b c"]) == expected
+
+
+def test_a_language_model_is_saved_as_a_run(tmp_path):
+    generator = untrained_generator()
+    again = Generator.load(generator.save(tmp_path / "run"))
+    assert again.complete(["a b", ""]) == generator.complete(["a b", ""])
+    assert again.log_prob(["c d"]) == generator.log_prob(["c d"])
+
+
+def test_a_model_that_no_recipe_describes_is_not_saved(tmp_path):
+    model = untrained_transformer(activation=tf.nn.silu)
+    with pytest.raises(ValueError, match="cannot be described by a recipe; save it with Keras"):
+        Translator(model, letters_tokenizer()).save(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="is not an empty folder"):
+        Translator(untrained_transformer(), letters_tokenizer()).save(tmp_path)
+
+
+def test_a_tokenizer_of_another_size_is_refused():
+    tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
+    with pytest.raises(ValueError, match="a tokenizer of 9 pieces does not fit a model for 13"):
+        Translator(untrained_transformer(), tokenizer)
+
+
+def test_an_unknown_format_is_refused(tmp_path):
+    translator = Translator(untrained_transformer(), letters_tokenizer())
+    with pytest.raises(ValueError, match="format='onnx' is not known; choose one of ctranslate2"):
+        translator.export(tmp_path, format="onnx")
+
+
+@pytest.mark.slow
+def test_a_keras_model_is_exported(tmp_path):
+    translator = Translator(untrained_transformer(), letters_tokenizer(), max_length=9)
+    version = translator.export(tmp_path / "models", samples=["a b c", "d"])
+    served = tf.saved_model.load(str(version)).signatures["serving_default"]
+    found = served(text=tf.constant(["a b c"]))["translation"].numpy()
+    assert [found[0].decode()] == translator.translate(["a b c"], beam_size=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tokenizer", ["13a", "char"])
+def test_an_evaluator_measures_bleu_as_the_recipe_says(tiny_run, tokenizer):
+    run = Run.open(tiny_run)
+    training = dataclasses.replace(run.config.training, bleu_tokenizer=tokenizer)
+    config = dataclasses.replace(run.config, training=training)
+    rows = [(pair.source, pair.target) for pair in phrasebook.pairs("test")[:8]]
+    measured = Translator.of(run).measure(rows, config)
+    sources, targets = (list(side) for side in zip(*rows, strict=True))
+    texts = Translator.load(tiny_run).translate(sources, beam_size=1)
+    bleu = sacrebleu.corpus_bleu(texts, [targets], tokenize=tokenizer).score
+    assert measured.figures["val_bleu"] == pytest.approx(bleu)
+    assert measured.samples == [f"{sources[n]}\n\n> {texts[n]}" for n in range(0, 8, 2)]

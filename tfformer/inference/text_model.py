@@ -1,0 +1,128 @@
+"""What every trained model over strings can do: be loaded, measured, saved and exported."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, NamedTuple, Self
+
+from tfformer.config import Architecture, Config
+from tfformer.data.sources import Row
+from tfformer.run_directory import Model, Run, Tokenizers, check_free, settings_of
+from tfformer.storage.whole_files import temporary_folder
+
+SAMPLES = 4  # texts shown of each evaluation
+
+
+class Measured(NamedTuple):
+    """The result of an evaluation.
+
+    Attributes:
+        figures: The figures by their names in a history, such as "val_bleu".
+        samples: Texts to show.
+    """
+
+    figures: dict[str, float]
+    samples: list[str]
+
+
+class TextModel(ABC):
+    """A trained model with its tokenizers: `Translator` or `Generator`.
+
+    Attributes:
+        architecture: The kind of model, a key of `run_directory.MODEL_KINDS`.
+        model: The model.
+        tokenizers: The tokenizers of source and target.
+        max_length: Maximum number of tokens of a sentence, the end token included.
+    """
+
+    architecture: ClassVar[Architecture]
+    model: Model
+    tokenizers: Tokenizers
+    max_length: int
+
+    @classmethod
+    @abstractmethod
+    def for_recipe(cls, model: Model, tokenizers: Tokenizers, config: Config) -> Self:
+        """Put a model to use with the limits and the search of a recipe."""
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Load an opened run, with its best weights and its own search."""
+        run.check_architecture(cls.architecture)
+        return cls.for_recipe(run.load_model(), run.tokenizers, run.config)
+
+    @abstractmethod
+    def with_model(self, model: Model) -> Self:
+        """Return this object around another model with the same vocabularies."""
+
+    @abstractmethod
+    def measure(self, rows: Sequence[Row], config: Config) -> Measured:
+        """Measure the model, as it is now, on the rows of a validation text."""
+
+    def search_settings(self) -> dict[str, Any]:
+        """Return the section `decoding` of the model's recipe; empty for a language model."""
+        return {}
+
+    def recipe(self) -> Config:
+        """Return the recipe of the model, its vocabularies and its search, without a text."""
+        model = settings_of(self.model)
+        decoding = self.search_settings()
+        tokenizer = {
+            "vocab_size": self.tokenizers.target.vocab_size,
+            "shared": self.tokenizers.shared,
+        }
+        data = {"max_length": self.max_length, "batch_tokens": max(4096, self.max_length)}
+        return Config.from_dict(
+            {"model": model, "tokenizer": tokenizer, "data": data, "decoding": decoding}
+        )
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a run directory, which every verb and export reads. It has no history.
+
+        Args:
+            folder: A local folder, absent or empty.
+
+        Returns:
+            The run directory.
+
+        Raises:
+            FileExistsError: Something is in the folder.
+            ValueError: The model has layers or settings that a recipe cannot describe.
+        """
+        check_free(folder)
+        path = Path(folder)
+        with temporary_folder(path.absolute().parent) as temporary:
+            run = Run.create(temporary / "run", self.recipe(), self.tokenizers)
+            run.save_weights(self.model)
+            run.check_weights()
+            run.finish({"saved": type(self).__name__})
+            (temporary / "run").rename(path)
+        return path
+
+    def export(self, folder: str | Path, format: str = "saved_model", **options: Any) -> Path:
+        """Export the model with its tokenizers and its search.
+
+        Args:
+            folder: The folder of versions, which is created if it is missing.
+            format: A name in `tfformer.export`, such as "saved_model", "litert" or "ctranslate2".
+            **options: Options of the format, see `tfformer.export`.
+
+        Returns:
+            The folder of the new version.
+
+        Raises:
+            ValueError: The format or an option is not known, or the export differs from the model.
+        """
+        from tfformer import export
+
+        if format not in export.__all__:
+            raise ValueError(
+                f"format={format!r} is not known; choose one of {', '.join(export.__all__)}"
+            )
+        with TemporaryDirectory() as temporary:
+            run = self.save(Path(temporary) / "run")
+            exported: Path = getattr(export, format)(run, folder, **options)
+        return exported
