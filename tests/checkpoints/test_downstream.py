@@ -19,9 +19,9 @@ from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
 from tfformer.config import Config
-from tfformer.corpora.engines import find_model, load_engine
 from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.tokenizers import Tokenizer
+from tfformer.engines import find_artifact
 from tfformer.export import ctranslate2, hugging_face, marian, saved_model, tflite, web
 from tfformer.export.litert import text_pieces
 from tfformer.export.litert.text_pieces import PIECE
@@ -148,11 +148,11 @@ def test_another_pair_of_languages_goes_into_every_export(imported, tmp_path):
     server = saved_model(run, tmp_path / "server", beam_size=1, **settings)
     phone = tflite(run, tmp_path / "phone", **settings)
     assert json.loads((phone / "manifest.json").read_text())["languages"] == ["fr", "en"]
-    assert load_engine(find_model(server, beam_size=1)).translate(texts) == wanted
+    assert find_artifact(server, beam_size=1).open().translate(texts) == wanted
     client = on_device().Translator(phone)
     assert client.translate([client.pieces(text) for text in texts]) == wanted
     version = ctranslate2(run, tmp_path / "ctranslate2", **settings)
-    assert load_engine(find_model(version, beam_size=1)).translate(texts) == wanted
+    assert find_artifact(version, beam_size=1).open().translate(texts) == wanted
 
 
 @pytest.mark.slow

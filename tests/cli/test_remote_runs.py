@@ -6,8 +6,8 @@ import pytest
 import sacrebleu
 
 from tfformer.cli.verbs import main
-from tfformer.corpora.engines import find_model, load_engine
 from tfformer.data.sources import read_pairs
+from tfformer.engines import find_artifact
 from tfformer.inference.translator import Translator
 
 PAIRS = list(read_pairs("phrasebook:valid"))[:20]
@@ -71,11 +71,11 @@ def test_inspect(remote, tiny_run, capsys):
 
 @pytest.mark.slow
 def test_a_corpus_has_the_model_of_the_store(remote, tiny_run, translator):
-    model = find_model(remote)
-    assert model.digest == find_model(tiny_run).digest
+    model = find_artifact(remote)
+    assert model.digest == find_artifact(tiny_run).digest
     assert model.place == remote
     expected = translator.translate(SOURCES, beam_size=model.beam_size)
-    assert load_engine(model).translate(SOURCES) == expected
+    assert model.open().translate(SOURCES) == expected
 
 
 @pytest.mark.slow

@@ -7,28 +7,21 @@ import gzip
 from types import SimpleNamespace
 
 import pytest
+from support.scripted_engine import ScriptedEngine
 
 from tfformer.corpora import on_ray as translating
-from tfformer.corpora.engines import Engine, Model, ModelError
 from tfformer.corpora.parts import find_parts
 from tfformer.corpora.translation import Counts
 from tfformer.corpora.workers import WorkersError
+from tfformer.engines import Artifact, ArtifactError
 from tfformer.version import __version__
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
 
-from tfformer.corpora import on_ray_job as translation_job  # noqa: E402
 from tfformer.corpora.on_ray_job import News, PartTranslator, TranslationJob  # noqa: E402
 
-MODEL = Model("keras", "run", 1, "digest")
+MODEL = Artifact("keras", "run", 1, "digest")
 ONE, TWO = Counts(lines=1), Counts(lines=2)
-
-
-class Letters:
-    """A tokenizer whose tokens are characters."""
-
-    def encode(self, sentences):
-        return [list(map(ord, sentence)) for sentence in sentences]
 
 
 def at_once(method):
@@ -46,8 +39,8 @@ class Numbers(list):
 @pytest.fixture
 def outcome_of(monkeypatch, tmp_path):
     """Return a function that lets a worker translate a file backwards, and the outcome."""
-    engine = Engine(lambda texts: [text[::-1] for text in texts], Letters(), 9)
-    monkeypatch.setattr(translation_job, "load_engine", lambda model: engine)
+    engine = ScriptedEngine(lambda texts: [text[::-1] for text in texts], 9)
+    monkeypatch.setattr(Artifact, "open", lambda model, threads: engine)
     monkeypatch.setattr(ray, "get", lambda answer: answer)
     (tmp_path / "out").mkdir()
 
@@ -81,7 +74,7 @@ def test_an_error_of_a_library_names_the_file(outcome_of, monkeypatch, tmp_path)
     def failing(*arguments):
         raise KeyError("beam_size")
 
-    monkeypatch.setattr(translation_job, "translate_part", failing)
+    monkeypatch.setattr("tfformer.corpora.on_ray_job.translate_part", failing)
     (tmp_path / "a").write_text("ab\n")
     outcome = outcome_of("a")
     assert type(outcome) is WorkersError
@@ -180,15 +173,15 @@ def test_three_files_in_a_row_at_which_workers_die_end_the_work(translate):
 
 
 def test_another_model_ends_the_work(translate):
-    with pytest.raises(ModelError, match="the run has changed"):
-        translate(News([(0, ModelError("the run has changed"))], []), News([], []))
+    with pytest.raises(ArtifactError, match="the run has changed"):
+        translate(News([(0, ArtifactError("the run has changed"))], []), News([], []))
 
 
 def test_news_are_heard_before_the_end_of_the_job(translate):
     """What a worker has said is the cause of it."""
     end = ray.exceptions.RayTaskError("run", "", OSError("cancelled"))
-    with pytest.raises(ModelError, match="the run has changed"):
-        translate(News([(0, ModelError("the run has changed"))], []), end=end)
+    with pytest.raises(ArtifactError, match="the run has changed"):
+        translate(News([(0, ArtifactError("the run has changed"))], []), end=end)
 
 
 def test_a_worker_that_never_begins_ends_the_work(translate):

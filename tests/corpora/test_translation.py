@@ -5,26 +5,19 @@ import random
 from pathlib import Path
 
 import pytest
+from support.scripted_engine import ScriptedEngine
 
 from tfformer.corpora import translation
-from tfformer.corpora.engines import Engine
 from tfformer.corpora.parts import Part
 from tfformer.corpora.translation import Counts, summed, translate_part
 from tfformer.data.sources import read_lines
-
-
-class Letters:
-    """A tokenizer whose tokens are characters."""
-
-    def encode(self, sentences):
-        return [list(map(ord, sentence.strip())) for sentence in sentences]
 
 
 def backwards(sentences):
     return [sentence[::-1] for sentence in sentences]
 
 
-ENGINE = Engine(backwards, Letters(), max_tokens=5)
+ENGINE = ScriptedEngine(backwards, 5)
 
 
 def translated(tmp_path, content, name="part", engine=ENGINE):
@@ -66,7 +59,7 @@ def test_sentences_of_like_length_are_translated_together(tmp_path):
 
     lines = ["a" * (1 + n % 7) for n in range(500)]
     content = "".join(f"{line}\n" for line in lines).encode()
-    translated(tmp_path, content, engine=Engine(noting, Letters(), 9))
+    translated(tmp_path, content, engine=ScriptedEngine(noting, 9))
     flat = [size for batch in sizes for size in batch]
     assert flat == sorted(flat)
     assert max(map(len, sizes)) == translation.PORTION
@@ -80,19 +73,19 @@ def test_bad_lines_are_set_aside_with_their_numbers(tmp_path):
     assert (counts.lines, counts.bad) == (7, 2)
 
 
-class Codes(Letters):
-    """A tokenizer that refuses codes of languages."""
+class Codes(ScriptedEngine):
+    """An engine that refuses codes of languages."""
 
-    def encode(self, sentences):
-        for sentence in sentences:
+    def count_tokens(self, texts):
+        for sentence in texts:
             if sentence.startswith(">>"):
                 raise ValueError(f"there is no language {sentence[:7]}")
-        return super().encode(sentences)
+        return super().count_tokens(texts)
 
 
 def test_lines_that_the_tokenizer_refuses_are_set_aside(tmp_path):
     content = b"ab\n>>Anna<< wrote\ncd\n\xff\n>>Otto<< wrote\nef\n"
-    part, counts = translated(tmp_path, content, engine=Engine(backwards, Codes(), 5))
+    part, counts = translated(tmp_path, content, engine=Codes(backwards, 5))
     assert part.output.read_text() == "ba\n\ndc\n\n\nfe\n"
     assert part.bad_lines.read_text().splitlines() == [
         "2\tthere is no language >>Anna<",
@@ -138,7 +131,7 @@ def test_nothing_appears_of_a_part_that_fails(tmp_path):
         raise ValueError("the model fails")
 
     with pytest.raises(ValueError, match="the model fails"):
-        translated(tmp_path, b"ab\n", engine=Engine(failing, Letters(), 9))
+        translated(tmp_path, b"ab\n", engine=ScriptedEngine(failing, 9))
     assert not list((tmp_path / "out").iterdir())
 
 

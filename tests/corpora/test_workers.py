@@ -16,11 +16,12 @@ from support.process_tree import descendants
 from tfformer import export
 from tfformer.cli import terminal
 from tfformer.cli.verbs import main
-from tfformer.corpora import engines, processes, workers
+from tfformer.corpora import processes, workers
 from tfformer.corpora.parts import Part, find_parts
 from tfformer.corpora.translation import Counts
 from tfformer.corpora.workers import Worker
 from tfformer.data.sources import read_pairs
+from tfformer.engines import ArtifactError, find_artifact
 from tfformer.inference.translator import Translator
 
 SENTENCES = [source for source, _ in read_pairs("phrasebook:valid")][:60]
@@ -57,7 +58,7 @@ def command(run, corpus, output, *options) -> list[str]:
 def test_an_export_translates_as_its_run(tiny_run, expected, tmp_path, format):
     pytest.importorskip({"litert": "ai_edge_litert"}.get(format, "tensorflow"))
     getattr(export, format)(tiny_run, tmp_path, samples=SENTENCES[:4])
-    engine = engines.load_engine(engines.find_model(tmp_path, 1))
+    engine = find_artifact(tmp_path, 1).open(threads=1)
     assert engine.translate(SENTENCES) == expected
     assert engine.max_tokens == Translator.load(tiny_run).max_length - 1
 
@@ -67,10 +68,8 @@ def test_a_static_export_takes_sentences_one_by_one(tiny_run, expected, tmp_path
     pytest.importorskip("ai_edge_litert")
     export.tflite(tiny_run, tmp_path, static=True, samples=SENTENCES[:4])
     with pytest.raises(ValueError, match="has greedy search alone; leave out --beam-size 7"):
-        engines.find_model(tmp_path, 7)
-    assert (
-        engines.load_engine(engines.find_model(tmp_path)).translate(SENTENCES[:9]) == expected[:9]
-    )
+        find_artifact(tmp_path, 7)
+    assert find_artifact(tmp_path).open(threads=1).translate(SENTENCES[:9]) == expected[:9]
 
 
 @pytest.mark.slow
@@ -137,7 +136,7 @@ def cmdline(process: str) -> str:
 def test_a_process_that_dies_is_replaced(tiny_run, corpus, expected, tmp_path):
     deadly = Deadly()
     parts = find_parts(corpus, tmp_path)
-    counts = processes.translate_parts(engines.find_model(tiny_run, 1), parts, 1, report=deadly)
+    counts = processes.translate_parts(find_artifact(tiny_run, 1), parts, 1, report=deadly)
     assert deadly.killed
     assert lines_of(tmp_path) == expected
     assert counts.lines == len(SENTENCES)
@@ -170,7 +169,7 @@ class Scripted(Worker):
         if name == "unreadable":
             raise ValueError("not a whole gzip file")
         if name == "model":
-            raise engines.ModelError("the model was changed")
+            raise ArtifactError("the model was changed")
         if name == "slow":
             time.sleep(0.3)
         return Counts(lines=1)
@@ -219,7 +218,7 @@ def test_a_faulty_file_is_named_and_the_others_are_done():
 
 
 def test_a_fault_of_the_model_ends_the_work_at_once():
-    with pytest.raises(engines.ModelError, match="the model was changed"):
+    with pytest.raises(ArtifactError, match="the model was changed"):
         scripted("model", "a")
     assert begun == ["model"]
 

@@ -50,10 +50,10 @@ from tfformer.runtime.tensorflow import import_tensorflow
 
 if TYPE_CHECKING:
     from tfformer.config import Config
-    from tfformer.corpora.engines import Model
     from tfformer.corpora.parts import Part
     from tfformer.corpora.translation import Counts
     from tfformer.data.encoding import EncodedSentences
+    from tfformer.engines import Artifact
     from tfformer.inference.translation import Translation
     from tfformer.inference.translator import ForcedScore, Translator
     from tfformer.run_directory import Run
@@ -220,7 +220,7 @@ def _translate(options: argparse.Namespace) -> None:
 def _translate_corpus(options: argparse.Namespace) -> None:
     """Translate the files of a corpus into a folder; files that are there are done."""
     check_corpus_options(options)
-    from tfformer.corpora.engines import find_model
+    from tfformer.engines import find_artifact
     from tfformer.storage.run_folders import is_run
 
     if is_run(options.run):  # an export may need no TensorFlow
@@ -228,7 +228,7 @@ def _translate_corpus(options: argparse.Namespace) -> None:
     from tfformer.corpora.parts import find_parts, job_folder
     from tfformer.corpora.run_exports import checked_engine, for_engine
 
-    model = find_model(options.run, options.beam_size)
+    model = find_artifact(options.run, options.beam_size)
     engine = checked_engine(model, options.engine)
     parts = find_parts(options.input, options.output)
     workers = options.workers or 1
@@ -244,7 +244,7 @@ def _translate_corpus(options: argparse.Namespace) -> None:
 
 
 def _translate_parts(
-    options: argparse.Namespace, model: Model, parts: Sequence[Part], workers: int
+    options: argparse.Namespace, model: Artifact, parts: Sequence[Part], workers: int
 ) -> Counts:
     """Translate the parts that are not done yet, in processes or on a cluster."""
     left = [part for part in parts if not part.is_done]

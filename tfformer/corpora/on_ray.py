@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tfformer.corpora.engines import Model
 from tfformer.corpora.parts import Part
 from tfformer.corpora.translation import Counts
 from tfformer.corpora.workers import SECONDS_A_REPORT, Outcomes, Report, WorkersError
+from tfformer.engines import Artifact
 from tfformer.runtime.ray_cluster import Head, connected, on_head, reason
 from tfformer.version import __version__
 
@@ -21,7 +21,7 @@ AT_ONCE = 8  # calls of the workers that the job answers
 
 def translate_parts(
     address: str,
-    model: Model,
+    model: Artifact,
     parts: Sequence[Part],
     count: int,
     report: Report = lambda counts: None,
@@ -58,7 +58,7 @@ def translate_parts(
 
 
 def _with_job(
-    ray: Any, job: Any, model: Model, parts: Sequence[Part], count: int, report: Report
+    ray: Any, job: Any, model: Artifact, parts: Sequence[Part], count: int, report: Report
 ) -> Counts:
     """Follow a job to its end."""
     head = Head(ray)

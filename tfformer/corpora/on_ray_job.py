@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import ray
 from ray.data import ActorPoolStrategy, DataContext
 
-from tfformer.corpora.engines import Model, load_engine
 from tfformer.corpora.parts import Part
 from tfformer.corpora.translation import Counts, translate_part
 from tfformer.corpora.workers import MAX_DEATHS, WorkersError
+from tfformer.engines import Artifact, Engine
 from tfformer.runtime.ray_cluster import check_version
 
 NUMBER = "number"  # the column of the data set: which of the parts
@@ -49,7 +49,7 @@ class TranslationJob:
         self._over: set[int] = set()
         self._news: list[tuple[int, Outcome]] = []
 
-    def run(self, model: Model, parts: Sequence[Part], count: int, version: str) -> None:
+    def run(self, model: Artifact, parts: Sequence[Part], count: int, version: str) -> None:
         """Translate all parts.
 
         A worker that dies begins again where there is a processor, and has its part again. Ray
@@ -129,7 +129,7 @@ class PartTranslator:
         version: Of this package, where the job was begun.
     """
 
-    def __init__(self, job: Any, model: Model, parts: list[Part], version: str) -> None:
+    def __init__(self, job: Any, model: Artifact, parts: list[Part], version: str) -> None:
         self._job = job
         self._model = model
         self._parts = parts
@@ -156,8 +156,8 @@ class PartTranslator:
             return WorkersError(f"{part.source}: {error!r}")
 
     @functools.cached_property
-    def _engine(self) -> Any:
-        return load_engine(self._model)
+    def _engine(self) -> Engine:
+        return self._model.open(threads=1)
 
 
 class _Advance:

@@ -16,10 +16,10 @@ from ctypes import c_int64
 from typing import Any
 
 from tfformer.corpora import workers
-from tfformer.corpora.engines import Model, load_engine
 from tfformer.corpora.parts import Part
 from tfformer.corpora.translation import Counts, translate_part
 from tfformer.corpora.workers import Report, Worker
+from tfformer.engines import Artifact, Engine
 
 Sums = Any  # an array of the figures of a part, which its process alone writes
 
@@ -27,7 +27,7 @@ _SUMS: list[Sums] = []  # of this process, once it has begun
 
 
 def translate_parts(
-    model: Model,
+    model: Artifact,
     parts: Sequence[Part],
     count: int,
     report: Report = lambda counts: None,
@@ -54,7 +54,7 @@ class _Process(Worker):
     An executor of several processes would end all of them with the first.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Artifact) -> None:
         super().__init__()
         self.model = model
         self._restart()
@@ -112,10 +112,13 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-_engine = functools.cache(load_engine)  # once for all parts of a process
+@functools.cache
+def _engine(model: Artifact) -> Engine:
+    """The engine for all parts of this process, with one thread."""
+    return model.open(threads=1)
 
 
-def _translate(model: Model, part: Part) -> Counts:
+def _translate(model: Artifact, part: Part) -> Counts:
     [sums] = _SUMS
 
     def advance(counts: Counts) -> None:

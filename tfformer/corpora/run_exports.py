@@ -6,12 +6,12 @@ It lies beside the translations, where every worker finds it, and is made once f
 from pathlib import Path
 from typing import TextIO
 
-from tfformer.corpora.engines import Model, find_model
 from tfformer.corpora.parts import EXPORTS
+from tfformer.engines import Artifact, find_artifact
 from tfformer.storage.run_folders import exported_version
 
 
-def checked_engine(model: Model, name: str | None) -> str:
+def checked_engine(model: Artifact, name: str | None) -> str:
     """Return the engine that is to translate.
 
     Args:
@@ -19,23 +19,23 @@ def checked_engine(model: Model, name: str | None) -> str:
         name: An engine's name; the model's own if None.
 
     Returns:
-        Its name in `engines.ENGINES`.
+        Its name in `tfformer.engines`.
 
     Raises:
         ValueError: The model is an export for another engine.
     """
-    engine = name or model.engine
-    if model.engine not in ("keras", engine):
+    engine = name or model.format
+    if model.format not in ("keras", engine):
         raise ValueError(
-            f"{model.place} is an export of format {model.engine}, which --engine {name} cannot "
+            f"{model.place} is an export of format {model.format}, which --engine {name} cannot "
             "run; leave out --engine, or give the run that was exported"
         )
     return engine
 
 
 def for_engine(
-    model: Model, engine: str, folder: str | Path, progress: TextIO | None = None
-) -> Model:
+    model: Artifact, engine: str, folder: str | Path, progress: TextIO | None = None
+) -> Artifact:
     """Return a model that an engine can run; a run is exported the first time.
 
     Args:
@@ -51,7 +51,7 @@ def for_engine(
         ValueError: The package of the format is not installed, or the export differs from the run.
         OSError: A file cannot be read or written.
     """
-    if engine == model.engine:
+    if engine == model.format:
         return model
     place = Path(folder) / EXPORTS / f"{engine}-{model.beam_size}-{model.digest}"
     if exported_version(place) is None:  # a killed export leaves a folder of another name
@@ -59,4 +59,4 @@ def for_engine(
 
         write = getattr(formats, engine)
         write(model.place, place, beam_size=model.beam_size, progress=progress)
-    return find_model(place, model.beam_size)
+    return find_artifact(place, model.beam_size)

@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO
 
-from tfformer.corpora.engines import CountsTokens, Engine
 from tfformer.corpora.parts import Part
 from tfformer.data.sources import Bytes, lines_of_bytes, unpacked
+from tfformer.engines import Engine
 from tfformer.storage.whole_files import whole_file, write_text
 
 CHUNK = 8192  # lines in memory, of which those of like length are translated together
@@ -74,7 +74,7 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
     bad: list[str] = []
     with _numbered_lines(part.source) as lines, _opened_output(part.output) as output:
         while read_lines := list(itertools.islice(lines, CHUNK)):
-            chunk, lengths = _encoded(engine.tokenizer, read_lines)
+            chunk, lengths = _counted(engine, read_lines)
             bad += [f"{line.number}\t{line.reason}" for line in chunk if line.reason]
             for counts in _write_chunk(engine, chunk, lengths, chunk[-1].end - read, output):
                 total = total.plus(counts)
@@ -135,7 +135,7 @@ class Line(NamedTuple):
     end: int
 
 
-def _encoded(tokenizer: CountsTokens, lines: list[Line]) -> tuple[list[Line], list[int]]:
+def _counted(engine: Engine, lines: list[Line]) -> tuple[list[Line], list[int]]:
     """Return the lines and their numbers of tokens.
 
     Lines that the tokenizer refuses, such as those that ask for a language that a model has not,
@@ -143,14 +143,14 @@ def _encoded(tokenizer: CountsTokens, lines: list[Line]) -> tuple[list[Line], li
     """
     texts = [line.text for line in lines]
     try:
-        return lines, [len(ids) for ids in tokenizer.encode(texts)]
+        return lines, engine.count_tokens(texts)
     except ValueError as error:
         if len(lines) == 1:
             reason = " ".join(str(error).split())
             return [lines[0]._replace(text="", reason=reason)], [0]
     half = len(lines) // 2
-    first, lengths = _encoded(tokenizer, lines[:half])
-    second, more = _encoded(tokenizer, lines[half:])
+    first, lengths = _counted(engine, lines[:half])
+    second, more = _counted(engine, lines[half:])
     return first + second, lengths + more
 
 

@@ -12,9 +12,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-from tfformer.corpora.engines import ModelError
 from tfformer.corpora.parts import Part
 from tfformer.corpora.translation import Counts, summed
+from tfformer.engines import ArtifactError
 
 MAX_DEATHS = 3  # of workers at one part, which is left out then
 MAX_LOST = 3  # parts left out so without a translated one between them
@@ -105,13 +105,15 @@ class Outcomes:
         """Note the figures of a part, or its fault.
 
         Raises:
-            ModelError: The model cannot be loaded, or is another one.
+            ArtifactError: The model cannot be loaded, or is another one.
             WorkersError: A library has an error of its own.
         """
         if isinstance(outcome, Counts):
             self.done = self.done.plus(outcome)
             self._lost.clear()
-        elif isinstance(outcome, ModelError | WorkersError) or not isinstance(outcome, Exception):
+        elif isinstance(outcome, ArtifactError | WorkersError) or not isinstance(
+            outcome, Exception
+        ):
             raise outcome
         elif not isinstance(outcome, ValueError | OSError):
             raise WorkersError(f"{part.source}: {outcome!r}") from outcome
@@ -166,7 +168,7 @@ def translate_parts(workers: Sequence[Worker], parts: Sequence[Part], report: Re
         The sums of all parts.
 
     Raises:
-        ModelError: The model cannot be loaded, or was changed meanwhile.
+        ArtifactError: The model cannot be loaded, or was changed meanwhile.
         ValueError: Some parts cannot be read, or workers die of them; the others are done.
         WorkersError: Workers die at one part after the other, or nothing has been done for a long
             time.

@@ -63,6 +63,9 @@ class Artifact(NamedTuple):
         Args:
             threads: As in `open_engine`.
 
+        Returns:
+            The engine, which searches with `beam_size` beams unless told otherwise.
+
         Raises:
             ArtifactError: It cannot be loaded, or was replaced.
         """
@@ -78,6 +81,7 @@ class Artifact(NamedTuple):
             raise ArtifactError(
                 f"{self.place} was changed after the job was begun; begin another job"
             )
+        engine.beam_size = self.beam_size
         return engine
 
 

@@ -5,11 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from support.scripted_engine import ScriptedEngine
 
-from tfformer.corpora import engines
-from tfformer.corpora.engines import Model, ModelError, find_model, load_engine
 from tfformer.corpora.parts import EXPORTS
 from tfformer.corpora.run_exports import checked_engine, for_engine
+from tfformer.engines import Artifact, ArtifactError, artifact, find_artifact
 from tfformer.export import formats
 from tfformer.storage.manifest import write_manifest
 
@@ -27,19 +27,23 @@ def export(folder, **values):
 @pytest.mark.parametrize(
     ("values", "beam_size", "message"),
     [
-        ({"format": "web"}, None, "is an export of format web; corpora need"),
-        ({"decoding": {"max_length": 40}}, None, "is of a language model, which translates"),
+        ({"format": "web"}, None, "is an export of format web, which has no engine"),
+        (
+            {"decoding": {"max_length": 40}},
+            None,
+            "is an export of a language model",
+        ),
         ({"signatures": {"encode": {}}}, None, "takes no text; export .* without --no-text"),
         ({}, 7, "searches with --beam-size 1 and 4; leave out --beam-size 7, or export"),
     ],
 )
 def test_an_export_that_cannot_do_it_is_refused(tmp_path, values, beam_size, message):
     with pytest.raises(ValueError, match=message):
-        find_model(export(tmp_path / "1", **values), beam_size)
+        find_artifact(export(tmp_path / "1", **values), beam_size)
 
 
 def test_an_export_has_its_own_engine_alone(tmp_path):
-    model = find_model(export(tmp_path / "1", format="litert"))
+    model = find_artifact(export(tmp_path / "1", format="litert"))
     assert [checked_engine(model, name) for name in (None, "litert")] == ["litert", "litert"]
     with pytest.raises(ValueError, match="of format litert, which --engine keras cannot run"):
         checked_engine(model, "keras")
@@ -50,7 +54,7 @@ def test_an_export_that_was_killed_before_its_end_is_made_anew(tmp_path, monkeyp
         return export(place / "1", format="ctranslate2")
 
     monkeypatch.setattr(formats, "ctranslate2", write)
-    model = Model("keras", str(tmp_path / "run"), 4, "digest")
+    model = Artifact("keras", str(tmp_path / "run"), 4, "digest")
     place = tmp_path / EXPORTS / "ctranslate2-4-digest"
     export(place / ".tfformer-0123abcd-1-0123456789abcdef-folder")
     assert for_engine(model, "ctranslate2", tmp_path).place == str(place / "1")
@@ -58,51 +62,51 @@ def test_an_export_that_was_killed_before_its_end_is_made_anew(tmp_path, monkeyp
 
 def test_the_beam_size_is_the_models_own_unless_another_is_wanted(tmp_path, tiny_run):
     folder = export(tmp_path / "1")
-    assert [find_model(folder, size).beam_size for size in (None, 1, 4)] == [4, 1, 4]
-    assert find_model(tiny_run, 3).beam_size == 3
-    assert find_model(export(tmp_path / "2", format="ctranslate2"), 7).beam_size == 7
+    assert [find_artifact(folder, size).beam_size for size in (None, 1, 4)] == [4, 1, 4]
+    assert find_artifact(tiny_run, 3).beam_size == 3
+    assert find_artifact(export(tmp_path / "2", format="ctranslate2"), 7).beam_size == 7
 
 
 def test_the_newest_version_is_that_of_the_beginning(tmp_path, monkeypatch):
     export(tmp_path / "9")
-    model = find_model(tmp_path)
+    model = find_artifact(tmp_path)
     export(tmp_path / "10")
-    monkeypatch.setitem(engines.ENGINES, "saved_model", lambda folder, beam_size: folder)
-    assert load_engine(model) == str(tmp_path / "9")
+    monkeypatch.setattr(artifact, "_opened", lambda format, *place: ScriptedEngine(place, 9))
+    assert model.open(threads=3).translate == (str(tmp_path / "9"), 3)
 
 
 def test_a_model_that_changes_during_the_job_is_refused(tmp_path, monkeypatch):
-    model = find_model(export(tmp_path / "1"))
+    model = find_artifact(export(tmp_path / "1"))
     shutil.rmtree(tmp_path / "1")
     export(tmp_path / "1", quantize="int8")
-    monkeypatch.setitem(engines.ENGINES, "saved_model", lambda folder, beam_size: folder)
-    with pytest.raises(ModelError, match="was changed after the job was begun"):
-        load_engine(model)
+    monkeypatch.setattr(artifact, "_opened", lambda format, *place: ScriptedEngine(place, 9))
+    with pytest.raises(ArtifactError, match="was changed after the job was begun"):
+        model.open()
 
 
 def test_a_runtimes_own_error_names_the_model(tmp_path, monkeypatch):
-    def failing(folder, beam_size):
+    def failing(*_):
         raise RuntimeError("unsupported model version")
 
-    monkeypatch.setitem(engines.ENGINES, "saved_model", failing)
-    with pytest.raises(ModelError, match=r"1 cannot be loaded .*unsupported model version"):
-        load_engine(find_model(export(tmp_path / "1")))
+    monkeypatch.setattr(artifact, "_opened", failing)
+    with pytest.raises(ArtifactError, match=r"1 cannot be loaded .*unsupported model version"):
+        find_artifact(export(tmp_path / "1")).open()
 
 
 def test_other_weights_make_another_model(tiny_run, tmp_path):
     run = shutil.copytree(tiny_run, tmp_path / "run")
-    before = find_model(run)
-    assert find_model(tiny_run).digest == before.digest
+    before = find_artifact(run)
+    assert find_artifact(tiny_run).digest == before.digest
     (run / "best.weights.h5").unlink()
     with pytest.raises(FileNotFoundError, match="no validation has been reached; train on"):
-        find_model(run)
+        find_artifact(run)
 
 
 def test_an_export_without_a_tokenizer_cannot_be_loaded(tmp_path):
     folder = export(tmp_path / "1", format="ctranslate2", digests={"a": EMPTY})
     (folder / "a").touch()
-    with pytest.raises(ModelError, match="has no tokenizer beside the model"):
-        load_engine(find_model(folder))
+    with pytest.raises(ArtifactError, match="has no tokenizer beside the model"):
+        find_artifact(folder).open()
 
 
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # SHA-256 of no bytes
