@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from support.word_ids import WordIds, encode_pairs, unlike_pairs
 
 from tfformer.data import batches as data
@@ -301,6 +302,17 @@ def test_training_dataset_gives_each_pass_anew(letters):
         assert sorted(itertools.chain.from_iterable(as_lists(one_pass))) == encoded
 
 
+def test_training_dataset_takes_a_data_set_of_string_pairs(letters):
+    pairs = [("a b", "c"), ("d", "a b ü")] * 5
+    source, target = (list(side) for side in zip(*pairs, strict=True))
+    given = tf.data.Dataset.from_tensor_slices((source, target))
+    expected = next(iter(data.training_dataset(pairs, letters)))
+    found = next(iter(data.training_dataset(given, letters)))
+    tf.nest.map_structure(np.testing.assert_array_equal, found, expected)
+    with pytest.raises(ValueError, match="must have pairs of strings"):
+        data.training_dataset(given.batch(2), letters)
+
+
 def test_training_dataset_takes_a_tokenizer_for_each_side(letters):
     other = Tokenizer.train(["x yz"] * 20, 8)
     ((inputs, labels, _),) = data.training_dataset(
@@ -315,7 +327,7 @@ def test_training_dataset_takes_a_tokenizer_for_each_side(letters):
     [
         ([("a", "b"), "c"], r"^pair 2 is 'c', but must be \(source, target\)$"),
         ([("a", "b", "c")], r"^pair 1 is \('a', 'b', 'c'\), but must be \(source, target\)$"),
-        ("train.tsv", r"^pair 1 is 't', but must be \(source, target\)$"),
+        ("train.tsv", "^pairs='train.tsv' is a path; give pairs of texts"),
     ],
 )
 @pytest.mark.parametrize("sampling_alpha", [None, 0.3])

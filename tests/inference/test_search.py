@@ -68,7 +68,9 @@ class Tree:
 
     def search(self, sentences, limits, beam_size, alpha=0.6, **settings):
         state = self.state(sentences, beam_size)
-        return beam_search(self, state, tf.constant(limits), beam_size, alpha, **settings)
+        return beam_search(
+            self, state, tf.constant(limits), beam_size=beam_size, alpha=alpha, **settings
+        )
 
 
 def penalty(length, alpha):
@@ -182,7 +184,7 @@ def test_limits_may_be_integers_of_any_type(kind, as_tensor):
     given = tf.constant(limits) if as_tensor else limits
     greedy = greedy_search(tree, tree.state(range(3)), given)
     cold = sample(tree, tree.state(range(3)), given, seed=1, top_k=1)
-    beams = beam_search(tree, tree.state(range(3), 20), given, 20, alpha=0.0)
+    beams = beam_search(tree, tree.state(range(3), 20), given, beam_size=20, alpha=0.0)
     for sentence, limit in enumerate(limits):
         ids = []
         while len(ids) < limit and END_ID not in ids:
@@ -211,7 +213,7 @@ def test_a_beam_size_that_is_no_whole_number_from_1_is_refused(beam_size):
     tree = Tree(sentences=1, vocab_size=4, depth=2)
     message = f"^beam_size={beam_size} must be a whole number from 1$"
     with pytest.raises(ValueError, match=message):
-        beam_search(tree, tree.state([0]), tf.constant([2]), beam_size)
+        beam_search(tree, tree.state([0]), tf.constant([2]), beam_size=beam_size)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +267,7 @@ def test_a_temperature_may_be_a_tensor_of_a_graph():
 
 def test_an_alpha_may_be_a_tensor_of_a_graph():
     tree = Tree(sentences=2, vocab_size=4, depth=3)
-    search = partial(beam_search, tree, tree.state([0, 0, 1, 1]), tf.fill([2], 3), 2)
+    search = partial(beam_search, tree, tree.state([0, 0, 1, 1]), tf.fill([2], 3), beam_size=2)
     found = tf.function(search, autograph=False)(alpha=tf.constant(0.5))
     np.testing.assert_array_equal(found.ids, search(alpha=0.5).ids)
 
@@ -320,7 +322,7 @@ def test_length_penalty_can_prefer_the_longer_of_two(alpha, best):
 
     ln 0.40 = -0.916 is above ln 0.36 = -1.022, but below -1.022 / (7 / 6) = -0.876.
     """
-    found = beam_search(short_or_long, tf.zeros([2]), tf.constant([2]), 2, alpha)
+    found = beam_search(short_or_long, tf.zeros([2]), tf.constant([2]), beam_size=2, alpha=alpha)
     assert n_best(found, 0)[0] == (
         best,
         pytest.approx({0.0: -0.9163, 1.0: -0.8757}[alpha], abs=1e-4),
@@ -329,7 +331,9 @@ def test_length_penalty_can_prefer_the_longer_of_two(alpha, best):
 
 def test_beam_search_divides_by_the_length_where_it_is_told_to():
     limit = tf.constant([2])
-    found = beam_search(short_or_long, tf.zeros([2]), limit, 2, 1.0, length_normalization="power")
+    found = beam_search(
+        short_or_long, tf.zeros([2]), limit, beam_size=2, alpha=1.0, length_normalization="power"
+    )
     np.testing.assert_allclose(found.scores[0], [np.log(0.36) / 2, np.log(0.24) / 2], rtol=1e-4)
 
 
@@ -382,7 +386,9 @@ def test_beam_size_1_is_greedy(alpha, suppressed):
     tree = Tree(sentences=12, vocab_size=5, depth=5, seed=2)
     limits = tf.constant([5, 3, 1] * 4)
     greedy = greedy_search(tree, tree.state(range(12)), limits, suppressed=suppressed)
-    found = beam_search(tree, tree.state(range(12)), limits, 1, alpha, suppressed=suppressed)
+    found = beam_search(
+        tree, tree.state(range(12)), limits, beam_size=1, alpha=alpha, suppressed=suppressed
+    )
     np.testing.assert_array_equal(found.ids, greedy.ids)
     np.testing.assert_array_equal(found.lengths, greedy.lengths)
     lengths = np.asarray(greedy.lengths)
@@ -398,7 +404,7 @@ def test_a_score_counts_a_suppressed_token_that_is_as_good_as_certain():
 
     limit = tf.constant([1])
     greedy = greedy_search(step_fn, tf.zeros(1), limit, suppressed=certain)
-    beams = beam_search(step_fn, tf.zeros(2), limit, 2, alpha=0.0, suppressed=certain)
+    beams = beam_search(step_fn, tf.zeros(2), limit, beam_size=2, alpha=0.0, suppressed=certain)
     np.testing.assert_allclose(greedy.scores, [[-200]])
     np.testing.assert_allclose(beams.scores, [[-200, -201]])
 
@@ -551,7 +557,7 @@ def test_the_length_of_the_ids_is_a_limit_too(beam_size):
     if beam_size == 1:
         found = greedy_search(endless, state, limits, capacity=3)
     else:
-        found = beam_search(endless, state, limits, beam_size, capacity=3)
+        found = beam_search(endless, state, limits, beam_size=beam_size, capacity=3)
     assert found.ids[:, 0].numpy().tolist() == [[4, 4, 4], [4, 4, 0]]
     assert found.lengths[:, 0].numpy().tolist() == [3, 2]
 
@@ -564,7 +570,7 @@ def test_search_is_the_same_in_a_graph_of_unknown_batch():
     @tf.function(input_signature=specs)
     def in_graph(sentence, node, limits):
         state = {"sentence": sentence, "node": node}
-        return beam_search(tree, state, limits, 3), greedy_search(
+        return beam_search(tree, state, limits, beam_size=3), greedy_search(
             tree, tf.nest.map_structure(lambda t: t[::3], state), limits
         )
 
@@ -613,7 +619,7 @@ def constant_logits(ids, step, state):
 
 
 def draw(rows=ROWS, length=1, seed=1, **settings):
-    return sample(constant_logits, tf.zeros([rows]), tf.fill([rows], length), seed, **settings)
+    return sample(constant_logits, tf.zeros([rows]), tf.fill([rows], length), seed=seed, **settings)
 
 
 def chi_square(tokens, expected):
@@ -722,7 +728,7 @@ def uniform_draws(steps, seed, batch):
         return tf.where(tf.range(6) == END_ID, -1e9, tf.zeros([tf.shape(ids)[0], 6])), state
 
     rows = tf.zeros([100])
-    return sample(step_fn, rows, tf.fill([100], steps), seed, batch=batch).ids[:, 0].numpy()
+    return sample(step_fn, rows, tf.fill([100], steps), seed=seed, batch=batch).ids[:, 0].numpy()
 
 
 def test_batches_of_one_seed_draw_as_differently_as_other_seeds_do():

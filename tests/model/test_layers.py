@@ -136,6 +136,14 @@ def test_adam_sees_the_summed_gradient_of_a_repeated_token():
     np.testing.assert_allclose(second_moment, 0.5 * summed**2, rtol=1e-5)
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_an_id_beyond_the_vocabulary_is_named_with_its_size(training):
+    layer = TokenEmbedding(7, 4, name="source_embedding")
+    message = "source_embedding has vocab_size=7, but the ids are 1 to 9; give ids"
+    with pytest.raises(ValueError, match=message):
+        layer(np.array([[1, 9]]), training=training)
+
+
 def test_fresh_embeddings_and_their_logits_have_unit_variance():
     layer = TokenEmbedding(2000, 64)
     embedded = layer(tf.range(2000)[tf.newaxis])

@@ -138,3 +138,18 @@ def test_survives_serialising():
     np.testing.assert_allclose(
         loss(LABELS, LOGITS), cross_entropy(LABELS, LOGITS, 0.3).sum(), rtol=1e-5
     )
+
+
+def test_an_ignored_class_is_left_out_of_the_mean_as_with_weights_of_0():
+    rng = np.random.default_rng(3)
+    labels, logits = rng.integers(0, 4, (3, 5)), rng.normal(size=(3, 5, 4)).astype(np.float32)
+    labels[0, 0] = 0
+    ignoring = SmoothedCrossEntropy(0.1, ignore_class=0)
+    weights = (labels != 0).astype(np.float32)
+    expected = SmoothedCrossEntropy(0.1)(labels, logits, sample_weight=weights)
+    np.testing.assert_allclose(ignoring(labels, logits), expected, rtol=1e-6)
+    keras_own = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=0, reduction="mean_with_sample_weight"
+    )
+    plain = SmoothedCrossEntropy(ignore_class=0)
+    np.testing.assert_allclose(plain(labels, logits), keras_own(labels, logits), rtol=1e-6)

@@ -8,6 +8,7 @@ import heapq
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -439,7 +440,7 @@ class Batches:
 
 
 def training_dataset(
-    pairs: Iterable[SentencePair],
+    pairs: Iterable[SentencePair] | tf.data.Dataset,
     tokenizer: Tokenizer,
     target_tokenizer: Tokenizer | None = None,
     *,
@@ -456,7 +457,7 @@ def training_dataset(
     how many.
 
     Args:
-        pairs: (source, target) texts, read once.
+        pairs: (source, target) texts, read once; also a `tf.data.Dataset` of such pairs.
         tokenizer: The tokenizer of the source, and of the target unless it has its own.
         target_tokenizer: The target's own tokenizer.
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.
@@ -485,6 +486,8 @@ def training_dataset(
         ([10, 5], [10, 5])
     """
     tokenizers = (tokenizer, target_tokenizer or tokenizer)
+    if hasattr(pairs, "as_numpy_iterator"):
+        pairs = _texts_of(pairs)
     pairs = _checked(pairs)
     text_of_epoch = None
     if sampling_alpha is not None:
@@ -497,8 +500,24 @@ def training_dataset(
     return batches.dataset_of_epochs()
 
 
+def _texts_of(dataset: tf.data.Dataset) -> Iterator[SentencePair]:
+    """Yield the pairs of a data set of string tensors as texts."""
+    for element in dataset.as_numpy_iterator():
+        if not (isinstance(element, tuple) and all(isinstance(text, bytes) for text in element)):
+            raise ValueError(
+                f"the data set has elements {shown(dataset.element_spec)}, but must have pairs of "
+                "strings (source, target), not batched"
+            )
+        yield tuple(text.decode() for text in element)
+
+
 def _checked(pairs: Iterable[SentencePair]) -> Iterator[SentencePair]:
     """Yield the pairs, or raise ValueError for the first that is none."""
+    if isinstance(pairs, str | PathLike):
+        raise ValueError(
+            f"pairs={str(pairs)!r} is a path; give pairs of texts, such as "
+            "tfformer.data.sources.read_pairs(...)"
+        )
     for number, pair in enumerate(pairs, start=1):
         if isinstance(pair, str) or len(pair) != 2:
             raise ValueError(f"pair {number} is {shown(pair)}, but must be (source, target)")

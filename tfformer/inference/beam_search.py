@@ -66,6 +66,7 @@ def beam_search(
     step_fn: StepFn,
     state: Any,
     max_lengths: tf.Tensor,
+    *,
     beam_size: int,
     alpha: float = 0.6,
     capacity: int | tf.Tensor | None = None,

@@ -103,24 +103,25 @@ def translate_ids(
     Returns:
         N hypotheses for each of the B sources, best first.
     """
-    beam_size = decoding.beam_size
     start = start_decoding(model, source, max_length, decoding, to_logits, first_token)
     step_fn, state, max_lengths, capacity, rounds = start
-    suppressed = suppressed_token(decoding)
-    if beam_size == 1:
-        return greedy_search(step_fn, state, max_lengths, capacity, suppressed, rounds)
+    limits: dict[str, Any] = {
+        "capacity": capacity,
+        "suppressed": suppressed_token(decoding),
+        "rounds": rounds,
+    }
+    if decoding.beam_size == 1:
+        return greedy_search(step_fn, state, max_lengths, **limits)
     hypotheses = beam_search(
         step_fn,
         state,
         max_lengths,
-        beam_size,
-        decoding.length_penalty,
-        capacity,
-        decoding.length_normalization,
-        decoding.narrowing,
-        suppressed,
+        beam_size=decoding.beam_size,
+        alpha=decoding.length_penalty,
+        length_normalization=decoding.length_normalization,
+        narrowing=decoding.narrowing,
         reorder=DecoderState.reordered,
-        rounds=rounds,
+        **limits,
     )
     return _empty_where(max_lengths < 1, hypotheses)
 
@@ -158,9 +159,18 @@ def sample_ids(
     one_row = replace(decoding, beam_size=1)
     start = start_decoding(model, source, max_length, one_row, first_token=first_token)
     step_fn, state, max_lengths, _, rounds = start
-    suppressed = suppressed_token(decoding)
-    choice = (temperature, top_k, top_p)
-    return sample(step_fn, state, max_lengths, seed, *choice, batch, rounds, suppressed)
+    return sample(
+        step_fn,
+        state,
+        max_lengths,
+        seed=seed,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        batch=batch,
+        rounds=rounds,
+        suppressed=suppressed_token(decoding),
+    )
 
 
 def suppressed_token(decoding: DecodingConfig) -> int | None:

@@ -125,7 +125,14 @@ class TokenEmbedding(keras.layers.Embedding):
         if ids.dtype not in (tf.int32, tf.int64):
             ids = tf.cast(ids, tf.int32)
         table = tf.convert_to_tensor(self.embeddings)  # (V, D)
-        vectors = gather(table, ids, dense_gradient=training)  # (B, T, D)
+        try:
+            vectors = gather(table, ids, dense_gradient=training)  # (B, T, D)
+        except tf.errors.InvalidArgumentError:
+            raise ValueError(
+                f"{self.name} has vocab_size={self.vocab_size}, but the ids are "
+                f"{tf.reduce_min(ids)} to {tf.reduce_max(ids)}; give ids of "
+                "the tokenizer that the model was built for"
+            ) from None
         vectors = tf.cast(vectors, self.compute_dtype)
         return vectors * self.d_model**0.5 if self.scale else vectors
 

@@ -27,6 +27,8 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         label_smoothing: The formula's e, from 0 to below 1.
         reduction: How losses (B, T) are reduced to one, see `keras.losses.Loss`.
         name: The loss's name in Keras' logs.
+        ignore_class: A label that is left out, as in Keras' own loss: 0 leaves out padding where
+            there are no sample weights.
         dtype: A dtype or dtype policy of the reduction.
 
     Raises:
@@ -45,19 +47,28 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         label_smoothing: float = 0.0,
         reduction: str | None = "mean_with_sample_weight",
         name: str = "loss",
+        *,
+        ignore_class: int | None = None,
         dtype: DType = None,
     ) -> None:
         super().__init__(name=name, reduction=reduction, dtype=dtype)
         self.label_smoothing = require_number("label_smoothing", label_smoothing, below=1)
+        self.ignore_class = ignore_class
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Compute the loss (B, T) in nats of logits (B, T, V) and labels (B, T)."""
         labels = tf.cast(y_true, tf.int32)
-        return smoothed_cross_entropy(labels, y_pred, self.label_smoothing)
+        losses = smoothed_cross_entropy(labels, y_pred, self.label_smoothing)
+        if self.ignore_class is None:
+            return losses
+        is_counted = labels != self.ignore_class
+        losses = tf.where(is_counted, losses, 0.0)
+        losses._keras_mask = is_counted  # Keras leaves these positions out of the mean
+        return losses
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return super().get_config() | {"label_smoothing": self.label_smoothing}
+        arguments = {"label_smoothing": self.label_smoothing, "ignore_class": self.ignore_class}
+        return super().get_config() | arguments
 
 
 def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: float) -> tf.Tensor:

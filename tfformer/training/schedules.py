@@ -67,6 +67,9 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         """Return the constructor's arguments."""
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
 
+    def __repr__(self) -> str:
+        return f"WarmupSchedule({self.d_model}, {self.warmup_steps}, scale={self.scale:g})"
+
 
 @register
 class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
