@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from support.faults import record, size
-from support.hostile_requests import Client, damaged_body, damaged_bytes, drawn_request
+from support.hostile_requests import Client, damaged_body, drawn_request
 from support.servers import save_scripted_model, served
 
 SENTENCES = ["The dog is old.", "I see the red house.", "My sister sells two books."]
@@ -38,8 +38,7 @@ def model(request, tmp_path) -> tuple[Path, Callable[[str], str]]:
 
 def honest(client: Client, right: Callable[[str], str], draw: random.Random) -> str:
     texts = draw.choices(SENTENCES, k=draw.randint(1, 3))
-    ask = draw.choice((client.translations_by_rest, client.translations_by_grpc))
-    return "right" if ask(texts) == [right(text) for text in texts] else "wrong"
+    return "right" if client.translations(texts) == [right(text) for text in texts] else "wrong"
 
 
 def aborted(client: Client, server, draw: random.Random) -> str:
@@ -67,11 +66,8 @@ def slow(client: Client, server, draw: random.Random) -> str:
 
 def hostile(client: Client, draw: random.Random) -> str:
     asked = drawn_request(draw)
-    if draw.random() < 0.5:
-        with suppress(OSError):
-            client.rest(client.path(asked), damaged_body(client.body(asked), draw))
-    else:
-        client.grpc(damaged_bytes(client.message(asked).SerializeToString(), draw))
+    with suppress(OSError):
+        client.rest(client.path(asked), damaged_body(client.body(asked), draw))
     return "hostile"
 
 
@@ -100,7 +96,7 @@ def test_memory_and_descriptors_stay_flat_and_the_canary_is_right(model, tmp_pat
     path, right = model
     seconds = size("soak_seconds", 0) or 8
     kinds, ended, outcomes, failures = [], threading.Event(), Counter(), []
-    with served(path, "--name", "soak") as server, ExitStack() as stack:
+    with served(f"soak={path}") as server, ExitStack() as stack:
         for number in range(16):
             client = Client(server, "soak")
             stack.callback(client.close)

@@ -13,7 +13,7 @@ from support.servers import save_scripted_model, write_manifest_of
 
 from tfformer.cli.verbs import main
 from tfformer.data.piece_tokenizer import PieceTokenizer
-from tfformer.serving.model import ServedModel
+from tfformer.serving.served_models import ServedModel
 from tfformer.storage.manifest import check_files, read_manifest, write_manifest
 
 
@@ -44,7 +44,7 @@ def refused(capsys, export) -> str:
 
 
 def test_a_sound_export_is_served(export):
-    assert ServedModel("echo", [export]).versions.keys() == {1}
+    assert ServedModel("echo", export).versions.keys() == {1}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_manifest_of_another_form_is_refused(export, capsys, text, message):
     ],
 )
 def test_digests_of_another_form_are_refused(export, capsys, manifest, message):
-    write_manifest(export, manifest)
+    write_manifest(export, {"format": "saved_model"} | manifest)
     assert message in refused(capsys, export)
 
 
@@ -169,7 +169,7 @@ def test_tokens_are_counted_as_the_model_reads_them(export):
     tokenizer.save(export / "tokenizer.model")
     (export / "manifest.json").unlink()
     write_manifest_of(export, tokenizers={"tokenizer.model": tokenizer.digest})
-    version = ServedModel("echo", [export]).newest
+    version = ServedModel("echo", export).newest
     sentences = ["a b c d", "c & d", "h"]
     found = version.count_tokens(sentences)
     plain = processor.encode(["a b c d", "c a b d", "h"])

@@ -2,23 +2,19 @@
 
 import asyncio
 import shutil
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 from support.litert_samples import SENTENCES
+from support.served_texts import client_of
 from support.servers import save_scripted_model
 
 from tfformer.cli.verbs import main
 from tfformer.export import formats as export
-from tfformer.export.litert.search import LitertSearch
 from tfformer.inference.translator import Translator
 from tfformer.serving.application import application
-from tfformer.serving.errors import RequestError
-from tfformer.serving.model import ServedModel, ServedModels, find_versions
 from tfformer.serving.request_queue import RequestQueue
+from tfformer.serving.served_models import ServedModel, ServedModels
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
 
@@ -35,7 +31,7 @@ def translator(tiny_run):
 @pytest.fixture(scope="module", params=["dynamic", "static"])
 def version(request):
     """A version with a beam search."""
-    return ServedModel("m", [request.getfixturevalue(f"{request.param}_litert")]).newest
+    return ServedModel("m", request.getfixturevalue(f"{request.param}_litert")).newest
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +55,6 @@ def test_the_translations_are_the_translators_own(version, translator):
     for found, scores, own in zip(*beam.values(), translator.n_best(SENTENCES, 3), strict=True):
         assert [text.decode() for text in found[: len(own)]] == [one.text for one in own]
         assert scores[: len(own)] == pytest.approx([one.score for one in own], abs=1e-3)
-
-
-def test_its_description_is_the_translators(version, translator):
-    assert version.max_tokens == translator.max_length - 1
-    ids = translator.tokenizers.source.encode(SENTENCES)
-    assert version.count_tokens(SENTENCES) == list(map(len, ids))
-    written = translator.tokenizers.target.encode([SENTENCES[0], SENTENCES[1]])
-    outputs = {
-        "translations": np.array([[SENTENCES[0].encode(), b"x"], [SENTENCES[1].encode(), b"y"]])
-    }
-    assert version.tokens_of(outputs) == sum(map(len, written))
 
 
 def test_requests_run_together_and_get_their_own(version):
@@ -98,7 +83,7 @@ def test_text_of_any_kind_is_answered(version):
 
 
 def test_without_a_beam_search_the_beam_is_one_wide(greedy):
-    version = ServedModel("m", [greedy]).newest
+    version = ServedModel("m", greedy).newest
     one = version.run("serving_default", texts(SENTENCES[:3]))
     beam = version.run("translate_beam", texts(SENTENCES[:3]))
     assert beam["translations"].tolist() == [[text] for text in one["translation"]]
@@ -107,7 +92,7 @@ def test_without_a_beam_search_the_beam_is_one_wide(greedy):
 
 def test_models_of_two_kinds_are_behind_one_server(greedy, translator, tmp_path):
     save_scripted_model(tmp_path / "1", "v1")
-    models = ServedModels([ServedModel("en-de", [greedy]), ServedModel("de-en", [tmp_path / "1"])])
+    models = ServedModels([ServedModel("en-de", greedy), ServedModel("de-en", tmp_path / "1")])
     sentence = SENTENCES[0]
     own = translator.n_best([sentence], 1)[0][0]
     there = {"q": sentence, "source": "en", "target": "de", "alternatives": 2}
@@ -115,7 +100,7 @@ def test_models_of_two_kinds_are_behind_one_server(greedy, translator, tmp_path)
     deepl = {"text": [sentence], "source_lang": "EN", "target_lang": "DE"}
 
     async def scenario():
-        async with TestClient(TestServer(application(models))) as client:
+        async with client_of(application(models)) as client:
 
             async def answer(path, body):
                 return await (await client.post(path, json=body)).json()
@@ -148,36 +133,11 @@ def test_the_newest_two_of_a_folder_of_versions_are_served(greedy, tmp_path):
     for number in ("3", "9"):
         shutil.copytree(greedy, tmp_path / number)
     save_scripted_model(tmp_path / "10", "v10")
-    model = ServedModel("m", find_versions(tmp_path))
+    model = ServedModel("m", tmp_path)
     assert model.versions.keys() == {9, 10}
     found = [model.versions[n].run("serving_default", texts(["The dog"])) for n in (9, 10)]
     assert found[1]["translation"] == [b"v10: The dog"]
     assert found[0]["translation"] != found[1]["translation"]
-
-
-def test_a_language_that_the_model_lacks_is_the_requests_mistake(greedy, monkeypatch):
-    def refuse(sentences):
-        raise ValueError("the model has no target language >>xyz<<")
-
-    version = ServedModel("m", [greedy]).newest
-    source = SimpleNamespace(encode=refuse)
-    monkeypatch.setattr(version, "_tokenizers", SimpleNamespace(source=source))
-    with pytest.raises(RequestError, match="no target language >>xyz<<") as caught:
-        version.run("serving_default", texts([">>xyz<< The dog"]))
-    assert caught.value.code == "INVALID_ARGUMENT"
-
-
-def test_without_litert_the_error_names_the_extra(greedy, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
-    assert main(["serve", str(greedy), "--port", "0"]) == 2
-    assert "pip install 'tfformer[litert]'" in capsys.readouterr().err
-
-
-def test_a_file_of_another_format_is_refused(tmp_path):
-    (tmp_path / "model.tflite").write_bytes(b"no model" * 9)
-    manifest = {"signatures": {}, "decoding": {"max_length": 40}}
-    with pytest.raises(ValueError, match=r"model.tflite cannot be loaded .*; copy the whole"):
-        LitertSearch(tmp_path, manifest)
 
 
 def test_a_damaged_file_is_refused(greedy, tmp_path, capsys):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from support.served_texts import backwards, events, with_client
 
-from tfformer.serving import body
+from tfformer.serving.apis import fields
 from tfformer.text.blocks import BLOCK
 
 PLACE = "/translate/stream?source=en&target=de"
@@ -45,7 +45,7 @@ def test_the_answer_begins_before_the_text_has_ended():
 
 
 def test_a_text_that_is_too_long_for_other_requests_is_streamed():
-    text = " " * (body.MAX_BYTES + 1) + "The end."
+    text = " " * (fields.MAX_BYTES + 1) + "The end."
 
     async def scenario(client):
         as_json = io.BytesIO(json.dumps({"q": text}).encode())
@@ -74,21 +74,6 @@ def test_a_text_that_is_not_utf_8_is_refused_or_ends_the_stream(before):
     assert "the text is not UTF-8 (invalid start byte); convert it first" in answer
     if before:
         assert [name for name, _ in events(answer)[-2:]] == ["piece", "error"]
-
-
-def test_a_text_that_does_not_arrive_ends_the_stream(monkeypatch):
-    monkeypatch.setattr(body, "BODY_SECONDS", 0.5)
-
-    async def text() -> AsyncIterator[bytes]:
-        yield long_text(2 * BLOCK).encode()
-        await asyncio.sleep(60)
-
-    async def scenario(client):
-        async with client.post(PLACE, data=text(), headers=PLAIN) as response:
-            return events(await response.text())
-
-    found = with_client(scenario, backwards("en-de", []))
-    assert found[-1] == ("error", {"error": "the body did not arrive within 0.5 seconds"})
 
 
 def test_a_text_as_a_body_needs_its_languages_and_a_key():

@@ -127,7 +127,7 @@ def test_an_output_without_the_batch_is_refused_by_name(shape):
 def test_one_that_fails_takes_no_other_with_it():
     def run(signature, inputs):
         if b"bad" in inputs["text"]:
-            raise RequestError("INVALID_ARGUMENT", "bad text")
+            raise ValueError("bad text")
         return {"found": inputs["text"]}
 
     version = scripted(run)
@@ -135,5 +135,6 @@ def test_one_that_fails_takes_no_other_with_it():
         gather(*((version, "a", strings(text)) for text in ("good", "bad", "other")))
     )
     assert isinstance(bad, RequestError)
+    assert (str(bad), bad.status) == ("bad text", 400)
     assert good["found"][0] == b"good"
     assert other["found"][0] == b"other"

@@ -10,21 +10,16 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from aiohttp import ClientSession
-from aiohttp.test_utils import TestServer
 from support.alignments import last_word_first
-from support.served_texts import backwards, events, with_client
+from support.served_texts import backwards, client_of, events, serving, with_client
 
-from tfformer.serving import stream, translations
-from tfformer.serving.api_keys import read_keys
+from tfformer.serving import translations
 from tfformer.serving.application import application
-from tfformer.serving.application_keys import BUSY, TRANSLATIONS
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Directions, languages_of
-from tfformer.serving.model import ServedModels
-from tfformer.serving.request_fields import Fields
-from tfformer.serving.translation_cache import TranslationCache
-from tfformer.serving.translations import Piece
+from tfformer.serving.security import read_keys
+from tfformer.serving.served_models import ServedModels
+from tfformer.serving.translations import Piece, TranslationCache
 from tfformer.text import Segment
 
 LONG = "One two three four, five six seven eight nine ten."
@@ -83,7 +78,7 @@ def test_a_stream_refuses_markup_by_name():
             return found, response.status
 
     asked = []
-    message = "the field format must be text in a stream; it is 'html'. POST /translate takes html"
+    message = "the field format must be 'text'; it is 'html'"
     found, status = with_client(scenario, backwards("en-de", asked))
     assert found == [(400, {"error": message})] * 2
     assert status == 200
@@ -112,18 +107,6 @@ def test_the_work_for_a_column_of_numbers_grows_with_its_lines(monkeypatch):
     assert len(reads) <= 3 * len(lines)
 
 
-def with_pieces(scenario: Callable, pieces: Callable):
-    """As `with_client`, with an application whose stream has scripted pieces."""
-
-    async def run():
-        app = application(ServedModels([backwards("en-de", [])]))
-        app[TRANSLATIONS].pieces = pieces
-        async with TestServer(app) as server:
-            return await scenario(app, server)
-
-    return asyncio.run(run())
-
-
 async def send(server, body: dict) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection, after a request for a stream."""
     reader, writer = await asyncio.open_connection(server.host, server.port, limit=1_000)
@@ -136,24 +119,30 @@ async def send(server, body: dict) -> tuple[asyncio.StreamReader, asyncio.Stream
 ASKED = {"q": "A.", "source": "en", "target": "de"}
 
 
-def test_a_mistake_within_a_stream_is_its_last_event(caplog):
-    """A second head of HTTP within the answer could not be read."""
+def stream_of(pieces: Callable) -> tuple[int, str]:
+    """Status and text of a stream with scripted pieces."""
 
+    async def run():
+        app = application(ServedModels([backwards("en-de", [])]))
+        app.state.serving.translations.pieces = pieces
+        async with (
+            client_of(app) as client,
+            client.post("/translate/stream", json=ASKED) as response,
+        ):
+            return response.status, await response.text()
+
+    return asyncio.run(run())
+
+
+def test_a_mistake_within_a_stream_is_its_last_event(caplog):
     async def pieces(direction, text):
         yield Piece("a", "b", True, [])
         raise KeyError("a mistake")
 
-    async def scenario(app, server):
-        reader, writer = await send(server, ASKED)
-        answer = await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 20)
-        writer.close()
-        return answer.decode()
-
-    answer = with_pieces(scenario, pieces)
-    assert answer.count("HTTP/1.1 ") == 1
-    assert answer.startswith("HTTP/1.1 200 ")
-    message = '{"error": "the server has made a mistake; its log says which"}'
-    assert f"event: error\ndata: {message}" in answer
+    status, answer = stream_of(pieces)
+    assert status == 200
+    message = {"error": "the server has made a mistake; its log says which"}
+    assert events(answer)[-1] == ("error", message)
     assert "a mistake" in caplog.text
 
 
@@ -162,34 +151,54 @@ def test_a_mistake_before_a_stream_is_answered_with_500(caplog):
         raise KeyError("a mistake")
         yield
 
-    async def scenario(app, server):
-        place = server.make_url("/translate/stream")
-        async with ClientSession() as client, client.post(place, json=ASKED) as response:
-            return response.status, await response.json()
-
-    status, answer = with_pieces(scenario, pieces)
+    status, answer = stream_of(pieces)
     assert status == 500
-    assert "the server has made a mistake" in answer["error"]
+    assert "the server has made a mistake" in json.loads(answer)["error"]
 
 
-def test_a_reader_that_does_not_read_is_let_go(monkeypatch):
-    """Its connection would be at work for ever, and 512 such would fill the server."""
-    monkeypatch.setattr(stream, "READ_SECONDS", 0.3)
+def test_the_work_for_a_client_that_has_gone_is_given_up():
+    begun, given_up = asyncio.Event(), asyncio.Event()
 
-    async def pieces(direction, text):
-        while True:
-            yield Piece("a" * 2**20, "b", True, [])
+    async def texts(*_, **__):
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            given_up.set()
 
-    async def scenario(app, server):
-        _, writer = await send(server, ASKED)
-        while not app[BUSY]:
-            await asyncio.sleep(0.01)
-        async with asyncio.timeout(20):
-            while app[BUSY]:
-                await asyncio.sleep(0.01)
-        writer.transport.abort()
+    async def scenario():
+        app = application(ServedModels([backwards("en-de", [])]))
+        app.state.serving.translations.texts = texts
+        async with client_of(app) as client:
+            request = asyncio.create_task(client.post("/translate", json=ASKED))
+            await asyncio.wait_for(begun.wait(), 20)
+            request.cancel()
+            await asyncio.gather(request, return_exceptions=True)
+            await asyncio.wait_for(given_up.wait(), 20)
 
-    with_pieces(scenario, pieces)
+    asyncio.run(scenario())
+
+
+@contextmanager
+def in_thread(*models) -> Iterator[str]:
+    """An application in a thread; its address."""
+    addresses: queue.Queue[str] = queue.Queue()
+    loop = asyncio.new_event_loop()
+    done = asyncio.Event()
+
+    async def run():
+        async with serving(application(ServedModels(models))) as address:
+            addresses.put(f"{address}/")
+            await done.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=[run()])
+    thread.start()
+    try:
+        yield addresses.get(timeout=20)
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join()
+        loop.close()
 
 
 @pytest.mark.parametrize("api", ["libretranslate", "deepl"])
@@ -243,13 +252,6 @@ def test_wordings_that_differ_in_capitals_alone_are_left_out():
 
     answer = with_client(scenario, model)
     assert answer == {"translatedText": "In Maßen.", "alternatives": ["In Massen."]}
-
-
-def test_null_is_a_field_that_is_left_out():
-    fields = Fields({"alternatives": None, "flag": None, "format": None})
-    assert fields.number("alternatives") == 0
-    assert fields.flag("flag") is False
-    assert fields.text("format", "text") == "text"
 
 
 def test_markup_stays_where_it_was():
@@ -316,28 +318,6 @@ def test_words_that_belong_together_are_told():
     assert of_export == too_long == (200, {"links": []})
     assert half == (400, {"error": "the field translation is missing"})
     assert unknown[0] == 404
-
-
-@contextmanager
-def in_thread(*models) -> Iterator[str]:
-    """An application in a thread of its own; its address."""
-    addresses: queue.Queue[str] = queue.Queue()
-    loop = asyncio.new_event_loop()
-    done = asyncio.Event()
-
-    async def run():
-        async with TestServer(application(ServedModels(models))) as server:
-            addresses.put(str(server.make_url("/")))
-            await done.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=[run()])
-    thread.start()
-    try:
-        yield addresses.get(timeout=20)
-    finally:
-        loop.call_soon_threadsafe(done.set)
-        thread.join()
-        loop.close()
 
 
 SOURCE_WORDS = (
@@ -486,23 +466,3 @@ def test_a_region_is_found_by_its_language():
     assert asyncio.run(directions.detect(french, ["en", "de"]))[0].language != "fr"
     with pytest.raises(RequestError, match="de to fr is not supported; this server translates: en"):
         directions.find("de", "fr")
-
-
-def test_the_description_names_every_route():
-    """And no other: paths and methods are those of the application."""
-    app = application(ServedModels([backwards("en-de", [])]))
-    of_app = {
-        (route.method.lower(), route.resource.canonical)
-        for route in app.router.routes()
-        if route.method != "HEAD"
-    }
-    unnamed = {("get", path) for path in ("/", "/docs", "/openapi.json")}
-    unnamed |= {one for one in of_app if "{version}" in one[1] or "{label}" in one[1]}
-
-    async def scenario(client):
-        return await (await client.get("/openapi.json")).json()
-
-    described = with_client(scenario, backwards("en-de", []))
-    of_text = {(method, path) for path, one in described["paths"].items() for method in one}
-    assert of_text == of_app - unnamed
-    assert described["openapi"].startswith("3.1")

@@ -1,4 +1,4 @@
-"""A client of both protocols, and requests that are drawn at random."""
+"""A client of TensorFlow Serving's REST API, and requests that are drawn at random."""
 
 import http.client
 import json
@@ -9,12 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
-import grpc
 import numpy as np
-import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2
 
-PREDICT = "/tensorflow.serving.PredictionService/Predict"
 SIGNATURES = ("serving_default", "translate_beam", "translate_ids", "score", "none", "")
 INPUTS = {
     "serving_default": ("text",),
@@ -23,14 +19,13 @@ INPUTS = {
     "score": ("source", "target"),
 }
 VALUES = (None, True, -1, 2**31, 1e308, "", "text", "\ud800", [], [[]], {}, {"b64": "?"}, [0] * 70)
-Answer = tuple[str, Any]  # a name of gRPC's codes and the outputs or the reason
 
 
 class Client:
-    """Asks a server over REST and gRPC.
+    """Asks a server.
 
     Args:
-        server: Its addresses, `rest` and `grpc`.
+        server: Its address, `rest`.
         name: The model's name.
     """
 
@@ -38,12 +33,9 @@ class Client:
         self.name = name
         self._place = urlsplit(server.rest).netloc
         self._connection = http.client.HTTPConnection(self._place, timeout=60)
-        self._channel = grpc.insecure_channel(server.grpc)
-        self._predict = self._channel.unary_unary(PREDICT)
 
     def close(self) -> None:
         self._connection.close()
-        self._channel.close()
 
     def rest(self, path: str, body: bytes) -> tuple[int, Any]:
         """Status and JSON of the answer to a POST to /v1/models/`path`."""
@@ -56,36 +48,11 @@ class Client:
             response = self._connection.getresponse()
         return response.status, json.loads(response.read())
 
-    def grpc(self, content: bytes) -> tuple[str, bytes | str]:
-        """The code's name, and the bytes of the response or the reason."""
-        try:
-            return "OK", self._predict(content, timeout=60)
-        except grpc.RpcError as error:
-            return error.code().name, error.details()
-
-    def translations_by_rest(self, texts: list[str]) -> list[str]:
+    def translations(self, texts: list[str]) -> list[str]:
         body = json.dumps({"inputs": texts}).encode()
         status, answer = self.rest(f"{self.name}:predict", body)
         assert status == 200, answer
         return answer["outputs"]["translation"]
-
-    def translations_by_grpc(self, texts: list[str]) -> list[str]:
-        code, content = self.grpc(self.message({"inputs": {"text": texts}}).SerializeToString())
-        assert code == "OK", content
-        outputs = predict_pb2.PredictResponse.FromString(content).outputs
-        return [text.decode() for text in outputs["translation"].string_val]
-
-    def message(self, asked: Mapping[str, Any]) -> predict_pb2.PredictRequest:
-        """A request as `drawn_request` describes it."""
-        spec = {"name": self.name, "signature_name": asked.get("signature_name", "")}
-        message = predict_pb2.PredictRequest(model_spec=spec)
-        if "version" in asked:
-            message.model_spec.version.value = asked["version"]
-        if "label" in asked:
-            message.model_spec.version_label = asked["label"]
-        for name, values in asked["inputs"].items():
-            message.inputs[name].CopyFrom(tf.make_tensor_proto(values))
-        return message
 
     def path(self, asked: Mapping[str, Any]) -> str:
         version = f"/versions/{asked['version']}" if "version" in asked else ""
@@ -104,7 +71,7 @@ def text(draw: random.Random) -> str:
 
 
 def drawn_request(draw: random.Random) -> dict[str, Any]:
-    """A request that both protocols can send; about half of them must be refused."""
+    """A request; about half of them must be refused."""
     signature = draw.choice(SIGNATURES)
     asked: dict[str, Any] = {"signature_name": signature}
     rows = draw.choice((1, 1, 1, 2, 3, 3, 64, 65))

@@ -1,22 +1,40 @@
-"""A server within the test's own process, of models of seven words that give texts backwards."""
+"""A server within the test's process, of models of seven words that give texts backwards."""
 
 import asyncio
 import json
-from collections.abc import Callable
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import numpy as np
-from aiohttp.test_utils import TestClient, TestServer
-from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
+import uvicorn
+from aiohttp import ClientSession
 
+from tfformer.engines.engine import BEAMS, TEXTS
 from tfformer.serving.application import application
-from tfformer.serving.model import ServedModels
+from tfformer.serving.served_models import ServedModels
 
 
 class Scripted(SimpleNamespace):
     """A version without a model; like a real one it can be a key."""
 
     __hash__ = object.__hash__
+    tokenizers = None
+    signatures = {"serving_default": TEXTS, "translate_beam": BEAMS}
+    manifest = {}
+
+
+def scripted(name: str, version: SimpleNamespace, align=None) -> SimpleNamespace:
+    """A served model of one version."""
+    return SimpleNamespace(
+        name=name,
+        versions={1: version},
+        number=lambda *_: 1,
+        newest=version,
+        align=align,
+        reload=lambda: None,
+    )
 
 
 def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleNamespace:
@@ -32,29 +50,43 @@ def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleName
         scores = np.array([[-1.0, -2.0, -1e9]] * len(texts))
         return {"translations": np.array(turned, object), "scores": scores}
 
+    target = SimpleNamespace(encode=lambda texts: [[] for _ in texts])
     version = Scripted(
         run=run,
-        tokens_of=lambda outputs: 0,
         manifest=manifest,
-        signatures=dict.fromkeys(("translate_beam", "serving_default"), SignatureDef()),
+        languages=manifest.get("languages") or [],
+        tokenizers=SimpleNamespace(target=target),
         count_tokens=lambda texts: [len(text.split()) for text in texts],
         max_tokens=7,
         placeholders=[],
     )
-    return SimpleNamespace(
-        name=name,
-        versions={1: version},
-        number=lambda *_: 1,
-        newest=version,
-        manifest=manifest,
-        align=align,
-    )
+    return scripted(name, version, align)
+
+
+@asynccontextmanager
+async def serving(app) -> AsyncIterator[str]:
+    """Serve an application in this event loop; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(app, log_level="warning", access_log=False)
+        server = uvicorn.Server(config)
+        task = asyncio.create_task(server._serve([listener]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = server.force_exit = True
+        await task
+
+
+@asynccontextmanager
+async def client_of(app) -> AsyncIterator[ClientSession]:
+    """A client of an application that is served in this event loop."""
+    async with serving(app) as address, ClientSession(address) as client:
+        yield client
 
 
 def with_client(scenario: Callable, *models, keys=()):
     async def run():
-        app = application(ServedModels(models), keys=keys)
-        async with TestClient(TestServer(app)) as client:
+        async with client_of(application(ServedModels(models), keys=keys)) as client:
             return await scenario(client)
 
     return asyncio.run(run())

@@ -27,10 +27,10 @@ SERVING = Path(__file__).parents[2] / "export" / "serving"
 CLIENTS = {"rest": SERVING / "client_rest.py", "grpc": SERVING / "client_grpc.py"}
 
 
-def start_server(*arguments, ports=(0, 0)) -> SimpleNamespace:
+def start_server(*arguments, port=0) -> SimpleNamespace:
     """Start `tfformer serve` in a process of its own.
 
-    Returned when it is ready: the process, its REST and gRPC addresses.
+    Returned when it is ready: the process and its address.
     """
     command = [
         sys.executable,
@@ -39,9 +39,7 @@ def start_server(*arguments, ports=(0, 0)) -> SimpleNamespace:
         "serve",
         *arguments,
         "--port",
-        ports[0],
-        "--grpc-port",
-        ports[1],
+        port,
     ]
     process = subprocess.Popen(
         list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -51,9 +49,7 @@ def start_server(*arguments, ports=(0, 0)) -> SimpleNamespace:
         line = process.stdout.readline()
         assert line, printed
         printed += line
-    return SimpleNamespace(
-        process=process, rest=found[1], grpc=re.search(r"gRPC at (\S+)", printed)[1]
-    )
+    return SimpleNamespace(process=process, rest=found[1])
 
 
 @contextmanager

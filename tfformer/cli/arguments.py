@@ -493,8 +493,6 @@ def _add_serve(add_verb: AddVerb) -> None:
         help="the address to listen on; 127.0.0.1, this machine alone, if left out",
     )
     add("--port", type=PORT, default=8501, metavar="P", help="REST and the page; 8501 if left out")
-    add("--grpc-port", type=PORT, metavar="P", help="gRPC; none if left out")
-    add("--name", metavar="NAME", help="a single model's name; the folder's if left out")
     add(
         "--allow-host",
         action="append",
@@ -505,7 +503,7 @@ def _add_serve(add_verb: AddVerb) -> None:
     add(
         "--api-keys",
         metavar="F",
-        help="a file of keys, one a line; a translation, and any call of gRPC, needs one",
+        help="a file of keys, one a line; a translation needs one",
     )
 
 

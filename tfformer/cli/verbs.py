@@ -559,15 +559,12 @@ def _serve(options: argparse.Namespace) -> None:
     for place in options.models:
         check_run_or_export(place)
     check_text_files(options.api_keys)
-    import_tensorflow()
     from tfformer.serving.server import serve
 
     serve(
         options.models,
         options.host,
         options.port,
-        grpc_port=options.grpc_port,
-        name=options.name,
         allowed_hosts=options.allow_host,
         api_keys=options.api_keys,
         open_aligner=_opened_aligner,

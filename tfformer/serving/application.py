@@ -1,48 +1,37 @@
-"""The web application: its routes and the steps around every request."""
+"""The web application: its routes, and what happens around every request."""
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
-from aiohttp import web
+from fastapi import FastAPI
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tfformer.serving import (
-    align,
-    deepl,
-    health,
-    libretranslate,
-    openapi,
-    page,
-    stream,
-    tf_serving_api,
+from tfformer.serving import metrics, pages
+from tfformer.serving.apis import deepl, libretranslate, stream, tf_serving
+from tfformer.serving.errors import MISTAKE, RequestError, add_error_answers, error_answer
+from tfformer.serving.security import HEADERS, HostGuard
+from tfformer.serving.served_models import ServedModels
+from tfformer.serving.state import State
+from tfformer.version import __version__
+
+CLIENT_GONE = 499  # the usual status in metrics for a client that did not wait for its answer
+DESCRIPTION = (
+    "Translation by the models of this server. LibreTranslate's and DeepL's clients work "
+    "unchanged, and so do those of TensorFlow Serving. A text may have any number of sentences; "
+    "whitespace and line ends come back as they went in."
 )
-from tfformer.serving.api_keys import ApiKeys
-from tfformer.serving.application_keys import (
-    API_KEYS,
-    BUSY,
-    DIRECTIONS,
-    GUARD,
-    LIFECYCLE,
-    METRICS,
-    MODELS,
-    QUEUE,
-    TRANSLATIONS,
-    USAGE,
-)
-from tfformer.serving.body import MAX_BYTES
-from tfformer.serving.browser_guard import HostGuard, add_headers
-from tfformer.serving.error_answers import Handler, answer_errors
-from tfformer.serving.languages import Directions
-from tfformer.serving.lifecycle import Lifecycle
-from tfformer.serving.metrics import Metrics
-from tfformer.serving.model import ServedModels
-from tfformer.serving.request_queue import RequestQueue, Runs
-from tfformer.serving.translations import Translations
-from tfformer.serving.usage import Usage
-from tfformer.serving.version import Arrays
-
-CLIENT_GONE = 499  # the usual status in figures for a client that did not wait for its answer
+TAGS = {
+    "LibreTranslate": "Texts in and out; as LibreTranslate has it.",
+    "DeepL": "Texts in and out; as DeepL's API has it in its version 2.",
+    "Stream": "Results sentence by sentence, and the words that belong together.",
+    "TensorFlow Serving": "Single sentences and token ids; as its REST API has it.",
+    "Monitoring": "For load balancers and for Prometheus.",
+}
 
 
 def application(
@@ -50,101 +39,118 @@ def application(
     hosts: Collection[str] = (),
     keys: Collection[str] = (),
     own_host: str = "localhost",
-) -> web.Application:
+) -> FastAPI:
     """Return the application, without a socket.
 
     Args:
         models: The models that answer.
-        hosts: Names, beside addresses and localhost, by which browsers may call this server.
-        keys: The API keys of which a request needs one; none lets everybody in.
-        own_host: The name at which it listens.
+        hosts: Host names, besides addresses and localhost, by which browsers may call this server.
+        keys: API keys; with an empty collection, requests need no key.
+        own_host: The host that the server listens on.
     """
-    middlewares = [_mark_busy, _measure, answer_errors, _check_sender, _count_under_way]
-    app = web.Application(client_max_size=MAX_BYTES, middlewares=middlewares)
-    app[MODELS] = models
-    app[METRICS] = metrics = Metrics()
-    app[QUEUE] = queue = _queue(models, metrics)
-    app[API_KEYS] = ApiKeys(keys)
-    app[DIRECTIONS] = Directions(models)
-    app[TRANSLATIONS] = Translations(queue, metrics)
-    app[USAGE] = Usage()
-    app[LIFECYCLE] = lifecycle = Lifecycle()
-    app[GUARD] = HostGuard(hosts, own_host)
-    app[BUSY] = set()
-    metrics.watch("tfformer_queue_sentences", "Sentences that wait.", lambda: queue.sentences)
-    metrics.watch("tfformer_requests_under_way", "Requests.", lambda: lifecycle.under_way)
-    app.on_response_prepare.append(add_headers)
-    app.cleanup_ctx.append(_run_queue)
-    for room in (page, health, tf_serving_api, libretranslate, deepl, stream, align, openapi):
-        room.add_routes(app)
+    state = State(models, keys)
+    app = FastAPI(
+        title="tfformer serve",
+        version=__version__,
+        description=DESCRIPTION,
+        openapi_tags=[{"name": name, "description": text} for name, text in TAGS.items()],
+        docs_url=None,  # FastAPI's page loads its script from elsewhere; pages.py has ours
+        redoc_url=None,
+        lifespan=_lifespan,
+    )
+    app.state.serving = state
+    for api in (libretranslate, deepl, stream, tf_serving, metrics, pages):
+        app.include_router(api.router)
+    add_error_answers(app)
+    app.add_middleware(_AroundRequest, state=state, guard=HostGuard(hosts, own_host))
+    app.openapi = lambda: pages.description(app)  # type: ignore[method-assign]
     return app
 
 
-def _queue(models: ServedModels, metrics: Metrics) -> RequestQueue:
-    """A queue whose work is among the figures."""
-
-    def observe(version: Runs, sentences: int, answers: Sequence[Arrays], seconds: float) -> None:
-        tokens = sum(map(version.tokens_of, answers))
-        metrics.batch_done(models.name_of(version), sentences, tokens, seconds)
-
-    return RequestQueue(observe)
-
-
-async def _run_queue(app: web.Application) -> AsyncIterator[None]:
-    task = asyncio.create_task(app[QUEUE].run())
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    state: State = app.state.serving
+    tasks = [asyncio.create_task(state.queue.run()), asyncio.create_task(state.models.watch())]
     yield
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
-    app[TRANSLATIONS].close()
+    for task in tasks:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    state.translations.close()
 
 
-# --- Around every request, from the outside inwards -----------------------------------------------
+class _AroundRequest:
+    """Checks the sender, measures, adds headers, and answers mistakes with 500.
 
-
-@web.middleware
-async def _mark_busy(request: web.Request, handler: Handler) -> web.StreamResponse:
-    busy = request.app[BUSY]
-    busy.add(request.protocol)
-    try:
-        return await handler(request)
-    finally:
-        busy.discard(request.protocol)
-
-
-@web.middleware
-async def _measure(request: web.Request, handler: Handler) -> web.StreamResponse:
-    start = time.perf_counter()
-    status = CLIENT_GONE
-    try:
-        response = await handler(request)
-        status = response.status
-        return response
-    finally:
-        seconds = time.perf_counter() - start
-        request.app[METRICS].request_done(*_method_and_route(request), status, seconds)
-
-
-def _method_and_route(request: web.Request) -> tuple[str, str]:
-    """The route with names in place of its variable parts.
-
-    So the figures stay few.
+    When the client has gone, its work is cancelled.
     """
-    resource = request.match_info.route.resource
-    if resource is None:
-        return "unknown", "unknown"
-    return request.method, resource.canonical
+
+    def __init__(self, app: ASGIApp, state: State, guard: HostGuard) -> None:
+        self._app = app
+        self._state = state
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        status = CLIENT_GONE
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(raw=message["headers"])
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        self._state.metrics.request_begun()
+        try:
+            self._guard.check(scope["method"], Headers(scope=scope))
+            await _while_connected(self._app, scope, receive, send_with_headers)
+        except RequestError as error:
+            answer = error_answer(scope["path"], error.status, str(error))
+            await answer(scope, receive, send_with_headers)
+        except Exception:
+            logging.getLogger(__name__).exception("%s %s", scope["method"], scope["path"])
+            if status == CLIENT_GONE:  # no head was sent
+                answer = error_answer(scope["path"], 500, MISTAKE)
+                await answer(scope, receive, send_with_headers)
+        finally:
+            seconds = time.perf_counter() - start
+            self._state.metrics.request_done(*_method_and_route(scope), status, seconds)
 
 
-@web.middleware
-async def _check_sender(request: web.Request, handler: Handler) -> web.StreamResponse:
-    request.app[GUARD].check(request)
-    return await handler(request)
+async def _while_connected(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Run the application; cancel it when the client goes before it has the answer."""
+    body_read = asyncio.Event()
+
+    async def receive_body() -> Message:
+        message = await receive()
+        if not message.get("more_body"):
+            body_read.set()
+        return message
+
+    async def until_gone() -> None:
+        await body_read.wait()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    work = asyncio.ensure_future(app(scope, receive_body, send))
+    gone = asyncio.create_task(until_gone())
+    try:
+        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        if not work.done():
+            work.cancel()
+    with suppress(asyncio.CancelledError):
+        await work
 
 
-@web.middleware
-async def _count_under_way(request: web.Request, handler: Handler) -> web.StreamResponse:
-    if request.path in health.WATCHED:
-        return await handler(request)
-    with request.app[LIFECYCLE].request():
-        return await handler(request)
+def _method_and_route(scope: Scope) -> tuple[str, str]:
+    """Return the method, and the path with names for its parameters, so that labels stay few."""
+    route: Any = scope.get("route")
+    return (scope["method"], route.path) if route else ("unknown", "unknown")

@@ -1,35 +1,91 @@
-"""The error that a request gets for an answer."""
+"""Refusals, and the answers that clients get for them."""
 
 import reprlib
 
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+
 MAX_NAME = 255  # characters of a model's, label's, signature's or tensor's name
 MISTAKE = "the server has made a mistake; its log says which"
-MAX_MESSAGE = 1_000  # characters: gRPC sends a message in a header, and headers have 8 kB
 
 
 class RequestError(Exception):
     """A request that is refused.
 
     Args:
-        code: The name of a gRPC status, such as `INVALID_ARGUMENT`.
-        message: The reason and the remedy; shortened to `MAX_MESSAGE` characters.
+        message: The reason and the remedy.
+        status: The HTTP status.
     """
 
-    def __init__(self, code: str, message: str) -> None:
-        kept = message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 3]}..."
-        super().__init__(kept)
-        self.code = code
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Error(BaseModel):
+    """The reason for a refusal, and the remedy."""
+
+    error: str
+
+
+class DeeplError(BaseModel):
+    """The reason for a refusal, and the remedy."""
+
+    message: str
+
+
+def error_answer(path: str, status: int, message: str) -> JSONResponse:
+    """Return an error in the form of the API that `path` belongs to.
+
+    DeepL's errors are `{"message": ...}`, those of LibreTranslate and TensorFlow Serving
+    `{"error": ...}`.
+    """
+    key = "message" if path.startswith("/v2/") else "error"
+    headers = {"Retry-After": "1"} if status == 503 else {}
+    return JSONResponse({key: message}, status, headers)
+
+
+def validation_reason(error: ValidationError | RequestValidationError) -> str:
+    """Return the first mistake of a request in one line that names the field and its value."""
+    first = error.errors()[0]
+    places = [place for place in first["loc"] if place not in ("body", "path", "query")]
+    field = places[0] if places else "body"
+    if first["type"] == "missing":
+        return f"the field {field} is missing"
+    rule = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"the field {field} must be {rule}; it is {reprlib.repr(first['input'])}"
+
+
+def add_error_answers(app: FastAPI) -> None:
+    """Answer every refusal with its reason as JSON."""
+
+    @app.exception_handler(RequestError)
+    async def refused(request: Request, error: RequestError) -> JSONResponse:
+        return error_answer(request.url.path, error.status, str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        return error_answer(request.url.path, 400, validation_reason(error))
+
+    @app.exception_handler(HTTPException)
+    async def not_found(request: Request, error: HTTPException) -> JSONResponse:
+        """Refuse an unknown path; below /v1/ with 400, as TensorFlow Serving does."""
+        path = request.url.path
+        status = 400 if path.startswith("/v1/") else error.status_code
+        return error_answer(path, status, f"Malformed request: {request.method} {path}")
 
 
 def check_name(kind: str, name: str) -> None:
-    """Refuse a name that no export has.
+    """Refuse a name that is longer than any in an export.
 
     Raises:
         RequestError: The name has more than `MAX_NAME` characters.
     """
     if len(name) > MAX_NAME:
         raise RequestError(
-            "INVALID_ARGUMENT",
             f"the {kind} name {reprlib.repr(name)} has {len(name)} characters; "
-            f"a name may have up to {MAX_NAME}",
+            f"a name may have up to {MAX_NAME}"
         )

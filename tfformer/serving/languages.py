@@ -14,7 +14,7 @@ from babel import Locale, UnknownLocaleError
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from tfformer.serving.errors import RequestError
-from tfformer.serving.model import ServedModel
+from tfformer.serving.served_models import ServedModel
 
 PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")  # a model's name that says its languages
 AUTO = "auto"  # the source language of a request that leaves it to the server
@@ -60,10 +60,16 @@ class Directions:
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
         self._detecting = threading.Lock()  # the detector has a state
-        self._models: dict[tuple[str, str], ServedModel] = {}
-        for model in models:
+        self._all = models
+
+    @property
+    def _models(self) -> dict[tuple[str, str], ServedModel]:
+        """The models by their languages, which a new version may change."""
+        found: dict[tuple[str, str], ServedModel] = {}
+        for model in self._all:
             if languages := languages_of(model):
-                self._models.setdefault(languages, model)
+                found.setdefault(languages, model)
+        return found
 
     @property
     def targets(self) -> dict[str, list[str]]:
@@ -89,16 +95,15 @@ class Directions:
         Raises:
             RequestError: No model translates between these.
         """
+        models = self._models
         for pair in _pairs(source.lower(), target.lower()):
-            if pair in self._models:
-                return Direction(*pair, self._models[pair])
-        known = ", ".join(f"{one} to {other}" for one, other in self._models)
+            if pair in models:
+                return Direction(*pair, models[pair])
+        known = ", ".join(f"{one} to {other}" for one, other in models)
         known = known or "nothing, as no model's languages are known; serve en-de=MODEL"
         is_known = source not in ("", AUTO)
         asked = f"{source[:20]} to {target[:20]}" if is_known else f"translation to {target[:20]}"
-        raise RequestError(
-            "INVALID_ARGUMENT", f"{asked} is not supported; this server translates: {known}"
-        )
+        raise RequestError(f"{asked} is not supported; this server translates: {known}")
 
     @staticmethod
     def of(model: ServedModel) -> Direction:

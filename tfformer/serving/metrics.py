@@ -1,7 +1,8 @@
-"""Figures of the server in the format of Prometheus."""
+"""Metrics in the format of Prometheus, and the routes for whoever watches the server."""
 
 from collections.abc import Callable
 
+from fastapi import APIRouter, Request, Response
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -11,14 +12,16 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from pydantic import BaseModel
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 SENTENCES = (1, 2, 4, 8, 16, 32, 64)
-CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+router = APIRouter(tags=["Monitoring"])
 
 
 class Metrics:
-    """The figures of one server.
+    """The metrics of one server.
 
     Example:
         >>> metrics = Metrics()
@@ -28,85 +31,90 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)  # memory, processor time, open files
+        registry = CollectorRegistry()
+        self._registry = registry
+        ProcessCollector(registry=registry)  # memory, processor time, open files
         self._requests = Counter(
             "tfformer_requests",
-            "Requests that were answered.",
+            "Answered requests.",
             ["method", "route", "status"],
-            registry=self._registry,
+            registry=registry,
         )
         self._seconds = Histogram(
             "tfformer_request_duration_seconds",
             "Time from the head of a request to the end of its answer.",
             ["route"],
             buckets=SECONDS,
-            registry=self._registry,
+            registry=registry,
+        )
+        self._under_way = Gauge(
+            "tfformer_requests_under_way", "Requests without an answer yet.", registry=registry
         )
         self._sentences = Counter(
-            "tfformer_sentences",
-            "Sentences that a model has worked on.",
-            ["model"],
-            registry=self._registry,
+            "tfformer_sentences", "Sentences that a model processed.", ["model"], registry=registry
         )
         self._tokens = Counter(
             "tfformer_tokens",
             "Tokens of a model's translations, or of the texts that it scored.",
             ["model"],
-            registry=self._registry,
+            registry=registry,
         )
         self._batches = Histogram(
             "tfformer_batch_sentences",
-            "Sentences that ran together.",
+            "Sentences per batch.",
             ["model"],
             buckets=SENTENCES,
-            registry=self._registry,
+            registry=registry,
         )
         self._batch_seconds = Histogram(
             "tfformer_batch_duration_seconds",
-            "Time of a model for the sentences that ran together.",
+            "Time of a model per batch.",
             ["model"],
             buckets=SECONDS,
-            registry=self._registry,
+            registry=registry,
         )
-
         self._cache = Counter(
             "tfformer_cache_sentences",
-            "Sentences that the cache was asked for, and whether it knew them.",
+            "Sentences looked up in the cache, by result.",
             ["result"],
-            registry=self._registry,
+            registry=registry,
         )
 
     def watch(self, name: str, description: str, value: Callable[[], float]) -> None:
-        """Add a figure that is read whenever the figures are asked for.
+        """Add a metric that is computed at each scrape.
 
         Args:
-            name: Its name, as `tfformer_queue_sentences`.
+            name: Its name, such as `tfformer_queue_sentences`.
             description: A sentence about it.
-            value: Returns the figure.
+            value: Returns the current value.
         """
         Gauge(name, description, registry=self._registry).set_function(value)
 
+    def request_begun(self) -> None:
+        """Count a request as under way."""
+        self._under_way.inc()
+
     def request_done(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request.
+        """Count an answered request.
 
         Args:
-            method: The method of HTTP.
-            route: The path with names in place of its variable parts.
-            status: The status of HTTP.
+            method: The HTTP method.
+            route: The path, with parameter names for its variable parts.
+            status: The HTTP status.
             seconds: The time from its head to the end of its answer.
         """
+        self._under_way.dec()
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def batch_done(self, model: str, sentences: int, tokens: int, seconds: float) -> None:
-        """Count sentences that ran together.
+        """Count a batch.
 
         Args:
             model: The model's name.
-            sentences: Their number.
-            tokens: The tokens of their translations.
-            seconds: The time that they took together.
+            sentences: Number of sentences.
+            tokens: Tokens of their translations.
+            seconds: Time of the batch.
         """
         self._sentences.labels(model).inc(sentences)
         self._tokens.labels(model).inc(tokens)
@@ -114,15 +122,35 @@ class Metrics:
         self._batch_seconds.labels(model).observe(seconds)
 
     def cache_asked(self, hits: int, misses: int) -> None:
-        """Count sentences that the cache was asked for.
+        """Count cache look-ups.
 
         Args:
-            hits: Those that it knew.
-            misses: The others.
+            hits: Sentences in the cache.
+            misses: Sentences that a model had to translate.
         """
         self._cache.labels("hit").inc(hits)
         self._cache.labels("miss").inc(misses)
 
     def text(self) -> bytes:
-        """Return all figures, in the format that `CONTENT_TYPE` names."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
+
+
+class Health(BaseModel):
+    """The state of the server."""
+
+    status: str
+
+
+@router.get("/healthz", summary="Tell whether the server is alive")
+@router.get("/readyz", summary="Tell whether the server accepts requests")
+@router.get("/health", summary="Tell whether the server is alive, under LibreTranslate's name")
+async def health() -> Health:
+    """Answer; the server listens from when its models are loaded until it begins to shut down."""
+    return Health(status="ok")
+
+
+@router.get("/metrics", summary="Show the metrics for Prometheus", response_class=Response)
+async def metrics(request: Request) -> Response:
+    """Return requests, their time, the queue, sentences, tokens, the cache and memory."""
+    return Response(request.app.state.serving.metrics.text(), media_type=CONTENT_TYPE_LATEST)

@@ -9,31 +9,21 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from tfformer.engines import Engine
+from tfformer.engines.engine import Arrays
 from tfformer.serving.errors import RequestError
-from tfformer.serving.model import MAX_SENTENCES
-from tfformer.serving.version import Arrays
 
 WAIT = 0.005  # seconds for others to arrive
+MAX_SENTENCES = 64  # in one request, and in requests that run together
 MAX_WAITING = 1024  # sentences in the queue
-
-
-class Runs(Protocol):
-    """A version of a model, as the queue needs it."""
-
-    def run(self, signature: str, inputs: Arrays) -> Arrays:
-        """Return the outputs of a signature."""
-
-    def tokens_of(self, outputs: Arrays) -> int:
-        """Return the number of tokens of all rows of the outputs."""
 
 
 @dataclass(eq=False)
 class _Request:
-    version: Runs
+    version: Engine
     signature: str
     inputs: Arrays
     answer: asyncio.Future[Arrays]
@@ -50,7 +40,7 @@ class _Request:
 
 
 # A version, the number of its sentences that ran together, their answers, their seconds.
-Observe = Callable[[Runs, int, Sequence[Arrays], float], None]
+Observe = Callable[[Engine, int, Sequence[Arrays], float], None]
 
 
 class RequestQueue:
@@ -70,7 +60,7 @@ class RequestQueue:
         """How many sentences wait; those that run, or whose caller has gone, do not count."""
         return sum(request.size for request in self._waiting)
 
-    async def submit(self, version: Runs, signature: str, inputs: Arrays) -> Arrays:
+    async def submit(self, version: Engine, signature: str, inputs: Arrays) -> Arrays:
         """Wait for the turn of a request.
 
         Args:
@@ -88,7 +78,7 @@ class RequestQueue:
         ahead = self.sentences
         if ahead + request.size > MAX_WAITING:
             raise RequestError(
-                "UNAVAILABLE", f"the queue is full: {ahead} sentences are waiting; try again later"
+                f"the queue is full: {ahead} sentences are waiting; try again later", 503
             )
         self._waiting.append(request)
         self._arrived.set()
@@ -165,7 +155,12 @@ def _run_together(batch: list[_Request]) -> list[Arrays]:
         return np.concatenate([request.inputs[name] for request in batch])
 
     inputs = {name: together(name) for name in first.inputs}
-    outputs = first.version.run(first.signature, inputs)
+    try:
+        outputs = first.version.run(first.signature, inputs)
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+    except RuntimeError as error:
+        raise RequestError(str(error), 500) from None
     _check_rows(outputs, sum(request.size for request in batch))
     ends = np.cumsum([request.size for request in batch])[:-1]
     rows = {name: np.split(values, ends) for name, values in outputs.items()}
@@ -181,7 +176,6 @@ def _check_rows(outputs: Arrays, rows: int) -> None:
     for name, values in outputs.items():
         if values.shape[:1] != (rows,):
             raise RequestError(
-                "FAILED_PRECONDITION",
                 f"output {name} has the shape {values.shape} for {rows} rows; export the model "
                 "with the batch as the first axis of every output",
             )

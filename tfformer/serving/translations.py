@@ -1,25 +1,25 @@
 """Translations of sentences and of whole texts, through the queue and the cache."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from cachetools import LRUCache
 
+from tfformer.engines import Engine
+from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, Arrays
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Direction
 from tfformer.serving.metrics import Metrics
-from tfformer.serving.model import ServedModel
 from tfformer.serving.request_queue import RequestQueue
-from tfformer.serving.translation_cache import TranslationCache
-from tfformer.serving.version import Arrays, Version
+from tfformer.serving.served_models import ServedModel
 from tfformer.text import FORMATS, Links, Segment, TextTranslator, XmlError, segments
 
-GREEDY = "serving_default"
-BEAM = "translate_beam"
-NO_TRANSLATION = -1e8  # the score of a place in the beam that was not filled
+CACHE_BYTES = 64 * 2**20
 PORTION = 32  # sentences of a text that are in the queue at a time
 PORTIONS = 16  # in the queue at a time, half of its places: others wait, and are not refused
 STREAMED = 8  # sentences that a stream gives together
@@ -63,7 +63,7 @@ class Translations:
         self._aligner = ThreadPoolExecutor(1, "align")
 
     async def n_best(
-        self, version: Version, sentences: Sequence[str], signature: str
+        self, version: Engine, sentences: Sequence[str], signature: str
     ) -> list[list[str]]:
         """Return the translations of each sentence, best first.
 
@@ -88,30 +88,35 @@ class Translations:
                 found[sentence] = best
         return [found[one] or [""] for one in sentences]
 
-    async def text(
+    async def texts(
         self,
         direction: Direction,
         text: str,
         format: str = "text",
         signature: str = BEAM,
-        rank: int = 0,
-    ) -> str:
-        """Return the translation of a text.
+        ranks: int = 1,
+    ) -> list[str]:
+        """Return the translation of a text, then the texts of its further translations.
 
         Args:
             direction: The languages and their model.
             text: The text.
             format: A format of `tfformer.text`.
-            signature: `BEAM`, or `GREEDY`, which has a single translation of each sentence.
-            rank: 0 for the best translation of each sentence, 1 for the second, and so on; the last
-                where there are fewer.
+            signature: `BEAM`, or `GREEDY`, which finds a single translation of each sentence.
+            ranks: Number of texts. The first consists of the best translation of each sentence, the
+                second of the second best, and so on.
 
         Raises:
             RequestError: The format is unknown, the text is not well-formed XML, the model takes no
                 text or refuses the sentences, or the queue is full.
         """
+        return [await self._text(direction, text, format, signature, rank) for rank in range(ranks)]
+
+    async def _text(
+        self, direction: Direction, text: str, format: str, signature: str, rank: int
+    ) -> str:
         if format not in FORMATS:
-            raise RequestError("INVALID_ARGUMENT", f"the format {format} is not supported")
+            raise RequestError(f"the format {format} is not supported")
         version = _translating(direction)
         loop = asyncio.get_running_loop()
         calls: list[Future[Any]] = []
@@ -137,15 +142,15 @@ class Translations:
         translator = TextTranslator(
             translate,
             align if direction.model.align else None,
-            count_tokens=version.count_tokens,
+            count_tokens=version.count_tokens if version.tokenizers else None,
             max_tokens=version.max_tokens,
             language=direction.source,
             placeholders=version.placeholders,
         )
         try:
             return await loop.run_in_executor(self._threads, translator.translate, text, format)
-        except XmlError as error:
-            raise RequestError("INVALID_ARGUMENT", str(error)) from None
+        except (XmlError, ValueError) as error:
+            raise RequestError(str(error)) from None
         finally:
             caller_gone.set()
             for call in calls:
@@ -164,7 +169,7 @@ class Translations:
             has no alignments, or where one of the two is longer than it takes.
         """
         version = model.newest
-        if model.align is None or version.count_tokens is None:
+        if model.align is None or version.tokenizers is None:
             return []
         loop = asyncio.get_running_loop()
         counts = await loop.run_in_executor(
@@ -203,7 +208,7 @@ class Translations:
         """Translate a segment; the rest of the beam comes with a single sentence."""
         if not segment.is_sentence:
             return Piece(segment.text, segment.text, False, [])
-        translation = await self.text(direction, segment.text)
+        (translation,) = await self.texts(direction, segment.text)
         n_best = self._cache.find(direction.model.newest, BEAM, segment.text) or []
         others = n_best[1:] if n_best[:1] == [translation] else []
         return Piece(segment.text, translation, True, others)
@@ -250,12 +255,11 @@ def _portions(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
         yield portion
 
 
-def _translating(direction: Direction) -> Version:
+def _translating(direction: Direction) -> Engine:
     """The newest version of the direction's model, if it takes text."""
     version = direction.model.newest
     if not {BEAM, GREEDY} <= version.signatures.keys():
         raise RequestError(
-            "FAILED_PRECONDITION",
             f"{direction.model.name} takes no text; export it again without --no-text",
         )
     return version
@@ -276,7 +280,7 @@ def _lists(outputs: Arrays) -> list[list[str]]:
 def _filled(beam: np.ndarray, scores: np.ndarray) -> Iterator[str]:
     """Yield the translations of a beam, from the places that were filled."""
     for translation, score in zip(beam, scores, strict=True):
-        if score > NO_TRANSLATION:
+        if score > NO_TRANSLATION / 2:
             yield _text(translation)
 
 
@@ -289,3 +293,50 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
+
+
+class TranslationCache:
+    """Recently requested sentences with their translations, within a limit of memory.
+
+    Args:
+        max_bytes: The limit; the least recently used sentences are dropped.
+
+    Example:
+        >>> cache = TranslationCache()
+        >>> version = object()
+        >>> cache.keep(version, "translate_beam", "A dog.", ["Ein Hund."])
+        >>> cache.find(version, "translate_beam", "A dog.")
+        ['Ein Hund.']
+        >>> cache.find(version, "translate_beam", "A cat.")
+    """
+
+    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
+        self._kept: LRUCache[tuple[object, str, str], tuple[str, list[str]]]
+        self._kept = LRUCache(max_bytes, getsizeof=_bytes)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, version: object, signature: str, sentence: str) -> list[str] | None:
+        """Return the translations of a sentence, best first, or None."""
+        kept = self._kept.get((version, signature, sentence))
+        return None if kept is None else kept[1]
+
+    def keep(self, version: object, signature: str, sentence: str, best: list[str]) -> None:
+        """Keep the translations of a sentence, unless they exceed the whole limit.
+
+        Args:
+            version: The version that translated; versions never share a translation.
+            signature: The signature that it ran.
+            sentence: The source.
+            best: Its translations, best first.
+        """
+        item = (sentence, best)
+        if _bytes(item) <= self._kept.maxsize:
+            self._kept[version, signature, sentence] = item
+
+
+def _bytes(item: tuple[str, list[str]]) -> int:
+    """Estimate the memory of a sentence, its list and their entry."""
+    sentence, best = item
+    return 400 + sys.getsizeof(sentence) + sum(map(sys.getsizeof, best))

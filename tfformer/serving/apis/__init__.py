@@ -1,0 +1,1 @@
+"""The APIs of the server, one per module."""

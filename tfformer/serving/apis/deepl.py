@@ -1,0 +1,191 @@
+"""DeepL's API, version 2."""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from tfformer.engines.engine import BEAM, GREEDY
+from tfformer.serving.apis.fields import described, fields_of
+from tfformer.serving.apis.libretranslate import find_direction
+from tfformer.serving.errors import DeeplError, RequestError
+from tfformer.serving.languages import language_name
+from tfformer.serving.state import Served, State
+from tfformer.serving.translations import in_order
+
+MAX_TEXTS = 50  # in one request, as DeepL has it
+NO_LIMIT = 1_000_000_000_000  # characters, as DeepL says it of contracts without a limit
+SIGNATURES = {
+    "latency_optimized": GREEDY,
+    "quality_optimized": BEAM,
+    "prefer_quality_optimized": BEAM,
+}
+LINE_END = re.compile(r"(?<=\S)[ \t]*\r?\n[ \t]*(?=\S)")  # between two lines of a paragraph
+UNSUPPORTED = (
+    *("glossary_id", "glossary_ids", "style_id", "custom_instructions", "translation_memory_id"),
+    *("ignore_tags", "splitting_tags", "non_splitting_tags"),
+)
+VARIANTS = {"en": ("en-US", "en-GB"), "pt": ("pt-PT", "pt-BR")}  # of targets: DeepL's clients ask
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": DeeplError} for status in (400, 403, 413, 415, 503)
+}
+
+router = APIRouter(prefix="/v2", tags=["DeepL"], responses=REFUSALS)
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+class Translate(BaseModel):
+    """Up to 50 texts to translate."""
+
+    model_config = ConfigDict(extra="allow")
+
+    text: Annotated[list[str], BeforeValidator(_listed)] = Field(
+        min_length=1, max_length=MAX_TEXTS, examples=[["A dog."]]
+    )
+    target_lang: str = Field(description="The language of the translation.", examples=["DE"])
+    source_lang: str = Field("", description="The language of the texts; detected if left out.")
+    tag_handling: Literal["", "html", "xml"] = Field(
+        "", description="The markup of the texts; XML that is not well-formed is refused."
+    )
+    split_sentences: Literal["1", "nonewlines", "0"] = Field(
+        "1",
+        description="Without markup: 0 takes each line as one sentence, and nonewlines takes the "
+        "end of a line as a space.",
+    )
+    formality: Literal["default", "prefer_more", "prefer_less"] = Field(
+        "default", description="Ignored: a model has the formality of its training text."
+    )
+    model_type: Literal["latency_optimized", "quality_optimized", "prefer_quality_optimized"] = (
+        Field("quality_optimized", description="latency_optimized is greedy search.")
+    )
+    show_billed_characters: bool = False
+    auth_key: str = Field("", description="A key, if the server requires one.")
+
+
+class Translation(BaseModel):
+    """The translation of one text."""
+
+    detected_source_language: str
+    text: str
+    billed_characters: int | None = None
+    model_type_used: str | None = None
+
+
+class Translations(BaseModel):
+    """The translations, in the order of the texts."""
+
+    translations: list[Translation]
+
+
+class Language(BaseModel):
+    """A language of this server."""
+
+    language: str
+    name: str
+    supports_formality: bool | None = None
+
+
+class Usage(BaseModel):
+    """Characters translated since the start; the limit is DeepL's number for no limit."""
+
+    character_count: int
+    character_limit: int = NO_LIMIT
+
+
+class Key(BaseModel):
+    """The fields of any request."""
+
+    auth_key: str = Field("", description="A key, if the server requires one.")
+
+
+class Listed(Key):
+    """Which languages are listed."""
+
+    type: Literal["source", "target"] = "source"
+
+
+@router.post(
+    "/translate",
+    summary=f"Translate up to {MAX_TEXTS} texts",
+    response_model_exclude_none=True,
+    openapi_extra=described(Translate),
+)
+async def translate(
+    fields: Annotated[Translate, fields_of(Translate)], state: Served
+) -> Translations:
+    """Return the translations, in the order of the texts."""
+    if given := [name for name in UNSUPPORTED if (fields.model_extra or {}).get(name)]:
+        raise RequestError(f"{', '.join(given)} is not supported; leave it out")
+    found = await in_order(lambda text: _translated(state, fields, text), fields.text)
+    return Translations(translations=found)
+
+
+async def _translated(state: State, fields: Translate, text: str) -> Translation:
+    direction, _ = await find_direction(state, fields.source_lang, fields.target_lang, text)
+    format: str = fields.tag_handling
+    words = text
+    if not format:
+        format = "lines" if fields.split_sentences == "0" else "text"
+        if fields.split_sentences == "nonewlines":
+            words = LINE_END.sub(" ", text)
+    signature = SIGNATURES[fields.model_type]
+    (translation,) = await state.translations.texts(direction, words, format, signature)
+    state.characters += len(text)
+    answer = Translation(detected_source_language=direction.source.upper(), text=translation)
+    if fields.show_billed_characters:
+        answer.billed_characters = len(text)
+    if "model_type" in fields.model_fields_set:
+        answer.model_type_used = fields.model_type.removeprefix("prefer_")
+    return answer
+
+
+_TYPE = {
+    "name": "type",
+    "in": "query",
+    "schema": {"type": "string", "enum": ["source", "target"], "default": "source"},
+}
+
+
+@router.get(
+    "/languages",
+    summary="List the source languages, or the target languages",
+    response_model_exclude_none=True,
+    openapi_extra={"parameters": [_TYPE]},
+)
+async def languages(fields: Annotated[Listed, fields_of(Listed)], state: Served) -> list[Language]:
+    """Return the languages."""
+    if fields.type == "source":
+        return [
+            Language(language=code.upper(), name=language_name(code))
+            for code in state.directions.targets
+        ]
+    return [
+        Language(language=code.upper(), name=language_name(code), supports_formality=False)
+        for code in with_variants(state.directions.target_languages)
+    ]
+
+
+def with_variants(codes: Iterable[str]) -> list[str]:
+    """Return target languages as DeepL names them, some by their regions.
+
+    Example:
+        >>> with_variants(["de", "en"])
+        ['de', 'en-US', 'en-GB']
+    """
+    return [one for code in codes for one in VARIANTS.get(code, (code,))]
+
+
+@router.get(
+    "/usage",
+    summary="Count the characters that were translated since the server started",
+    dependencies=[fields_of(Key)],
+)
+async def usage(state: Served) -> Usage:
+    """Return the count."""
+    return Usage(character_count=state.characters)

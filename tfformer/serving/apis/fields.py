@@ -1,0 +1,165 @@
+"""The fields of a request, which known APIs send as JSON, as a form or in the query string."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from fastapi import Depends, Request
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+from starlette.types import Message
+
+from tfformer.serving.errors import RequestError, validation_reason
+from tfformer.serving.state import Served, State
+
+MAX_BYTES = 2 * 2**20  # in the body of a request
+MAX_FIELDS = 1_000  # of a form
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+FORM_IN_PARTS = "multipart/form-data"
+
+Fields = TypeVar("Fields", bound=BaseModel)
+
+
+def fields_of(model: type[Fields]) -> Any:
+    """Return a dependency that reads a request's fields and checks its API key.
+
+    The body may be JSON, a form of either kind, or empty; its fields override the query's.
+    """
+
+    async def read(request: Request, state: Served) -> Fields:
+        return await read_fields(model, request, state)
+
+    return Depends(read)
+
+
+async def read_fields(model: type[Fields], request: Request, state: State) -> Fields:
+    """Return the fields of a request; see `fields_of`.
+
+    Raises:
+        RequestError: The key is unknown, or the body or a field is wrong.
+    """
+    values = await _values(request)
+    state.keys.check(request.headers, values.get("api_key") or values.get("auth_key"))
+    return validated(model, values)
+
+
+def validated(model: type[Fields], values: dict[str, Any]) -> Fields:
+    """Return the fields as `model`; null is a field that is left out.
+
+    Raises:
+        RequestError: A field is missing, or has a wrong value.
+    """
+    try:
+        return model.model_validate({k: v for k, v in values.items() if v is not None})
+    except ValidationError as error:
+        raise RequestError(validation_reason(error)) from None
+
+
+def described(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the description of a body that `fields_of` reads, for `openapi_extra`."""
+    schema = model.model_json_schema()
+    content = {kind: {"schema": schema} for kind in (JSON, FORM, FORM_IN_PARTS)}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+async def _values(request: Request) -> dict[str, Any]:
+    query = query_values(request)
+    kind = content_type(request)
+    limited = Request(request.scope, _limited(request))
+    if kind == FORM_IN_PARTS:
+        return query | await _form_in_parts(limited)
+    body = await limited.body()
+    if not body:
+        return query
+    if kind == JSON:
+        return query | read_object(body)
+    if kind == FORM:
+        return query | _form(body)
+    raise RequestError(
+        f"the body is {kind or 'of no stated type'}; send {JSON} or a form, as {FORM} or "
+        f"{FORM_IN_PARTS}",
+        415,
+    )
+
+
+def query_values(request: Request) -> dict[str, Any]:
+    """Return the fields of a request's query."""
+    return _collected(request.query_params.multi_items())
+
+
+def content_type(request: Request) -> str:
+    """Return the media type of the body, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def read_body(request: Request) -> bytes:
+    """Return the body.
+
+    Raises:
+        RequestError: It has more than `MAX_BYTES`.
+    """
+    return await Request(request.scope, _limited(request)).body()
+
+
+def _limited(request: Request) -> Callable[[], Awaitable[Message]]:
+    """Return the request's `receive`, which raises an error beyond `MAX_BYTES`."""
+    size = 0
+
+    async def receive() -> Message:
+        nonlocal size
+        message = await request.receive()
+        size += len(message.get("body", b""))
+        if size > MAX_BYTES:
+            raise RequestError(
+                f"the body has more than {MAX_BYTES} bytes; send less at a time, or a text of any "
+                "length as text/plain to /translate/stream",
+                413,
+            )
+        return message
+
+    return receive
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in the body of a request (UTF-8).
+
+    Raises:
+        RequestError: The body is not a JSON object, or is nested too deeply.
+    """
+    try:
+        values = from_json(body)
+    except ValueError as error:
+        raise RequestError(f"the body is not JSON in UTF-8: {error}") from None
+    if not isinstance(values, dict):
+        raise RequestError(f"the body must be a JSON object; it is a {type(values).__name__}")
+    return values
+
+
+def _form(body: bytes) -> dict[str, Any]:
+    """Read a form in UTF-8; Starlette would read it as Latin-1."""
+    try:
+        text = body.decode("utf-8")
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+    except ValueError as error:
+        raise RequestError(f"the form cannot be read: {error}") from None
+    return _collected(pairs)
+
+
+async def _form_in_parts(request: Request) -> dict[str, Any]:
+    try:
+        form = await request.form(max_fields=MAX_FIELDS, max_part_size=MAX_BYTES)
+    except HTTPException as error:
+        raise RequestError(f"the form cannot be read: {error.detail}") from None
+    except (ValueError, KeyError) as error:
+        raise RequestError(f"the form cannot be read: {error}") from None
+    return _collected(form.multi_items())
+
+
+def _collected(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return values by name; a name that occurs more than once has a list."""
+    lists: dict[str, list[Any]] = {}
+    for name, value in pairs:
+        lists.setdefault(name, []).append(value)
+    return {name: values if len(values) > 1 else values[0] for name, values in lists.items()}

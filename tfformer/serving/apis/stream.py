@@ -1,0 +1,209 @@
+"""Translations sentence by sentence, and the words that belong together."""
+
+import asyncio
+import codecs
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+from starlette.types import Receive, Scope, Send
+
+from tfformer.serving.apis.fields import (
+    content_type,
+    described,
+    fields_of,
+    query_values,
+    read_fields,
+    validated,
+)
+from tfformer.serving.apis.libretranslate import REFUSALS, find_direction
+from tfformer.serving.errors import MISTAKE, Error, RequestError
+from tfformer.serving.languages import AUTO, Direction, Directions
+from tfformer.serving.state import Served, State
+from tfformer.serving.translations import Piece
+from tfformer.text.blocks import BLOCK, block_end
+
+PLAIN_TEXT = "text/plain"
+READ_SECONDS = 30  # for a client to make room for an event
+UTF_8 = codecs.getincrementaldecoder("utf-8")
+
+router = APIRouter(tags=["Stream"], responses=REFUSALS | {404: {"model": Error}})
+
+
+class Model(BaseModel):
+    """The model that answers: by its name, or by its languages."""
+
+    source: str = Field(AUTO, description="The language of the text; auto detects it.")
+    target: str = Field("", description="The language of the translation.", examples=["de"])
+    model: str = Field("", description="The name of a model, in place of the languages.")
+    api_key: str = Field("", description="A key, if the server requires one.")
+
+
+class StreamOptions(Model):
+    """How to translate a text that is the body itself."""
+
+    format: Literal["text"] = Field("text", description="A stream takes no markup.")
+
+
+class Stream(StreamOptions):
+    """A text to translate sentence by sentence."""
+
+    q: str = Field(description="The text.", examples=["The animal is tired. Where is the station?"])
+
+
+class Align(Model):
+    """A sentence with its translation."""
+
+    q: str = Field(description="The sentence.", examples=["The animal is tired."])
+    translation: str = Field(description="Its translation.", examples=["Das Tier ist müde."])
+
+
+_STREAM_BODY = described(Stream)
+_STREAM_BODY["requestBody"]["content"][PLAIN_TEXT] = {"schema": {"type": "string"}}
+
+
+class Links(BaseModel):
+    """Pairs of a source word and a target word, counted from 0; words are split at spaces."""
+
+    links: list[tuple[int, int]]
+
+
+class Events(Response):
+    """Server-sent events, which are sent as the iterator yields them.
+
+    Starlette's and sse-starlette's streaming responses receive, and drop, what remains of the
+    request's body; here the translation begins while the text is still being sent.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[tuple[str, object]], status_code: int = 200) -> None:
+        super().__init__(status_code=status_code)
+        del self.headers["content-length"]
+        self.headers["Cache-Control"] = "no-store"
+        self.headers["X-Accel-Buffering"] = "no"  # for nginx: send each event at once
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events; give up a client that does not read for `READ_SECONDS`."""
+        start = {
+            "type": "http.response.start",
+            "status": self.status_code,
+            "headers": self.raw_headers,
+        }
+        await send(start)
+        with suppress(TimeoutError):
+            async for name, content in self._events:
+                data = json.dumps(content, ensure_ascii=False)
+                event = f"event: {name}\ndata: {data}\n\n".encode()
+                async with asyncio.timeout(READ_SECONDS):
+                    await send({"type": "http.response.body", "body": event, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+
+
+@router.post(
+    "/translate/stream",
+    summary="Translate a text and get each sentence as soon as it is ready",
+    response_class=Events,
+    openapi_extra=_STREAM_BODY,
+)
+async def stream(request: Request, state: Served) -> Events:
+    """Answer with an event `piece` per part of the text.
+
+    The parts, joined, are the text. The last event is `end` or `error`. A text of any length may be
+    the body, as text/plain, with the other fields in the query; the answer then begins before the
+    text has ended.
+    """
+    options: StreamOptions
+    if content_type(request) == PLAIN_TEXT:
+        values = query_values(request)
+        state.keys.check(request.headers, values.get("api_key"))
+        options = validated(StreamOptions, values)
+        blocks = _text_blocks(request)
+    else:
+        fields = await read_fields(Stream, request, state)
+        options = fields
+        blocks = _one_block(fields.q)
+    beginning = await anext(blocks)
+    direction = await _direction(state, options, beginning)
+    pieces = _pieces(state, direction, beginning, blocks)
+    first = await anext(pieces, None)  # a refusal here still has its HTTP status
+    return Events(_events(request, first, pieces))
+
+
+async def _one_block(text: str) -> AsyncIterator[str]:
+    yield text
+
+
+async def _text_blocks(request: Request) -> AsyncIterator[str]:
+    """Yield the body, a text in UTF-8 of any length, in blocks while it arrives."""
+    decoder = UTF_8()
+    held = ""
+    async for part in request.stream():
+        held += _decoded(decoder, part)
+        while len(held) >= BLOCK:
+            end = block_end(held)
+            yield held[:end]
+            held = held[end:]
+    yield held + _decoded(decoder, b"", final=True)
+
+
+def _decoded(decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False) -> str:
+    try:
+        return decoder.decode(part, final)
+    except UnicodeDecodeError as error:
+        raise RequestError(f"the text is not UTF-8 ({error.reason}); convert it first") from None
+
+
+async def _direction(state: State, fields: Model, text: str) -> Direction:
+    if fields.model:
+        return Directions.of(state.models.model(fields.model))
+    if not fields.target:
+        raise RequestError("the field target is missing")
+    return (await find_direction(state, fields.source, fields.target, text))[0]
+
+
+async def _pieces(
+    state: State, direction: Direction, beginning: str, blocks: AsyncIterator[str]
+) -> AsyncIterator[Piece]:
+    async for piece in state.translations.pieces(direction, beginning):
+        yield piece
+    async for block in blocks:
+        async for piece in state.translations.pieces(direction, block):
+            yield piece
+
+
+async def _events(
+    request: Request, first: Piece | None, rest: AsyncIterator[Piece]
+) -> AsyncIterator[tuple[str, object]]:
+    """Yield the names and contents of the events; an error is an event, too."""
+    try:
+        if first is not None:
+            yield "piece", first._asdict()
+        async for piece in rest:
+            yield "piece", piece._asdict()
+        yield "end", {}
+    except RequestError as error:
+        yield "error", {"error": str(error)}
+    except Exception:
+        logging.getLogger(__name__).exception("%s %s", request.method, request.url.path)
+        yield "error", {"error": MISTAKE}
+
+
+@router.post(
+    "/align",
+    summary="Tell which words of a sentence and of its translation belong together",
+    openapi_extra=described(Align),
+)
+async def align(fields: Annotated[Align, fields_of(Align)], state: Served) -> Links:
+    """Return the links that the attention of a run directory's model gives.
+
+    The list is empty for an export, and for a sentence that is longer than the model takes.
+    """
+    direction = await _direction(state, fields, fields.q)
+    links = await state.translations.links(direction.model, fields.q, fields.translation)
+    return Links(links=list(links))

@@ -1,0 +1,168 @@
+"""API keys, and protection of a local server and its page from other web pages.
+
+A page of another site, open in the same browser, can send requests to 127.0.0.1 (cross-site
+requests), and can read the answers once its host name points there (DNS rebinding). Both show in
+the headers of a request. Fetch standard: Origin, Sec-Fetch-Site; Content Security Policy Level 3.
+"""
+
+import base64
+import hashlib
+import hmac
+import ipaddress
+import re
+import socket
+from collections.abc import Collection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+
+from tfformer.plain_values import read_text
+from tfformer.serving.errors import RequestError
+
+SCHEMES = ("deepl-auth-key", "bearer")  # of the header Authorization
+HEADERS = {  # of every answer
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+OWN_SITES = ("same-origin", "none")  # of Sec-Fetch-Site; none: typed by the user
+
+
+class ApiKeys:
+    """The API keys of a server.
+
+    Args:
+        keys: The keys; with an empty collection, requests need no key.
+
+    Example:
+        >>> keys = ApiKeys(["secret"])
+        >>> keys.is_known("secret"), keys.is_known("guess"), ApiKeys([]).is_known("")
+        (True, False, True)
+    """
+
+    def __init__(self, keys: Collection[str]) -> None:
+        self._keys = [key.encode() for key in keys]
+
+    @property
+    def are_required(self) -> bool:
+        """Whether a request needs a key."""
+        return bool(self._keys)
+
+    def is_known(self, key: str) -> bool:
+        """Return whether a key is accepted, in a time that does not depend on the keys."""
+        given = key.encode("utf-8", "surrogatepass")
+        known = [hmac.compare_digest(given, one) for one in self._keys]
+        return not known or any(known)
+
+    def check(self, headers: Headers, key: object = None) -> None:
+        """Refuse a request without a known key.
+
+        Args:
+            headers: The request's headers; `Authorization` may contain the key.
+            key: The key in a field of the request, for an API that has such a field.
+
+        Raises:
+            RequestError: The key is missing or unknown.
+        """
+        if not self.is_known(str(key or _header_key(headers))):
+            raise RequestError("the API key is missing or unknown", 403)
+
+
+def read_keys(path: str | Path | None) -> list[str]:
+    """Return the keys of a file, one per line; an empty list without a file.
+
+    Raises:
+        ValueError: The file contains no key, or is not a small text file.
+    """
+    if path is None:
+        return []
+    keys = read_text(Path(path)).split()
+    if not keys:
+        raise ValueError(f"--api-keys {path} has no key; write one a line")
+    return keys
+
+
+def _header_key(headers: Headers) -> str:
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key.lstrip(" ") if scheme.lower() in SCHEMES else ""
+
+
+class HostGuard:
+    """Refuses requests that the page of another site has sent.
+
+    An IP address is always accepted as the host: only names can be rebound.
+
+    Args:
+        hosts: Further host names of this server, such as a proxy's; their pages may send requests.
+        own_host: The host that the server listens on.
+    """
+
+    def __init__(self, hosts: Collection[str] = (), own_host: str = "localhost") -> None:
+        self._allowed = {host.lower() for host in hosts}
+        own = {"localhost", own_host.lower(), socket.gethostname().lower()}
+        self._hosts = self._allowed | own
+
+    def check(self, method: str, headers: Headers) -> None:
+        """Refuse a foreign `Host`, and a POST from another site.
+
+        Raises:
+            RequestError: The request is not for this server, or not from its page.
+        """
+        for host in headers.getlist("host"):
+            if not self._is_ours(_hostname(f"//{host}")):
+                raise RequestError(
+                    f"the host {host[:100]!r} is not this server's name; "
+                    "allow it with --allow-host",
+                    403,
+                )
+        if method == "POST":
+            self._check_origin(headers)
+
+    def _check_origin(self, headers: Headers) -> None:
+        origin = headers.get("origin")
+        site = headers.get("sec-fetch-site", "none")
+        if origin is None and site in OWN_SITES:
+            return  # a program, or the address bar
+        if origin is not None and origin.partition("://")[2] == headers.get("host"):
+            return
+        if origin is not None and _hostname(origin) in self._allowed:
+            return  # a proxy has changed the Host
+        raise RequestError("a page of another site may not send requests to this server", 403)
+
+    def _is_ours(self, hostname: str | None) -> bool:
+        if hostname is None:
+            return False
+        try:
+            ipaddress.ip_address(hostname)
+        except ValueError:
+            return hostname in self._hosts
+        return True
+
+
+def _hostname(address: str) -> str | None:
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None
+
+
+def content_security_policy(page: str) -> str:
+    """Return the Content Security Policy of a page.
+
+    It allows the scripts and styles within the page, and requests to the page's server.
+    """
+    scripts = " ".join(_hashes(page, "script"))
+    styles = " ".join(_hashes(page, "style"))
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src {styles}; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+def _hashes(page: str, tag: str) -> list[str]:
+    contents = re.findall(rf"<{tag}>(.*?)</{tag}>", page, flags=re.DOTALL)  # data have attributes
+    digests = [hashlib.sha256(content.encode()).digest() for content in contents]
+    return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]

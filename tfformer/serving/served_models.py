@@ -1,0 +1,171 @@
+"""The models of a server, each with its newest versions."""
+
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tfformer.engines import Engine, Signature, open_engine
+from tfformer.serving.errors import RequestError, check_name
+from tfformer.storage.run_folders import MANIFEST, is_run
+from tfformer.text import Align
+
+DEFAULT_SIGNATURE = "serving_default"
+NEWEST = 2  # versions that are served: the one in use and its successor
+WATCH_SECONDS = 2  # between two looks at the folders of versions
+SAVED_MODEL = "saved_model.pb"  # the file that makes a folder without a manifest an export
+
+
+class ServedModel:
+    """The newest versions of a run or an export, under one name.
+
+    The label `stable` is the oldest of them, `canary` the newest.
+
+    Args:
+        name: The model's name in requests.
+        path: A run directory, an exported version, or a folder of versions.
+        align: Finds the words that belong together; only a run directory has such a function.
+
+    Raises:
+        ValueError: There is nothing to serve at `path`, or it is damaged.
+    """
+
+    def __init__(self, name: str, path: Path, align: Align | None = None) -> None:
+        self.name = name
+        self.align = align
+        self.versions: Mapping[int, Engine] = {}
+        self._path = path
+        self._complaint = ""
+        self.load()
+
+    def load(self) -> bool:
+        """Open versions that are new, and drop versions that are not served any more.
+
+        Returns:
+            Whether the versions changed.
+        """
+        found = {_number(folder): folder for folder in find_versions(self._path)}
+        if found.keys() == self.versions.keys():
+            return False
+        known = self.versions
+        self.versions = {
+            number: known[number] if number in known else open_engine(folder)
+            for number, folder in found.items()
+        }
+        return True
+
+    def reload(self) -> None:
+        """Load new versions; where one cannot be loaded, say so once and serve on."""
+        try:
+            if self.load():
+                numbers = ", ".join(map(str, self.versions))
+                print(f"{self.name}: serving the versions {numbers}", flush=True)
+            self._complaint = ""
+        except (ValueError, OSError) as error:
+            if str(error) != self._complaint:
+                print(f"{self.name}: {error}", file=sys.stderr, flush=True)
+            self._complaint = str(error)
+
+    def number(self, number: int | None = None, label: str | None = None) -> int:
+        """Return the number of the version that a request asks for: the newest by default.
+
+        Raises:
+            RequestError: There is no such label or version.
+        """
+        if label is not None:
+            return self._labelled(label)
+        if number is None:
+            return max(self.versions)
+        if number not in self.versions:
+            known = ", ".join(map(str, sorted(self.versions)))
+            raise RequestError(
+                f"model {self.name!r} has no version {number}; choose one of {known}", 404
+            )
+        return number
+
+    @property
+    def newest(self) -> Engine:
+        """The version that answers if a request names none."""
+        return self.versions[max(self.versions)]
+
+    def _labelled(self, label: str) -> int:
+        check_name("label's", label)
+        labels = {"stable": min(self.versions), "canary": max(self.versions)}
+        if label not in labels:
+            raise RequestError(f"there is no label {label!r}; choose one of {', '.join(labels)}")
+        return labels[label]
+
+
+class ServedModels:
+    """All models of a server, by name.
+
+    Args:
+        models: One or more, each with another name.
+    """
+
+    def __init__(self, models: Iterable[ServedModel]) -> None:
+        self._models = {model.name: model for model in models}
+
+    def __iter__(self) -> Iterator[ServedModel]:
+        return iter(self._models.values())
+
+    @property
+    def names(self) -> list[str]:
+        """The models' names."""
+        return list(self._models)
+
+    def model(self, name: str) -> ServedModel:
+        """Return the model of this name; RequestError if it does not exist."""
+        check_name("model's", name)
+        if name not in self._models:
+            known = ", ".join(map(repr, self._models))
+            raise RequestError(f"there is no model {name!r}; this server has {known}", 404)
+        return self._models[name]
+
+    def name_of(self, version: object) -> str:
+        """Return the name of the model that a version belongs to; empty if it was dropped."""
+        names = (model.name for model in self if version in model.versions.values())
+        return next(names, "")
+
+    async def watch(self) -> None:
+        """Load new versions as they appear, until cancelled."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            for model in self:
+                await asyncio.to_thread(model.reload)
+
+
+def signature_of(version: Engine, name: str) -> Signature:
+    """Return a signature of a version; RequestError if it does not exist."""
+    check_name("signature's", name)
+    if name not in version.signatures:
+        known = ", ".join(sorted(version.signatures))
+        raise RequestError(f"there is no signature {name!r}; choose one of {known}")
+    return version.signatures[name]
+
+
+def find_versions(path: Path) -> list[Path]:
+    """Return the folders to serve, oldest first.
+
+    Args:
+        path: A run directory, one exported version, or a folder of versions, of which the newest
+            two count.
+
+    Raises:
+        ValueError: `path` contains nothing to serve.
+    """
+    if is_run(path) or _is_version(path):
+        return [path]
+    numbered = [folder for folder in path.glob("*") if folder.name.isdecimal()]
+    versions = [folder for folder in numbered if _is_version(folder)]
+    if not versions:
+        raise ValueError(f"{path} is neither a run directory nor an export; give one of them")
+    return sorted(versions, key=_number)[-NEWEST:]
+
+
+def _is_version(folder: Path) -> bool:
+    return (folder / SAVED_MODEL).is_file() or (folder / MANIFEST).is_file()
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name) if folder.name.isdecimal() else 1
