@@ -31,6 +31,7 @@ from tfformer.cli import arguments
 from tfformer.cli import verbs as cli
 from tfformer.config import Config
 from tfformer.data import phrasebook
+from tfformer.inference.translator import Translator
 
 NOT_RUN = {
     # the beginning of a command: why it is not run here
@@ -79,7 +80,8 @@ SHORTER = {  # a few lines of the phrasebook in place of all; test_wheel.py trai
 SHELL = [block for block in ALL_BLOCKS if block.language in ("sh", "bash")]
 PYTHON = [block for block in ALL_BLOCKS if block.language == "python"]
 FITTING = [block for block in PYTHON if "model.fit" in block.text]
-KERAS_WORKFLOW = block_with("docs/keras.md", "python", "model.fit")  # has a test of its own
+KERAS_WORKFLOW = block_with("docs/keras.md", "python", "weighted_metrics")  # has a test of its own
+KERAS_TRANSLATOR = block_with("docs/keras.md", "python", "translator.save")  # so has this one
 RECIPES = [block for block in ALL_BLOCKS if block.language == "yaml"]
 
 
@@ -298,11 +300,25 @@ def names() -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", [block for block in FITTING if block != KERAS_WORKFLOW], ids=str)
+@pytest.mark.parametrize(
+    "block",
+    [block for block in FITTING if block not in (KERAS_WORKFLOW, KERAS_TRANSLATOR)],
+    ids=str,
+)
 def test_a_block_that_fits_a_model_takes_a_step(block, names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(block.text, names)
     assert names["model"].optimizer.iterations == 1
+
+
+@pytest.mark.slow
+def test_a_keras_model_becomes_a_translator_and_a_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(KERAS_TRANSLATOR.text, names)
+    loaded = Translator.load("runs/from_keras")
+    sentences = ["The animal is tired."]
+    assert loaded.n_best(sentences) == names["translator"].n_best(sentences)
 
 
 @pytest.mark.slow
