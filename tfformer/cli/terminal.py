@@ -46,6 +46,29 @@ def input_parts(path: str | None) -> Iterator[str]:
     return lines_with_ends(sys.stdin.buffer, "standard input", with_mark=True)
 
 
+def input_document(path: str | None, format: str) -> tuple[Iterator[str], str]:
+    """The text of a document in the encoding that it declares, and that encoding.
+
+    Raises:
+        ValueError: The document is not in that encoding.
+    """
+    from tfformer.text.encodings import HEAD, declared_encoding
+
+    name = path or "standard input"
+    with open(path, "rb") if path else contextlib.nullcontext(sys.stdin.buffer) as file:
+        encoding = declared_encoding(file.peek(HEAD), format)  # type: ignore[union-attr]
+        if encoding.read == "utf-8":
+            return input_parts(path), encoding.write
+        content = file.read()
+    try:
+        return iter([content.decode(encoding.read)]), encoding.write
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name} declares {encoding.write}, but is not in it at byte {error.start + 1}; "
+            "correct the declaration"
+        ) from None
+
+
 def typed_lines() -> Iterator[str]:
     """The lines that a person types, each after a prompt.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import io
 import itertools
 import json
 import math
@@ -40,8 +41,8 @@ from tfformer.cli.terminal import (
     CorpusProgress,
     Progress,
     counted,
+    input_document,
     input_lines,
-    input_parts,
     open_closed_streams,
     output_file,
     typed_lines,
@@ -300,7 +301,10 @@ def _translate_text(options: argparse.Namespace, format: str, is_typed: bool) ->
             for line in typed_lines():
                 print(texts.translate(line, format), file=output, flush=True)
         else:
-            for piece in texts.stream(input_parts(options.input), format):
+            parts, encoding = input_document(options.input, format)
+            if encoding != "utf-8" and isinstance(output, io.TextIOWrapper):
+                output.reconfigure(encoding=encoding, errors="xmlcharrefreplace")
+            for piece in texts.stream(parts, format):
                 output.write(piece)
                 progress.advance(piece.count("\n"))
 

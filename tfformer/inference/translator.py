@@ -76,6 +76,7 @@ class Translator(TextModel):
         length_penalty: The default alpha of Wu et al. 2016, equation 14.
         max_length: Maximum number of tokens of a source or a translation, the end token included.
         language: The code of the source language, by which `translate_text` finds sentences.
+        target_language: The code of the target language, which a translated page then declares.
 
     Attributes:
         decoding: The search unless told otherwise, a `DecodingConfig`. Its other settings are those
@@ -112,6 +113,7 @@ class Translator(TextModel):
         length_penalty: float = 0.6,
         max_length: int = 128,
         language: str = "en",
+        target_language: str | None = None,
     ) -> None:
         self.model = model
         self.tokenizers = Tokenizers(tokenizer, target_tokenizer or tokenizer)
@@ -136,19 +138,21 @@ class Translator(TextModel):
         )
         self.max_length = max_length
         self.language = language
+        self.target_language = target_language
         self._graphs: dict[tuple[Any, ...], tf.types.experimental.PolymorphicFunction] = {}
 
     @classmethod
     def for_recipe(cls, model: Model, tokenizers: Tokenizers, config: Config) -> Self:
         """Put a model to use with the limits and the search of a recipe."""
         assert isinstance(model, Transformer)
-        language, *_ = config.data.languages or ["en"]
+        source, target = config.data.languages or ("en", None)
         translator = cls(
             model,
             tokenizers.source,
             tokenizers.target,
             max_length=config.data.max_length,
-            language=language,
+            language=source,
+            target_language=target,
         )
         return translator.with_search(config.decoding)
 
@@ -328,6 +332,7 @@ class Translator(TextModel):
             counted,
             max_tokens=self.max_length - 1,
             language=self.language,
+            target_language=self.target_language,
             keep=keep,
             placeholders=self.tokenizers.placeholders,
         )

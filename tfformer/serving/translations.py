@@ -146,6 +146,7 @@ class Translations:
             max_tokens=version.max_tokens,
             language=direction.source,
             placeholders=version.placeholders,
+            target_language=direction.target,
         )
         try:
             return await loop.run_in_executor(self._threads, translator.translate, text, format)

@@ -1,0 +1,60 @@
+"""The encoding that a page or an XML document declares."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import NamedTuple
+
+import webencodings
+
+HEAD = 1024  # bytes in which HTML declares its encoding
+XML = re.compile(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
+META = re.compile(rb"<meta\b[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+
+
+class Encoding(NamedTuple):
+    """How a document is read and written.
+
+    Attributes:
+        read: The codec that reads it.
+        write: The codec that writes it, with what it lacks as `&#252;`.
+    """
+
+    read: str = "utf-8"
+    write: str = "utf-8"
+
+
+def declared_encoding(head: bytes, format: str) -> Encoding:
+    """Return the encoding that the beginning of a document declares, or UTF-8.
+
+    Args:
+        head: At least the first 1,024 bytes, or all of them.
+        format: A format of `tfformer.text`; of others than "html" and "xml" only a mark of
+            UTF-16 counts.
+
+    Example:
+        >>> declared_encoding(b'<meta charset="us-ascii"><p>Hi', "html")
+        Encoding(read='cp1252', write='ascii')
+    """
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return Encoding("utf-16", "utf-16")
+    declarations = {"html": (META, XML), "xml": (XML,)}.get(format, ())
+    if head.startswith(codecs.BOM_UTF8):
+        return Encoding()
+    for declaration in declarations:
+        if found := declaration.search(head[:HEAD]):
+            return _encoding(found[1].decode("ascii"), format)
+    return Encoding()
+
+
+def _encoding(label: str, format: str) -> Encoding:
+    try:
+        write = codecs.lookup(label).name
+    except LookupError:
+        return Encoding()
+    standard = webencodings.lookup(label)  # browsers take us-ascii and latin-1 for windows-1252
+    if write.startswith(("utf-16", "utf-32")):  # a declaration in ASCII cannot be true
+        return Encoding()
+    read = standard.codec_info.name if format == "html" and standard else write
+    return Encoding(read, write)
