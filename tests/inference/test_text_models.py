@@ -50,7 +50,9 @@ def test_a_model_that_was_fit_and_loaded_by_keras_translates(tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     expected = Translator(model, tokenizer, max_length=9).translate(["a b c"])
-    assert Translator(loaded, tokenizer, max_length=9).translate(["a b c"]) == expected
+    translator = Translator(loaded, tokenizer, max_length=9)
+    assert translator.translate(["a b c"]) == expected
+    assert Translator.load(translator.save(tmp_path / "run")).translate(["a b c"]) == expected
 
 
 def test_a_language_model_is_saved_as_a_run(tmp_path):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from tfformer.config import Architecture, Config
 from tfformer.data.sources import Row
-from tfformer.run_directory import Model, Run, Tokenizers, check_free, settings_of
+from tfformer.run_directory import Model, Run, Tokenizers, check_free, new_model, settings_of
 from tfformer.storage.whole_files import temporary_folder
 
 SAMPLES = 4  # texts shown of each evaluation
@@ -94,10 +94,12 @@ class TextModel(ABC):
         """
         check_free(folder)
         path = Path(folder)
+        recipe = self.recipe()
+        model = new_model(recipe.model, self.tokenizers)  # without the optimizer of a fitted model
+        model.set_weights(self.model.get_weights())
         with temporary_folder(path.absolute().parent) as temporary:
-            run = Run.create(temporary / "run", self.recipe(), self.tokenizers)
-            run.save_weights(self.model)
-            run.check_weights()
+            run = Run.create(temporary / "run", recipe, self.tokenizers)
+            run.save_weights(model)
             run.finish({"saved": type(self).__name__})
             (temporary / "run").rename(path)
         return path
