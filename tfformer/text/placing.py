@@ -331,7 +331,9 @@ def _found_copies(
     Where it has the word as often as the source, each is at its place among them; otherwise it is
     the nearest.
     """
-    letters = r"\s+".join(map(re.escape, text.split()))
+    written = r"\s+".join(map(re.escape, copies[0][0].piece.text.split()))
+    letters = r"\s+".join(map(re.escape, text.split()))  # in capitals ß is SS
+    letters = f"(?:{written}|{letters})"
     whole = f"{BEGIN if SPACED.match(text) else ''}{letters}{END if SPACED.match(text[-1]) else ''}"
     copies = [(mark, (end - len(source[start:end].lstrip()), end)) for mark, (start, end) in copies]
     here = [match.start() for match in re.finditer(whole, source, re.IGNORECASE)]
