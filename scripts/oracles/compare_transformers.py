@@ -96,7 +96,9 @@ def search(model: Transformer, beams: int, first: int | None) -> tf.types.experi
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def searched(source: tf.Tensor) -> Hypotheses:
-        decoding = DecodingConfig(beams, ALPHA, length_normalization="power")
+        decoding = DecodingConfig(
+            beam_size=beams, length_penalty=ALPHA, length_normalization="power"
+        )
         return translate_ids(model, source, MAX_LENGTH, decoding, first_token=first)
 
     return searched

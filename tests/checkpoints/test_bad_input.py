@@ -117,7 +117,7 @@ def test_shared_embeddings_have_one_vocabulary(folder):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"num_beams": 0}, "generation_config.json: num_beams=0 must be from 1"),
+        ({"num_beams": 0}, "generation_config.json: num_beams=0 must be at least 1"),
         ({"length_penalty": "x"}, "generation_config.json: length_penalty='x' must be a number"),
         ({"forced_bos_token_id": 3}, "forced_bos_token_id is set"),
         ({"decoder_start_token_id": 999}, "decoder_start_token_id 999 is no id"),
@@ -246,7 +246,7 @@ def test_a_table_of_positions_may_be_rounded_to_bfloat16(folder, timescale):
     rounded = tf.cast(tf.cast(table, tf.bfloat16), tf.float32).numpy()
     change_tensors(folder, **{"model.encoder.embed_positions.weight": lambda t: rounded})
     run = import_model(folder, folder.parent / "run")
-    assert Run.open(run).config.model.position_timescale == timescale
+    assert Run.open(run).config.model.dialect.position_timescale == timescale
 
 
 def test_a_token_that_no_segmentation_writes_is_refused(folder):
@@ -367,8 +367,8 @@ def test_a_setting_of_the_search_that_is_null_is_unset(folder):
 @pytest.mark.parametrize(("positions", "timescale"), [("hf", "paper"), ("marian", "t2t")])
 def test_the_table_of_positions_may_be_chosen(folder, positions, timescale):
     model = Run.open(import_model(folder, folder.parent / "run", positions)).config.model
-    assert model.position_timescale == timescale
-    assert model.epsilon == {"hf": 1e-5, "marian": 1e-6}[positions]
+    assert model.dialect.position_timescale == timescale
+    assert model.dialect.epsilon == {"hf": 1e-5, "marian": 1e-6}[positions]
 
 
 def test_a_table_in_the_file_decides(folder):
@@ -378,7 +378,7 @@ def test_a_table_in_the_file_decides(folder):
     name = "model.encoder.embed_positions.weight"
     change_tensors(folder, **{name: lambda t: table})
     model = Run.open(import_model(folder, folder.parent / "run")).config.model
-    assert model.position_timescale == "t2t"
+    assert model.dialect.position_timescale == "t2t"
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ The files are the same.
 """
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -201,7 +200,7 @@ def test_a_translation_begins_with_its_language_at_no_cost(loaded):
     first = translator.tokenizers.target.prefix_id
     source = tf.constant([[*translator.encode(["a dog"]).ids[0], END_ID]])
     for beam_size in (1, 3):
-        decoding = replace(translator.decoding, beam_size=beam_size)
+        decoding = translator.decoding.replace(beam_size=beam_size)
         found = translate_ids(translator.model, source, 40, decoding, first_token=first)
         assert set(found.ids[0, :, 0].numpy()) == {first}
     assert "__" not in translator.sample(["a dog"], seed=1)[0]

@@ -71,8 +71,8 @@ def test_a_second_choice_of_a_language_keeps_the_first(imported, first, second):
 
 def test_languages_that_no_recipe_names_are_those_of_the_vocabulary(imported):
     run = Run.open(imported("NLLB"))
-    data = dataclasses.replace(run.config.data, languages=None)
-    found = dataclasses.replace(run, config=dataclasses.replace(run.config, data=data))
+    data = run.config.data.replace(languages=None)
+    found = dataclasses.replace(run, config=run.config.replace(data=data))
     assert found.languages == ["eng_Latn", "deu_Latn"]
     assert Run.open(imported("I")).tokenizers.languages is None
 

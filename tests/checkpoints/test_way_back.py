@@ -120,8 +120,8 @@ def test_only_a_token_that_the_run_never_takes_is_forbidden(tmp_path, forbidden,
 )
 def test_a_recipe_may_forbid_the_unknown_token(imported, tmp_path, name, writer, wanted):
     run = Run.open(imported(name))
-    decoding = dataclasses.replace(run.config.decoding, allow_unknown=False)
-    config = dataclasses.replace(run.config, decoding=decoding)
+    decoding = run.config.decoding.replace(allow_unknown=False)
+    config = run.config.replace(decoding=decoding)
     writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
     found = json.loads((tmp_path / "generation_config.json").read_text())
     assert found["bad_words_ids"] == wanted
@@ -132,7 +132,7 @@ def test_a_recipe_may_forbid_the_unknown_token(imported, tmp_path, name, writer,
     [
         (
             hugging_face_writer,
-            {"position_offset": 2},
+            {"dialect": {"position_offset": 2}},
             "offset=2, but .* at 0; use --format ctransl",
         ),
         (
@@ -140,21 +140,29 @@ def test_a_recipe_may_forbid_the_unknown_token(imported, tmp_path, name, writer,
             {"use_bias": False},
             "false, but .* have biases; use --format ctransl",
         ),
-        (marian_writer, {"position_offset": 2}, "offset=2, but .* at 0; use --format ctranslate2"),
+        (
+            marian_writer,
+            {"dialect": {"position_offset": 2}},
+            "offset=2, but .* at 0; use --format ctranslate2",
+        ),
         (
             marian_writer,
             {"use_bias": False},
             "use_bias=False and .*_embedding=True, but Marian has",
         ),
-        (marian_writer, {"scale_embedding": False}, "=True and .*_embedding=False, but Marian has"),
+        (
+            marian_writer,
+            {"dialect": {"scale_embedding": False}},
+            "=True and .*_embedding=False, but Marian has",
+        ),
     ],
 )
 def test_a_form_of_the_model_that_marian_does_not_have(
     imported, writer, setting, message, tmp_path
 ):
     run = Run.open(imported("A"))
-    model = dataclasses.replace(run.config.model, **setting)
-    config = dataclasses.replace(run.config, model=model)
+    model = run.config.model.replace(**setting)
+    config = run.config.replace(model=model)
     with pytest.raises(ValueError, match=message):
         writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
 
@@ -467,7 +475,7 @@ def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path)
     ("name", "message"),
     [
         ("B", "4 heads in the encoder and 2 in the decoder, but Marian has one number"),
-        ("F", "model.scale_embedding=False, but Marian has both"),
+        ("F", "dialect.scale_embedding=False, but Marian has both"),
         ("H", "begins a translation with a learned vector"),
     ],
 )

@@ -68,7 +68,7 @@ def test_cached_decoding_equals_decoding_without_a_cache(model):
 def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model, beam_size):
     ids = tf.TensorSpec((None, None), tf.int32)
     search = tf.function(
-        lambda source: graphs.translate_ids(model, source, 20, DecodingConfig(beam_size)),
+        lambda source: graphs.translate_ids(model, source, 20, DecodingConfig(beam_size=beam_size)),
         input_signature=[ids],
     )
     together = found_rows(search(padded(SOURCES)))
@@ -94,7 +94,7 @@ def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
         return model.logits(hidden) - 1e4 * tf.one_hot(END_ID, 13)
 
     def found(source: tf.Tensor) -> Hypotheses:
-        return graphs.translate_ids(model, source, 100, DecodingConfig(beam_size), long)
+        return graphs.translate_ids(model, source, 100, DecodingConfig(beam_size=beam_size), long)
 
     grown = tf.function(found, input_signature=[tf.TensorSpec((None, None), tf.int32)])(source)
     fixed = tf.function(found)(source)
@@ -125,7 +125,9 @@ def test_every_search_stops_at_the_limit_of_each_source(model, monkeypatch, sear
     """No token ends a translation; the sources have 4 tokens, 2 and none."""
     monkeypatch.setattr(model, "logits", lambda hidden: model_logits(hidden) + never_end)
     model_logits, never_end = type(model).logits.__get__(model), -1e4 * tf.one_hot(END_ID, 13)
-    decoding = DecodingConfig(3 if search == "beam" else 1, max_length_factor=1.5, extra_length=0)
+    decoding = DecodingConfig(
+        beam_size=3 if search == "beam" else 1, max_length_factor=1.5, extra_length=0
+    )
 
     @tf.function(input_signature=[tf.TensorSpec((None, width), tf.int32)])
     def found(source: tf.Tensor) -> Hypotheses:
@@ -161,7 +163,7 @@ def test_the_logits_function_decides(model):
     def end(hidden: tf.Tensor) -> tf.Tensor:
         return 50.0 * tf.one_hot(tf.fill(tf.shape(hidden)[:-1], END_ID), 13)
 
-    hypotheses = graphs.translate_ids(model, padded(SOURCES), 20, DecodingConfig(1), end)
+    hypotheses = graphs.translate_ids(model, padded(SOURCES), 20, DecodingConfig(beam_size=1), end)
     assert [ids for ids, _ in found_rows(hypotheses)] == [[END_ID]] * 4
 
 
@@ -181,7 +183,9 @@ def test_a_transposed_copy_of_the_output_matrix_gives_the_models_own(tie_embeddi
     to_logits = transposed(model)
     for compute in (
         lambda *to_logits: (
-            graphs.translate_ids(model, padded(SOURCES), 8, DecodingConfig(3), *to_logits).scores
+            graphs.translate_ids(
+                model, padded(SOURCES), 8, DecodingConfig(beam_size=3), *to_logits
+            ).scores
         ),
         lambda *to_logits: graphs.token_log_probs(model, *[padded(SOURCES)] * 2, *to_logits),
     ):

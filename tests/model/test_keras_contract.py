@@ -166,8 +166,8 @@ EPSILONS = ["Residual", "EncoderLayer", "DecoderLayer"]
 def test_an_epsilon_outside_0_to_1_is_refused_as_in_recipes(name, epsilon):
     with pytest.raises(ValueError, match=f"^epsilon={epsilon} must be from 0 to 1$"):
         made(name, epsilon=epsilon)
-    with pytest.raises(ValueError, match=rf"^model\.epsilon={epsilon} must be from 0 to 1$"):
-        Config.from_dict({"model": {"epsilon": epsilon}})
+    with pytest.raises(ValueError, match=rf"^model\.dialect\.epsilon={epsilon} must be at "):
+        Config.from_dict({"model": {"dialect": {"epsilon": epsilon}}})
 
 
 @pytest.mark.parametrize("name", EPSILONS)

@@ -3,7 +3,6 @@
 One training holds it at a time.
 """
 
-import dataclasses
 import errno
 import json
 import os
@@ -102,13 +101,12 @@ def test_the_formula_counts_the_parameters_that_keras_counts(vocabulary, archite
     sides = Tokenizers(vocabulary, vocabulary if shared else other)
     settings = Config.from_dict(RECIPE).model
     for norm, output_bias, use_bias in (("pre", True, False), ("post", False, True)):
-        model = dataclasses.replace(
-            settings,
+        model = settings.replace(
             architecture=architecture,
             num_decoder_layers=3 if architecture == "encoder-decoder" else None,
             tie_embeddings=tie,
             norm=norm,
-            output_bias=output_bias,
+            dialect={"output_bias": output_bias},
             use_bias=use_bias,
         )
         expected = new_model(model, sides).count_params()
@@ -142,8 +140,8 @@ CHANGES = [
     ("model", {"num_heads": 4}),
     ("model", {"norm": "pre"}),
     ("model", {"activation": "gelu"}),
-    ("model", {"position_layout": "halves"}),
-    ("model", {"epsilon": 1e-3}),
+    ("model", {"dialect": {"position_layout": "halves"}}),
+    ("model", {"dialect": {"epsilon": 1e-3}}),
     ("model", {"use_bias": False}),
     ("decoding", {"length_penalty": 0.0}),
     ("data", {"max_length": 8}),
@@ -247,7 +245,7 @@ def test_a_mutated_config_is_refused_or_means_the_same(whole, copy, seed):
         except (ValueError, OSError):
             refused += 1
         else:
-            same = dataclasses.replace(expected, data=run.config.data)
+            same = expected.replace(data=run.config.data)
             assert run.config == same
             assert run.config.data.max_length == expected.data.max_length
     assert refused > 80

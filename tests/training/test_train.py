@@ -4,7 +4,6 @@ The tests are about learning, keeping, resuming, stopping and refusing.
 """
 
 import contextlib
-import dataclasses
 import io
 import json
 import re
@@ -97,9 +96,9 @@ def full_config(corpus: Path, **values) -> Config:
     }
     config = config_for(corpus, **stateful | values)
     augment = AugmentConfig(upper=0.2, typos=0.2)
-    data = dataclasses.replace(config.data, sampling_alpha=0.3, augment=augment)
-    settings = dataclasses.replace(config.tokenizer, vocab_size=60)
-    return dataclasses.replace(config, data=data, tokenizer=settings)
+    data = config.data.replace(sampling_alpha=0.3, augment=augment)
+    settings = config.tokenizer.replace(vocab_size=60)
+    return config.replace(data=data, tokenizer=settings)
 
 
 class Kill(BaseException):
@@ -516,7 +515,7 @@ def test_a_translators_encoder_starts_from_a_language_model_of_the_source(
     values = config_for(corpus, epochs=1, learning_rate=1e-12).to_dict()
     values["tokenizer"] |= {"shared": False, "vocab_size": 45, "model_type": "bpe"}
     values["model"] |= {"tie_embeddings": "output", "num_decoder_layers": 2, "dropout": 0.3}
-    values["model"] |= {"num_decoder_heads": 4, "decoder_d_ff": 48}
+    values["model"]["dialect"] = {"num_decoder_heads": 4, "decoder_d_ff": 48}
     train(Config.from_dict(values), tmp_path / "run", init_from=initial, report=silent)
     origin, run = Generator.load(initial), Translator.load(tmp_path / "run")
     assert run.tokenizers.source.digest == origin.tokenizer.digest != run.tokenizers.target.digest

@@ -84,10 +84,10 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
         sides[1] = _with_start(sides[1], token)
         sides[0] = _with_start(sides[0], token) if shared else sides[0]
     tensors = take(model)
-    if run.config.model.zero_start:
+    if run.config.model.dialect.zero_start:
         table = TARGET if TARGET in tensors else SOURCE
         tensors[table] = model.target_embedding.table()
-    if run.config.model.position_layout == "interleaved":
+    if run.config.model.dialect.position_layout == "interleaved":
         tensors = in_halves(tensors)
     if OUTPUT_BIAS not in tensors:
         tensors[OUTPUT_BIAS] = np.zeros(len(sides[1].order.rows), np.float32)

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tfformer.plain_values import parse_yaml
+from tfformer.config import parse_yaml
 
 NOT_STATED = "not stated; ask where the model is from"
 HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)

@@ -18,7 +18,7 @@ from tfformer.checkpoints.text_normalization import Rewrites
 from tfformer.checkpoints.vocabulary import RowOrder
 from tfformer.checkpoints.weight_names import OUTPUT_BIAS, SOURCE, Place, Table, place_name
 from tfformer.checkpoints.weights_file import StreamedWeights
-from tfformer.config import Config, DataConfig, TokenizerConfig
+from tfformer.config import Config
 from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.special_ids import PAD_ID, START_ID
@@ -54,14 +54,17 @@ def _write(run_path: Path, checkpoint: Checkpoint) -> None:
     same = checkpoint.target is checkpoint.source
     target = source if same else _tokenizer(checkpoint.target, checkpoint.rewrites)
     tokenizers = Tokenizers(source, target)
-    config = Config(
-        model=checkpoint.model,
-        tokenizer=TokenizerConfig(
-            vocab_size=tokenizers.target.vocab_size, shared=checkpoint.shares_vocabulary
-        ),
-        data=DataConfig(max_length=checkpoint.max_length, languages=checkpoint.languages),
-        decoding=checkpoint.decoding,
-    ).checked()
+    config = Config.from_dict(
+        {
+            "model": checkpoint.model,
+            "tokenizer": {
+                "vocab_size": tokenizers.target.vocab_size,
+                "shared": checkpoint.shares_vocabulary,
+            },
+            "data": {"max_length": checkpoint.max_length, "languages": checkpoint.languages},
+            "decoding": checkpoint.decoding,
+        }
+    )
     run = Run.create(run_path, config, tokenizers)
     record = _record(checkpoint)
     numbers = functools.partial(_in_our_order, checkpoint)

@@ -114,7 +114,7 @@ def _shape(config: ModelConfig, slot: Slot) -> tuple[int, ...]:
     inputs = outputs = config.d_model
     d_ff = config.d_ff
     if slot.side == "decoder":
-        d_ff = config.decoder_d_ff or d_ff
+        d_ff = config.dialect.decoder_d_ff or d_ff
     if slot.part == "inner":
         outputs = d_ff
     if slot.part == "outer":

@@ -4,7 +4,6 @@ One variable stands in memory at a time. Keras decides the names in a file of we
 off the file of a model that is as deep and has two numbers where this one has hundreds.
 """
 
-import dataclasses
 from collections.abc import Callable
 from io import BytesIO
 
@@ -32,9 +31,8 @@ class StreamedWeights:
         tokenizers: Tokenizers,
         tensor_of: Callable[[Place], np.ndarray],
     ) -> None:
-        self._narrow = dataclasses.replace(
-            config, d_model=2, num_heads=1, num_decoder_heads=1, d_ff=1, decoder_d_ff=1
-        )
+        dialect = config.dialect.replace(num_decoder_heads=1, decoder_d_ff=1)
+        self._narrow = config.replace(d_model=2, num_heads=1, d_ff=1, dialect=dialect)
         self._tokenizers = tokenizers
         self._tensor_of = tensor_of
 

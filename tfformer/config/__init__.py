@@ -1,5 +1,11 @@
 """Recipes, from and to YAML and JSON. Imports no TensorFlow."""
 
+from tfformer.config.corpora import (
+    SELF_CONTAINED,
+    TSV,
+    Corpus,
+    corpora_of,
+)
 from tfformer.config.dialect import (
     DIALECTS,
     Dialect,
@@ -7,16 +13,21 @@ from tfformer.config.dialect import (
     PositionLayout,
     PositionTimescale,
 )
+from tfformer.config.presets import (
+    PRESETS,
+)
+from tfformer.config.reading import (
+    builtin_recipes,
+    find_recipe,
+    parse_yaml,
+    read_recipe,
+)
 from tfformer.config.recipe import (
     LARGEST_SEED,
-    PRESETS,
-    SELF_CONTAINED,
-    TSV,
     Activation,
     Architecture,
     AugmentConfig,
     Config,
-    Corpus,
     DataConfig,
     DecodingConfig,
     ModelConfig,
@@ -26,10 +37,6 @@ from tfformer.config.recipe import (
     TieEmbeddings,
     TokenizerConfig,
     TrainingConfig,
-    builtin_recipes,
-    corpora_of,
-    find_recipe,
-    read_recipe,
 )
 
 __all__ = [
@@ -59,5 +66,6 @@ __all__ = [
     "builtin_recipes",
     "corpora_of",
     "find_recipe",
+    "parse_yaml",
     "read_recipe",
 ]

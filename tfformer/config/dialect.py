@@ -72,6 +72,10 @@ class Dialect(Section):
         """
         return cls.from_dict(value)
 
+    def only_with_encoder(self) -> bool:
+        """Whether a field is of a translator alone, so that no language model has it."""
+        return self.zero_start or bool(self.num_decoder_heads or self.decoder_d_ff)
+
     @model_validator(mode="before")
     @classmethod
     def _named(cls, value: object) -> object:

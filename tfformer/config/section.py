@@ -6,6 +6,20 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+RULES = {  # pydantic's types of errors, in words that need no Python
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "finite_number": "must be a finite number",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be above {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be below {lt}",
+    "literal_error": "must be {expected}",
+}
+
 
 class Section(BaseModel):
     """Named values, checked when the section is made.
@@ -35,6 +49,10 @@ class Section(BaseModel):
         except ValidationError as error:
             raise ValueError(_message(cls, error.errors()[0])) from None
 
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with other values for some keys, checked as a whole."""
+        return self.from_dict({**dict(self), **changes})
+
     def to_dict(self) -> dict[str, Any]:
         """Return key -> plain value; `from_dict` makes the same section from it."""
         return self.model_dump()
@@ -50,14 +68,14 @@ def _message(kind: type[BaseModel], error: ErrorDetails) -> str:
     value = reprlib.repr(error["input"])
     if error["type"] == "model_type":
         return f"{setting or 'the recipe'} must hold keys, not {value}"
-    return f"{setting}={value} {error['msg'].replace('Input should', 'must')}"
+    rule = RULES.get(error["type"], error["msg"])
+    return f"{setting}={value} {rule.format_map(error.get('ctx', {}))}"
 
 
 def _known_keys(kind: type[BaseModel], error: ErrorDetails) -> list[str]:
     """Return the keys of the section that has the unknown one."""
     *sections, _ = error["loc"]
     for name in sections:
-        annotation = kind.model_fields[str(name)].annotation
-        assert annotation is not None
+        annotation: Any = kind.model_fields[str(name)].annotation
         kind = annotation
     return list(kind.model_fields)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfformer.data.file_parts import matching_files
-from tfformer.plain_values import parse_json, read_text
+from tfformer.storage.small_files import parse_json, read_text
 from tfformer.storage.whole_files import TEMPORARY, check_regular, locked, write_text
 
 JOB = "translation.json"  # in the folder of the translations: the model and its settings

@@ -9,6 +9,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
+from reprlib import repr as shown
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,7 +20,6 @@ from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad, sampled
 from tfformer.data.mixture import rows_by_shares
 from tfformer.data.sources import SentencePair
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.plain_values import shown
 from tfformer.special_ids import PAD_ID, START_ID
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tfformer.config import SELF_CONTAINED, corpora_of
 from tfformer.data.sources import read_pairs, source_files, tfds_version
-from tfformer.plain_values import parse_json, read_text
+from tfformer.storage.small_files import parse_json, read_text
 from tfformer.storage.whole_files import write_text
 
 

@@ -26,7 +26,7 @@ import sentencepiece
 from tfformer.data.encoding import EncodedText, IdRows, Sides, encode_corpora, id_dtype
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row
-from tfformer.plain_values import parse_json, read_text
+from tfformer.storage.small_files import parse_json, read_text
 from tfformer.storage.whole_files import publish_as, temporary_folder, write_text
 
 # Rises where the same text gives other rows or ids: here, in augmentation, encoding, sources.

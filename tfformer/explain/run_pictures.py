@@ -75,10 +75,10 @@ def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path
     draw_positions(
         config.data.max_length,
         model.d_model,
-        model.position_layout,
+        model.dialect.position_layout,
         positions,
-        model.position_timescale,
-        model.position_offset,
+        model.dialect.position_timescale,
+        model.dialect.position_offset,
     )
     yield positions
     draw_masks(masks, config.model.has_encoder)

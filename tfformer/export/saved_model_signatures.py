@@ -5,7 +5,6 @@ server may put requests together. Shape letters: B sentences, S source tokens, T
 beams.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -159,7 +158,7 @@ class _Translating:
             self.model,
             source,
             self.max_length,
-            replace(self.decoding, beam_size=beam_size),
+            self.decoding.replace(beam_size=beam_size),
             self.to_logits,
             self.tokenizers.target.prefix_id,
         )

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tfformer.config import Architecture
@@ -69,9 +69,9 @@ def _load_translator(run: Run, max_length: int, options: SearchOptions) -> Trans
         raise ValueError(f"beam_size={beam_size} must be at least 1")
     if not 0 <= alpha < math.inf:
         raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
-    decoding = replace(defaults, beam_size=beam_size, length_penalty=alpha)
+    decoding = defaults.replace(beam_size=beam_size, length_penalty=alpha)
     if options.is_plain:
-        decoding = replace(decoding, narrowing=False, allow_unknown=True)
+        decoding = decoding.replace(narrowing=False, allow_unknown=True)
     return Translator.of(run).with_search(decoding, max_length)
 
 
@@ -128,7 +128,7 @@ def _ignore_truncation_warnings() -> Iterator[None]:
 
 
 def _translator_decoding(translator: Translator) -> dict[str, Any]:
-    return {"max_length": translator.max_length} | asdict(translator.decoding)
+    return {"max_length": translator.max_length} | translator.decoding.to_dict()
 
 
 TASKS: Mapping[Architecture, Task] = {

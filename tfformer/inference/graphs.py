@@ -5,7 +5,6 @@ tokens of a prefix, D d_model, V vocabulary, L the longest limit.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -156,7 +155,7 @@ def sample_ids(
     Returns:
         One hypothesis for each of the B sources, scored in nats by the unchanged distribution.
     """
-    one_row = replace(decoding, beam_size=1)
+    one_row = decoding.replace(beam_size=1)
     start = start_decoding(model, source, max_length, one_row, first_token=first_token)
     step_fn, state, max_lengths, _, rounds = start
     return sample(

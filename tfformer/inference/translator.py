@@ -5,7 +5,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -369,7 +368,7 @@ class Translator(TextModel):
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         graph = self._graph(
             translate_ids,
-            decoding=replace(self.decoding, beam_size=beam_size, length_penalty=alpha),
+            decoding=self.decoding.replace(beam_size=beam_size, length_penalty=alpha),
             first_token=self.tokenizers.target.prefix_id,
         )
         return self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids))

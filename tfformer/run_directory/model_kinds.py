@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tfformer.config import Architecture, Dialect, ModelConfig
+from tfformer.config import Architecture, ModelConfig
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, read_pairs, read_sentences
 from tfformer.data.tokenizer_pair import Tokenizers
@@ -52,8 +52,8 @@ def settings_of(model: Model) -> dict[str, Any]:
             f"{type(model).__name__} with the activation {model.activation} cannot be described by "
             "a recipe; save it with Keras: model.save('model.keras')"
         )
-    values = model.get_config() | vars(model.dialect) | {"architecture": architectures[type(model)]}
-    return {name: values[name] for name in ModelConfig.__annotations__ if name in values}
+    values = model.get_config() | {"architecture": architectures[type(model)]}
+    return {name: values[name] for name in ModelConfig.model_fields if name in values}
 
 
 def _new_translation_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> Transformer:
@@ -68,15 +68,13 @@ def _new_language_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str)
 
 
 def _arguments(config: ModelConfig) -> dict[str, Any]:
-    arguments = {name: value for name, value in vars(config).items() if name != "architecture"}
-    fields = {name: arguments.pop(name) for name in Dialect.model_fields if name in arguments}
-    return arguments | {"dialect": Dialect(**fields)}
+    return {name: value for name, value in config if name != "architecture"}
 
 
 def _count_translation_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
     decoder_layers = config.num_decoder_layers or config.num_layers
     encoder = _count_stack(config, config.num_layers, config.d_ff, attentions=1)
-    decoder_d_ff = config.decoder_d_ff or config.d_ff
+    decoder_d_ff = config.dialect.decoder_d_ff or config.d_ff
     decoder = _count_stack(config, decoder_layers, decoder_d_ff, attentions=2)
     source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
     rows = {
@@ -86,7 +84,7 @@ def _count_translation_model(config: ModelConfig, tokenizers: Tokenizers) -> int
         "none": source + 2 * target,
     }
     embeddings = rows[config.tie_embeddings] * config.d_model
-    return encoder + decoder + embeddings + config.output_bias * target
+    return encoder + decoder + embeddings + config.dialect.output_bias * target
 
 
 def _count_language_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
@@ -94,7 +92,7 @@ def _count_language_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
     tables = 2 if config.tie_embeddings in ("none", "input") else 1
     embeddings = tables * pieces * config.d_model
     stack = _count_stack(config, config.num_layers, config.d_ff, attentions=1)
-    return stack + embeddings + config.output_bias * pieces
+    return stack + embeddings + config.dialect.output_bias * pieces
 
 
 def _count_stack(config: ModelConfig, num_layers: int, d_ff: int, attentions: int) -> int:

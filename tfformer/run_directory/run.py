@@ -22,7 +22,6 @@ import numpy as np
 from tfformer.config import Architecture, Config
 from tfformer.data.piece_tokenizer import load_tokenizer
 from tfformer.data.tokenizer_pair import Tokenizers
-from tfformer.plain_values import parse_json, read_text
 from tfformer.run_directory.digests import (
     MOVABLE,
     digest_of_model,
@@ -31,6 +30,7 @@ from tfformer.run_directory.digests import (
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
 from tfformer.storage.folders import Folder, folder_at
 from tfformer.storage.run_folders import RUN_CONFIG, run_folder
+from tfformer.storage.small_files import parse_json, read_text
 from tfformer.storage.whole_files import error_keeping, read_seal, seal, whole_file, write_text
 
 DAMAGED_ZIP = (  # errors of np.load; zipfile takes some damage for an unknown kind or a password
@@ -244,8 +244,9 @@ class Run:
             return self
         before = self.pair
         run = dataclasses.replace(self, pair=(source or before[0], target or before[1]))
-        data = dataclasses.replace(self.config.data, languages=run.tokenizers.languages)
-        return dataclasses.replace(run, config=dataclasses.replace(self.config, data=data))
+        data = self.config.data.replace(languages=run.tokenizers.languages)
+        config = self.config.replace(data=data)
+        return dataclasses.replace(run, config=config)
 
     def check_architecture(self, wanted: Architecture) -> None:
         """Raise ValueError if the run's model is of another kind than `wanted`."""

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from tfformer.plain_values import read_text
 from tfformer.serving.errors import RequestError
+from tfformer.storage.small_files import read_text
 
 SCHEMES = ("deepl-auth-key", "bearer")  # of the header Authorization
 HEADERS = {  # of every answer

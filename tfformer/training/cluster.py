@@ -8,9 +8,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from reprlib import repr as shown
 from typing import Any
 
-from tfformer.plain_values import parse_json, shown
+from tfformer.storage.small_files import parse_json
 
 Facts = Mapping[str, Any]  # what all workers must have in common, by name
 

@@ -1,6 +1,5 @@
 """The run that a training continues, or the one that gives its first weights."""
 
-import dataclasses
 from pathlib import Path
 
 from tfformer.config import Config
@@ -19,11 +18,7 @@ MAY_CHANGE_ON_RESUME = (
 OUTSIDE_THE_ENCODER = (
     "architecture",
     "num_decoder_layers",
-    "num_decoder_heads",
-    "decoder_d_ff",
-    "zero_start",
     "tie_embeddings",
-    "output_bias",
 )
 
 
@@ -70,7 +65,7 @@ def _check_fits(config: Config, initial: Run) -> None:
     encoder_alone = gives_encoder(initial, config)
     may_differ = ("dropout", *(OUTSIDE_THE_ENCODER if encoder_alone else ()))
     overrides = {name: getattr(config.model, name) for name in may_differ}
-    if dataclasses.replace(initial.config.model, **overrides) != config.model:
+    if dict(initial.config.model) | overrides != dict(config.model):
         raise ValueError(
             f"the recipe's model is not that of {initial.folder}; copy the section 'model' of its "
             f"config.json (only {', '.join(may_differ)} may differ)"
@@ -91,7 +86,7 @@ def with_vocabulary_settings_of(other: Run | None, config: Config) -> Config:
     """Return the recipe with the other run's tokenizer settings if it takes both."""
     if other is None or gives_encoder(other, config):
         return config
-    return dataclasses.replace(config, tokenizer=other.config.tokenizer)
+    return config.replace(tokenizer=other.config.tokenizer)
 
 
 def take_weights(model: Model, other: Model) -> None:

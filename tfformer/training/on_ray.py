@@ -6,7 +6,6 @@ by hand. All machines must see the working directory and the run directory under
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import textwrap
@@ -77,8 +76,8 @@ def _for_workers(config: Config) -> Config:
             "--ray does not go with training.strategy=mirrored; leave out one of them, as on a "
             "cluster each worker takes its share of the GPUs"
         )
-    training = dataclasses.replace(config.training, strategy="multi_worker")
-    return dataclasses.replace(config, training=training)
+    training = config.training.replace(strategy="multi_worker")
+    return config.replace(training=training)
 
 
 def _despite_deaths(

@@ -5,6 +5,7 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any
 
 import keras
@@ -15,7 +16,6 @@ from tfformer.config import Config
 from tfformer.data.case_variants import case_families
 from tfformer.inference.evaluation import check_bleu
 from tfformer.model.losses import SmoothedCrossEntropy
-from tfformer.plain_values import shown
 from tfformer.run_directory import (
     Model,
     Run,

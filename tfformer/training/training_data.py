@@ -1,6 +1,5 @@
 """The text of a training: read, its vocabularies learned, encoded, in batches."""
 
-import dataclasses
 import functools
 import itertools
 import sys
@@ -183,7 +182,7 @@ def _encoded(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> E
 def _cached(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> EncodedText:
     """Map one text from the recipe's cache; if it is missing, write it there first."""
     source = _source(config, role)
-    shares = dataclasses.asdict(config.data.augment)
+    shares = config.data.augment.to_dict()
     altered = (shares, config.training.seed, config.tokenizer.placeholders)
     copies = altered if any(shares.values()) else None
     return cached_text(

@@ -46,7 +46,7 @@ from tfformer.checkpoints.vocabulary import (
 from tfformer.checkpoints.weight_names import SOURCE, Place
 from tfformer.data.piece_tokenizer import language_piece, names_of, parse_sentencepiece
 
-FORM = {"norm": "pre", "position_timescale": "t2t", "position_offset": 2}
+DIALECT = {"position_timescale": "t2t", "position_offset": 2}
 FIRST = [
     "<s>",
     "<pad>",
@@ -113,7 +113,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     tables, names, tie = embedding_tables({**config, **shared}, tensors, choices.untied)
     for name in TABLES:
         tensors.pop(name, None)  # a formula, which older versions stored too
-    model = model_config(path, config, tie, FORM)
+    model = model_config(path, config, tie, "pre", DIALECT)
     places: dict[Place, np.ndarray] = dict(tables.items())
     places |= layer_tensors(model, tensors, names)
     size = config["vocab_size"]

@@ -66,10 +66,11 @@ SIZES = {  # the recipe's setting -> the key of config.json
     "num_decoder_layers": "decoder_layers",
     "d_model": "d_model",
     "num_heads": "encoder_attention_heads",
-    "num_decoder_heads": "decoder_attention_heads",
     "d_ff": "encoder_ffn_dim",
-    "decoder_d_ff": "decoder_ffn_dim",
-    "scale_embedding": "scale_embedding",
+}
+DECODER_SIZES = {  # the encoder's setting -> the decoder's, and its key of config.json
+    "num_heads": ("num_decoder_heads", "decoder_attention_heads"),
+    "d_ff": ("decoder_d_ff", "decoder_ffn_dim"),
 }
 SEARCH = {"beam_size": "num_beams", "length_penalty": "length_penalty"}  # of both configurations
 NEEDED = (  # keys that every version of transformers writes
@@ -173,12 +174,11 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     _check_config(path, config)
     tensors = read_tensors(folder)
     tables, names, tie = embedding_tables(config, tensors, choices.untied)
-    form = {
-        "norm": "post",
+    dialect = {
         "position_timescale": _position_table(choices.positions, tensors),
         "epsilon": MARIAN_EPSILON if choices.positions == "marian" else EPSILON,
     }
-    model = model_config(path, config, tie, form)
+    model = model_config(path, config, tie, "post", dialect)
     places: dict[Place, np.ndarray] = dict(tables.items())
     places |= layer_tensors(model, tensors, names)
     generation = search_settings(folder)
@@ -283,7 +283,7 @@ def _check_config(path: Path, config: ForeignConfig) -> None:
 
 
 def model_config(
-    path: Path, config: ForeignConfig, tie: str, form: Mapping[str, Any]
+    path: Path, config: ForeignConfig, tie: str, norm: str, dialect: Mapping[str, Any]
 ) -> ModelConfig:
     """Return the architecture that config.json describes.
 
@@ -291,7 +291,8 @@ def model_config(
         path: The place of config.json, for messages.
         config: Its content.
         tie: The tie of the embeddings.
-        form: The parts of the architecture that are the family's.
+        norm: The norm of the family.
+        dialect: The fields in which the family differs from Marian in Transformers.
 
     Raises:
         ValueError: A size makes no sense.
@@ -301,13 +302,23 @@ def model_config(
         "dropout": config.get("dropout", 0.1),
         "activation": ACTIVATIONS[config["activation_function"]],
         "tie_embeddings": tie,
-        "output_bias": True,
+        "norm": norm,
         "use_bias": True,
-        "epsilon": EPSILON,
-        "position_layout": "halves",
+        "dialect": {
+            "output_bias": True,
+            "epsilon": EPSILON,
+            "position_layout": "halves",
+            "scale_embedding": config["scale_embedding"],
+            **dialect,
+        },
     }
-    sections = {"model": {**values, **form}, "tokenizer": {"shared": tie in ("all", "input")}}
-    with told_by_keys(path, SIZES | {"dropout": "dropout"}):
+    keys = SIZES | {"dropout": "dropout", "scale_embedding": "scale_embedding"}
+    for encoder, (decoder, key) in DECODER_SIZES.items():
+        keys[decoder] = key
+        if config[key] != values[encoder]:
+            values["dialect"][decoder] = config[key]
+    sections = {"model": values, "tokenizer": {"shared": tie in ("all", "input")}}
+    with told_by_keys(path, keys):
         return Config.from_dict(sections).model
 
 

@@ -56,7 +56,7 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     tensors = tensors_of(foreign, settings)
     tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
     config = _config(foreign, run.config)
-    if settings.position_timescale != "paper":
+    if settings.dialect.position_timescale != "paper":
         table = _position_table(settings, config["max_position_embeddings"])
         tensors |= dict.fromkeys(POSITION_TENSORS, table.astype(_dtype(foreign)))
     safetensors_files.write(folder / SAFETENSORS, tensors)
@@ -72,10 +72,10 @@ def _check(path: Path, settings: ModelConfig) -> None:
             f"{path} has model.norm={settings.norm}, which Marian models in Transformers do not "
             f"have; use --format {'ctranslate2' if settings.norm == 'pre' else 'marian'}"
         )
-    if settings.position_offset:
+    if settings.dialect.position_offset:
         raise ValueError(
-            f"{path} has model.position_offset={settings.position_offset}, but positions of Marian "
-            "begin at 0; use --format ctranslate2"
+            f"{path} has model.dialect.position_offset={settings.dialect.position_offset}, but "
+            "positions of Marian begin at 0; use --format ctranslate2"
         )
     if not settings.use_bias:
         raise ValueError(
@@ -110,7 +110,7 @@ def _position_table(settings: ModelConfig, length: int) -> np.ndarray:
     Transformers computes one kind of positions, and loads a table where there is one.
     """
     places = np.arange(length)
-    timescale = settings.position_timescale
+    timescale = settings.dialect.position_timescale
     return positional_encoding(places, settings.d_model, "halves", timescale).numpy()
 
 
@@ -143,12 +143,12 @@ def _config(foreign: Foreign, config: Config) -> dict[str, Any]:
         "encoder_layers": settings.num_layers,
         "decoder_layers": settings.num_decoder_layers or settings.num_layers,
         "encoder_attention_heads": settings.num_heads,
-        "decoder_attention_heads": settings.num_decoder_heads or settings.num_heads,
+        "decoder_attention_heads": settings.dialect.num_decoder_heads or settings.num_heads,
         "encoder_ffn_dim": settings.d_ff,
-        "decoder_ffn_dim": settings.decoder_d_ff or settings.d_ff,
+        "decoder_ffn_dim": settings.dialect.decoder_d_ff or settings.d_ff,
         "activation_function": settings.activation,
         "dropout": settings.dropout,
-        "scale_embedding": settings.scale_embedding,
+        "scale_embedding": settings.dialect.scale_embedding,
         "share_encoder_decoder_embeddings": settings.tie_embeddings == "all",
         "tie_word_embeddings": settings.tie_embeddings in ("all", "output"),
         "max_position_embeddings": config.data.max_length,

@@ -321,19 +321,21 @@ def _activation(path: Path, options: MarianOptions) -> str:
 def _model_config(path: Path, options: MarianOptions, tie: str, positions: str) -> ModelConfig:
     values = {
         **{name: options[key] for name, key in SIZES.items()},
-        "decoder_d_ff": options.get("transformer-decoder-dim-ffn")
-        or options["transformer-dim-ffn"],
         "activation": _activation(path, options),
         "norm": _norm(path, options, positions),
         "tie_embeddings": tie,
-        "output_bias": True,
         "use_bias": True,
-        "epsilon": 1e-5 if positions == "hf" else EPSILON,
-        "position_layout": "halves",
-        "position_timescale": "paper" if positions == "hf" else "t2t",
-        "scale_embedding": True,
-        "zero_start": True,
+        "dialect": {
+            "output_bias": True,
+            "epsilon": 1e-5 if positions == "hf" else EPSILON,
+            "position_layout": "halves",
+            "position_timescale": "paper" if positions == "hf" else "t2t",
+            "zero_start": True,
+        },
     }
+    decoder_d_ff = options.get("transformer-decoder-dim-ffn")
+    if decoder_d_ff and decoder_d_ff != options["transformer-dim-ffn"]:
+        values["dialect"]["decoder_d_ff"] = decoder_d_ff
     shared = tie in ("all", "input")
     with told_by_keys(path, SIZES | {"decoder_d_ff": "transformer-decoder-dim-ffn"}):
         return Config.from_dict({"model": values, "tokenizer": {"shared": shared}}).model

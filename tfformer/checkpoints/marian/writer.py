@@ -46,20 +46,20 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
 
 
 def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
-    if settings.position_offset:
+    if settings.dialect.position_offset:
         raise ValueError(
-            f"{path} has model.position_offset={settings.position_offset}, but positions of Marian "
-            "begin at 0; use --format ctranslate2"
+            f"{path} has model.dialect.position_offset={settings.dialect.position_offset}, but "
+            "positions of Marian begin at 0; use --format ctranslate2"
         )
-    if not (settings.use_bias and settings.scale_embedding):
+    if not (settings.use_bias and settings.dialect.scale_embedding):
         raise ValueError(
-            f"{path} has model.use_bias={settings.use_bias} and model.scale_embedding="
-            f"{settings.scale_embedding}, but Marian has both"
+            f"{path} has model.use_bias={settings.use_bias} and model.dialect.scale_embedding="
+            f"{settings.dialect.scale_embedding}, but Marian has both"
         )
-    if (settings.num_decoder_heads or settings.num_heads) != settings.num_heads:
+    if (settings.dialect.num_decoder_heads or settings.num_heads) != settings.num_heads:
         raise ValueError(
             f"{path} has {settings.num_heads} heads in the encoder and "
-            f"{settings.num_decoder_heads} in the decoder, but Marian has one number"
+            f"{settings.dialect.num_decoder_heads} in the decoder, but Marian has one number"
         )
     start = model.target_embedding.table()[START_ID]
     if np.any(start):
@@ -67,10 +67,10 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
             f"{path} begins a translation with a learned vector (up to {np.abs(start).max():.3g}), "
             "but Marian begins with zeros; use --format hugging_face"
         )
-    if settings.position_timescale != "t2t":
+    if settings.dialect.position_timescale != "t2t":
         warnings.warn(
-            f"{path} has model.position_timescale=paper, but Marian has t2t and will translate "
-            "with it: right for weights that Marian trained, wrong for others",
+            f"{path} has model.dialect.position_timescale=paper, but Marian has t2t and will "
+            "translate with it: right for weights that Marian trained, wrong for others",
             stacklevel=3,
         )
     if settings.norm == "pre":
@@ -105,7 +105,7 @@ def _options(foreign: Foreign, settings: ModelConfig) -> marian_files.MarianOpti
         "dec-depth": settings.num_decoder_layers or settings.num_layers,
         "transformer-heads": settings.num_heads,
         "transformer-dim-ffn": settings.d_ff,
-        "transformer-decoder-dim-ffn": settings.decoder_d_ff or settings.d_ff,
+        "transformer-decoder-dim-ffn": settings.dialect.decoder_d_ff or settings.d_ff,
         "transformer-ffn-depth": 2,
         "transformer-decoder-ffn-depth": 2,
         "transformer-ffn-activation": settings.activation,

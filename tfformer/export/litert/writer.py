@@ -8,7 +8,6 @@ a long one. Shape letters: B sentences, S source tokens, T target tokens, N beam
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +253,6 @@ def _search(
         translator.model,
         source,
         translator.max_length,
-        replace(translator.decoding, beam_size=beam_size),
+        translator.decoding.replace(beam_size=beam_size),
         first_token=translator.tokenizers.target.prefix_id,
     )

@@ -1,0 +1,268 @@
+"""Recipes: defaults, presets, round trip, and the message for a wrong value."""
+
+import inspect
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfformer.config import (
+    DIALECTS,
+    Config,
+    Corpus,
+    ModelConfig,
+    builtin_recipes,
+    corpora_of,
+    find_recipe,
+    read_recipe,
+)
+from tfformer.run_directory.model_kinds import LAYER_FIELDS
+
+
+def test_the_defaults_are_the_papers_base_model():
+    model = Config().model
+    sizes = (model.num_layers, model.d_model, model.num_heads, model.d_ff, model.dropout)
+    assert sizes == (6, 512, 8, 2048, 0.1)
+    assert (model.norm, model.activation, model.tie_embeddings) == ("post", "relu", "all")
+    assert model.dialect == DIALECTS["paper"]
+
+
+def test_model_section_names_exactly_the_arguments_of_the_models():
+    from tfformer.model.language_model import LanguageModel
+    from tfformer.model.transformer import Transformer
+
+    known = set(ModelConfig.model_fields) - {"architecture", "dialect"} | set(LAYER_FIELDS)
+    of_keras = {"self", "activity_regularizer", "trainable", "dtype", "name"}
+    arguments = set(inspect.signature(Transformer.__init__).parameters)
+    assert known == arguments - of_keras - {"source_vocab_size", "target_vocab_size"}
+    arguments = set(inspect.signature(LanguageModel.__init__).parameters)
+    of_decoder = {"num_decoder_layers", "num_decoder_heads", "decoder_d_ff", "zero_start"}
+    assert known - of_decoder == arguments - of_keras - {"vocab_size"}
+
+
+def test_there_are_at_most_sixty_keys():
+    sections = [Config.model_fields[name].annotation for name in Config.model_fields]
+    keys = [name for section in sections for name in section.model_fields]
+    assert len(keys) <= 63
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS, {"epsilon": 1e-5, "position_offset": 2}])
+def test_a_round_trip_through_json_keeps_every_value(dialect):
+    values = {
+        "model": {"preset": "tiny", "dropout": 0.3, "dialect": dialect},
+        "data": {"train": ["a.en", "a.de"], "augment": {"title": 0.1}},
+    }
+    config = Config.from_dict(values)
+    plain = json.loads(json.dumps(config.to_dict()))
+    assert Config.from_dict(plain) == config
+    assert plain["model"]["dialect"] == dialect
+    assert (config.model.d_model, config.model.dropout) == (128, 0.3)
+    assert config.data.train == ["a.en", "a.de"]
+    assert (config.data.augment.title, config.data.augment.upper) == (0.1, 0)
+
+
+def test_replaced_values_are_checked():
+    assert Config().model.replace(d_model=64).d_model == 64
+    with pytest.raises(ValueError, match=r"model\.d_model=63 must be even"):
+        Config().model.replace(d_model=63)
+
+
+@pytest.mark.parametrize(("preset", "millions"), [("base", 65), ("big", 213)])
+def test_the_papers_presets_have_the_papers_parameters(preset, millions):
+    """Table 3, within 3 %, for a shared vocabulary of 37,000.
+
+    They are counted from the preset by hand.
+    """
+    model = Config.from_dict({"model": {"preset": preset}}).model
+    d, f = model.d_model, model.d_ff
+    attention, feed_forward, norm = 4 * d * d + 4 * d, 2 * d * f + d + f, 2 * d
+    layers = model.num_layers * (
+        (attention + feed_forward + 2 * norm) + (2 * attention + feed_forward + 3 * norm)
+    )
+    assert (37_000 * d + layers) / 1e6 == pytest.approx(millions, rel=0.03)
+    assert model.dropout == {"base": 0.1, "big": 0.3}[preset]
+
+
+@pytest.mark.parametrize("name", builtin_recipes())
+def test_builtin_recipes_are_valid_and_begin_with_a_description(name):
+    path = find_recipe(name)
+    assert read_recipe(path).data.train
+    assert path.read_text().startswith("# ")
+
+
+def test_a_recipe_names_one_corpus_or_several():
+    assert corpora_of("a.tsv") == [Corpus("a.tsv")]
+    assert corpora_of(["a.en", "a.de"]) == [Corpus(["a.en", "a.de"])]
+    assert corpora_of(["a.tsv", "tfds:b"]) == [Corpus("a.tsv"), Corpus("tfds:b")]
+    assert corpora_of([["a.en", "a.de"], {"text": "b.tsv", "weight": 2}]) == [
+        Corpus(["a.en", "a.de"]),
+        Corpus("b.tsv", 2.0),
+    ]
+
+
+LANGUAGE_MODEL = {"architecture": "decoder"}
+TWO_VOCABULARIES = {"shared": False}
+
+MISTAKES = [  # section, its values, the message
+    ("modell", {}, "modell is not known; known are model, tokenizer, data, training, decoding"),
+    ("model", 3, "model must hold keys, not 3"),
+    ("model", {"layers": 2}, "model.layers is not known; known are architecture, num_layers, "),
+    ("model", {"preset": "huge"}, "model.preset='huge' is not known; the presets are tiny, "),
+    ("model", {"preset": ["tiny"]}, "model.preset=['tiny'] is not known"),
+    ("model", {"d_model": "512"}, "model.d_model='512' must be a whole number"),
+    ("model", {"d_model": True}, "model.d_model=True must be a whole number"),
+    ("model", {"d_model": 511}, "model.d_model=511 must be even"),
+    ("model", {"use_bias": 1}, "model.use_bias=1 must be true or false"),
+    ("model", {"num_heads": 3}, "model.d_model=512 must be divisible by model.num_heads=3"),
+    ("model", {"num_heads": 0}, "model.num_heads=0 must be at least 1"),
+    ("model", {"num_decoder_layers": 1001}, "model.num_decoder_layers=1001 must be at most 1000"),
+    ("model", {"dropout": 1.0}, "model.dropout=1.0 must be below 1.0"),
+    ("model", {"dropout": float("nan")}, "model.dropout=nan must be a finite number"),
+    ("model", {"norm": "mid"}, "model.norm='mid' must be 'post', 'pre' or 'marian'"),
+    ("model", {"dialect": "hf"}, "the dialect 'hf' is not known; give paper, marian, m2m100, or"),
+    ("model", {"dialect": 3}, "model.dialect must hold keys, not 3"),
+    ("model", {"dialect": {"epsilon": 2}}, "model.dialect.epsilon=2 must be at most 1.0"),
+    ("model", {"dialect": {"bias": 1}}, "model.dialect.bias is not known; known are position_"),
+    (
+        "model",
+        {"dialect": {"num_decoder_heads": 3}},
+        "model.d_model=512 must be divisible by model.dialect.num_decoder_heads=3",
+    ),
+    (
+        "model",
+        LANGUAGE_MODEL | {"num_decoder_layers": 2},
+        "model.num_decoder_layers=2 needs an encoder; with model.architecture=decoder set num_lay",
+    ),
+    ("model", LANGUAGE_MODEL | {"norm": "marian"}, "model.norm='marian' needs an encoder"),
+    ("model", LANGUAGE_MODEL | {"dialect": "marian"}, "model.dialect='marian' needs an encoder"),
+    ("tokenizer", {"normalization": "none"}, "tokenizer.normalization='none' must be 'nmt_nfkc', "),
+    ("tokenizer", {"symbols": ["a", 3]}, "tokenizer.symbols.1=3 must be a text"),
+    ("tokenizer", TWO_VOCABULARIES, "model.tie_embeddings='all' needs one vocabulary; set token"),
+    (
+        "tokenizer",
+        {"target_normalization": "identity"},
+        "tokenizer.target_normalization='identity' needs a target vocabulary; set tokenizer.shar",
+    ),
+    ("data", {"sampling_alpha": 1.5}, "data.sampling_alpha=1.5 must be at most 1"),
+    ("data", {"augment": {"upper": 2}}, "data.augment.upper=2 must be at most 1"),
+    ("data", {"augment": 0.1}, "data.augment must hold keys, not 0.1"),
+    ("data", {"augment": {"capitals": 0.1}}, "data.augment.capitals is not known; known are upper"),
+    (
+        "data",
+        {"augment": {"placeholders": 0.5}},
+        "data.augment.placeholders=0.5 needs symbols",
+    ),
+    (
+        "data",
+        {"languages": ["en", "de", "fr"]},
+        "must name source and target, for example [en,",
+    ),
+    ("data", {"train": 5}, "data.train has the corpus 5; give a file, a list of its two files, or"),
+    ("data", {"train": [["a.en", "a.de"], 5]}, "data.train has the corpus 5; give a file, a list"),
+    ("data", {"train": [{"text": "a.tsv", "size": 5}]}, "data.train has the corpus {'size': 5, 't"),
+    (
+        "data",
+        {"train": [{"text": "a.tsv", "weight": 0}]},
+        "data.train has the weight 0; give a number above 0, up to 1e9",
+    ),
+    (
+        "data",
+        {"train": [{"text": "a.tsv", "weight": 1}, "b.tsv"]},
+        "data.train must have a weight for each corpus, or for none",
+    ),
+    (
+        "data",
+        {"train": [{"text": "a.tsv", "weight": 1}], "temperature": 5},
+        "data.temperature=5.0 decides the shares of the corpora; leave out the weights of data.tr",
+    ),
+    (
+        "data",
+        {"valid": [{"text": "a.tsv", "weight": 1}]},
+        "data.valid is used whole; leave out its weights",
+    ),
+    (
+        "data",
+        {"cache": "ids", "sampling_alpha": 0.1},
+        "data.cache='ids' stores one segmentation; leave out data.sampling_alpha",
+    ),
+    (
+        "data",
+        {"max_length": 9000},
+        "data.batch_tokens=4096 must hold one sentence of data.max_length=9000 tokens",
+    ),
+    ("training", {"ema_momentum": 1.5}, "training.ema_momentum=1.5 must be below 1"),
+    ("training", {"patience": 0}, "training.patience=0 must be at least 1"),
+    ("training", {"max_minutes": "1h"}, "training.max_minutes='1h' must be a number"),
+    ("training", {"max_minutes": 0}, "training.max_minutes=0 must be above 0"),
+    (
+        "training",
+        {"weight_decay": 0.1},
+        "training.weight_decay=0.1 needs training.optimizer=adamw or muon",
+    ),
+    (
+        "training",
+        {"learning_rate": 0.1},
+        "training.learning_rate=0.1 is the peak of training.schedule=inverse_sqrt or linear; leave",
+    ),
+    ("training", {"schedule": "linear"}, "training.schedule='linear' needs training.learning_rate"),
+    (
+        "training",
+        {"strategy": "mirrored", "jit_compile": True},
+        "training.strategy='mirrored' must be one_device with training.jit_compile",
+    ),
+    ("decoding", {"length_penalty": -1}, "decoding.length_penalty=-1 must be at least 0"),
+]
+
+
+@pytest.mark.parametrize(("section", "values", "message"), MISTAKES)
+def test_a_wrong_value_is_told_with_its_rule(section, values, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as found:
+        Config.from_dict({section: values})
+    assert len(str(found.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"model": LANGUAGE_MODEL, "data": {"augment": {"typos": 0.1}}},
+            "data.augment.typos=0.1 needs a source; with model.architecture=decoder leave it out",
+        ),
+        (
+            {"model": LANGUAGE_MODEL | {"tie_embeddings": "none"}, "tokenizer": TWO_VOCABULARIES},
+            "tokenizer.shared=False needs two languages; with model.architecture=decoder there is",
+        ),
+        (
+            {"training": {"strategy": "multi_worker"}, "data": {"sampling_alpha": 0.1}},
+            "training.strategy='multi_worker' must not be used with data.sampling_alpha",
+        ),
+    ],
+)
+def test_sections_must_fit_together(values, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Config.from_dict(values)
+
+
+SECTIONS = {name: Config.model_fields[name].annotation for name in Config.model_fields}
+KEYS = sorted({key for section in SECTIONS.values() for key in section.model_fields})
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=9), values),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*SECTIONS]), st.dictionaries(st.sampled_from(KEYS), PLAIN)))
+def test_a_recipe_of_any_values_is_refused_in_one_line_or_comes_back(values):
+    message = ""
+    try:
+        config = Config.from_dict(values)
+    except ValueError as error:
+        message = str(error)
+    if message:
+        assert "validation error" not in message  # pydantic's own, of many lines
+        assert len(message) < 600
+    else:
+        assert Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config

@@ -1,0 +1,75 @@
+"""The corpora that `data.train` and `data.valid` name."""
+
+import reprlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SELF_CONTAINED = ("tfds:", "phrasebook:")  # prefixes of a data source that has both languages
+TSV = (".tsv", ".tsv.gz")  # suffixes of a file that has both languages
+KEYS = {"text", "weight"}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One corpus of a training or validation text.
+
+    Attributes:
+        text: A data source, as `tfformer.data.sources.read_pairs` takes it.
+        weight: Share of an epoch relative to the other corpora; None: by size.
+    """
+
+    text: str | list[str]
+    weight: float | None = None
+
+
+def corpora_of(source: Any, setting: str = "data.train") -> list[Corpus]:
+    """Divide a data source of a recipe into its corpora.
+
+    Args:
+        source: The value of `data.train` or `data.valid`.
+        setting: The name of its key, for messages.
+
+    Returns:
+        The corpora: one, unless `source` is a list of several.
+
+    Raises:
+        ValueError: The source, or an item of the list, is no corpus.
+
+    Example:
+        >>> corpora_of(["a.en", "a.de"])
+        [Corpus(text=['a.en', 'a.de'], weight=None)]
+        >>> [corpus.text for corpus in corpora_of([["a.en", "a.de"], "tfds:b"])]
+        [['a.en', 'a.de'], 'tfds:b']
+    """
+    if isinstance(source, list) and not _names_one_corpus(source):
+        return [_corpus(item, setting) for item in source]
+    return [_corpus(source, setting)]
+
+
+def _names_one_corpus(items: list[Any]) -> bool:
+    """Whether the items are the two files of one corpus."""
+    if not all(isinstance(item, str | Path) for item in items):
+        return False
+    return not items or not all(
+        str(item).startswith(SELF_CONTAINED) or str(item).endswith(TSV) for item in items
+    )
+
+
+def _corpus(item: Any, setting: str) -> Corpus:
+    values = item if isinstance(item, dict) else {"text": item}
+    text: Any = values.get("text")
+    weight = values.get("weight")
+    files = text if isinstance(text, list) else [text]
+    if not values.keys() <= KEYS or not all(isinstance(file, str | Path) for file in files):
+        raise ValueError(
+            f"{setting} has the corpus {reprlib.repr(item)}; give a file, a list of its two files, "
+            "or {text: ..., weight: ...}"
+        )
+    if weight is None:
+        return Corpus(text)
+    if type(weight) not in (int, float) or not 0 < weight <= 10**9:
+        raise ValueError(
+            f"{setting} has the weight {reprlib.repr(weight)}; give a number above 0, up to 1e9"
+        )
+    return Corpus(text, float(weight))

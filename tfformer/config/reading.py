@@ -1,0 +1,102 @@
+"""Recipes from YAML files and the command line."""
+
+import os
+import reprlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tfformer.config.recipe import Config
+from tfformer.storage.small_files import read_text
+
+FOLDER = Path(__file__).parents[1] / "recipes"
+
+
+def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a recipe.
+
+    Args:
+        path: A YAML file of up to 64 KiB.
+        overrides: `section.key=value` with values in YAML, which replace the file's.
+
+    Returns:
+        The recipe, checked.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: The file or an override is no valid recipe.
+
+    Example:
+        >>> read_recipe(find_recipe("phrasebook"), ["training.epochs=2"]).training.epochs
+        2
+    """
+    values = parse_yaml(read_text(Path(path)), str(path)) or {}
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{path} must hold sections such as 'model:' and 'data:', not a {type(values).__name__}"
+        )
+    for override in overrides:
+        _override(values, override)
+    return Config.from_dict(values)
+
+
+def builtin_recipes() -> dict[str, Path]:
+    """Name -> file of the recipes that come with the package."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a built-in recipe, or the path itself."""
+    known = builtin_recipes()
+    if name in known:
+        return known[name]
+    if os.path.isfile(name):  # False, too, for a name that no file can have
+        return Path(name)
+    raise ValueError(
+        f"recipe {reprlib.repr(name)} is neither a file nor built in; built in are "
+        f"{', '.join(known)}"
+    )
+
+
+def parse_yaml(text: str, place: str) -> Any:
+    """Parse one document of YAML 1.2, in which `no` is a text and 1e-3 a number.
+
+    Args:
+        text: The document.
+        place: Its file or option, for messages.
+
+    Returns:
+        Dictionaries, lists, texts and numbers; None for an empty document.
+
+    Raises:
+        ValueError: The text is no YAML, or a mapping has a key twice.
+
+    Example:
+        >>> parse_yaml("languages: [en, no]", "recipe.yaml")
+        {'languages': ['en', 'no']}
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except (
+        *(YAMLError, RecursionError),
+        *(ValueError, LookupError, TypeError, AttributeError),  # raised for a wrong tag or date
+    ) as error:
+        message = " ".join(str(error).split())
+        raise ValueError(f"{place} is not YAML: {message[:240]}") from None
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    """Put `section.key=value` into the values of a recipe."""
+    place = f"--set {reprlib.repr(override)}"
+    key, separator, value = override.partition("=")
+    section, dot, name = key.partition(".")
+    if not (separator and dot):
+        raise ValueError(f"{place} must read section.key=value, for example training.epochs=5")
+    if values.get(section) is None:
+        values[section] = {}
+    if not isinstance(values[section], dict):
+        raise ValueError(f"{place}: section {section!r} of the recipe holds no keys")
+    values[section][name] = parse_yaml(value, place)

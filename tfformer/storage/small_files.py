@@ -1,0 +1,47 @@
+"""Small files of text and JSON, which may be damaged."""
+
+import json
+import stat
+from pathlib import Path
+
+MAX_BYTES = 65_536  # thirty times the package's largest recipe
+
+
+def read_text(path: Path) -> str:
+    """Read a small UTF-8 file.
+
+    Args:
+        path: A regular file of up to `MAX_BYTES` bytes.
+
+    Returns:
+        Its text.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: The file is no regular file, too large or not UTF-8.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path} is not a regular file; give a file")
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"{path} has more than {MAX_BYTES:,} bytes; give the right file")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8 at byte {error.start + 1}; save it as UTF-8 text"
+        ) from None
+
+
+def parse_json(text: str) -> object:
+    """Parse JSON; raise ValueError for any text that is no JSON.
+
+    Example:
+        >>> parse_json("[1, 2]")
+        [1, 2]
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("collections are nested too deeply") from None
