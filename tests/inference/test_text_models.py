@@ -1,6 +1,5 @@
 """Every kind of model over strings: loaded, measured, saved."""
 
-import dataclasses
 import typing
 
 import keras
@@ -100,8 +99,8 @@ def test_a_keras_model_is_exported(tmp_path):
 @pytest.mark.parametrize("tokenizer", ["13a", "char"])
 def test_an_evaluator_measures_bleu_as_the_recipe_says(tiny_run, tokenizer):
     run = Run.open(tiny_run)
-    training = dataclasses.replace(run.config.training, bleu_tokenizer=tokenizer)
-    config = dataclasses.replace(run.config, training=training)
+    training = run.config.training.replace(bleu_tokenizer=tokenizer)
+    config = run.config.replace(training=training)
     rows = [(pair.source, pair.target) for pair in phrasebook.pairs("test")[:8]]
     measured = Translator.of(run).measure(rows, config)
     sources, targets = (list(side) for side in zip(*rows, strict=True))

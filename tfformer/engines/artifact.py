@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import importlib
 import json
@@ -216,7 +215,7 @@ def _run_artifact(place: str, beam_size: int | None) -> Artifact:
     decoding, data = run.config.decoding, run.config.data
     settings = {
         "model": run.model_digest,
-        "decoding": dataclasses.asdict(decoding),
+        "decoding": decoding.to_dict(),
         "max_length": data.max_length,
         "languages": data.languages,
         "weights": file_digest(run.weights),
