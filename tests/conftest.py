@@ -21,26 +21,23 @@ pytest.register_assert_rewrite("support.browser", "support.servers")
 # after each 700.
 gc.set_threshold(50_000)
 
-LONGEST = (
-    "test_quickstart",
-    "test_examples",
-    "test_train",
-    "test_documentation",
-    "test_web_page",
-    "test_saved_model",
-)
+LONGEST = ("test_train", "test_web_page", "test_saved_model")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files.
+    """Begin with the longest files, and leave nightly tests out with `-m "not slow"` too.
 
-    So no process is left with one of them at the end.
+    So no process is left with one of the longest files at the end.
     """
 
     def turn(item: pytest.Item) -> int:
         return LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST)
 
     items.sort(key=turn)
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,7 @@ def test_an_export_translates_as_its_run(tiny_run, expected, tmp_path, format):
     assert engine.max_tokens == Translator.load(tiny_run).max_length - 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_static_export_takes_sentences_one_by_one(tiny_run, expected, tmp_path):
     pytest.importorskip("ai_edge_litert")
     export.tflite(tiny_run, tmp_path, static=True, samples=SENTENCES[:4])

@@ -123,7 +123,7 @@ def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(tmp_path, 
         if (state := STATES[digests]) is not None:
             state(folder)
     capsys.readouterr()
-    for number in range(size("checkpoints", 40)):
+    for number in range(size("checkpoints", 12)):
         name = draw.choice(sorted(folders))
         copy, run = tmp_path / "copy", tmp_path / "run"
         shutil.copytree(folders[name], copy)

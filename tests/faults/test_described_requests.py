@@ -49,7 +49,7 @@ def requests_of(operation: APIOperation, mode: GenerationMode, count: int) -> It
     yield from cases
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_request_of_the_description_is_a_mistake_of_the_server(address):
     """Each answer has a status and a form that the description names; most translate."""
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")

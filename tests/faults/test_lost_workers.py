@@ -176,7 +176,7 @@ def stop_the_machine(process: subprocess.Popen) -> None:
             os.kill(one, signal.SIGTERM)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("lose", "sample"), [(lose_a_worker, 1), (lose_the_head, 0), (stop_the_machine, 0)]
 )

@@ -42,7 +42,7 @@ def images(smallest_config, object_store) -> list[Image]:
     return [*taken, object_store.content("images")]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_each_state_of_the_store_is_free_or_a_whole_run(images, object_store):
     for number, image in enumerate(images):
         place = f"{object_store.bucket(f'whole-{number}', image)}/run"
@@ -55,7 +55,7 @@ def test_each_state_of_the_store_is_free_or_a_whole_run(images, object_store):
             run.check_weights()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_training_goes_on_from_each_with_the_same_bits(images, smallest_config, object_store):
     numbers = spread(len(images) - 1, size("kills", 3))
     with np.load(folder_at("s3://images/run").path / "resume.npz") as arrays:

@@ -91,7 +91,7 @@ def descriptors(process: int) -> int:
     return len(list(Path(f"/proc/{process}/fd").iterdir()))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_memory_and_descriptors_stay_flat_and_the_canary_is_right(model, tmp_path):
     path, right = model
     seconds = size("soak_seconds", 0) or 8

@@ -71,7 +71,7 @@ def test_the_small_one_copies_each_module_that_its_programs_import():
     assert wanted & beside <= {Path(name).stem for name in names}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_steps_of_the_small_one_make_a_server(tiny_run, tmp_path):
     """Its packages in an empty environment, its files in a folder, its command: it translates.
 

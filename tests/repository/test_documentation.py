@@ -207,7 +207,7 @@ def place(request, workplace, tmp_path, monkeypatch) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("block", RUN, ids=str)
 def test_every_command_runs(block, place, runs, request, monkeypatch):
     for command in commands(block):
@@ -279,7 +279,7 @@ def check_requirements(words: list[str]) -> None:
             assert importlib.metadata.version(name)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("block", [block for block in PYTHON if block not in FITTING], ids=str)
 def test_every_python_block_runs(block, place):
     exec(block.text, {})
@@ -299,7 +299,7 @@ def names() -> Iterator[dict[str, Any]]:
     tf.config.run_functions_eagerly(False)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "block",
     [block for block in FITTING if block not in (KERAS_WORKFLOW, KERAS_TRANSLATOR)],
@@ -311,7 +311,7 @@ def test_a_block_that_fits_a_model_takes_a_step(block, names, tmp_path, monkeypa
     assert names["model"].optimizer.iterations == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_keras_model_becomes_a_translator_and_a_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -321,7 +321,7 @@ def test_a_keras_model_becomes_a_translator_and_a_run(tmp_path, monkeypatch):
     assert loaded.n_best(sentences) == names["translator"].n_best(sentences)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_keras_workflow_saves_the_model_that_it_trained(names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(KERAS_WORKFLOW.text, names)

@@ -32,7 +32,7 @@ def output_of(program: str, *arguments) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_sentence_classifier_learns_what_a_question_is():
     """Far better than always saying that it is none."""
     right, none = (
@@ -43,7 +43,7 @@ def test_the_sentence_classifier_learns_what_a_question_is():
     assert right > 98 > none + 8
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_both_arms_of_the_pretrained_encoder_are_trained_and_compared(tmp_path):
     for split, count in (("train", 100), ("val", 8)):
         for number, language in enumerate(("en", "de")):
@@ -118,7 +118,7 @@ def test_of_each_beam_the_closest_to_the_reference_are_kept_and_equal_ones_count
     assert kept.read_text("utf-8").splitlines() == [cat] * 4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_phrasebooks_language_model_beats_five_grams_and_writes_by_the_grammar(tmp_path):
     assert cli.main(["train", "phrasebook-lm", "--run-dir", str(tmp_path / "run")]) == 0
     result = json.loads(output_of("scripts/phrasebook_lm.py", tmp_path / "run")[-1])

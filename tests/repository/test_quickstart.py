@@ -70,7 +70,7 @@ def test_the_examples_are_learned_or_held_out():
     assert [source for source in EXAMPLES if source not in train] == HELD_OUT
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_quickstart_reaches_its_scores(quickstart):
     """BLEU and pronouns of at least 95 on held-out text.
 
@@ -85,13 +85,13 @@ def test_the_quickstart_reaches_its_scores(quickstart):
         assert (run / name).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_example_of_the_quickstart_is_right(quickstart):
     printed = side_by_side(quickstart[1])
     assert {source: printed[source] for source in EXAMPLES} == EXAMPLES
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_phrase_of_small_talk_is_learned(quickstart):
     """A few of 315 may be wrong.
 
@@ -107,7 +107,7 @@ def test_every_phrase_of_small_talk_is_learned(quickstart):
     assert len(wrong) <= 0.02 * len(phrases), wrong
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("change", [str.lower, str.title, str.upper])
 def test_other_cases_cost_at_most_two_bleu(quickstart, change):
     """The references are in the same case."""
@@ -121,7 +121,7 @@ def test_other_cases_cost_at_most_two_bleu(quickstart, change):
     assert scores[1] >= scores[0] - 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_phrasebooks_words_are_aligned(quickstart):
     run, _ = quickstart
     aligned = subprocess.run(
@@ -130,7 +130,7 @@ def test_the_phrasebooks_words_are_aligned(quickstart):
     assert min(json.loads(aligned.stdout.splitlines()[-1])["alignment_error_rate"].values()) < 0.25
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_printed_answer_is_the_models_own(quickstart):
     translator = Translator.load(quickstart[0])
     for source, translation in printed_answers().items():

@@ -35,7 +35,7 @@ def site(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_page_is_built_and_asks_no_other_server(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 15
@@ -44,14 +44,14 @@ def test_every_page_is_built_and_asks_no_other_server(site):
         assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]+\.(?:js|css|woff2?)"', text), page
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_page_of_the_repository_leads_from_page_to_page(site):
     text = (site / "serving" / "index.html").read_text(encoding="utf-8")
     assert 'href="../exports/' in text
     assert "README.md" not in re.findall(r'href="([^"]*)"', text)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pictures_side_by_side_are_wide_enough_on_a_phone(site, browser):
     phone = {"width": 360, "height": 640, "deviceScaleFactor": 2, "mobile": True}
     browser.call("Emulation.setDeviceMetricsOverride", **phone)

@@ -85,7 +85,7 @@ def python(wheel, tmp_path_factory) -> Iterator[Path]:
     subprocess.run(["sh", "-c", 'rm -rf "$0" &', folder], check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_wheel_has_every_file_of_the_package(wheel):
     tracked = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "tfformer"],
@@ -100,7 +100,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
     assert packed == expected
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_source_archive_has_no_half_of_the_tests(wheel):
     (found,) = wheel.parent.glob("*.tar.gz")
     with tarfile.open(found) as archive:
@@ -109,7 +109,7 @@ def test_the_source_archive_has_no_half_of_the_tests(wheel):
     assert "tests" not in folders
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_quickstarts_verbs_work_in_another_folder(python, tmp_path):
     """The recipe is made small, and one process runs all verbs that load TensorFlow.
 

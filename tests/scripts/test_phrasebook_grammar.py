@@ -16,7 +16,7 @@ from phrasebook.small_talk import glossed_phrase, small_talk
 
 from tfformer.data.phrasebook import FOLDER, SPLITS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 FAMOUS = {
     "The animal didn't cross the street because it was too tired.": (

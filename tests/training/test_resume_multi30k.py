@@ -21,7 +21,7 @@ from tfformer.cli.verbs import main
 
 DATA = beside_the_checkout("data", "multi30k")
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.skipif(DATA is None, reason="Multi30k is not beside this checkout"),
 ]
 SHORT = {
