@@ -12,9 +12,9 @@ if [ ! -x .venv/bin/uv ]; then
   echo "Installing tfformer${1:-} into .venv ..."
   python -m pip install $quiet "uv>=0.13,<0.14"
 fi
-uv sync $quiet --frozen --inexact $extras || {
+uv sync $quiet --frozen --inexact --no-build-isolation-package tfformer $extras || {
   uv export --quiet --frozen --no-emit-project $extras | python -m pip install $quiet --no-compile --require-hashes --requirement /dev/stdin
-  uv sync $quiet --frozen --inexact $extras # the checkout itself
+  uv sync $quiet --frozen --inexact --no-build-isolation-package tfformer $extras # the checkout itself
 }
 # Compile their modules before several processes would at once.
 [ -d .venv/lib/python3*/site-packages/keras/__pycache__ ] || python -c "import keras, tensorflow" 2> /dev/null || true
