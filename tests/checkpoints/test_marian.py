@@ -72,10 +72,10 @@ def test_with_the_table_of_hugging_face_they_are_other_ones(marian_model, tmp_pa
     assert (decoding.max_length_factor, decoding.extra_length) == (1, 50)
 
 
-def test_a_decoder_may_be_wider_than_its_encoder(tmp_path):
-    folder = write_marian_model("shared", tmp_path, **{"transformer-decoder-dim-ffn": 40})
+def test_a_decoder_as_wide_as_its_encoder_has_no_width_in_its_dialect(tmp_path):
+    folder = write_marian_model("shared", tmp_path, **{"transformer-decoder-dim-ffn": 24})
     run = import_model(folder, tmp_path / "run")
-    assert Run.open(run).config.model.dialect.decoder_d_ff == 40
+    assert Run.open(run).config.model.dialect.decoder_d_ff is None
 
 
 def test_the_decoding_is_that_of_decoder_yml(marian_model, tmp_path):

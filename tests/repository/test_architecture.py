@@ -10,7 +10,7 @@ import tfformer
 
 PACKAGE = Path(tfformer.__file__).parent
 GROUND = {  # may be imported by all
-    *("argument_checks", "config", "html_page", "public_modules", "runtime"),
+    *("argument_checks", "config", "html_page", "runtime"),
     *("special_ids", "storage", "version"),
 }
 MAY_IMPORT = {

@@ -102,12 +102,9 @@ def attention(translator: Translator, sentence: str, target: str | None = None) 
         A model that has learned nothing; `Translator.load("my_run")` gives one that has.
 
         >>> import tfformer
-        >>> from tfformer.config import DecodingConfig
-        >>> from tfformer.run_directory import Tokenizers
         >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
         >>> model = tfformer.Transformer(9, 9, num_layers=3, d_model=8, num_heads=2, d_ff=8)
-        >>> tokenizers = Tokenizers(tokenizer, tokenizer)
-        >>> translator = tfformer.Translator(model, tokenizers, DecodingConfig(), max_length=8)
+        >>> translator = tfformer.Translator(model, tokenizer, max_length=8)
         >>> maps = tfformer.attention(translator, "a b", "c").cross.words()
         >>> maps.rows, maps.columns
         (('c', '</s>'), ('a', 'b', '</s>'))
