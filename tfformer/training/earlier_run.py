@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tfformer.config import Config
+from tfformer.config import Config, ModelConfig
 from tfformer.run_directory import Model, Run
 from tfformer.training.history import History, is_over, is_validated
 
@@ -19,6 +19,10 @@ OUTSIDE_THE_ENCODER = (
     "architecture",
     "num_decoder_layers",
     "tie_embeddings",
+    "dialect.num_decoder_heads",
+    "dialect.decoder_d_ff",
+    "dialect.zero_start",
+    "dialect.output_bias",
 )
 
 
@@ -64,8 +68,8 @@ def _check_fits(config: Config, initial: Run) -> None:
     """Raise ValueError unless the other run's weights fit into the recipe's model."""
     encoder_alone = gives_encoder(initial, config)
     may_differ = ("dropout", *(OUTSIDE_THE_ENCODER if encoder_alone else ()))
-    overrides = {name: getattr(config.model, name) for name in may_differ}
-    if dict(initial.config.model) | overrides != dict(config.model):
+    before, wanted = _settings(initial.config.model), _settings(config.model)
+    if any(before[name] != wanted[name] for name in wanted.keys() - may_differ):
         raise ValueError(
             f"the recipe's model is not that of {initial.folder}; copy the section 'model' of its "
             f"config.json (only {', '.join(may_differ)} may differ)"
@@ -75,6 +79,12 @@ def _check_fits(config: Config, initial: Run) -> None:
             f"{initial.folder} is a language model of the source, whose vocabulary is not the "
             "target's; set tokenizer.shared=false and model.tie_embeddings=output"
         )
+
+
+def _settings(model: ModelConfig) -> dict[str, object]:
+    """Return the settings of a model, each of its dialect as `dialect.NAME`."""
+    dialect = {f"dialect.{name}": value for name, value in model.dialect}
+    return {**dict(model), "dialect": None, **dialect}
 
 
 def gives_encoder(initial: Run, config: Config) -> bool:
