@@ -52,7 +52,7 @@ def write(
     spec.config.eos_token = source[END_ID]
     spec.config.decoder_start_token = target[START_ID]
     spec.config.add_source_eos = True
-    spec.config.layer_norm_epsilon = model.get_config()["epsilon"]
+    spec.config.layer_norm_epsilon = model.dialect.epsilon
     spec.validate()
     spec.optimize(quantization)
     spec.save(str(folder))
