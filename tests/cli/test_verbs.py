@@ -386,7 +386,7 @@ def test_a_folder_that_is_no_run(tmp_path, capsys):
         (
             "config.json",
             lambda content: content.replace(b'"norm"', b'"nurm"'),
-            "has an unknown key 'nurm'; known are",
+            "model.nurm is not known; known are",
         ),
         (
             "tokenizer.model",
@@ -436,7 +436,7 @@ def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
         (["nope"], "recipe 'nope' is neither a file nor built in"),
         (
             ["phrasebook", "--set", "training.epoch=3"],
-            "section 'training' has an unknown key 'epoch'; known are epochs",
+            "training.epoch is not known; known are epochs",
         ),
         (
             [

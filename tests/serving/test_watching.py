@@ -109,7 +109,8 @@ def test_two_models_answer_until_the_last_request_is_done(tmp_path):
         under_way.putrequest("POST", "/v1/models/en-de:predict")
         under_way.putheader("Content-Length", str(len(body)))
         under_way.endheaders(body[:5])
-        until(lambda: "tfformer_requests_under_way 1.0" in read(f"{server.rest}/metrics"))
+        two = "tfformer_requests_under_way 2.0"  # it, and the question for the metrics
+        until(lambda: two in read(f"{server.rest}/metrics"))
         server.process.terminate()
         until(lambda: not listens(place))
         under_way.send(body[5:])
