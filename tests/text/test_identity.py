@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tfformer.text import translate_text
@@ -64,6 +64,8 @@ def without_tags(text: str) -> str:
         st.tuples(st.just("text"), HTML_TEXT),
     )
 )
+@example(("html", "dog<b><img><b>it?Dog</b></b>"))  # the tags end in another sentence
+@example(("html", "<b>it?Dog</b><b><img></b>"))
 def test_a_document_comes_back_but_for_collapsed_white_space(document):
     format, text = document
     found = translate_text(text, list, format)

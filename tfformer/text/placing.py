@@ -267,6 +267,8 @@ class _Source:
         self._levels[-1].append(mark)
         if end is None:
             _unclosed(mark)
+            if inside and inside[0].role is Role.POINT and inside[0].number == mark.number + 1:
+                inside[0].before = ""
             self._levels[-1] += inside
         else:
             mark.end, mark.last, mark.closing = end.start, end.number, end.piece.raw
@@ -300,9 +302,10 @@ def _without_copies(source: _Source, translation: str) -> tuple[str, list[int]]:
     is_taken = [False] * len(translation)
     for text in sorted(alike, key=len, reverse=True):
         for mark, (start, end) in _found_copies(text, alike[text], source.heard, translation):
-            if mark.piece.text[0].isspace() and translation[start - 1 : start].isspace():
+            begins, ends = mark.piece.text[0].isspace(), mark.piece.text[-1].isspace()
+            if begins and not mark.before.isspace() and translation[start - 1 : start].isspace():
                 start -= 1
-            if mark.piece.text[-1].isspace() and translation[end : end + 1].isspace():
+            if ends and not mark.behind.isspace() and translation[end : end + 1].isspace():
                 end += 1
             if not any(is_taken[start:end]):
                 is_taken[start:end] = [True] * (end - start)
@@ -794,7 +797,8 @@ def _written(
 def _is_behind_word(mark: Mark) -> bool:
     """Whether a mark without words belongs to the word that ends before it."""
     is_beside = mark.before.strip() not in ("", COPY_MARK)
-    return mark.role is Role.POINT and is_beside and mark.piece.name != UNCLOSED
+    is_point = mark.role in (Role.POINT, Role.CLOSE)  # an end tag alone is one
+    return is_point and is_beside and mark.piece.name != UNCLOSED
 
 
 def _with_spaces(written: Iterator[_Written]) -> Iterator[str]:
