@@ -13,9 +13,11 @@ import sys
 import typing
 from pathlib import Path
 
+import keras
 import pytest
 
 import tfformer
+from tfformer.model.registry import LayerOptions
 
 ROOT = Path(__file__).parents[1]
 EXPORTS = [f"export.{name}" for name in tfformer.export.__all__]
@@ -46,7 +48,13 @@ def test_a_public_constructor_or_function_names_each_of_its_arguments(name):
     for parameter in signature.parameters.values():
         assert parameter.kind is not parameter.VAR_POSITIONAL
         if parameter.kind is parameter.VAR_KEYWORD:
-            assert typing.get_origin(parameter.annotation) is typing.Unpack
+            assert parameter.annotation == typing.Unpack[LayerOptions]
+
+
+def test_the_options_of_layers_are_the_four_arguments_of_keras():
+    names = {"trainable", "dtype", "name", "activity_regularizer"}
+    assert LayerOptions.__annotations__.keys() == names
+    assert names <= inspect.signature(keras.layers.Layer.__init__).parameters.keys()
 
 
 def documented(name: str) -> dict[str, object]:
