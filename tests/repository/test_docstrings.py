@@ -9,7 +9,6 @@ from pathlib import Path
 import tfformer
 
 PACKAGE = Path(tfformer.__file__).parent
-FIRST_LINE = 80  # characters
 MANY_ARGUMENTS = 5
 ENTRY = re.compile(r"^    (?:\*{0,2}[\w.]+): (\S+)", re.MULTILINE)  # a name, and its first word
 SECTION = re.compile(r"^(?:Args|Attributes|Raises):\n(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
@@ -45,11 +44,6 @@ def needs_no_section(function: ast.FunctionDef) -> bool:
     is_rule = any(ast.unparse(mark).startswith("rule(") for mark in function.decorator_list)
     few = len(names - {"self", "cls"}) < MANY_ARGUMENTS
     return few or is_rule or function.name.startswith("_")
-
-
-def test_every_docstring_begins_with_one_short_line():
-    firsts = {place: text.splitlines()[0] for place, _, text in docstrings()}
-    assert {place: line for place, line in firsts.items() if len(line) > FIRST_LINE} == {}
 
 
 def test_every_public_function_of_many_arguments_explains_them():

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 WEB = ROOT / "export" / "on_device" / "web" / "src"
 LOOKS = [
     ROOT / "tfformer" / "serving" / "serve.html",
-    ROOT / "tfformer" / "serving" / "openapi.html",
+    ROOT / "tfformer" / "serving" / "docs.html",
     ROOT / "tfformer" / "explain" / "attention.html",
     WEB / "page.css",
 ]

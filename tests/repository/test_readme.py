@@ -32,7 +32,7 @@ def test_it_is_two_screens_with_few_figures():
 def test_the_files_to_read_are_there():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     files = re.findall(r"`(\w+/\w+\.py)`", text)
-    assert len(files) == 8
+    assert len(files) == 10
     for name in files:
         assert (ROOT / "tfformer" / name).exists(), name
 
