@@ -3,6 +3,7 @@
 tests/faults/test_lost_workers.py trains on one.
 """
 
+import json
 import re
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 
 from tfformer.cli.verbs import main
 from tfformer.config import Config
+from tfformer.run_directory.digests import digest_of_settings
 from tfformer.training import on_ray as training
 from tfformer.training.cluster import Cluster, WorkerLostError
 
@@ -175,7 +177,8 @@ def losing(run, calls, epochs):
         if len(calls) > len(epochs):
             return {"epochs": 7}
         if epochs[len(calls) - 1]:
-            (run / "config.json").write_text('{"digests": {}}')
+            digests = {"settings": digest_of_settings({})}
+            (run / "config.json").write_text(json.dumps({"digests": digests}))
             with open(run / "metrics.jsonl", "a") as metrics:
                 metrics.write("{}\n" * epochs[len(calls) - 1])
         raise WorkerLostError("worker 1 is gone")

@@ -75,9 +75,9 @@ def test_no_shape_of_a_batch_is_traced_by_itself(steps, place, optimizer, count)
         (
             {"strategy": "multi_worker"},
             {"sampling_alpha": 0.2},
-            "must not be multi_worker with data.sampling_alpha",
+            "must not be used with data.sampling_alpha",
         ),
-        ({"strategy": "tpu"}, {}, "must be one of one_device, mirrored, multi_worker"),
+        ({"strategy": "tpu"}, {}, "must be .one_device., .mirrored. or .multi_worker."),
     ],
 )
 def test_a_recipe_that_no_strategy_can_train_is_refused(training, data, message):
