@@ -54,9 +54,9 @@ def command(run, corpus, output, *options) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", ["saved_model", "litert", "ctranslate2"])
+@pytest.mark.parametrize("format", ["saved_model", "tflite", "ctranslate2"])
 def test_an_export_translates_as_its_run(tiny_run, expected, tmp_path, format):
-    pytest.importorskip({"litert": "ai_edge_litert"}.get(format, "tensorflow"))
+    pytest.importorskip({"tflite": "ai_edge_litert"}.get(format, "tensorflow"))
     getattr(export, format)(tiny_run, tmp_path, samples=SENTENCES[:4])
     engine = find_artifact(tmp_path, 1).open(threads=1)
     assert engine.translate(SENTENCES) == expected
