@@ -332,10 +332,10 @@ def next_word(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, A
     return logits[:, 0], cache
 
 
-def best(search: Callable, beams: int, *settings: float) -> tuple[str, float]:
+def best(search: Callable, beams: int, **settings: float) -> tuple[str, float]:
     """Return the best translation that a search finds, and its probability."""
     cache = model.decoder.empty_cache(beams, 4)
-    hypotheses = search(next_word, cache, tf.constant([4]), *settings)
+    hypotheses = search(next_word, cache, tf.constant([4]), **settings)
     ids = [i for i in hypotheses.ids[0, 0].numpy() if i != PAD_ID]
     return " ".join(words(ids)), float(np.exp(hypotheses.scores[0, 0]))
 
@@ -363,5 +363,5 @@ for ids, count in TRANSLATIONS.items():
     print(f"P({sentence}) = {product} = {np.prod(steps):.2f}   (in the text: {count} of 10)")
 greedy, p_greedy = best(greedy_search, 1)
 print(f"greedy search (beam 1) finds  {greedy}  with probability {p_greedy:.2f}   (section 6.1)")
-beam, p_beam = best(beam_search, 2, 2, 0.0)
+beam, p_beam = best(beam_search, 2, beam_size=2, alpha=0.0)
 print(f"beam search   (beam 2) finds  {beam}  with probability {p_beam:.2f}   (section 6.1)")
