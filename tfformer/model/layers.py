@@ -86,7 +86,9 @@ class Residual(SequenceLayer):
         )
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
 
-    def build(self, input_shape: Shape | None = None) -> None:
+    def build(
+        self, x_shape: Shape | None = None, sublayer_output_shape: Shape | None = None
+    ) -> None:
         self.normalization.build((None, None, self.d_model))
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
@@ -176,7 +178,7 @@ class _TransformerLayer(SequenceLayer):
             self.feed_forward_residual,
         )
 
-    def build(self, input_shape: Shape | None = None) -> None:
+    def build(self, x_shape: Shape | None = None) -> None:
         for layer in self.sublayers():
             layer.build((None, None, self.d_model))
 
@@ -342,6 +344,9 @@ class DecoderLayer(_TransformerLayer):
             self.feed_forward,
             self.feed_forward_residual,
         )
+
+    def build(self, x_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
+        super().build(x_shape)
 
     def call(
         self,

@@ -106,7 +106,7 @@ class _Stack(SequenceLayer):
     def _new_layer(self, **arguments: Any) -> EncoderLayer | DecoderLayer:
         return self.layer_class(**arguments)
 
-    def build(self, input_shape: Shape | None = None) -> None:
+    def build(self, embeddings_shape: Shape | None = None) -> None:
         parts = [self.positions, self.dropout_layer, *self.layers]
         if self.normalization:
             parts.append(self.normalization)
@@ -337,6 +337,11 @@ class Decoder(_Stack):
 
     def _new_layer(self, **arguments: Any) -> DecoderLayer:
         return (MarianDecoderLayer if self.norm == "marian" else self.layer_class)(**arguments)
+
+    def build(
+        self, embeddings_shape: Shape | None = None, memory_shape: Shape | None = None
+    ) -> None:
+        super().build(embeddings_shape)
 
     def call(
         self,
