@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfformer.export.litert import search
+from tfformer.engines import litert
 from tfformer.special_ids import END_ID
 
 E = END_ID
@@ -25,16 +25,15 @@ class ScriptedFile:
 
 def test_a_static_file_translates_sentences_of_several_widths(monkeypatch):
     """Its translations may be as long as the signature allows, which differs by width."""
-    monkeypatch.setattr(search, "_interpreter", lambda file: ScriptedFile())
+    monkeypatch.setattr(litert, "Interpreter", lambda **arguments: ScriptedFile())
     manifest = {
         "static": True,
-        "decoding": {"max_length": 8},
         "signatures": {
             "translate_4": {"inputs": {"ids": {"shape": [1, 4]}}},
             "translate": {"inputs": {"ids": {"shape": [1, 8]}}},
         },
     }
-    static = search.LitertSearch(Path(), manifest)
-    found = static.run([[5], [5, 6, 7, 8, 9]], search.GREEDY)
+    static = litert.IdSearch(Path(), manifest)
+    found = static.run([[5], [5, 6, 7, 8, 9]], litert.GREEDY_IDS)
     assert found.ids.tolist() == [[[5, E, E, E, E, E, E]], [[5, 6, 7, 8, 9, E, E]]]
     assert found.scores.tolist() == [[-4.0], [-8.0]]
