@@ -45,8 +45,12 @@ class SequenceLayer(keras.layers.Layer):
         is_over_positions = previous_mask is not None and len(previous_mask.shape) == 2
         return previous_mask if is_over_positions else None
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return tuple(input_shape)
+    def compute_output_shape(
+        self, input_shape: Shape | None = None, *other_shapes: Shape, **named_shapes: Shape
+    ) -> Shape:
+        """Return the shape of the first input, which `summary` names after `call`'s argument."""
+        first_shape = input_shape or next(iter(named_shapes.values()))
+        return tuple(first_shape)
 
 
 def arguments_of(layer: keras.layers.Layer, names: tuple[str, ...]) -> dict[str, Any]:
