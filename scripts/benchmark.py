@@ -3,22 +3,14 @@
 
 Each prints machine and versions first, and ends in one JSON line.
 
-scripts/benchmark.py length     is a token of a long translation as cheap as one of a short one?
 scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2,
                                 keras-hub and a decoder without a cache
-scripts/benchmark.py decode-step  where the time of a decoding step goes, beside its floor
 scripts/benchmark.py train      training tokens per second, beside keras-hub, Keras, OpenNMT-tf and
                                 PyTorch
-scripts/benchmark.py step       where the time of a training step goes, and how far it is from its
-                                floor
 scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory,
                                 cold start
-scripts/benchmark.py bring      time and memory to import a model of OPUS-MT's shape; its int8 file
-scripts/benchmark.py bring-speed  tokens per second of that model, beside CTranslate2 and Marian
-scripts/benchmark.py cache      a corpus of millions of pairs: encoding, files, memory, resume
 scripts/benchmark.py corpus     a corpus by one worker, by two, on Ray, by other loops
 scripts/benchmark.py serve      sentences per second that several clients get from `tfformer serve`
-scripts/benchmark.py pages      pages of 30 sentences by `tfformer serve`, LiteRT, CTranslate2
 
 A measurement is the module of that name in scripts/benchmarks; --help after its name tells its
 options. The peers come with: pip install -e '.[bench]'
