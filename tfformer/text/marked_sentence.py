@@ -220,17 +220,22 @@ def _copy(group: Sequence[Piece]) -> list[Piece]:
     """Make one piece of a protected word, unless it holds a part of an element."""
     texts = [number for number, piece in enumerate(group) if piece.text]
     first, last = texts[0], texts[-1] + 1
-    depth = 0
+    depth = lowest = 0
     for piece in group[first:last]:
         depth += {Role.OPEN: 1, Role.CLOSE: -1}.get(piece.role, 0)
-        if depth < 0 or piece.name == "cue":
+        lowest = min(lowest, depth)
+        if piece.name == "cue":
             return list(group)
-    while depth and last < len(group) and group[last].role is Role.CLOSE:
+    while lowest < 0 and first and group[first - 1].role is Role.OPEN:
+        first -= 1
+        lowest += 1
+        depth += 1
+    while depth > 0 and last < len(group) and group[last].role is Role.CLOSE:
         last += 1
         depth -= 1
     words = group[first:last]
     text = "".join(piece.text for piece in words)
-    if depth or (len(words) == 1 and words[0].role is Role.COPY):
+    if depth or lowest or (len(words) == 1 and words[0].role is Role.COPY):
         return list(group)
     role, shown = (Role.LINE, " ") if LINE_BREAK.fullmatch(text) else (Role.COPY, text)
     return [*group[:first], Piece(raw_text(words), shown, role), *group[last:]]

@@ -106,8 +106,8 @@ SIGNS = (  # they begin with no letter
     Rule("mark of a footnote", r"\[\^[\w-]{1,60}\]", ["[^1]", "[^a-note]"]),
     Rule(
         "hidden file",
-        rf"{BEFORE_WORD}\.(?:(?:env|profile|git\w+|bash\w*|\w+rc|\w+ignore)\b"
-        r"|[a-z][\w-]*(?=[./]\w))(?:[./-][\w-]+)*",
+        rf"{BEFORE_WORD}\.(?:(?:env|profile|git{LETTER}+|bash{LETTER}*|{LETTER}+rc|{LETTER}+ignore){END}"
+        rf"|[a-z](?:{NAME})*(?=[./]{LETTER}))(?:[./-](?:{NAME})+)*",
         [".gitignore", ".env.local", ".github/workflows/ci.yml"],
         ["He left .She stayed ... so ...what? .", "He slept .she ate."],
     ),
@@ -163,7 +163,7 @@ WORDS = (  # no letter stands before them
     ),
     Rule(
         "identifier",
-        r"(?=[a-zA-Z\d]*(?:_|\(\)|::|[a-z][A-Z]))(?:[a-zA-Z][a-zA-Z\d]*(?:::[a-zA-Z]\w*)+"
+        r"(?=[a-zA-Z\d]*(?:_|\(\)|::|[a-z][A-Z]))(?:[a-zA-Z][a-zA-Z\d]*(?:::[a-zA-Z][a-zA-Z\d_]*)+"
         r"|[a-zA-Z\d]+(?:_[a-zA-Z\d]+)+|[a-z]+\d*(?:[A-Z][a-z\d]+){2,}|[a-zA-Z][a-zA-Z\d]*(?=\(\)))"
         rf"(?:\(\))?{END}",
         ["user_name", "MAX_SIZE", "getElementById", "std::vector", "main()", "run_all()"],

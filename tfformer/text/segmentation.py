@@ -20,7 +20,7 @@ INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 EDGES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
 LINE = re.compile(f"[^{GAP}]+|[{GAP}]+")
 # Of a list, a list of tasks, a quotation.
-MARKER = re.compile(r"(?:(?:[-*+•‣◦·–—>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+)+")
+MARKER = re.compile(r"(?:(?:[-*+•‣◦·\u2010-\u2015\u2212>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+)+")
 LETTER = re.compile(r"[^\W\d_]")
 WORD = re.compile(r"\s*\S{1,40}|\s+")  # of a word without a space, 40 characters at a time
 STRONG_STOP = re.compile(r"[.!?;:…。！？；：।؟][\"'”’»)\]]*$|\s[-–—]+$|—$")
@@ -32,14 +32,17 @@ NO_BEGINNING = re.compile(r"[,;:、，；：。．！？）)」』”’]")  # U
 # What ends in a full stop and does not end a sentence before the text that follows it.
 BEFORE_NUMBER = re.compile(
     r"(?:^|[\s(\[])(?:vols?|figs?|eqs?|nos?|nrs?|pp?|chap|ch|secs?|sect|arts?|tabs?|app|ed|paras?|pts?"
-    r"|bd|abb|kap|cap|pág|núm|lat|long|ff|sp|st|v)\.\s*$",
+    r"|thm|lem|prop|def|cor|ex|eqns?|refs?|approx|max|ca|cf|bd|abb|kap|cap|pág|núm"
+    r"|lat|long|ff|sp|st|v|рис|табл|гл|стр|пп|ст)\.\s*$",
     re.IGNORECASE,
 )
+ORDINAL = re.compile(r"(?:^|\s)\d{1,3}\.\s+$")
 WITHIN = {
-    "fr": re.compile(r"(?:^|[\s(«\"'’])(?:MM?|Mgr|Dr|Pr|St|Ste|Me)\.\s+$"),
+    "fr": re.compile(r"(?:^|[\s(«\"'’])(?:MM?|Mmes?|Mlles?|Mgr|Dr|Pr|St|Ste|Me)\.\s+$"),
     "de": re.compile(
         r"(?:^|[\s(„\"])(?:d(?:er|ie|as|em|en|es)|[ivz]m|[abv]om|am|beim|zum|zur|ein(?:e[mnrs]?)?"
-        r"|[mds]ein(?:e[mnrs]?)?|ihr(?:e[mnrs]?)?|jede[mnrs]?|bis|ab|seit|vor|nach|und)"
+        r"|[mdsk]ein(?:e[mnrs]?)?|ihr(?:e[mnrs]?)?|unse?re?[mnrs]?|eue?re?[mnrs]?"
+        r"|(?:dies|jen|welch|jed)e[mnrs]?|als|wurden?|bis|ab|seit|vor|nach|und)"
         r" \d{1,3}\.\s+$",
         re.IGNORECASE,
     ),
@@ -193,6 +196,8 @@ def _goes_on(before: str, behind: str, within: re.Pattern[str] | None) -> bool:
     """Whether a text that sentencex has cut is one sentence."""
     end = before[-40:]
     if NO_BEGINNING.match(behind) or (end[-1] == "." and behind[0].isalnum()):
+        return True
+    if behind[0].islower() and ORDINAL.search(end):
         return True
     if behind[0].isdigit() and BEFORE_NUMBER.search(end):
         return True

@@ -27,31 +27,32 @@ IN_ATTRIBUTE = {  # by its quotation marks
 # Tags that end a paragraph. Any other is within a line of text, as browsers have it: <b>, and those
 # that HTML does not know, such as the <x> of a DeepL client.
 ENDING_TAGS = (
-    "address applet area article aside base blockquote body br button caption center col "
+    "address applet article aside base blockquote body br button caption center col "
     "colgroup datalist dd details dialog dir div dl dt fieldset figcaption figure footer form "
     "frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe input label legend li "
-    "listing main marquee menu meter nav noembed noframes ol optgroup option p param "
-    "plaintext pre progress search section select source summary table tbody td textarea "
-    "tfoot th thead title tr track ul xmp"
+    "listing main marquee menu meter nav noembed noframes ol optgroup option p "
+    "plaintext pre progress search section select summary table tbody td textarea "
+    "tfoot th thead title tr ul xmp"
 )
 ENDING = frozenset(ENDING_TAGS.split())
 KNOWN_TAGS = (
-    "a abbr acronym audio b bdi bdo big canvas cite code data del dfn em embed font i img ins kbd "
-    "link map mark math meta nobr noscript object output picture q rb rp rt rtc ruby s samp script "
-    "slot small span strike strong style sub sup svg template time tt u var video wbr"
+    "a abbr acronym area audio b bdi bdo big canvas cite code data del dfn em embed font i img ins "
+    "kbd link map mark math meta nobr noscript object output param picture q rb rp rt rtc ruby s "
+    "samp script slot small source span strike strong style sub sup svg template time track tt u "
+    "var video wbr"
 )
 KNOWN = ENDING | frozenset(KNOWN_TAGS.split())
 SPAN = "span"
 NO_ROWS = KNOWN - {"a", SPAN}  # any other may be one: <row> of XML, <a> of a menu
 CODE = frozenset({"code", "kbd", "samp", "var", "math", "pre", "textarea"})  # a reader sees it
 HIDDEN_TAGS = (
-    "audio canvas iframe listing noembed noframes noscript object rp rt rtc script style svg "
-    "template video xmp"
+    "audio canvas iframe listing noembed noframes noscript object plaintext rp rt rtc script style "
+    "svg template video xmp"
 )
 HIDDEN = frozenset(HIDDEN_TAGS.split())  # a reader does not see their text, or not in the line
 VOID_TAGS = "area base br col embed hr img input link meta param source track wbr"
 VOID = frozenset(VOID_TAGS.split())
-POINTS = frozenset({"embed", "img", "link", "meta", "wbr"})
+POINTS = VOID - {"br", "hr"}
 FOREIGN = frozenset({"svg", "math"})
 MAX_PIECES = 4_096  # of a paragraph that is held, if it has rows
 TEXT = {Token.CHARACTERS, Token.SPACE_CHARACTERS}

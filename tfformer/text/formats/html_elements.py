@@ -104,7 +104,7 @@ class OpenElement:
         """Whether the element ends where one around it does, by the end tag of that one."""
         own = self._names[0]
         if parent == "p":
-            return own not in PARENTS | REOPENED | ENDED_BY.keys()
+            return own in READINGS or own not in PARENTS | REOPENED | ENDED_BY.keys()
         return parent in PARENTS and own not in REOPENED
 
     def _last(self, names: Iterable[str]) -> int:

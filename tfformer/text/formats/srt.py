@@ -24,7 +24,7 @@ TOKEN = re.compile(
 )
 SPEAKER = re.compile(r"\s*[-\u2010-\u2015\u2212]")
 ASIDE = re.compile(
-    r"\s*(?:[-–—]\s*)?(?:\[.*\]|\(.*\)|[♪♫#].*[♪♫#])\s*", re.DOTALL
+    r"\s*(?:[-\u2010-\u2015\u2212]\s*)?(?:\[.*\]|\(.*\)|（.*）|【.*】|[♪♫#].*[♪♫#])\s*", re.DOTALL
 )  # a sound, a song
 
 
