@@ -46,6 +46,7 @@ def corpus(tmp_path_factory) -> Path:
 
 def config_for(corpus: Path, **training_values) -> Config:
     values = {"epochs": 2, "warmup_steps": 20, "learning_rate": 0.005, "schedule": "inverse_sqrt"}
+    values |= {"dtype": "float32", "jit_compile": False}
     return Config.from_dict(
         {
             "model": {"num_layers": 1, "d_model": 32, "num_heads": 2, "d_ff": 64},

@@ -74,7 +74,7 @@ class TextModel(ABC):
             "vocab_size": self.tokenizers.target.vocab_size,
             "shared": self.tokenizers.shared,
         }
-        data = {"max_length": self.max_length, "batch_tokens": max(4096, self.max_length)}
+        data = {"max_length": self.max_length}
         return Config.from_dict(
             {"model": model, "tokenizer": tokenizer, "data": data, "decoding": decoding}
         )

@@ -25,6 +25,7 @@ from tfformer.run_directory import (
 )
 from tfformer.training.callbacks import HistoryAndResume, StepCounter, StopOnNaN
 from tfformer.training.case_sharing import CaseSharing
+from tfformer.training.devices import describe, gpus, settled
 from tfformer.training.earlier_run import (
     check_same_run,
     gives_encoder,
@@ -92,7 +93,7 @@ def train(
         )
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
-    if config.training.shards > 1:
+    if config.training.shards > 1 and not gpus():
         _limit_to_one_thread_per_operation()  # each shard has a thread of its own
     workers = workers_of(config)
     if not workers.is_chief:
@@ -100,8 +101,10 @@ def train(
     with workers.explained():
         initial = initial_run(config, init_from)
         with _held(run_dir, resume, workers) as before:
+            config = settled(config, before.config if before else None)
             if before:
                 check_same_run(config, before.config)
+            report(describe(config))
             return _train(config, run_dir, report, workers, before, initial)
 
 
@@ -155,7 +158,7 @@ def _train(
     elif initial:
         take_weights(model, initial.load_model())
     if workers.count > 1:
-        workers.check_alike(_facts(run, model, history))
+        workers.check_alike(_facts(run, config, model, history))
     if workers.is_chief:
         if initial and not gives_encoder(initial, config):
             run.keep_origin(initial)
@@ -181,7 +184,7 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
         jit_compile=settings.jit_compile,
     )
     model.devices = workers.devices
-    model.shards = settings.shards * len(workers.devices)
+    model.shards = (1 if gpus() else settings.shards) * len(workers.devices)
     model.workers = workers if workers.count > 1 else None
     model.optimizer.build(model.trainable_variables)
     if config.tokenizer.case_variants:
@@ -258,12 +261,14 @@ def _fit(
     )
 
 
-def _facts(run: Run, model: Model, history: History) -> dict[str, Any]:
+def _facts(run: Run, config: Config, model: Model, history: History) -> dict[str, Any]:
     """Return the facts in which all workers must agree before the first step."""
     state = hashlib.sha256()
     for variable in [*model.variables, *model.optimizer.variables]:
         state.update(np.ascontiguousarray(variable).data)
     return {
+        "training.dtype": config.training.dtype,
+        "data.batch_tokens": config.data.batch_tokens,
         "the text's digest": run.digests["text"],
         "the vocabularies' digests": [run.digests["source"], run.digests["target"]],
         "the weights' digest": state.hexdigest(),

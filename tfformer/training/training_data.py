@@ -155,13 +155,14 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     text = encode(config, role, side_tokenizers)
     shares = _shares(config, text) if is_training else None
     settings = config.training
+    assert config.data.batch_tokens is not None  # `devices.settled` has seen to it
     batches = Batches(
         text,
         config.data.batch_tokens,
         settings.seed,
         text_of_epoch,
         shares,
-        few_shapes=settings.jit_compile,
+        few_shapes=settings.jit_compile is True,
     )
     report(f"{role}: {text.report()}; {batches.report()}")
     if shares is not None:

@@ -1,0 +1,110 @@
+"""What a recipe leaves open is settled by the devices, here a made-up list of them."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+
+from tfformer.config import Config
+from tfformer.run_directory import Run
+from tfformer.training.devices import describe, settled
+from tfformer.training.train import train
+
+OPEN = Config()
+
+
+@pytest.fixture
+def with_gpus(monkeypatch):
+    """Let TensorFlow see GPUs of these compute capabilities."""
+
+    def see(*capabilities):
+        found = [
+            SimpleNamespace(name=f"/physical_device:GPU:{number}", capability=capability)
+            for number, capability in enumerate(capabilities)
+        ]
+        monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: found)
+        monkeypatch.setattr(
+            tf.config.experimental,
+            "get_device_details",
+            lambda gpu: {"compute_capability": gpu.capability, "device_name": "Made Up 1"},
+        )
+
+    return see
+
+
+def chosen(config):
+    settings = config.training
+    return settings.dtype, settings.jit_compile, config.data.batch_tokens
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "choice"),
+    [
+        ([], ("float32", False, 4096)),
+        ([(7, 5)], ("float32", True, 24576)),
+        ([(8, 0)], ("mixed_bfloat16", True, 24576)),
+        ([(12, 0)], ("mixed_bfloat16", True, 24576)),
+        ([(9, 0), (7, 0)], ("float32", True, 24576)),  # the slower one is not left out
+    ],
+)
+def test_the_devices_decide_what_the_recipe_leaves_open(with_gpus, capabilities, choice):
+    with_gpus(*capabilities)
+    assert chosen(settled(OPEN)) == choice
+    assert settled(settled(OPEN)) == settled(OPEN)
+
+
+def test_what_the_recipe_says_is_kept(with_gpus):
+    with_gpus((9, 0))
+    values = {
+        "training": {"dtype": "float32", "jit_compile": False},
+        "data": {"batch_tokens": 500},
+    }
+    assert chosen(settled(Config.from_dict(values))) == ("float32", False, 500)
+
+
+def test_several_gpus_are_not_compiled_for(with_gpus):
+    with_gpus((9, 0), (9, 0))
+    config = Config.from_dict({"training": {"strategy": "mirrored"}})
+    assert chosen(settled(config)) == ("mixed_bfloat16", False, 24576)
+
+
+def test_a_batch_holds_the_longest_sentence(with_gpus):
+    with_gpus()
+    assert settled(Config.from_dict({"data": {"max_length": 9000}})).data.batch_tokens == 9000
+
+
+def test_a_resumed_run_keeps_what_was_chosen_on_another_machine(with_gpus):
+    with_gpus((9, 0))
+    before = settled(OPEN)
+    with_gpus()
+    assert settled(OPEN, before) == before != settled(OPEN)
+
+
+def test_one_line_says_what_was_chosen(with_gpus):
+    with_gpus((9, 0))
+    line = "on Made Up 1: mixed_bfloat16, compiled by XLA, 24,576 tokens a batch"
+    assert describe(settled(OPEN)) == line
+    with_gpus()
+    line = "on the processor: float32, not compiled, 4,096 tokens a batch"
+    assert describe(settled(OPEN)) == line
+
+
+def test_a_training_prints_and_stores_what_was_chosen(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("one two\nthree four\n" * 8)
+    text = [str(tmp_path / "a"), str(tmp_path / "b")]
+    values = {
+        "model": {"num_layers": 1, "d_model": 8, "num_heads": 1, "d_ff": 8},
+        "tokenizer": {"vocab_size": 16},
+        "data": {"train": text, "valid": text},
+        "training": {"epochs": 1},
+    }
+    lines = []
+    train(Config.from_dict(values), tmp_path / "run", report=lines.append)
+    assert lines[0] == "on the processor: float32, not compiled, 4,096 tokens a batch"
+    stored = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (stored["training"]["dtype"], stored["training"]["jit_compile"]) == ("float32", False)
+    assert stored["data"]["batch_tokens"] == 4096
+    train(Config.from_dict(values), tmp_path / "run", resume=True, report=lines.append)
+    assert chosen(Run.open(tmp_path / "run").config) == ("float32", False, 4096)

@@ -1,0 +1,75 @@
+"""What a recipe leaves to the device: dtype, compilation and the tokens of a batch."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfformer.config import Config
+
+BFLOAT16_CAPABILITY = (8, 0)  # Ampere; earlier GPUs emulate bfloat16
+GPU_BATCH_TOKENS = 24_576  # the 25,000 of Vaswani et al. 2017, section 5.1, in whole tiles
+PROCESSOR_BATCH_TOKENS = 4_096
+
+
+def gpus() -> list[Any]:
+    """Return the GPUs that TensorFlow may use."""
+    return tf.config.get_visible_devices("GPU")
+
+
+def settled(config: Config, before: Config | None = None) -> Config:
+    """Give every setting that a recipe leaves open its value on this machine.
+
+    Args:
+        config: The recipe.
+        before: The settled recipe of a run to resume, whose values are kept.
+
+    Returns:
+        A recipe without `auto`, and with a number of `data.batch_tokens`.
+
+    Example:
+        >>> settled(Config()).training.jit_compile == bool(gpus())
+        True
+    """
+    choice = before or _choice(config)
+    training = {
+        key: getattr(choice.training, key)
+        for key in ("dtype", "jit_compile")
+        if getattr(config.training, key) == "auto"
+    }
+    batch_tokens = config.data.batch_tokens or choice.data.batch_tokens
+    return config.replace(
+        training=config.training.replace(**training),
+        data=config.data.replace(batch_tokens=batch_tokens),
+    )
+
+
+def describe(config: Config) -> str:
+    """Say in one line on which device a settled recipe trains, and how."""
+    names = [_details(gpu).get("device_name", gpu.name) for gpu in gpus()]
+    settings = config.training
+    compiled = "compiled by XLA" if settings.jit_compile else "not compiled"
+    return (
+        f"on {names[0] if names else 'the processor'}: {settings.dtype}, {compiled}, "
+        f"{config.data.batch_tokens:,} tokens a batch"
+    )
+
+
+def _choice(config: Config) -> Config:
+    """Return a recipe with the best values of the open settings for this machine."""
+    capabilities = [_details(gpu).get("compute_capability", (0, 0)) for gpu in gpus()]
+    has_bfloat16 = bool(capabilities) and min(capabilities) >= BFLOAT16_CAPABILITY
+    is_one_gpu = bool(capabilities) and config.training.strategy == "one_device"
+    batch_tokens = GPU_BATCH_TOKENS if capabilities else PROCESSOR_BATCH_TOKENS
+    training = {
+        "dtype": "mixed_bfloat16" if has_bfloat16 else "float32",
+        "jit_compile": is_one_gpu,
+    }
+    data = {
+        "batch_tokens": max(batch_tokens, config.data.max_length),
+        "max_length": config.data.max_length,
+    }
+    return Config.from_dict({"training": training, "data": data})
+
+
+def _details(gpu: Any) -> dict[str, Any]:
+    return tf.config.experimental.get_device_details(gpu)
