@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import pydoc
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import tfformer
 
 PACKAGE = Path(tfformer.__file__).parent
+API_PAGE = PACKAGE.parent / "docs" / "reference.md"
 MANY_ARGUMENTS = 5
 ENTRY = re.compile(r"^    (?:\*{0,2}[\w.]+): (\S+)", re.MULTILINE)  # a name, and its first word
 SECTION = re.compile(r"^(?:Args|Attributes|Raises):\n(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
@@ -34,26 +36,21 @@ def arguments_in_order(node: ast.ClassDef | ast.FunctionDef) -> list[str]:
     return [name for name in names if name not in ("self", "cls")]
 
 
-def needs_no_section(function: ast.FunctionDef) -> bool:
-    """Whether a function has few arguments, is private, or is a grammar rule.
-
-    The example of a rule says it all.
-    """
-    group = function.args
-    names = {argument.arg for argument in (*group.posonlyargs, *group.args, *group.kwonlyargs)}
-    is_rule = any(ast.unparse(mark).startswith("rule(") for mark in function.decorator_list)
-    few = len(names - {"self", "cls"}) < MANY_ARGUMENTS
-    return few or is_rule or function.name.startswith("_")
-
-
 def test_every_public_function_of_many_arguments_explains_them():
-    functions = [
-        (place, node, text)
-        for place, node, text in docstrings()
-        if isinstance(node, ast.FunctionDef) and not needs_no_section(node)
+    """Public is what the page of the API names, and the methods of its classes."""
+    names = re.findall(r"^::: ([\w.]+)$", API_PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    public = [pydoc.locate(name) for name in names]
+    classes = [value for value in public if inspect.isclass(value)]
+    methods = [
+        method
+        for owner in classes
+        for name, method in inspect.getmembers(owner, inspect.isfunction)
+        if not name.startswith(("_", "compute_")) and method.__module__.startswith("tfformer")
     ]
-    assert functions
-    assert [place for place, _, text in functions if "Args:" not in text] == []
+    functions = [value for value in public if inspect.isfunction(value)] + methods
+    many = [f for f in functions if len(inspect.signature(f).parameters) >= MANY_ARGUMENTS]
+    assert many
+    assert [f.__qualname__ for f in many if "Args:" not in (inspect.getdoc(f) or "")] == []
 
 
 def test_every_entry_begins_with_a_capital_letter():

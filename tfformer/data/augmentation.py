@@ -32,20 +32,10 @@ BEFORE = 0.5  # the share of words that a placeholder stands before, as in "⟦1
 def augmented(
     rows: Iterable[Row], shares: AugmentConfig, seed: int, placeholders: Sequence[str] = ()
 ) -> Iterator[Row]:
-    """Put altered copies of some rows behind them.
+    """Yield each row, followed by its altered copies; copies equal to their row are left out.
 
-    The copies of a row depend only on the row, its number, the shares and the seed, so the text is
-    the same in each process and each pass; placeholders also on the words of the first rows. A copy
-    that does not differ from its row is left out.
-
-    Args:
-        rows: (source, target) or (sentence,).
-        shares: The share of the rows that each kind of copy is made of.
-        seed: Of all draws.
-        placeholders: Symbols that may stand for words.
-
-    Yields:
-        Each row, and after it its copies.
+    The copies depend only on the row, its number, the shares and the seed, so every process and
+    every pass sees the same text. Placeholders also depend on the first `LEXICON_ROWS` rows.
 
     Example:
         >>> list(augmented([("A dog.", "Ein Hund.")], AugmentConfig(upper=1), seed=1))
@@ -98,14 +88,10 @@ def mistyped(row: Row, draw: random.Random) -> Row:
 
 
 class Placeholders:
-    """Puts random placeholders into both sides of a pair.
+    """Replace words on both sides of a pair by random placeholders.
 
-    They stand in the place of the words that both sides have alike and of some words that are
-    translations of each other, or before the latter.
-
-    Args:
-        symbols: The placeholders.
-        lexicon: Words that are translations of each other.
+    A placeholder replaces a word that both sides share, or replaces or precedes a pair of words
+    that translate each other.
 
     Example:
         >>> lexicon = {("dog", "Hund"): 1.0}
@@ -148,10 +134,7 @@ def _with_words(text: str, new: dict[str, str]) -> str:
 
 
 def _words_alike(source: str, target: str) -> list[str]:
-    """Return the words of both sides that no translation changes, by their look.
-
-    They have a digit or a sign, or they begin with a capital within the source.
-    """
+    """Return the names and numbers that both sides share: words that a translation keeps."""
     targets = set(words_of(target))
     first, *others = words_of(source) or [""]
     names = [word for word in others if word[:1].isupper() or not word.isalpha()]

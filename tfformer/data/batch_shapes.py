@@ -13,14 +13,14 @@ MULTIPLE = 8  # of the rows and tokens of an odd batch, so that there are few su
 
 
 class BatchShapes:
-    """A few shapes (rows, width), to which batches are padded.
+    """A few shapes (rows, width) to which batches are padded.
 
-    There is one for each of at most 16 widths, those that need least padding behind the rows. A
-    batch has as many rows as fit; rows that it lacks are padding from the first token on.
+    The widths, at most 16, are those that need the least padding. A batch has as many rows as fit;
+    missing rows are padding only.
 
     Args:
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.
-        counts: (longest + 1,) how many rows the text has of each length, by their longer side.
+        counts: (longest + 1,) number of rows of each length of the longer side.
 
     Example:
         >>> shapes = BatchShapes(batch_tokens=32, counts=np.bincount([3, 8, 9, 9, 9]))
@@ -37,9 +37,9 @@ class BatchShapes:
         self._widths = best_widths(counts, MOST_WIDTHS)
 
     def widths(self, lengths: np.ndarray) -> np.ndarray:
-        """Return the smallest width that holds each length, in an array like `lengths`.
+        """Return the smallest width that holds each length.
 
-        A row that is longer than the counted ones, as another segmentation may be, gets the next
+        A row longer than any counted row, which another segmentation can produce, gets the next
         multiple of 8 that fits into a batch.
         """
         places = np.searchsorted(self._widths, lengths).clip(max=len(self._widths) - 1)
@@ -48,15 +48,11 @@ class BatchShapes:
         return np.where(lengths > widths, np.maximum(longer, lengths), widths)
 
     def shapes(self, rows: np.ndarray, longest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the shapes of some batches.
+        """Return the padded rows and widths of batches, both (batches,).
 
-        Args:
-            rows: (batches,) rows that have tokens.
-            longest: (batches,) tokens of the longest row of any side.
-
-        Returns:
-            (batches,) rows and (batches,) widths. The rows are those that fit into `batch_tokens`,
-            but no more than the text has, or a multiple of 8 where a batch has more.
+        `rows` are the rows of each batch, `longest` its longest row. A batch is padded to the rows
+        that fit into `batch_tokens`, at most the rows of the text; one with more rows is padded to
+        a multiple of 8.
         """
         widths = self.widths(longest)
         fitting = np.minimum(self.batch_tokens // widths, self.rows)
@@ -70,14 +66,9 @@ class BatchShapes:
 
 
 def best_widths(counts: np.ndarray, most: int) -> np.ndarray:
-    """Choose the widths to which rows are padded with the fewest positions in all.
+    """Return at most `most` widths, in ascending order, that need the least padding.
 
-    Args:
-        counts: (longest + 1,) how many rows there are of each length.
-        most: Most widths to choose.
-
-    Returns:
-        The widths in ascending order; the last is the longest row's length.
+    `counts` (longest + 1,) has the number of rows of each length.
 
     Example:
         >>> best_widths(np.bincount([1, 2, 2, 9, 9, 9]), most=2).tolist()

@@ -37,14 +37,9 @@ def by_length(rows: Sequence[Sequence[int]]) -> list[int]:
 def like_length_batches(
     rows: Sequence[Sequence[int]], batch_size: int
 ) -> Iterator[tuple[list[int], np.ndarray]]:
-    """Put rows of similar length into batches, shortest rows first.
+    """Yield the indices and the padded ids (B, longest) of rows of similar length, shortest first.
 
-    Args:
-        rows: Lists of ids; empty ones are left out.
-        batch_size: Rows in a batch; the last batch may have fewer.
-
-    Yields:
-        The indices of B rows, and their ids (B, longest), padded.
+    Empty rows are left out.
     """
     order = [index for index in by_length(rows) if rows[index]]
     for indices in in_batches(order, batch_size):
@@ -52,11 +47,7 @@ def like_length_batches(
 
 
 def in_batches(rows: list[T], batch_size: int) -> Iterator[list[T]]:
-    """Yield `batch_size` rows at a time; the last batch may have fewer.
-
-    Raises:
-        ValueError: `batch_size` is not a whole number from 1.
-    """
+    """Yield `batch_size` rows at a time; the last batch may have fewer."""
     batch_size = require_size("batch_size", batch_size)
     for start in range(0, len(rows), batch_size):
         yield rows[start : start + batch_size]
@@ -65,16 +56,9 @@ def in_batches(rows: list[T], batch_size: int) -> Iterator[list[T]]:
 def token_batches(
     order: Sequence[int], lengths: Sequence[int], batch_tokens: int
 ) -> Iterator[list[int]]:
-    """Divide rows, shortest first, into batches by tokens.
+    """Yield the indices of rows whose padded batch has at most `batch_tokens` tokens.
 
-    Args:
-        order: The indices of rows, in ascending order of length.
-        lengths: The tokens of each row.
-        batch_tokens: Maximum number of tokens of a batch, padding included; a longer row is a batch
-            by itself.
-
-    Yields:
-        The indices of a batch's rows.
+    `order` lists the rows by ascending length; a longer row is a batch by itself.
 
     Example:
         >>> list(token_batches([0, 1, 2], lengths=[1, 2, 3], batch_tokens=4))
@@ -93,19 +77,12 @@ def token_batches(
 def snake_order(
     source_lengths: np.ndarray, target_lengths: np.ndarray, ties: np.ndarray
 ) -> np.ndarray:
-    """Order pairs so that neighbours have like lengths, longest first.
+    """Return the indices of pairs, (pairs,) int64, so that neighbours have similar lengths.
 
-    Pairs are sorted by their longer side, which decides how many fit into a batch. Pairs that are
-    equal in it are sorted by how much longer the source is, in ascending and descending order in
-    turn, so that the shorter side does not jump.
-
-    Args:
-        source_lengths: (pairs,) tokens.
-        target_lengths: (pairs,) tokens.
-        ties: (pairs,) random numbers, which order pairs of equal lengths.
-
-    Returns:
-        (pairs,) int64, the indices of the pairs in order.
+    Pairs are sorted by their longer side, longest first, as that side decides how many pairs fit
+    into a batch. Pairs with equal longer sides are sorted by the difference of their sides,
+    ascending and descending alternately, so that the shorter side does not jump. `ties` (pairs,)
+    orders equal pairs.
     """
     longer = np.maximum(source_lengths, target_lengths)
     upwards = np.where(longer % 2, 1, -1)
@@ -115,17 +92,9 @@ def snake_order(
 def order_by_length(
     text: EncodedText, rows: Sequence[int] | np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Order rows as `snake_order` does, with random ties, in 12 bytes a row.
+    """Order rows as `snake_order` does, with random ties, in 12 bytes per row.
 
-    The rows are put to those of the same longer side first, then each length is ordered by itself.
-
-    Args:
-        text: Has the lengths.
-        rows: The rows' numbers, each as often as it is to come.
-        random: Draws a number a row for the ties.
-
-    Returns:
-        (rows,) int32, or int64 if there are more: the rows' numbers in order.
+    A counting sort by the longer side comes first, then each length is ordered separately.
     """
     counts = length_counts(text, rows)
     stops = np.cumsum(counts[::-1])[::-1]  # of each length; the longest comes first
@@ -177,14 +146,14 @@ def _descending(counts: np.ndarray) -> np.ndarray:
 def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[int, int]]:
     """Divide rows into batches by tokens (Vaswani et al. 2017, section 5.1).
 
-    The last two batches share their rows evenly, so that the last is not a small remainder.
+    The last two batches share their rows evenly, so that the last batch is not a small remainder.
 
     Args:
         longer_lengths: (rows,) tokens of each row's longer side, in descending order.
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.
 
     Returns:
-        Each batch as (start, stop).
+        (start, stop) of each batch.
 
     Raises:
         ValueError: The longest row does not fit into a batch.
@@ -213,20 +182,9 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
 def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> list[tuple[int, int]]:
     """Divide rows as `plan_batches` does, but into exactly `steps` batches.
 
-    All epochs need the same number of batches, also if each segments the text anew and so has other
-    lengths. `batch_tokens` is raised until `steps` batches suffice; if there are then fewer, the
-    largest are halved.
-
-    Args:
-        longer_lengths: (rows,) tokens of each row's longer side, in descending order.
-        batch_tokens: Maximum number of tokens on each side of a batch, unless it must be raised.
-        steps: Number of batches.
-
-    Returns:
-        Each batch as (start, stop).
-
-    Raises:
-        ValueError: There are fewer rows than steps.
+    All epochs need the same number of batches, even if each segments the text differently and has
+    other lengths. `batch_tokens` is raised until `steps` batches suffice; if there are then fewer,
+    the largest are halved. Fewer rows than steps raise ValueError.
     """
     rows = len(longer_lengths)
     if rows < steps:
@@ -254,9 +212,9 @@ class Epoch(NamedTuple):
     """One pass over the text.
 
     Attributes:
-        text: The text, segmented into tokens as in this pass.
-        order: (rows,) the rows' numbers.
-        plan: (steps, 2) each batch as (start, stop) in `order`.
+        text: The text as segmented in this pass.
+        order: (rows,) row numbers.
+        plan: (steps, 2) start and stop of each batch in `order`.
     """
 
     text: EncodedText
@@ -268,27 +226,23 @@ class Batches:
     """Deterministic batches of rows of similar length.
 
     Batch n depends only on the text, `batch_tokens`, `seed`, `shares` and n, so training can resume
-    at any step. Every epoch holds each row once, or a mixture of the corpora, and has the same
-    number of batches. Their order, and the choice among equally long rows, change with the epoch.
+    at any step. Every epoch has each row once, or a mixture of the corpora, and the same number of
+    batches. Their order, and the choice among equally long rows, change with the epoch.
 
     Args:
         text: The encoded text.
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
-        text_of_epoch: Returns the text of an epoch, if it is segmented anew in each. Then a batch
-            may need a few tokens more than `batch_tokens`, and another process has other
+        text_of_epoch: Returns the text of an epoch, if each epoch segments it again. A batch may
+            then need a few tokens more than `batch_tokens`, and another process draws other
             segmentations.
-        shares: If given, the share of each of `text.corpora` in an epoch, of sum 1. An epoch then
-            has as many rows as the text, drawn anew for each as `rows_by_shares` does.
-        few_shapes: Pad the batches to a small set of shapes, as `BatchShapes` does, each of which
-            XLA compiles once. Other rows share a batch then; the padding changes no update but its
-            draws of dropout.
+        shares: The share of each of `text.corpora` in an epoch, which `rows_by_shares` draws; the
+            sum is 1.
+        few_shapes: Pad the batches to a small set of shapes (`BatchShapes`), each of which XLA
+            compiles once. Other rows then share a batch; padding changes only the draws of dropout.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
-
-    Raises:
-        ValueError: The longest row does not fit into a batch.
 
     Example:
         >>> from tfformer.data.tokenizers import Tokenizer
@@ -346,10 +300,7 @@ class Batches:
         return f"{self.steps_per_epoch:,} batches an epoch, {self.padding_share:.1%} padding"
 
     def batch(self, step: int) -> Batch:
-        """Return one batch.
-
-        Args:
-            step: Number of the batch, counted from 0 through all epochs.
+        """Return the batch of a step, counted from 0 through all epochs.
 
         Returns:
             Inputs `{"source": (B, S), "target": (B, T)}` int32, labels (B, T) int32 and weights (B,
@@ -391,11 +342,11 @@ class Batches:
         return self._of_steps(numbers).apply(cardinality)
 
     def _of_steps(self, steps: tf.data.Dataset) -> tf.data.Dataset:
-        """Turn a dataset of the numbers of batches into one of the batches.
+        """Map a dataset of step numbers to batches.
 
-        Not by `Dataset.from_generator`: the first one of a process sets malloc's M_MMAP_THRESHOLD
-        to 128 KiB, so that each larger tensor is fetched from the system anew, and a training takes
-        a quarter more processor time (TensorFlow 2.21, `ApplyPython311MemoryPatch`).
+        `Dataset.from_generator` is avoided: its first use in a process sets malloc's
+        M_MMAP_THRESHOLD to 128 KiB, every larger tensor is then mapped from the system again, and
+        training takes a quarter more processor time (TensorFlow 2.21, `ApplyPython311MemoryPatch`).
         """
         import tensorflow as tf
 
@@ -452,30 +403,30 @@ def training_dataset(
 ) -> tf.data.Dataset:
     """Turn sentence pairs into a dataset for `model.fit(dataset, epochs=...)`.
 
-    Each pass is shuffled anew. Rows of like lengths share a batch (Vaswani et al. 2017, section
-    5.1). Pairs with an empty side or a side that is too long are dropped, with a warning that says
+    Each pass is shuffled differently. Rows of similar length share a batch (Vaswani et al. 2017,
+    section 5.1). Pairs with an empty side or a side that is too long are dropped; a warning says
     how many.
 
     Args:
-        pairs: (source, target) texts, read once; also a `tf.data.Dataset` of such pairs.
-        tokenizer: The tokenizer of the source, and of the target unless it has its own.
-        target_tokenizer: The target's own tokenizer.
+        pairs: (source, target) texts, read once, or a `tf.data.Dataset` of such pairs.
+        tokenizer: The tokenizer of the source, and of the target unless `target_tokenizer` is
+            given.
+        target_tokenizer: The tokenizer of the target.
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.
         max_length: Maximum number of tokens of a side, the end token included.
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
-        sampling_alpha: If given, each pass segments the sentences anew at random, by
-            `Tokenizer.sample`.
-        few_shapes: Pad the batches to 16 shapes at most, or a few more with `sampling_alpha`, so
-            that XLA has fewer programs to compile. Keras compiles with XLA on a GPU, unless
+        sampling_alpha: If given, each pass segments the sentences at random, as `Tokenizer.sample`
+            does.
+        few_shapes: Pad the batches to at most 16 shapes, or a few more with `sampling_alpha`, so
+            that XLA has fewer programs to compile. Keras compiles with XLA on a GPU unless
             `model.compile` is given `jit_compile=False`.
 
     Returns:
-        Elements `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`, as
-        `Batches.batch` gives them.
+        A dataset of `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`.
 
     Raises:
-        ValueError: No pair is left, one is no pair, a sentence is not Unicode text, or the longest
-            pair does not fit into a batch.
+        ValueError: No pair is left, an element is not a pair, a sentence is not Unicode text, or
+            the longest pair does not fit into a batch.
 
     Example:
         >>> import tfformer

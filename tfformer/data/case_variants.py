@@ -21,11 +21,11 @@ CASES = 2 * FORMS  # a form that is the usual one of its family, and behind thos
 
 
 class CaseFamilies(NamedTuple):
-    """Pieces that differ in case alone, as families.
+    """Pieces that differ only in case, grouped into families.
 
     Attributes:
-        family: (V,) the number of each piece's family.
-        case: (V,) the case of each piece: its form; plus FORMS where another form is more usual.
+        family: (V,) the family of each piece.
+        case: (V,) the form of each piece, plus FORMS unless it is the most frequent form.
         families: The number of families.
     """
 
@@ -35,14 +35,7 @@ class CaseFamilies(NamedTuple):
 
 
 def with_case_variants(model: bytes) -> bytes:
-    """Add to each piece of a unigram model its forms with capitals, equally likely.
-
-    Args:
-        model: A SentencePiece model, of text in lower case.
-
-    Returns:
-        The model with more pieces, behind the others.
-    """
+    """Add the capitalised forms of each piece of a lower-case unigram model, equally scored."""
     proto = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
     known = {piece.piece for piece in proto.pieces}
     for piece in list(proto.pieces):
@@ -55,21 +48,21 @@ def with_case_variants(model: bytes) -> bytes:
 
 
 def case_families(pieces: Sequence[str], counts: Sequence[int] | np.ndarray) -> CaseFamilies:
-    """Find the pieces that differ in case alone.
+    """Group the pieces that differ only in case.
 
-    In German "Hund" is usual and "hund" is not, "rot" is and "Rot" is not. Were both of one case,
-    no softmax of sums could be in doubt between "Hund" and "rot" without giving as much to "hund"
-    and "Rot" together: the case would be independent of the word.
+    In German "Hund" is the usual form and "hund" is not; for "rot" and "Rot" it is the reverse. If
+    both words had one case, a softmax over sums could not hesitate between "Hund" and "rot" without
+    giving as much to "hund" and "Rot", as case would be independent of the word.
 
     Args:
         pieces: The vocabulary, special pieces first.
-        counts: (V,) how often a text has each piece, but not at the beginning of a sentence, where
-            the case says nothing of the word.
+        counts: (V,) frequency of each piece, not counting sentence beginnings, where the case is
+            uninformative.
 
     Returns:
-        The family and the case of each piece. Pieces of one family have different cases: of two
-        that differ in more than case, such as "Maße" and "Masse", the second is its own family. The
-        usual form of a family has the highest count, the first of equal ones.
+        The family and case of each piece. Pieces of one family have different cases: if two differ
+        in more than case, such as "Maße" and "Masse", the second starts another family. The usual
+        form of a family has the highest count, or is the first of equally frequent forms.
 
     Example:
         >>> special = ["<pad>", "<unk>", "<s>", "</s>"]

@@ -31,14 +31,14 @@ BLOCK = 2**16  # numbers that are read at a time from arrays of any size
 
 @dataclasses.dataclass(frozen=True)
 class IdRows:
-    """Many rows of ids in two flat arrays, so that millions fit into memory.
+    """Millions of rows of ids in two flat arrays.
 
-    The arrays may be mapped from files (`np.memmap`): then only the pages of the rows that are read
-    are fetched, and `padded` gives them back, so that the process does not grow.
+    The arrays may be memory-mapped files (`np.memmap`). `padded` then releases the pages that it
+    has read, so that the process does not grow.
 
     Attributes:
-        ids: (sum of lengths,) whole numbers.
-        offsets: (rows + 1,) whole numbers; row i is `ids[offsets[i] : offsets[i + 1]]`.
+        ids: (sum of lengths,) integers.
+        offsets: (rows + 1,) integers; row i is `ids[offsets[i] : offsets[i + 1]]`.
 
     Example:
         >>> rows = IdRows.of([[5, 6, 3], [7, 3]])
@@ -83,14 +83,7 @@ class IdRows:
         return lengths
 
     def padded(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Return the chosen rows as one batch.
-
-        Args:
-            rows: Numbers of B rows, at least one.
-
-        Returns:
-            (B, longest) int32, with PAD_ID behind the ends.
-        """
+        """Return the chosen rows, at least one, padded to the longest: (B, longest) int32."""
         chosen = np.asarray(rows)
         starts = self.offsets[chosen].astype(np.int64)
         lengths = self.lengths_of(chosen)
@@ -103,7 +96,7 @@ class IdRows:
         return batch
 
     def counts_after_first(self, size: int) -> np.ndarray:
-        """Count each of `size` ids, but not the first of a row: (size,) int64.
+        """Count each id except the first of every row: (size,) int64.
 
         Example:
             >>> IdRows.of([[4, 5, 3], [4, 3]]).counts_after_first(6).tolist()
@@ -145,9 +138,9 @@ class EncodedSentences:
     """Sentences as ids without start and end, each of at most `max_tokens`.
 
     Attributes:
-        ids: A list for each sentence; an empty one for a blank sentence.
-        is_truncated: Whether each sentence had more ids.
-        max_tokens: Maximum number of ids of a sentence.
+        ids: One list per sentence; a blank sentence has an empty list.
+        is_truncated: Whether each sentence was truncated.
+        max_tokens: Maximum number of ids per sentence.
     """
 
     ids: list[list[int]]
@@ -182,18 +175,9 @@ class TextEncoder(Protocol):
 def encode_truncated(
     tokenizer: TextEncoder, sentences: Sentences, max_tokens: int
 ) -> EncodedSentences:
-    """Encode sentences and truncate those that are too long for a model.
+    """Encode B sentences and truncate each to `max_tokens` ids.
 
-    Args:
-        tokenizer: Encodes them.
-        sentences: B texts; sentences that are encoded already stay as they are.
-        max_tokens: Ids that a sentence keeps, without start and end.
-
-    Returns:
-        The ids, and which sentences were truncated.
-
-    Raises:
-        ValueError: A sentence is not Unicode text.
+    Sentences that are encoded already are returned unchanged.
 
     Example:
         >>> from tfformer.data.tokenizers import Tokenizer
@@ -229,14 +213,9 @@ def check_pairs(sources: Sentences, targets: Sentences) -> None:
 def warn_of_truncation(
     given: Sequence[Sentences], encoded: Sequence[EncodedSentences], stacklevel: int
 ) -> None:
-    """Warn once about the sentences that were truncated.
+    """Warn once about truncated sentences, except those that the caller had encoded.
 
-    Sentences that the caller had encoded are not counted: the caller has their count.
-
-    Args:
-        given: One or more lists of sentences.
-        encoded: The same lists, encoded.
-        stacklevel: That of `warnings.warn`, seen from the caller of this function.
+    `given` and `encoded` have the same lists of sentences. `stacklevel` counts from the caller.
     """
     sides = [
         side
@@ -255,16 +234,14 @@ def warn_of_truncation(
 
 @dataclasses.dataclass(frozen=True)
 class EncodedText:
-    """Sentence pairs, or sentences, as ids, and the counts of rows left out.
-
-    END_ID stands at the end of every row.
+    """Rows of ids to train on, each ending with END_ID, and the counts of rows left out.
 
     Attributes:
-        sides: The rows of source and target, or of the one side.
-        max_length: Ids that a row has at most, END_ID included.
-        dropped_empty: Rows left out for an empty side.
-        dropped_long: Rows left out for a side that is too long.
-        corpora: The number of rows of each corpus, which lie one after the other.
+        sides: The rows of source and target, or of the only side.
+        max_length: Maximum number of ids per row, END_ID included.
+        dropped_empty: Rows dropped because a side is empty.
+        dropped_long: Rows dropped because a side is too long.
+        corpora: The number of rows of each corpus, in order.
     """
 
     sides: tuple[IdRows, ...]
@@ -290,10 +267,7 @@ class EncodedText:
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 of the ids, in hexadecimal.
-
-        It is the same for the same text, vocabulary and `max_length`, wherever the arrays lie.
-        """
+        """SHA-256 of the ids in hexadecimal, independent of how the arrays are stored."""
         digest = hashlib.sha256()
         for rows in self.sides:
             rows.update(digest)
@@ -326,22 +300,7 @@ def encode_text(
     on_progress: Callable[[int], None] = lambda rows_done: None,
     segmentation: Segmentation = likeliest_segmentation,
 ) -> EncodedText:
-    """Encode text to train on.
-
-    Rows with an empty side, or with a side that is too long, are dropped.
-
-    Args:
-        rows: (source, target) or (sentence,), read once.
-        tokenizers: One for each side.
-        max_length: Ids that a side may have, END_ID included.
-        on_progress: Called with the number of rows read so far.
-        segmentation: How a tokenizer makes ids of sentences.
-
-    Returns:
-        The rows that are left, and the counts of the others.
-
-    Raises:
-        ValueError: No row is left, or a sentence is not Unicode text.
+    """Encode the rows of one corpus, as `encode_corpora` does.
 
     Example:
         >>> from tfformer.data.tokenizers import Tokenizer
@@ -369,18 +328,15 @@ def encode_corpora(
     segmentation: Segmentation = likeliest_segmentation,
     collect: Callable[[Iterator[Sides]], Sides] = joined,
 ) -> EncodedText:
-    """Encode several corpora as one text, as `encode_text` does one.
+    """Encode several corpora as one text and drop rows with an empty or too long side.
 
     Args:
-        corpora: Rows of each corpus, read once, one corpus after the other.
-        tokenizers: One for each side.
-        max_length: Ids that a side may have, END_ID included.
+        corpora: The rows of each corpus, (source, target) or (sentence,), read once.
+        tokenizers: One per side.
+        max_length: Maximum number of ids of a side, END_ID included.
         on_progress: Called with the number of rows read so far.
-        segmentation: How a tokenizer makes ids of sentences.
-        collect: Puts the sides of parts, one after the other, into one place.
-
-    Returns:
-        The rows that are left, those of the first corpus first, and the counts of the others.
+        segmentation: Turns sentences into ids with a tokenizer.
+        collect: Joins the encoded parts, in memory or in files.
 
     Raises:
         ValueError: No row is left, or a sentence is not Unicode text.
@@ -466,15 +422,10 @@ def _ended(rows: IdRows, is_kept: np.ndarray) -> IdRows:
 
 
 def random_segmentation(alpha: float, max_length: int, seed: Sequence[int]) -> Segmentation:
-    """Return a function that segments sentences at random, by `Tokenizer.sample`.
+    """Return a function that segments sentences at random.
 
-    A sentence keeps its likeliest segmentation if that or the random one is too long. So the same
-    rows are dropped as without sampling.
-
-    Args:
-        alpha: That of `Tokenizer.sample`.
-        max_length: Maximum number of ids of a sentence, END_ID included.
-        seed: Seed of all draws; the n-th call of the function makes the n-th draw.
+    Its n-th call makes the n-th draw of `seed`. A sentence keeps its most likely segmentation if
+    either segmentation is too long, so that the same rows are dropped as without sampling.
     """
     random = np.random.default_rng(seed)
 
@@ -497,20 +448,10 @@ def sampled_texts(
     alpha: float,
     seed: int,
 ) -> Callable[[int], EncodedText]:
-    """Return a function that encodes the text of an epoch with random segmentations.
+    """Return a function from an epoch's number to its text, with random segmentations.
 
-    This is subword regularisation (Kudo 2018). Each epoch takes as long as encoding the text twice,
+    This is subword regularisation (Kudo 2018). Each epoch takes as long as encoding the text twice
     on one core. Another process draws other segmentations.
-
-    Args:
-        rows: (source, target) or (sentence,).
-        tokenizers: One for each side.
-        max_length: Maximum number of ids of a side, END_ID included.
-        alpha: That of `Tokenizer.sample`.
-        seed: Seed of all epochs.
-
-    Returns:
-        A function from the number of an epoch, from 0 on, to its text.
     """
 
     def text_of(epoch: int) -> EncodedText:

@@ -9,18 +9,13 @@ from pathlib import Path
 
 
 def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:
-    """Find the files of each part of a text.
+    """Return the files of each part of a text, one file per side, in the order of the parts' names.
 
-    Args:
-        names: A file for each side. A `*` stands for any text within a name, and for the same on
-            all sides; other characters stand for themselves.
-
-    Returns:
-        For each part a file for each side, in the order of the parts' names. Names without a `*`
-        are one part, whether there are such files or not.
+    A `*` in a name matches any text within a file name, the same text on all sides. Names without a
+    `*` are one part, whether these files exist or not.
 
     Raises:
-        FileNotFoundError: No file has such a name, or a part lacks a side.
+        FileNotFoundError: No file matches, or a part lacks a side.
         ValueError: One side has more stars than the other.
 
     Example:

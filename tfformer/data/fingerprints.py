@@ -23,23 +23,11 @@ def text_fingerprint(
     split: str,
     notes: Path,
 ) -> list[dict[str, Any]]:
-    """Tell what a data source holds.
+    """Return a plain value per corpus that identifies the content of a data source.
 
-    Files are told by the SHA-256 of their bytes; a data set of TFDS by its name, version, split and
-    languages.
-
-    Args:
-        source: The data source, as `read_pairs` takes it.
-        folder: File paths are relative to it.
-        languages: The keys of the sides in TensorFlow Datasets.
-        split: The split of a `tfds:NAME` without one.
-        notes: A folder for notes about the files, see `noted_digest`.
-
-    Returns:
-        Of each corpus a plain value.
-
-    Raises:
-        FileNotFoundError: There is no such file.
+    A file is identified by the SHA-256 of its bytes, a TFDS data set by name, version, split and
+    languages. `notes` is a folder for `noted_digest`; the other arguments are those of
+    `read_pairs`.
     """
     return [
         _corpus_fingerprint(corpus.text, folder, languages, split, notes)
@@ -66,19 +54,11 @@ def _corpus_fingerprint(
 
 
 def noted_digest(file: Path, notes: Path) -> str:
-    """Return the SHA-256 of a file, from a note if the file is as it was then.
+    """Return the SHA-256 of a file, from a note if the file has not changed since.
 
-    A note is trusted if path, inode, size and the times of the last change of content (mtime) and
-    of the last change at all (ctime) are the same, in nanoseconds. A copy that keeps its mtime has
-    another ctime.
-
-    Args:
-        file: The file.
-        notes: A folder that takes a note for each file. A damaged note, or one that cannot be
-            written, costs only the time to read the file again.
-
-    Raises:
-        FileNotFoundError: There is no such file.
+    A note is trusted if path, inode, size, mtime and ctime are equal, in nanoseconds: a copy that
+    keeps its mtime has another ctime. A note that is damaged or cannot be written only costs the
+    time to read the file again.
     """
     if not file.is_file():
         raise FileNotFoundError(

@@ -17,16 +17,10 @@ Lexicon = dict[tuple[str, str], float]  # (source word, target word) -> Dice coe
 
 
 def learned_lexicon(rows: Sequence[Row]) -> Lexicon:
-    """Find the words of a text that are translations of each other.
+    """Return the Dice coefficient of each pair of words that reaches MIN_DICE.
 
-    The Dice coefficient of two words (Smadja et al. 1996) is the share of their rows that they have
-    in common: 1 if each stands only beside the other.
-
-    Args:
-        rows: (source, target) of a text or a part of it.
-
-    Returns:
-        The coefficient of each pair of words that reaches MIN_DICE.
+    The coefficient (Smadja et al. 1996) is the share of rows that contain both words among the rows
+    that contain either: 1 if the two words always occur together.
 
     Example:
         >>> rows = [("a dog", "ein Hund"), ("a cow", "eine Kuh"), ("my dog", "mein Hund")] * 5
@@ -47,9 +41,9 @@ def learned_lexicon(rows: Sequence[Row]) -> Lexicon:
 
 
 def translated_words(source: str, target: str, lexicon: Lexicon) -> list[tuple[str, str]]:
-    """Return the words of a pair that are translations of each other.
+    """Return the pairs of words that are each other's best translation.
 
-    Each stands once in its side, and none beside it is a better translation of the other.
+    Only words that occur once on their side are considered.
 
     Example:
         >>> translated_words("The dog barks.", "Der Hund bellt.", {("dog", "Hund"): 1.0})

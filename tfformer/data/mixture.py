@@ -10,17 +10,11 @@ STREAM = 1  # of random numbers, beside that of the order of batches
 
 
 def shares_by_temperature(sizes: Sequence[int], temperature: float) -> np.ndarray:
-    """Return each corpus' share of an epoch, in proportion to size^(1/temperature).
+    """Return each corpus' share of an epoch, proportional to size^(1/temperature).
 
     The source is Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the
-    Wild".
-
-    Args:
-        sizes: Rows of each corpus.
-        temperature: 1: by size; the higher, the more equal.
-
-    Returns:
-        (corpora,) float64 of sum 1.
+    Wild". At temperature 1 the shares follow the sizes; a higher temperature evens them out. The
+    result is (corpora,) float64 with sum 1.
 
     Example:
         >>> shares_by_temperature([100, 10_000], temperature=2).round(3).tolist()
@@ -33,19 +27,16 @@ def shares_by_temperature(sizes: Sequence[int], temperature: float) -> np.ndarra
 def rows_by_shares(
     sizes: Sequence[int], shares: Sequence[float] | np.ndarray, seed: int, epoch: int
 ) -> np.ndarray:
-    """Choose the rows of an epoch, as many as the corpora have.
+    """Return the numbers of an epoch's rows, as many as all corpora have, ascending in each corpus.
 
-    Of a corpus whose share is larger than it is, each row comes once or several times before any
-    comes once more; of one whose share is smaller, a part is drawn without replacement.
+    A corpus with a share larger than its size repeats all its rows before any row occurs once more;
+    from a corpus with a smaller share, rows are drawn without replacement.
 
     Args:
-        sizes: Rows of each corpus, which lie one after the other.
-        shares: Of each corpus, of sum 1.
-        seed: Of all epochs.
-        epoch: Its number.
-
-    Returns:
-        (rows,) int32, or int64 if there are more: the rows' numbers, upwards in each corpus' draw.
+        sizes: Rows of each corpus.
+        shares: The share of each corpus; the sum is 1.
+        seed: Seed of all epochs.
+        epoch: Number of the epoch.
 
     Raises:
         ValueError: A corpus is empty.

@@ -15,14 +15,7 @@ PLAIN_TABLE = str.maketrans(PLAIN)  # of `str.translate`
 
 
 def with_plain_rules(model: bytes) -> bytes:
-    """Give a model that was trained on plain text the rules that make any text plain.
-
-    Args:
-        model: A SentencePiece model with the rules nmt_nfkc.
-
-    Returns:
-        The model with the rules nmt_nfkc_plain.
-    """
+    """Replace the nmt_nfkc rules of a SentencePiece model by nmt_nfkc_plain."""
     proto = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
     proto.normalizer_spec.precompiled_charsmap = _plain_rules()
     proto.normalizer_spec.name = PLAIN_NORMALIZATION

@@ -23,16 +23,14 @@ FOLDER = Path(__file__).with_suffix("")
 
 @dataclass(frozen=True)
 class Pair:
-    """One sentence in both languages.
-
-    A position counts the words of `str.split()` from 0.
+    """One sentence in both languages; positions count the words of `str.split()` from 0.
 
     Attributes:
         source: The English sentence.
         target: The German sentence.
         family: The kind of sentence, such as "question" or "coreference".
-        alignment: Links of source word and target word, in order.
-        antecedent: The source words of the noun phrase that "it" stands for; coreference only.
+        alignment: Pairs of a source word and its target word, in order.
+        antecedent: The source words that "it" refers to; coreference only.
         distractor: The source words of the other noun phrase; coreference only.
         pronoun: The source word "it" and its target word; coreference only.
 
@@ -57,16 +55,13 @@ class Pair:
 
 
 def pairs(split: str) -> list[Pair]:
-    """Return all pairs of one split, shuffled, always the same.
+    """Return all pairs of a split, in a fixed shuffled order.
 
     The combinations of content words in valid and test do not occur in train. Only train contains
     the fixed phrases of small talk ("How are you?"), each of them 16 times.
 
     Args:
         split: "train", "valid" or "test".
-
-    Returns:
-        The pairs of the split.
 
     Raises:
         ValueError: The phrasebook has no such split.
@@ -120,7 +115,7 @@ def write(output: str | Path, overwrite: bool = False) -> list[Path]:
     Files that an interrupted call has left are kept, and the missing files are written.
 
     Args:
-        output: The folder, made if it is missing.
+        output: The folder, created if it is missing.
         overwrite: Whether to replace files of these names, whatever they contain.
 
     Returns:

@@ -35,19 +35,18 @@ BUCKETS = 2**63 - 1
 
 
 class PieceTokenizer:
-    """Sentences to ids and back, with the same interface as `Tokenizer`.
+    """A SentencePiece model whose ids are given by a list, with the interface of `Tokenizer`.
 
     The first four pieces are padding, unknown, start and end (`special_ids.py`). A sentence may
-    begin with a code such as `>>fra<<`, which names the language to translate into, if the
-    list has such codes at all.
+    begin with a code such as `>>fra<<`, which names the target language, if the list has such
+    codes.
 
     Args:
-        model: The bytes of a SentencePiece model, with special ids anywhere.
+        model: The bytes of a SentencePiece model, with any special ids.
         pieces: The piece of each id.
-        prefix: The piece that every sentence begins with, such as the token of its language; it
-            has no text.
-        rewrites: Pairs of a regular expression and the text in its place, which a sentence goes
-            through first. They must mean the same in Python, RE2 and JavaScript.
+        prefix: The piece that every sentence begins with, such as a language token; it has no text.
+        rewrites: Pairs of a regular expression and its replacement, applied to a sentence first.
+            They must mean the same in Python, RE2 and JavaScript.
         languages: The pieces of all languages that `prefix` may name.
 
     Attributes:
@@ -56,8 +55,8 @@ class PieceTokenizer:
         languages: As given, in a list.
 
     Raises:
-        ValueError: `model` is no SentencePiece model, `pieces` names one twice or lacks `prefix` or
-            a language, or a rewrite is no regular expression.
+        ValueError: `model` is not a SentencePiece model, `pieces` repeats a piece or lacks `prefix`
+            or a language, or a rewrite is not a regular expression.
     """
 
     symbols: tuple[str, ...] = ()  # a recipe's vocabulary has them, no imported one
@@ -90,15 +89,7 @@ class PieceTokenizer:
 
     @classmethod
     def load(cls, path: str | Path) -> PieceTokenizer:
-        """Return the tokenizer that `save` wrote.
-
-        Args:
-            path: The SentencePiece model; its pieces are beside it.
-
-        Raises:
-            FileNotFoundError: A file is missing.
-            ValueError: A file is damaged.
-        """
+        """Load the tokenizer that `save` wrote, from the path of its SentencePiece model."""
         path = Path(path)
         table = pieces_file(path)
         for file in (path, table):
@@ -116,25 +107,13 @@ class PieceTokenizer:
             raise ValueError(f"{path}: {error}") from error
 
     def save(self, path: str | Path) -> None:
-        """Write the SentencePiece model, and beside it as JSON all that it does not know.
-
-        Args:
-            path: The model's file, such as `source.model`; its pieces, prefix, rewrites and
-                languages go into `source.pieces.json`.
-        """
+        """Write the SentencePiece model, and pieces, prefix, rewrites and languages as JSON."""
         path = Path(path)
         files.write_bytes(path, self.model)
         files.write_text(pieces_file(path), self._table)
 
     def with_language(self, language: str) -> PieceTokenizer:
-        """Return this tokenizer with the token of another language as its prefix.
-
-        Args:
-            language: One of `languages`, or its name without underscores, such as "fr".
-
-        Raises:
-            ValueError: The language is not known.
-        """
+        """Return this tokenizer with the token of another language, such as "fr", as its prefix."""
         prefix = language_piece(language, self.languages)
         return PieceTokenizer(self.model, self._pieces, prefix, self.rewrites, self.languages)
 
@@ -166,16 +145,10 @@ class PieceTokenizer:
         return tuple(piece for piece in self._pieces if re.fullmatch(r">>.+<<", piece))
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Return the ids of sentences, without start and end.
-
-        Args:
-            sentences: B texts.
-
-        Returns:
-            B lists of ids.
+        """Return the ids of B sentences, without start and end.
 
         Raises:
-            ValueError: A text is no Unicode, or begins with an unknown code.
+            ValueError: A sentence is not Unicode text, or begins with an unknown code.
         """
         return self._encode(sentences, lambda texts: self._processor.encode(texts, out_type=str))
 
@@ -197,43 +170,31 @@ class PieceTokenizer:
         return self._encode(sentences, cut)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """Return the texts of rows of ids, each up to its first end.
-
-        Args:
-            ids: B rows; special ids, the unknown one too, have no text.
-
-        Returns:
-            B texts.
+        """Return the texts of B rows of ids, each up to its first end; special ids have no text.
 
         Raises:
-            ValueError: An id is not in the list.
+            ValueError: An id is not in the vocabulary.
         """
         return [self._text(row) for row in ids]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the piece of each id, special ones too.
-
-        An id that is not in the list raises ValueError.
-        """
+        """Return the piece of each id, including special ids."""
         return [self._pieces[number] for number in self._checked(ids)]
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """In the graph: (B,) string -> (B, None) int32 ragged, the ids of `encode`.
+        """Encode (B,) strings in the graph as `encode` does: (B, None) int32, ragged.
 
-        A code that the list lacks becomes the unknown id, as a graph cannot refuse one sentence.
+        An unknown code becomes the unknown id, as a graph cannot refuse one sentence.
 
-        Where two segmentations of a unigram model are equally likely ("ppp" is `p pp` and `pp p`),
-        the graph may take the other one than `encode`: only TF Text's older operation, which holds
-        SentencePiece 0.1.96, gives pieces as texts. Of 3,050 sentences with stretched words 505
-        differed. BPE has no ties.
+        If two segmentations of a unigram model have equal scores ("ppp" is `p pp` and `pp p`), the
+        graph may choose another one than `encode`: only TF Text's older operation, with
+        SentencePiece 0.1.96, returns pieces as text. This concerned 505 of 3,050 sentences with
+        stretched words. BPE has no ties.
         """
         return self._graph_functions[0](text)
 
     def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
-        """In the graph: int32 ids (B, T) -> texts (B,), those of `decode`.
-
-        The ids may be dense or ragged.
-        """
+        """Decode (B, T) int32 ids, dense or ragged, in the graph as `decode` does: (B,) strings."""
         import tensorflow as tf
 
         dense = ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else ids
@@ -243,11 +204,10 @@ class PieceTokenizer:
     def _graph_functions(
         self,
     ) -> tuple[Callable[[tf.Tensor], tf.RaggedTensor], Callable[[tf.Tensor], tf.Tensor]]:
-        """The pair (tokenize, detokenize) as functions of the graph.
+        """Return the `tf.function`s (tokenize, detokenize), whose graphs contain all their data.
 
-        Each is a `tf.function` with all it needs in its graph. The look-up is a search among sorted
-        hashes, then a comparison: unlike a table of TensorFlow it needs no initialisation and
-        nothing to track, so every loader can run it.
+        Pieces are looked up by a search among sorted hashes and a comparison. Unlike a TensorFlow
+        table this needs no initialisation and no tracking, so that every loader can run it.
         """
         import tensorflow as tf
 
@@ -306,9 +266,9 @@ class PieceTokenizer:
         return tokenize, detokenize
 
     def _sorted_hashes(self) -> tuple[list[int], list[int]]:
-        """The pieces' hashes, upwards, and the id that each belongs to.
+        """Return the hashes of the pieces in ascending order, and the id of each.
 
-        Of 60,000 pieces two have the same hash once in five billion vocabularies.
+        Two of 60,000 pieces share a hash in one of five billion vocabularies.
         """
         import tensorflow as tf
 
@@ -372,14 +332,7 @@ AnyTokenizer = Tokenizer | PieceTokenizer
 
 
 def language_piece(language: str, known: Sequence[str]) -> str:
-    """Return the piece that names a language.
-
-    Args:
-        language: The piece, or the language's name without underscores.
-        known: The pieces of all languages.
-
-    Raises:
-        ValueError: It is none of them.
+    """Return the piece that names a language, given as the piece or without underscores.
 
     Example:
         >>> language_piece("fr", ["__en__", "__fr__"]), language_piece("fra_Latn", ["fra_Latn"])
@@ -401,42 +354,18 @@ def names_of(languages: Sequence[str]) -> str:
 
 
 def load_tokenizer(path: str | Path) -> AnyTokenizer:
-    """Return the tokenizer in a file.
-
-    Args:
-        path: A SentencePiece model; if a list of pieces is beside it, that gives the ids.
-
-    Raises:
-        FileNotFoundError: There is no file.
-        ValueError: A file is damaged.
-    """
+    """Load a SentencePiece model; a list of pieces beside it, if there is one, gives the ids."""
     kind = PieceTokenizer if pieces_file(Path(path)).is_file() else Tokenizer
     return kind.load(path)
 
 
 def pieces_file(path: Path) -> Path:
-    """Return the place of the list of pieces that belongs to a SentencePiece model.
-
-    Args:
-        path: The model's file.
-
-    Example:
-        >>> pieces_file(Path("source.model")).name
-        'source.pieces.json'
-    """
+    """Return the path of a SentencePiece model's list of pieces, such as `source.pieces.json`."""
     return path.with_suffix(".pieces.json")
 
 
 def parse_sentencepiece(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
-    """Return a SentencePiece model, whatever its special ids are.
-
-    Args:
-        model: Its bytes.
-        place: Their source, for messages.
-
-    Raises:
-        ValueError: It is not a whole model.
-    """
+    """Parse a SentencePiece model with any special ids; `place` names its source in messages."""
     try:
         # A file has the pieces first and the normalizer last: without one it was cut off.
         parsed = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]

@@ -34,29 +34,31 @@ def read_pairs(
     languages: tuple[str, str] | None = None,
     split: str = "train",
 ) -> Iterator[SentencePair]:
-    """Read the sentence pairs of a data source, which has one of four forms.
+    """Read the sentence pairs of a data source.
+
+    A data source has one of four forms:
 
     - `[train.en, train.de]`: two text files, line by line; `.gz` too.
     - `train.tsv`: one file of source, tab, target lines; `.tsv.gz` too.
     - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets.
     - `phrasebook:SPLIT`: the sentences that come with the package.
 
-    A `*` in the name of a file stands for many parts: `[part-*.en.gz, part-*.de.gz]`. A list of
-    such sources, or of `{text: source, weight: number}`, is read one after the other.
+    A `*` in a file name matches any number of parts: `[part-*.en.gz, part-*.de.gz]`. A list of such
+    sources, or of `{text: source, weight: number}`, is read in order.
 
     Args:
         source: The data source.
-        folder: File paths are relative to it.
-        languages: The keys of source and target in TensorFlow Datasets; by default the data set's
-            order.
+        folder: The folder that relative paths start from.
+        languages: The keys of source and target in TensorFlow Datasets; the data set's own by
+            default.
         split: The split of a `tfds:NAME` without one.
 
     Yields:
         (source, target).
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The form is another, the sides do not match, or the text is not UTF-8 or holds
+        FileNotFoundError: A file does not exist.
+        ValueError: The form is unknown, the sides do not match, or the text is not UTF-8 or has a
             NUL.
 
     Example:
@@ -89,21 +91,7 @@ def read_pairs(
 
 
 def read_aligned(source: str | Path, target: str | Path) -> Iterator[SentencePair]:
-    """Read two text files, line n of one beside line n of the other.
-
-    Their names mean nothing else: `*` is no pattern, and `.tsv` has no columns.
-
-    Args:
-        source: A file of one sentence a line; `.gz` too.
-        target: The file of their translations.
-
-    Yields:
-        (source, target).
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The files are empty or not of the same length, or a line is not UTF-8 text.
-    """
+    """Yield (source, target) from two text files, line by line; names are not patterns here."""
     pairs = _aligned_pairs(Path(source), Path(target))
     return _at_least_one(pairs, str(source), "sentence pair")
 
@@ -114,26 +102,10 @@ def read_sentences(
     languages: tuple[str] | None = None,
     split: str = "train",
 ) -> Iterator[tuple[str]]:
-    """Read the sentences of a data source, for a language model.
+    """Yield (sentence,) from a data source of one side, for a language model.
 
-    It has one of three forms, or is a list of several, as `read_pairs` takes it.
-
-    - `train.txt`: a text file, line by line; `.gz` too. A `*` stands for many parts.
-    - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets.
-    - `phrasebook:SPLIT`: the sentences that come with the package.
-
-    Args:
-        source: The data source.
-        folder: File paths are relative to it.
-        languages: The key of the text in TensorFlow Datasets; [en] or [de] of the phrasebook.
-        split: The split of a `tfds:NAME` without one.
-
-    Yields:
-        (sentence,).
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The form is another, or the text is not UTF-8 or holds NUL.
+    The forms are those of `read_pairs`, with one text file `train.txt`; [en] or [de] in `languages`
+    chooses a side of the phrasebook.
     """
     corpora = corpora_of(source)
     if corpora[0].text is not source:
@@ -159,18 +131,9 @@ def read_sentences(
 def source_files(
     source: str | Path | Sequence[Any], folder: str | Path = "."
 ) -> list[tuple[Path, ...]]:
-    """Find the files of a data source, as `read_pairs` and `read_sentences` read them.
+    """Return the files of a data source, one per side for each part.
 
-    Args:
-        source: The data source.
-        folder: File paths are relative to it.
-
-    Returns:
-        For each part a file for each side; nothing for TensorFlow Datasets and the phrasebook.
-
-    Raises:
-        FileNotFoundError: No file has the name of a pattern.
-        ValueError: Two patterns do not fit each other.
+    TensorFlow Datasets and the phrasebook have none.
     """
     parts = []
     for corpus in corpora_of(source):
@@ -181,29 +144,13 @@ def source_files(
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """Read the lines of a text file, as `lines` does.
-
-    Args:
-        path: A file of UTF-8 text; one that ends in `.gz` is unpacked.
-
-    Yields:
-        Lines without their ends.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The text is not UTF-8 or holds NUL, or the file is not a whole gzip file.
-    """
+    """Yield the lines of a UTF-8 text file, `.gz` too, without their ends."""
     for line in read_lines_with_ends(path):
         yield line.removesuffix("\n").removesuffix("\r")
 
 
 def read_lines_with_ends(path: str | Path, with_mark: bool = False) -> Iterator[str]:
-    r"""Read the lines of a text file, each with its "\n"; otherwise as `read_lines`.
-
-    Args:
-        path: The file.
-        with_mark: Whether a byte order mark at its beginning is given too.
-    """
+    """Yield the lines of a UTF-8 text file with their ends; `with_mark` keeps a byte order mark."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(
@@ -215,18 +162,7 @@ def read_lines_with_ends(path: str | Path, with_mark: bool = False) -> Iterator[
 
 @contextmanager
 def unpacked(raw: BinaryIO, path: Path) -> Iterator[Bytes]:
-    """Yield the bytes of an open file, unpacked if its name ends in `.gz`.
-
-    Args:
-        raw: The file.
-        path: Its name.
-
-    Yields:
-        A stream, to be read within the block.
-
-    Raises:
-        ValueError: It is not a whole gzip file.
-    """
+    """Yield the bytes of an open file, decompressed if its name ends in `.gz`."""
     if path.suffix != ".gz":
         yield raw
         return
@@ -243,20 +179,9 @@ def unpacked(raw: BinaryIO, path: Path) -> Iterator[Bytes]:
 
 
 def lines(stream: Bytes, name: str) -> Iterator[str]:
-    r"""Read the lines of a UTF-8 stream.
+    r"""Yield the lines of a UTF-8 stream without "\r\n" or "\n".
 
-    A newline alone ends a line, never U+2028 and the like.
-
-    Args:
-        stream: A binary file; a byte order mark at its beginning is no text.
-        name: Names the stream in errors.
-
-    Yields:
-        Lines without "\r\n" or "\n".
-
-    Raises:
-        ValueError: A line is not UTF-8, holds NUL or has more than `MAX_LINE` bytes; the message
-            names it.
+    Only a newline ends a line, unlike U+2028. `name` names the stream in errors.
 
     Example:
         >>> import io
@@ -268,13 +193,7 @@ def lines(stream: Bytes, name: str) -> Iterator[str]:
 
 
 def lines_with_ends(stream: Bytes, name: str, with_mark: bool = False) -> Iterator[str]:
-    r"""Read the lines of a UTF-8 stream, each with its "\n"; otherwise as `lines`.
-
-    Args:
-        stream: A binary file.
-        name: Names the stream in errors.
-        with_mark: Whether a byte order mark at its beginning is given too.
-    """
+    """Yield the lines of a UTF-8 stream with their ends; `with_mark` keeps a byte order mark."""
     for number, line in enumerate(lines_of_bytes(stream, name), start=1):
         if number == 1 and not with_mark:
             line = line.removeprefix(codecs.BOM_UTF8)
@@ -282,18 +201,7 @@ def lines_with_ends(stream: Bytes, name: str, with_mark: bool = False) -> Iterat
 
 
 def lines_of_bytes(stream: Bytes, name: str) -> Iterator[bytes]:
-    r"""Read the lines of a binary file, each with its "\n".
-
-    Args:
-        stream: The file.
-        name: Names it in errors.
-
-    Yields:
-        Lines of at most `MAX_LINE` bytes.
-
-    Raises:
-        ValueError: A line is longer; the message names it.
-    """
+    """Yield the lines of a binary file with their ends; a line may have `MAX_LINE` bytes."""
     for number in itertools.count(1):
         line = stream.readline(MAX_LINE + 1)
         if not line:
@@ -373,14 +281,7 @@ def _tfds_rows(
 
 
 def tfds_version(name: str) -> str:
-    """Return the full name of a data set of TFDS, with its version.
-
-    Args:
-        name: Its name without `tfds:` and split.
-
-    Raises:
-        ValueError: There is no such data set, or TFDS is not installed.
-    """
+    """Return the full name of a TFDS data set, with its version."""
     return str(_tfds_builder(name)[1].info.full_name)
 
 

@@ -47,22 +47,19 @@ def cached_text(
     """Return an encoded text whose arrays are mapped from files.
 
     If the cache lacks the text, it is read, encoded and written, whole or not at all. Two processes
-    that do so at the same time both end well, and read the files of the first.
+    may do so at the same time; both then read the files of the first.
 
     Args:
-        folder: The cache; it is made where it is missing.
-        fingerprint: Tells the text's content as a plain value, with notes in the given folder.
+        folder: The cache, created if it is missing.
+        fingerprint: Identifies the content of the text as a plain value, with notes in a folder.
         read_corpora: Reads the rows of each corpus.
-        tokenizers: One for each side.
-        max_length: Ids that a side may have, END_ID included.
+        tokenizers: One per side.
+        max_length: Maximum number of ids of a side, END_ID included.
         on_progress: Called with the number of rows read so far.
-
-    Returns:
-        The text, equal to that of `encode_corpora`; `digest` has been compared.
 
     Raises:
         ValueError: No row is left, the text changed while it was read, or the files in the cache
-            are not those that were written for this text.
+            were changed.
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"data.cache={folder} is a file; name a folder, or leave it out")

@@ -37,15 +37,7 @@ class Tokenizers:
         )
 
     def with_languages(self, source: str | None, target: str | None) -> "Tokenizers":
-        """Return the tokenizers of another pair of languages of a multilingual model.
-
-        Args:
-            source: The name of the source's language; None keeps its own.
-            target: The name of the target's.
-
-        Raises:
-            ValueError: The language is not known.
-        """
+        """Return the tokenizers for other languages of a multilingual model; None keeps one."""
         if source is None and target is None:
             return self
         return Tokenizers(_with_language(self.source, source), _with_language(self.target, target))

@@ -51,24 +51,7 @@ def train(
     byte_fallback: bool = False,
     case_variants: bool = False,
 ) -> bytes:
-    """Train a SentencePiece model.
-
-    Args:
-        sentences: Texts, read once.
-        vocab_size: Pieces, the four special ones included.
-        model_type: One of `MODEL_TYPES`.
-        normalization: One of `NORMALIZATIONS`.
-        character_coverage: Share of the characters, 0.98 to 1.0, that get a piece.
-        symbols: Texts that are always one piece.
-        byte_fallback: Whether a character without a piece is written in bytes.
-        case_variants: Whether each piece is there with capitals too.
-
-    Returns:
-        The bytes of the model. `Tokenizer.train` tells more of each argument.
-
-    Raises:
-        ValueError: The sentences cannot satisfy the settings, or a setting has no such value.
-    """
+    """Train a SentencePiece model and return its bytes, as `Tokenizer.train` documents."""
     _check_is_no_text(sentences)
     _check_training_settings(vocab_size, model_type, character_coverage)
     _check_normalization(normalization)
@@ -115,12 +98,12 @@ def train(
 class Tokenizer:
     """Sentences to ids and back, by SentencePiece (Kudo and Richardson 2018).
 
-    Encoded ids hold no padding, start or end. Text is normalised before it is encoded, by default
-    to NFKC and single spaces, and decoding gives the normalised text: "½" comes back as "1⁄2". In a
-    TensorFlow graph the ids are those of Python; `tokenize` says how nearly.
+    Encoded ids contain no padding, start or end. Text is normalised before it is encoded, by
+    default to NFKC and single spaces, and decoding returns the normalised text: "½" becomes "1⁄2".
+    The ids in a TensorFlow graph are those of Python, apart from ties, which `tokenize` documents.
 
     Args:
-        model: A whole SentencePiece model with the ids of `tfformer.special_ids`.
+        model: A SentencePiece model with the ids of `tfformer.special_ids`.
 
     Attributes:
         model: The model's bytes.
@@ -164,22 +147,21 @@ class Tokenizer:
 
         Args:
             texts: Sentences, read once. SentencePiece ignores sentences of more than 4,192 bytes
-                and learns from a sample of 2,000,000, always the same.
-            vocab_size: Pieces, the four special ones included; exactly as many are made.
+                and learns from a fixed sample of 2,000,000.
+            vocab_size: Number of pieces, including the four special pieces.
             model_type: "unigram" (Kudo 2018) or "bpe" (Sennrich et al. 2016).
-            normalization: The rule by which text is normalised before anything else: "nmt_nfkc"
-                (NFKC, and control characters become spaces), "nfkc", each with "_cf" in lower case
-                too, "nmt_nfkc_plain" (curly quotes become straight and soft hyphens go, too), or
-                "identity" (nothing).
-            character_coverage: Share of the characters, 0.98 to 1.0, that get a piece; the rest are
-                unknown.
-            symbols: Texts that are always one piece, wherever they stand and whatever normalization
-                would make of them, such as a placeholder "⟦1⟧".
-            byte_fallback: Whether a character without a piece is encoded as its bytes in UTF-8,
-                which take 256 pieces of the vocabulary, so that no text is unknown.
-            case_variants: Whether each piece of a unigram vocabulary is there in lower case, with a
-                capital initial and in capitals, as likely in each form. `vocab_size` counts the
-                pieces in lower case, of which the vocabulary becomes two to three times as large.
+            normalization: How text is normalised first: "nmt_nfkc" (NFKC, and control characters
+                become spaces), "nfkc", either of these with "_cf" for lower case, "nmt_nfkc_plain"
+                (curly quotes become straight, and soft hyphens are removed), or "identity".
+            character_coverage: Share of the characters, 0.98 to 1.0, that get a piece; other
+                characters are unknown.
+            symbols: Texts that are always one piece, regardless of context and normalization, such
+                as the placeholder "⟦1⟧".
+            byte_fallback: Whether a character without a piece is encoded as UTF-8 bytes, so that no
+                text is unknown. The bytes take 256 pieces of the vocabulary.
+            case_variants: Whether each piece of a unigram vocabulary exists in lower case, with an
+                initial capital and in capitals, equally likely. `vocab_size` counts the lower-case
+                pieces; the vocabulary becomes two to three times as large.
 
         Returns:
             The trained tokenizer.
@@ -209,17 +191,11 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
-        """Read a model file; a bad one is refused before TensorFlow sees a byte of it.
-
-        Args:
-            path: A file that `save` or SentencePiece wrote.
-
-        Returns:
-            The file's tokenizer.
+        """Load a model file that `save` or SentencePiece wrote.
 
         Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: The file is no whole SentencePiece model, or too large for one.
+            FileNotFoundError: The file does not exist.
+            ValueError: The file is not a whole SentencePiece model, or is too large for one.
         """
         path = Path(path)
         if not path.is_file():
@@ -237,16 +213,7 @@ class Tokenizer:
             raise ValueError(f"{path}: {error}") from error
 
     def save(self, path: str | Path) -> None:
-        """Write the model in one atomic step.
-
-        A kill leaves the old file or the new one, never a part.
-
-        Args:
-            path: The file to write; an older one is replaced.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
+        """Write the model atomically, replacing an older file."""
         files.write_bytes(Path(path), self.model)
 
     @property
@@ -262,10 +229,10 @@ class Tokenizer:
 
     @functools.cached_property
     def is_cut_by_fast_operation(self) -> bool:
-        """Whether TF Text's fast operation, that of LiteRT, gives the ids of `encode`.
+        """Whether TF Text's fast operation, the one in LiteRT, returns the ids of `encode`.
 
-        It does for unigram vocabularies with an "nmt_" normalization, without bytes, and without
-        symbols other than placeholders such as "⟦1⟧".
+        This holds for unigram vocabularies with an "nmt_" normalization, without byte fallback, and
+        without symbols other than placeholders such as "⟦1⟧".
         """
         return _is_fast_tokenizer_exact(self.model)
 
@@ -275,7 +242,7 @@ class Tokenizer:
         return hashlib.sha256(self.model).hexdigest()
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Encode sentences by their likeliest segmentation.
+        """Encode sentences by their most likely segmentation.
 
         Args:
             sentences: B texts.
@@ -284,28 +251,28 @@ class Tokenizer:
             B lists of ids, without start and end; an empty list for a blank sentence.
 
         Raises:
-            ValueError: A sentence is not Unicode text, or `sentences` is a text itself.
+            ValueError: A sentence is not Unicode text, or `sentences` is a single string.
         """
         return self._processor.encode(_all_utf8(sentences))
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Encode each sentence by a random segmentation.
+        """Encode each sentence by a random segmentation, for subword regularisation.
 
-        Training on them is subword regularisation. SentencePiece 0.2.3 mixes in something of the
-        process: in another process the ids of a seed differ.
+        SentencePiece 0.2.3 mixes in some state of the process: another process draws other ids for
+        a seed.
 
         Args:
             sentences: B texts.
-            alpha: Of a unigram model, a segmentation is drawn in proportion to probability ** alpha
-                (Kudo 2018, section 3.3): the smaller, the more random. Of BPE, each merge is left
-                out with probability alpha (BPE-dropout, Provilkov et al. 2020).
-            seed: From 0 to 2^32 - 2. In one process the same seed gives the same ids.
+            alpha: For a unigram model, a segmentation is drawn in proportion to probability **
+                alpha (Kudo 2018, section 3.3): smaller values are more random. For BPE, each merge
+                is left out with probability alpha (BPE-dropout, Provilkov et al. 2020).
+            seed: From 0 to 2^32 - 2. Within a process the same seed gives the same ids.
 
         Returns:
             B lists of ids, without start and end.
 
         Raises:
-            ValueError: A sentence is not Unicode text, or `sentences` is a text itself.
+            ValueError: A sentence is not Unicode text, or `sentences` is a single string.
         """
         texts = _all_utf8(sentences)
         with SAMPLING:
@@ -332,13 +299,7 @@ class Tokenizer:
         return self._processor.decode(rows) if rows else []
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Give the text of each piece, special ones too.
-
-        Args:
-            ids: T ids.
-
-        Returns:
-            T texts; "▁" stands for the space before a word.
+        """Return the piece of each id, including special ids; "▁" is the space before a word.
 
         Raises:
             ValueError: An id is not in the vocabulary.
@@ -346,14 +307,14 @@ class Tokenizer:
         return [self._processor.id_to_piece(i) for i in self._checked(ids)]
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Encode in the graph, as `encode` does.
+        """Encode in the graph as `encode` does.
 
-        Where two segmentations are equally likely ("ppp" is `p pp` and `pp p`), the result is that
-        of `encode` for a unigram vocabulary of `Tokenizer.train` with an "nmt_" normalization: of
-        12,000 sentences with stretched words none differed, of 20,000 strings of random characters
-        3, all in runs of periods or ellipses, whose segmentations differ by a rounding error. For
-        other unigram vocabularies ("nfkc", "identity", symbols, byte fallback) such a tie may end
-        otherwise than in Python. BPE has no ties.
+        If two segmentations have equal scores ("ppp" is `p pp` and `pp p`), the result equals
+        `encode` for a unigram vocabulary of `Tokenizer.train` with an "nmt_" normalization: none of
+        12,000 sentences with stretched words differed, and 3 of 20,000 strings of random
+        characters, all in runs of periods or ellipses whose scores differ by a rounding error. With
+        other unigram vocabularies ("nfkc", "identity", symbols, byte fallback) the graph may choose
+        another segmentation. BPE has no ties.
 
         Args:
             text: (B,) string.
@@ -364,26 +325,19 @@ class Tokenizer:
         return self._tokenize(text)
 
     def detokenize(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Decode in the graph, as `decode` does.
-
-        Args:
-            ids: (B, T) int32, dense or ragged.
-
-        Returns:
-            (B,) string.
-        """
+        """Decode (B, T) int32 ids, dense or ragged, in the graph as `decode` does: (B,) strings."""
         import tensorflow as tf
 
         return self._detokenize(ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else ids)
 
     @functools.cached_property
     def _tokenize(self) -> tf.types.experimental.PolymorphicFunction:
-        """A graph that carries the model within it.
+        """Return a graph that contains the model.
 
-        TF Text has two operations. `FastSentencepieceTokenizer` decides ties as Python does, but
-        knows only some kinds of models. `SentencepieceTokenizer` knows all, but holds SentencePiece
-        0.1.96, which decides ties otherwise; made outside a graph it is gone after the next
-        `tf.random.set_seed`, made inside it stays.
+        TF Text has two operations. `FastSentencepieceTokenizer` breaks ties as Python does, but
+        supports only some models. `SentencepieceTokenizer` supports all models, but uses
+        SentencePiece 0.1.96, which breaks ties differently. Created outside a graph, it is lost at
+        the next `tf.random.set_seed`.
         """
         import tensorflow as tf
         import tensorflow_text
@@ -432,11 +386,7 @@ def graph_tokenizer(
 
     `tf.saved_model.load` keeps a single kernel for all stateful operations with the same name. With
     TF Text's default name, a second tokenizer of the same SavedModel would use the first one's
-    model.
-
-    Args:
-        model: A serialized SentencePiece model.
-        out_type: `tf.string` for pieces, `tf.int32` for ids, which is the default.
+    model. The operation returns ids (`tf.int32`, the default) or pieces (`tf.string`).
     """
     import tensorflow as tf
     import tensorflow_text
@@ -495,10 +445,9 @@ def _is_fast_tokenizer_exact(model: bytes) -> bool:
 
 
 def _are_symbols_apart(proto: Any) -> bool:
-    """Tell whether each symbol is a placeholder, with brackets that no other has.
+    """Tell whether each symbol is a placeholder in brackets that no other piece contains.
 
-    To the fast operation a symbol is a piece like any other, of the best score, and it normalises
-    symbols too.
+    The fast operation treats a symbol as a piece with the best score, and normalises it too.
     """
     symbols = [piece.piece for piece in proto.pieces if piece.type == piece.USER_DEFINED]
     others = [piece.piece for piece in proto.pieces if piece.type == piece.NORMAL]
@@ -511,9 +460,9 @@ def _are_symbols_apart(proto: Any) -> bool:
 def _watched(
     sentences: Iterable[str], failures: list[BaseException], prepared: Callable[[str], str]
 ) -> Iterator[bytes]:
-    """Yield the prepared sentences in UTF-8, and keep their exception.
+    """Yield the prepared sentences in UTF-8 and record an exception.
 
-    SentencePiece passes only its text on.
+    SentencePiece drops the exceptions of an iterator.
     """
     try:
         for number, sentence in enumerate(sentences, start=1):
@@ -583,9 +532,9 @@ def _checked_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
 
 
 def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor | None:
-    """Parse a model; None if it is not whole.
+    """Parse a model; return None if it is damaged.
 
-    The pip package checks more than TF Text's older SentencePiece does.
+    The pip package checks more than TF Text does.
     """
     try:
         # The normalizer stands last: without it a file ends between two pieces.

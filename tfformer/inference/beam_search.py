@@ -30,16 +30,13 @@ LENGTH_NORMALIZATIONS = get_args(LengthNormalization)
 
 
 def length_penalty(length: tf.Tensor, alpha: float, length_normalization: str = "wu") -> tf.Tensor:
-    """Return the number by which beam search divides a log-probability.
+    """Return the divisor of a hypothesis' log-probability: float32, 1 for one token.
 
     Args:
-        length: Tokens of a hypothesis, the end token included; of any shape.
-        alpha: 0 for no penalty; the larger, the longer the winning hypotheses.
-        length_normalization: "wu" for Wu et al. 2016, equation 14; "power" for length^alpha, as
-            Marian, Transformers and CTranslate2 have it.
-
-    Returns:
-        ((5 + length) / 6)^alpha, or length^alpha; float32; 1 for one token.
+        length: Tokens of a hypothesis, the end token included; any shape.
+        alpha: 0 for no penalty; larger values favour longer hypotheses.
+        length_normalization: "wu" for ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14),
+            "power" for length^alpha, as in Marian, Transformers and CTranslate2.
 
     Example:
         >>> float(length_penalty(tf.constant(7), alpha=1.0))
@@ -78,14 +75,15 @@ def beam_search(
 ) -> Hypotheses:
     """Find the best hypotheses of each sentence with `beam_size` beams.
 
-    Each step ranks the 2N likeliest continuations of a sentence's N live beams. At most N of the 2N
-    take the end token, one for each beam, so at least N can go on. Of the first N continuations,
-    those that take the end token become finished hypotheses; one ranked lower would not have
-    survived the pruning to N beams. The N likeliest of the others are the next live beams. At the
-    sentence's maximum length the first N continuations are finished as they are.
+    Each step ranks the 2N most likely continuations of a sentence's N live beams. Each beam has one
+    continuation by the end token, so at least N of the 2N can go on. Among the first N
+    continuations, those with the end token become finished hypotheses; continuations ranked lower
+    would not have survived the pruning to N beams. The N most likely of the others are the next
+    live beams. At the sentence's maximum length the first N continuations are finished without an
+    end token.
 
     The best N finished hypotheses are kept. A sentence stops as soon as it has N, even if a live
-    beam could still overtake one, and does not change while its neighbours in the batch go on. So
+    beam could still overtake one, and does not change while its neighbours in the batch continue:
     its result never depends on them.
 
     Keeping N partial hypotheses, and removing one from the beam when it ends, is the search of
@@ -94,20 +92,20 @@ def beam_search(
 
     Args:
         step_fn: Computes the logits of the next token; see `StepFn`.
-        state: The model's state, of B * N rows, the beams of a sentence adjacent; another one
-            with a `reorder` of its own.
-        max_lengths: (B,) integers, the most tokens of each sentence's hypotheses, the end token
+        state: The model's state with B * N rows, the beams of a sentence adjacent, or any state
+            that `reorder` knows.
+        max_lengths: (B,) integers, maximum tokens of each sentence's hypotheses, the end token
             included.
         beam_size: N, at least 1.
         alpha: Exponent of the length penalty.
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
             makes every shape static.
         length_normalization: The form of the length penalty, "wu" or "power".
-        narrowing: Whether a beam loses a place to each hypothesis that it has finished, as in
-            Marian; otherwise N go on until the sentence stops.
-        suppressed: The id of a token that is never taken; the others keep their probabilities.
-        reorder: `reorder(state, rows)` returns the state of beams that continue the beams `rows`
-            (B * N,); by default it gathers these rows of each tensor.
+        narrowing: Whether each finished hypothesis narrows the beam by one, as in Marian; otherwise
+            N beams continue until the sentence stops.
+        suppressed: The id of a token that is never chosen; the other probabilities do not change.
+        reorder: `reorder(state, rows)` returns the state of beams that continue the beams `rows` (B
+            * N,); by default it gathers these rows of each tensor.
         rounds: As in `greedy_search`.
 
     Returns:
@@ -115,11 +113,11 @@ def beam_search(
         alpha)`.
 
     Raises:
-        ValueError: `beam_size` is not a whole number from 1, `alpha` not a finite one from 0 on, or
-            `length_normalization` unknown.
+        ValueError: `beam_size` is not a whole number from 1, `alpha` is negative or not finite, or
+            `length_normalization` is unknown.
 
     Example:
-        The likeliest first token is 4, but the likeliest pair begins with 5.
+        The most likely first token is 4, but the most likely pair begins with 5.
 
         >>> import numpy, tfformer, tensorflow as tf
         >>> from tfformer.special_ids import START_ID
@@ -184,10 +182,7 @@ def beam_search(
 def _first_beams(
     state: Any, max_lengths: tf.Tensor, beam_size: int, capacity: int | tf.Tensor
 ) -> _Beams:
-    """Return N beams of each sentence before the first step.
-
-    All beams of a sentence begin alike, so only the first may be continued.
-    """
+    """Return N equal beams of each sentence, of which only the first may be continued."""
     sentences = tf.shape(max_lengths)[0]  # B
     no_ids = tf.zeros([sentences, beam_size, capacity], tf.int32)  # (B, N, L)
     no_lengths = tf.zeros([sentences, beam_size], tf.int32)  # (B, N)
@@ -208,17 +203,10 @@ def _first_beams(
 def _top_continuations(
     logits: tf.Tensor, scores: tf.Tensor, count: int, suppressed: int | None
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Find the `count` likeliest next tokens of each sentence.
+    """Return scores, beams and tokens (B, K) of the most likely continuations, best first.
 
-    Args:
-        logits: (B * N, V) of the next token of every beam.
-        scores: (B, N) of the beams.
-        count: The largest K; a small vocabulary has fewer continuations.
-        suppressed: The token that none of them takes.
-
-    Returns:
-        The continuations' scores, the beams that they continue and their tokens, each (B, K),
-        likeliest first.
+    `logits` (B * N, V) are those of the next token of every beam, `scores` (B, N) those of the
+    beams. K is `count`, or fewer for a small vocabulary.
     """
     logits = tf.cast(logits, tf.float32)
     sentences = tf.shape(scores)[0]  # B
@@ -249,18 +237,8 @@ def _add_finished(
 ) -> Hypotheses:
     """Add the finished continuations to the hypotheses and keep the best N.
 
-    A sentence that has N hypotheses already is not changed.
-
-    Args:
-        hypotheses: The hypotheses so far, (B, N).
-        ids: The continuations, (B, N, L).
-        scores: Their log-probabilities, (B, N).
-        is_finished: Whether each is finished, (B, N).
-        length: Number of tokens of each continuation, ().
-        penalty: The length penalty of that length, ().
-
-    Returns:
-        The hypotheses, (B, N), best first.
+    Sentences that have N hypotheses already do not change. Continuations are `ids` (B, N, L) with
+    log-probabilities `scores` (B, N); `length` and its `penalty` are scalars.
     """
     beam_size = hypotheses.scores.shape[1]
     is_open = tf.logical_not(_has_all(hypotheses))[:, tf.newaxis]  # (B, 1)

@@ -34,11 +34,11 @@ def scores(
 
     Returns:
         Corpus BLEU (cased; Post 2018) as "bleu" and chrF2 (Popović 2015) as "chrf", each 0 to 100,
-        and the "signature" of how BLEU was measured.
+        and sacreBLEU's "signature" of the BLEU score.
 
     Raises:
-        ValueError: There are not as many translations as references, or a library or a model of the
-            tokenizer is missing.
+        ValueError: The numbers of translations and references differ, or a library or a model of
+            the tokenizer is missing.
 
     Example:
         >>> found = scores(["我喜欢茶。"], ["我喜欢茶。"], tokenize="zh")
@@ -60,25 +60,16 @@ def scores(
 
 
 def check_bleu(config: Config) -> None:
-    """Raise ValueError if BLEU cannot be measured as a recipe says.
-
-    It is called before any work is done.
-
-    Args:
-        config: The recipe of a translation model; see `bleu_tokenizer`.
-    """
+    """Raise ValueError, before any work is done, if a recipe's BLEU tokenizer is not installed."""
     _metric(bleu_tokenizer(config))
 
 
 def bleu_tokenizer(config: Config) -> str:
-    """SacreBLEU's tokenizer for the target of a recipe.
+    """Return the name of SacreBLEU's tokenizer for the target of a recipe.
 
-    Args:
-        config: With `training.bleu_tokenizer` auto the last of `data.languages` decides; where a
-            library is not installed, Japanese and Korean are scored by characters.
-
-    Returns:
-        The tokenizer's name: 13a for languages with spaces between words, and where none are named.
+    With `training.bleu_tokenizer: auto` the last of `data.languages` decides: 13a for languages
+    with spaces between words, and if no languages are named. Japanese and Korean are scored by
+    characters if the library of their tokenizer is not installed.
 
     Example:
         >>> bleu_tokenizer(Config.from_dict({"data": {"languages": ["en", "zh-Hans"]}}))

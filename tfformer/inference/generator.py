@@ -34,13 +34,7 @@ from tfformer.special_ids import END_ID, START_ID
 
 
 class Sampling(NamedTuple):
-    """Settings of `search.sample`.
-
-    Attributes:
-        temperature: Divisor of the logits, above 0.
-        top_k: If above 0, only the k likeliest tokens may be drawn.
-        top_p: If below 1, only the fewest tokens that together reach probability p.
-    """
+    """Settings of `search.sample`."""
 
     temperature: float
     top_k: int
@@ -52,7 +46,7 @@ class Continuation(NamedTuple):
 
     Attributes:
         text: The prefix and its continuation.
-        score: The log-probability log p(continuation | prefix), its end included, in nats.
+        score: log p(continuation | prefix) in nats, the end token included.
     """
 
     text: str
@@ -62,17 +56,17 @@ class Continuation(NamedTuple):
 class Generator(TextModel):
     """A trained language model that scores and continues lists of texts.
 
-    Wherever it takes sentences it takes texts, or the result of `encode`. Texts that are too long
-    for the model are truncated, with one warning a call. With `encode` the caller gets the count
-    instead, and no warning.
+    Every method accepts texts, or the result of `encode`. Texts that are too long for the model are
+    truncated, with one warning per call. With `encode` the caller gets the count instead of a
+    warning.
 
     Args:
         model: The model.
         tokenizer: The tokenizer.
-        max_length: The most tokens that the model takes or gives, the end token included.
+        max_length: Maximum number of tokens of a text, the end token included.
 
     Example:
-        A model that has learned nothing; `Generator.load("my_run")` gives one that has.
+        This model is untrained; `Generator.load("my_run")` returns a trained one.
 
         >>> import tfformer
         >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
@@ -107,17 +101,14 @@ class Generator(TextModel):
 
     @classmethod
     def load(cls, run: str | Path) -> "Generator":
-        """Load the run directory of a language model, with the run's best weights.
+        """Load the run directory of a language model, with its best weights.
 
         Args:
-            run: The folder that a training of a language model wrote.
-
-        Returns:
-            The run's generator.
+            run: The folder that the training of a language model wrote.
 
         Raises:
             FileNotFoundError: The folder, or a file in it, is missing.
-            ValueError: A file is damaged, or the run is that of a translation model.
+            ValueError: A file is damaged, or the run contains a translation model.
         """
         return cls.of(Run.open(run))
 
@@ -133,15 +124,7 @@ class Generator(TextModel):
         return type(self)(model, self.tokenizer, max_length=self.max_length)
 
     def measure(self, rows: Sequence[Row], config: Config) -> Measured:
-        """Measure the sentences that are not blank, and draw some texts from the model.
-
-        Args:
-            rows: A sentence each.
-            config: The recipe; it has no effect.
-
-        Returns:
-            Bits per byte, and samples that depend on the model alone.
-        """
+        """Return bits per byte of the non-blank sentences, and samples from the model."""
         sentences = [sentence for (sentence,) in rows if sentence.strip()]
         drawn = self.sample([""] * SAMPLES, seed=1)
         figures = {"val_bits_per_byte": self.bits_per_byte(sentences)}
@@ -151,7 +134,7 @@ class Generator(TextModel):
         """Encode texts, truncated to the model's length.
 
         Args:
-            sentences: B texts; sentences that are encoded already stay as they are.
+            sentences: B texts; encoded sentences are returned unchanged.
 
         Returns:
             Ids without start and end, and which texts were truncated.
@@ -164,15 +147,15 @@ class Generator(TextModel):
     def log_prob(self, sentences: Sentences, batch_size: int = 64) -> list[float]:
         """Compute the probability of each sentence, its end included.
 
-        It is that of the likeliest segmentation into tokens; others have a probability too, which
+        Only the most likely segmentation into tokens counts; the probability of other segmentations
         is left out.
 
         Args:
             sentences: B texts, or the result of `encode`.
-            batch_size: Sentences of like length that are computed together.
+            batch_size: Number of sentences of similar length that are computed together.
 
         Returns:
-            Log p of each sentence in nats.
+            log p of each sentence in nats.
 
         Raises:
             ValueError: A sentence is not Unicode text.
@@ -186,18 +169,18 @@ class Generator(TextModel):
         return log_probs.tolist()
 
     def bits_per_byte(self, sentences: Sequence[str]) -> float:
-        """Compute the bits per byte of a text of one sentence a line.
+        """Compute the bits per byte of a text with one sentence per line.
 
         They are -log2 p over the size of the text as a UTF-8 file with newlines. The figure
-        compares models whatever their vocabularies; one without a piece for a character gets that
-        character as cheaply as any other unknown one. Sentences longer than the model takes are
-        left out, with a warning.
+        compares models with different vocabularies; a model without a piece for a character gets
+        that character at the cost of any unknown character. Sentences longer than the model's limit
+        are left out, with a warning.
 
         Args:
             sentences: B texts.
 
         Returns:
-            Bits per byte; the lower, the better.
+            Bits per byte; lower is better.
 
         Raises:
             ValueError: Every sentence is too long, or one is not Unicode text.
@@ -217,11 +200,11 @@ class Generator(TextModel):
         return nats / math.log(2) / size
 
     def complete(self, prefixes: Sentences, batch_size: int = 64) -> list[Continuation]:
-        """Continue each prefix with the likeliest token at each step.
+        """Continue each prefix with the most likely token at each step.
 
         Args:
-            prefixes: R texts, or the result of `encode`; an empty one begins a sentence.
-            batch_size: Prefixes that are continued together.
+            prefixes: R texts, or the result of `encode`; an empty prefix begins a sentence.
+            batch_size: Number of prefixes that are continued together.
 
         Returns:
             The whole texts and the log-probabilities of their continuations in nats.
@@ -242,22 +225,21 @@ class Generator(TextModel):
         top_p: float = 1.0,
         batch_size: int = 64,
     ) -> list[Continuation]:
-        """Continue each prefix at random; the same arguments give the same texts.
+        """Continue each prefix at random; the same arguments return the same texts.
 
-        The batches of one seed, and all batches of different seeds, draw independently of each
-        other.
+        The batches of a seed, and all batches of different seeds, draw independently of each other.
 
         Args:
-            prefixes: R texts, or the result of `encode`; an empty one begins a sentence.
+            prefixes: R texts, or the result of `encode`; an empty prefix begins a sentence.
             seed: From 0 to 2^31 - 1.
-            temperature: Above 0; the closer to 0, the closer to `complete`.
-            top_k: If above 0, only the k likeliest tokens may be drawn.
+            temperature: Above 0; values near 0 approach `complete`.
+            top_k: If above 0, only the k most likely tokens may be drawn.
             top_p: If below 1, only the fewest tokens that together reach probability p.
-            batch_size: Prefixes that are continued together.
+            batch_size: Number of prefixes that are continued together.
 
         Returns:
-            The whole texts and the log-probabilities of their continuations in nats, in the
-            unchanged distribution.
+            The whole texts and the log-probabilities of their continuations in nats, under the
+            unmodified distribution.
 
         Raises:
             ValueError: A setting is invalid, or a prefix is not Unicode text.

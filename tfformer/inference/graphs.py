@@ -34,10 +34,10 @@ PrefixState = tuple[Cache, tf.Tensor, tf.Tensor]  # cache, prefixes and their le
 
 
 class DecoderState(NamedTuple):
-    """All that a step of decoding reads, of B sentences.
+    """The tensors that a decoding step reads for B sentences.
 
     Attributes:
-        cache: Of the positions decoded so far; with several beams a `BeamCache`.
+        cache: Keys and values of the positions decoded so far; a `BeamCache` with several beams.
         memory: The projected sources.
     """
 
@@ -61,14 +61,14 @@ class DecoderState(NamedTuple):
 
 
 class Decoding(NamedTuple):
-    """A batch of sources made ready for any search.
+    """A batch of sources prepared for any search.
 
     Attributes:
-        step_fn: The next token's logits (R, V), from the last tokens and the state.
+        step_fn: Computes the next token's logits (R, V) from the last tokens and the state.
         state: The memory and an empty cache.
-        max_lengths: (B,) int32, tokens that a translation may have; 0 for a blank source.
-        capacity: Positions for the longest of them; a plain number where the sources' width is one.
-        rounds: How the state changes its shape; None where it is static.
+        max_lengths: (B,) int32, maximum tokens of a translation; 0 for a blank source.
+        capacity: Positions for the longest translation; a Python int if the sources' width is one.
+        rounds: How the state changes its shape; None if it is static.
     """
 
     step_fn: StepFn
@@ -86,18 +86,17 @@ def translate_ids(
     to_logits: ToLogits | None = None,
     first_token: int | None = None,
 ) -> Hypotheses:
-    """Find the best translations of each source: greedily, or with several beams.
+    """Find the best translations of each source, by greedy or beam search.
 
     Args:
         model: The translation model.
-        source: Ids (B, S) int32, each row ending in the end token. A row of nothing but padding is
-            a blank sentence and gets one empty hypothesis of score 0.
-        max_length: The most tokens that the model takes or gives.
+        source: (B, S) int32, each row ending with the end token. A row of padding is a blank
+            sentence with one empty hypothesis of score 0.
+        max_length: Maximum number of tokens of a source or translation.
         decoding: The search, with N beams; 1 is greedy search, which has no length penalty.
-        to_logits: Projects hidden states (..., D) to logits (..., V); by default
-            `model.logits`.
-        first_token: The id that every translation begins with, at probability 1, such as that of
-            its language; None for a free choice.
+        to_logits: Projects hidden states (..., D) to logits (..., V); `model.logits` by default.
+        first_token: The id that every translation begins with, at probability 1, such as a language
+            token.
 
     Returns:
         N hypotheses for each of the B sources, best first.
@@ -139,21 +138,9 @@ def sample_ids(
 ) -> Hypotheses:
     """Draw one random translation of each source, as `search.sample` does.
 
-    Args:
-        model: The translation model.
-        source: Ids (B, S) int32, each row ending in the end token.
-        max_length: The most tokens that the model takes or gives.
-        seed: () int32, from 0 to 2^31 - 1; the same one gives the same translations.
-        batch: () int32, number of this batch under its seed.
-        temperature: Divisor of the logits, above 0.
-        top_k: If above 0, only the k likeliest tokens may be drawn.
-        top_p: If below 1, only the fewest tokens that together reach probability p.
-        decoding: The limits of a translation's length, and whether the unknown token may be drawn;
-            its other settings have no effect.
-        first_token: The id that every translation begins with; None for a free choice.
-
-    Returns:
-        One hypothesis for each of the B sources, scored in nats by the unchanged distribution.
+    `batch` () int32 numbers the batches of a seed. `decoding` limits the length and says whether
+    the unknown token may be drawn; its other settings have no effect. Scores are log-probabilities
+    in nats under the unmodified distribution.
     """
     one_row = decoding.replace(beam_size=1)
     start = start_decoding(model, source, max_length, one_row, first_token=first_token)
@@ -185,22 +172,11 @@ def start_decoding(
     to_logits: ToLogits | None = None,
     first_token: int | None = None,
 ) -> Decoding:
-    """Encode the sources and prepare the decoding that every search begins with.
+    """Encode the sources and prepare the step function and state that every search needs.
 
-    Where S is a plain number so is the capacity: every shape in the graph is then fixed. Otherwise
-    the cache begins short and grows, as few translations come near their limit.
-
-    Args:
-        model: The translation model.
-        source: Ids (B, S) int32, each row ending in the end token.
-        max_length: The most tokens that the model takes or gives.
-        decoding: The N beams, the rows for each source, and the limits of a translation's length.
-        to_logits: Projects hidden states (..., D) to logits (..., V); by default
-            `model.logits`.
-        first_token: The id that every translation begins with; None for a free choice.
-
-    Returns:
-        The step function, the state before the first step, and the sources' limits.
+    If S is static, so is the capacity, and every shape in the graph is fixed. Otherwise the cache
+    begins short and grows, as few translations come near their limit. The arguments are those of
+    `translate_ids`.
     """
     beam_size = decoding.beam_size
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
@@ -262,18 +238,11 @@ def _step_fn(
 
 
 def length_limits(lengths: tf.Tensor, max_length: int, decoding: DecodingConfig) -> tf.Tensor:
-    """Return the limits of translations, in tokens with the end token.
+    """Return the maximum tokens of translations, (B,) int32; 0 for a blank source.
 
-    The factor is multiplied in float32 and its product rounded up, as Marian does: its beam search
-    stops where `size >= max-length-factor * width` (translator/beam_search.cpp).
-
-    Args:
-        lengths: Tokens of each source (B,) int32, the end token included; 0 for a blank one.
-        max_length: The most for any source.
-        decoding: The factor, and the tokens that are added.
-
-    Returns:
-        Limits (B,) int32; 0 for a blank source.
+    The factor is multiplied in float32 and its product rounded up, as in Marian, whose beam search
+    stops at `size >= max-length-factor * width` (translator/beam_search.cpp). `lengths` (B,) int32
+    counts the tokens of each source, the end token included.
 
     Example:
         >>> marian = DecodingConfig(max_length_factor=1.5, extra_length=0)
@@ -298,17 +267,11 @@ def _empty_where(is_blank: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
 
 
 def source_ids(ids: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
-    """Turn a tokenizer's ids into the sources that `translate_ids` takes.
+    """Turn a tokenizer's ids (B, S) into the sources (B, W) of `translate_ids`.
 
-    Args:
-        ids: Ids (B, S) int32 without an end token.
-        lengths: How many of each row count, (B,) int32.
-        max_length: Tokens that the model takes at most, the end token included; longer rows are
-            truncated.
-
-    Returns:
-        Ids (B, W) int32, each row ended by the end token and padded with 0; nothing but padding for
-        a blank sentence. W is S where that is a plain number, otherwise the longest row's width.
+    Each row is truncated to `max_length`, ended by the end token and padded with 0; a blank
+    sentence is all padding. W is S if S is static, otherwise the longest row's width. `lengths`
+    (B,) counts the ids of each row.
     """
     ended = with_end(ids, lengths, max_length)
     return tf.where((lengths > 0)[:, tf.newaxis], ended, PAD_ID)
@@ -333,13 +296,12 @@ def token_log_probs(
 
     Args:
         model: The translation model.
-        source: Ids (B, S) int32, each row ending in the end token; nothing but padding for a blank
-            sentence.
-        target: Ids (B, T) int32, each row ending in the end token.
+        source: (B, S) int32, each row ending with the end token; all padding for a blank sentence.
+        target: (B, T) int32, each row ending with the end token.
         to_logits: As in `translate_ids`.
 
     Returns:
-        log P(token | source, target tokens before it) (B, T) float32 in nats; 0 on padding and for
+        log P(token | source, target tokens before it) (B, T) float32 in nats; 0 at padding and for
         a blank source.
     """
     to_logits = to_logits or model.logits
@@ -361,20 +323,20 @@ def continue_prefixes(
 ) -> Hypotheses:
     """Continue the beginnings of sequences with a language model.
 
-    The tokens that all prefixes have are written to the cache at once. Where a prefix is longer,
-    its own tokens are the only ones possible, and so cost nothing.
+    The tokens that all prefixes have are written to the cache at once. A longer prefix forces its
+    remaining tokens, at no cost to its score.
 
     Args:
         model: The language model.
-        prefixes: Ids (R, P) int32, each row beginning with the start token.
-        lengths: How many of each row count, (R,) int32, at least 1.
-        max_length: Tokens that a sequence may have, without the start token.
-        search_fn: `search_fn(step_fn, state, max_lengths, rounds=rounds)` finds one sequence a
+        prefixes: (R, P) int32, each row beginning with the start token.
+        lengths: (R,) int32, number of ids of each row, at least 1.
+        max_length: Maximum tokens of a sequence, without the start token.
+        search_fn: `search_fn(step_fn, state, max_lengths, rounds=rounds)` finds one sequence per
             row, such as `greedy_search`.
         to_logits: As in `translate_ids`.
 
     Returns:
-        One whole sequence a row, without the start token; scores are log p(continuation | prefix)
+        One whole sequence per row, without the start token; scores are log p(continuation | prefix)
         in nats.
     """
     to_logits = to_logits or model.logits

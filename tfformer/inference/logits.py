@@ -10,14 +10,9 @@ LARGE = 4096  # logits of a row from which on the blocks pay for their operation
 
 
 def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
-    """Mask all but the k largest logits of each row.
+    """Keep the k largest logits of each row (R, V); k = 0 keeps all.
 
-    Args:
-        logits: (R, V).
-        k: At least 0; 0 keeps all.
-
-    Returns:
-        (R, V), with the lowest float where masked.
+    The other logits become the lowest float.
     """
     if not k:
         return logits
@@ -27,14 +22,9 @@ def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:
 
 
 def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
-    """Mask all but the fewest logits of each row that together reach probability p.
+    """Keep the fewest logits of each row (R, V) that together reach probability p.
 
-    Args:
-        logits: (R, V).
-        p: Above 0; 1 keeps all.
-
-    Returns:
-        (R, V), with the lowest float where masked.
+    The other logits become the lowest float; p = 1 keeps all.
     """
     if p >= 1.0:
         return logits
@@ -47,17 +37,10 @@ def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
 
 
 def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Find the k largest logits of each row, as `tf.math.top_k` does but faster.
+    """Return values and ids (R, k) of the largest logits, as `tf.math.top_k` does, but faster.
 
-    The k largest stand in the k blocks of the largest maxima, and only those are searched. The
-    blocks stay in the order of the vocabulary, so that of equal logits the first comes first.
-
-    Args:
-        logits: (R, V).
-        k: At most V.
-
-    Returns:
-        The values and their ids, each (R, k), largest first.
+    The k largest logits are in the k blocks with the largest maxima; only these are searched, in
+    the order of the vocabulary, so that the first of equal logits comes first.
 
     Example:
         >>> values, ids = top_k(tf.constant([[0.0, 2.0, 1.0, 2.0]]), k=3)
@@ -82,16 +65,10 @@ def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def argmax(logits: tf.Tensor) -> tf.Tensor:
-    """Find the largest logit of each row, as `tf.argmax` does but faster for many.
+    """Return the id of the largest logit of each row, (R,) int32, faster than `tf.argmax`.
 
-    Only the first block of the largest maximum is searched. The window of the last one begins
-    earlier if it would not be full, at logits that are smaller.
-
-    Args:
-        logits: (R, V).
-
-    Returns:
-        Their ids (R,) int32; of equal logits the first counts.
+    Only the first block with the largest maximum is searched; the first of equal logits counts. If
+    the last block is not full, its window begins earlier, at logits that are smaller.
 
     Example:
         >>> argmax(tf.constant([[0.0, 2.0, 1.0, 2.0]])).numpy().tolist()
@@ -122,17 +99,10 @@ def without(logits: tf.Tensor, token: int | None) -> tf.Tensor:
 
 
 def log_sum_exp(logits: tf.Tensor, likeliest: tf.Tensor) -> tf.Tensor:
-    """Return log(sum(exp(logits))) of each row.
+    """Return log(sum(exp(logits))) of each row, (R,), given the id of its largest logit.
 
-    It is x - log(softmax(x)) of any logit x, and exact for the largest, whose softmax is at least
-    1 / V. One operation computes the softmax; `tf.reduce_logsumexp` takes four passes.
-
-    Args:
-        logits: (R, V).
-        likeliest: (R,) int32, the id of each row's largest.
-
-    Returns:
-        (R,).
+    It is x - log(softmax(x)) of any logit x, and exact for the largest, whose softmax is at least 1
+    / V. One operation computes the softmax; `tf.reduce_logsumexp` needs four passes.
 
     Example:
         >>> logits = tf.math.log([[1.0, 4.0, 3.0]])

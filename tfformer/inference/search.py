@@ -29,10 +29,10 @@ class StepFn(Protocol):
         """Take one step.
 
         Args:
-            ids: (R,) int32, the last token of each row; at step 0 the start token.
-            step: () int32, the tokens appended so far.
+            ids: (R,) int32, the last token of each row; the start token at step 0.
+            step: () int32, number of tokens appended so far.
             state: A nest of tensors, such as a cache. Its first axis is the rows, unless
-                `beam_search` has a `reorder` that knows better.
+                `beam_search` has another `reorder`.
 
         Returns:
             Logits (R, V) of the next token, and the new state.
@@ -40,12 +40,12 @@ class StepFn(Protocol):
 
 
 class Rounds(NamedTuple):
-    """The rounds of a search, between which its state may grow and lose rows.
+    """How a search's state grows and drops rows between rounds.
 
     A round ends when the state is full or half of its sentences are finished. A full state is then
-    doubled. Finished sentences leave, so that no step computes more than twice the rows that it
-    needs. Within a round all shapes are fixed, as a runtime such as LiteRT plans its work again
-    whenever one may change.
+    doubled. Finished sentences are dropped, so that no step computes more than twice the rows that
+    it needs. Within a round all shapes are fixed, as runtimes such as LiteRT plan their work again
+    whenever a shape may change.
 
     Attributes:
         capacity: `capacity(state)` is the number of steps that fit into a state, () int32.
@@ -62,12 +62,12 @@ class Hypotheses(NamedTuple):
     """The sequences that a search found for each sentence, best first.
 
     A score is a log-probability in nats. Only `beam_search` divides it by `length_penalty(length,
-    alpha)`, so its scores and those of `greedy_search` and `sample` are comparable only if alpha is
+    alpha)`; its scores are comparable with those of `greedy_search` and `sample` only if alpha is
     0.
 
     Attributes:
         ids: (B, N, L) int32, padded with 0 after the last token.
-        lengths: (B, N) int32, the number of tokens, the end token included if there is one.
+        lengths: (B, N) int32, number of tokens, the end token included if there is one.
         scores: (B, N) float32; `EMPTY` marks an empty slot, see `is_used`.
     """
 
@@ -77,9 +77,9 @@ class Hypotheses(NamedTuple):
 
 
 def is_used(scores: tf.Tensor) -> tf.Tensor:
-    """Return whether the slot of each score, of any shape, holds a hypothesis.
+    """Return whether the slot of each score holds a hypothesis.
 
-    A log-probability, even divided by a length penalty, stays far above `EMPTY`.
+    A log-probability, even divided by a length penalty, is far above `EMPTY`.
     """
     return scores > EMPTY / 2
 
@@ -93,22 +93,21 @@ def greedy_search(
     suppressed: int | None = None,
     rounds: Rounds | None = None,
 ) -> Hypotheses:
-    """Take the likeliest token at each step.
+    """Choose the most likely token at each step.
 
     Args:
         step_fn: Computes the logits of the next token; see `StepFn`.
-        state: The model's state, of B rows.
-        max_lengths: (B,) integers, the most tokens of each sentence's hypothesis, the end token
+        state: The model's state, with B rows.
+        max_lengths: (B,) integers, maximum tokens of each sentence's hypothesis, the end token
             included.
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
             makes every shape static.
-        suppressed: The id of a token that is never taken; the others keep their probabilities.
-        rounds: How the state grows and loses rows; by default it has room for all steps and keeps
+        suppressed: The id of a token that is never chosen; the other probabilities do not change.
+        rounds: How the state grows and drops rows; by default it has room for all steps and keeps
             its shape.
 
     Returns:
-        One hypothesis for each sentence. Its score is the log-probability, without a length
-        penalty.
+        One hypothesis per sentence; its score is the log-probability without a length penalty.
 
     Example:
         >>> import tensorflow as tf, tfformer
@@ -144,25 +143,24 @@ def sample(
 ) -> Hypotheses:
     """Draw a token at each step from softmax(logits / temperature).
 
-    The draws are by the Gumbel-max trick (Maddison et al. 2014).
+    The draws use the Gumbel-max trick (Maddison et al. 2014).
 
     Args:
         step_fn: Computes the logits of the next token; see `StepFn`.
-        state: The model's state, of B rows.
-        max_lengths: (B,) integers, the most tokens of each sentence's hypothesis, the end token
+        state: The model's state, with B rows.
+        max_lengths: (B,) integers, maximum tokens of each sentence's hypothesis, the end token
             included.
-        seed: From 0 to 2^31 - 1; the same seed gives the same tokens.
-        temperature: Above 0; the closer to 0, the closer to greedy search.
-        top_k: If above 0, only the k likeliest tokens may be drawn (Fan et al. 2018).
+        seed: From 0 to 2^31 - 1; the same seed draws the same tokens.
+        temperature: Above 0; values near 0 approach greedy search.
+        top_k: If above 0, only the k most likely tokens may be drawn (Fan et al. 2018).
         top_p: If below 1, only the fewest tokens that together reach probability p (Holtzman et al.
             2020).
-        batch: Number of this batch. Batches of different numbers, or of different seeds, draw
-            independently of each other.
+        batch: Number of this batch. Batches with different numbers or seeds draw independently.
         rounds: As in `greedy_search`.
         suppressed: The id of a token that is never drawn.
 
     Returns:
-        One hypothesis for each sentence. Its score is the log-probability in the unchanged
+        One hypothesis per sentence; its score is the log-probability under the unmodified
         distribution.
 
     Raises:
@@ -197,17 +195,7 @@ def sample(
 
 
 def check_sampling(seed: int, temperature: float, top_k: int, top_p: float) -> None:
-    """Refuse invalid settings of `sample`.
-
-    Args:
-        seed: Must be a whole number from 0 to 2^31 - 1.
-        temperature: Must be a finite number above 0.
-        top_k: Must be at least 0.
-        top_p: Must be above 0 and at most 1.
-
-    Raises:
-        ValueError: A setting is outside its range.
-    """
+    """Raise ValueError if a setting of `sample` is outside its range."""
     if require_size("seed", seed, least=0) > LARGEST_SEED:
         raise ValueError(f"seed={seed} must be at most {LARGEST_SEED}")
     if not (_is_number(temperature) and 0 < temperature < math.inf):
@@ -260,21 +248,10 @@ def _decode_rows(
     capacity: int | tf.Tensor | None = None,
     rounds: Rounds | None = None,
 ) -> Hypotheses:
-    """Append one token at a time to every row, until all are finished.
+    """Append one token at a time to each of R rows, up to its end token or maximum length.
 
-    A row is finished at its end token, or at its maximum length.
-
-    Args:
-        step_fn: Computes the logits of the next token; see `StepFn`.
-        state: The model's state, of R rows.
-        max_lengths: (R,) int32, the maximum number of tokens of each row.
-        choose: Returns the next tokens (R,) int32 for logits (R, V), the step () int32 and the
-            rows' numbers (R,).
-        capacity: The length L of the ids; by default the largest of `max_lengths`.
-        rounds: As in `greedy_search`.
-
-    Returns:
-        One hypothesis for each row, with the sum of its tokens' log-probabilities in nats.
+    `choose` returns the next tokens (R,) int32 for logits (R, V), the step () and the rows' numbers
+    (R,). The score of a hypothesis is the sum of its tokens' log-probabilities.
     """
     max_lengths, capacity = within_capacity(max_lengths, capacity)  # (R,) and L
     rows = tf.shape(max_lengths)[0]
@@ -322,13 +299,7 @@ def finish(
 ) -> Hypotheses:
     """Append tokens until all sentences are finished.
 
-    Args:
-        start: The sequences at the beginning.
-        append_token: Returns a list of one, the sequences with another token.
-        rounds: As in `greedy_search`.
-
-    Returns:
-        The hypotheses of all sentences.
+    `append_token` returns a list with one element, the sequences with another token.
     """
 
     def is_unfinished(live: Live) -> tf.Tensor:
@@ -394,7 +365,7 @@ def gather_rows(state: Any, rows: tf.Tensor) -> Any:
 def within_capacity(
     max_lengths: tf.Tensor, capacity: int | tf.Tensor | None
 ) -> tuple[tf.Tensor, int | tf.Tensor]:
-    """Return `max_lengths` (B,) int32, none above L, and the length L of the ids.
+    """Return `max_lengths` (B,) int32, at most L, and the length L of the ids.
 
     L is `capacity` or, if that is None, the largest of `max_lengths`; 0 if B is 0.
     """

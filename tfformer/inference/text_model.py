@@ -20,7 +20,7 @@ class Measured(NamedTuple):
     """The result of an evaluation.
 
     Attributes:
-        figures: The figures by their names in a history, such as "val_bleu".
+        figures: Figures by their names in a history, such as "val_bleu".
         samples: Texts to show.
     """
 
@@ -80,7 +80,7 @@ class TextModel(ABC):
         )
 
     def save(self, folder: str | Path) -> Path:
-        """Write a run directory, which every verb and export reads. It has no history.
+        """Write a run directory, without a history, which every verb and export can read.
 
         Args:
             folder: A local folder, absent or empty.
@@ -89,7 +89,7 @@ class TextModel(ABC):
             The run directory.
 
         Raises:
-            FileExistsError: Something is in the folder.
+            FileExistsError: The folder is not empty.
             ValueError: The model has layers or settings that a recipe cannot describe.
         """
         check_free(folder)
@@ -108,7 +108,7 @@ class TextModel(ABC):
         """Export the model with its tokenizers and its search.
 
         Args:
-            folder: The folder of versions, which is created if it is missing.
+            folder: The folder of versions, created if it is missing.
             format: A name in `tfformer.export`, such as "saved_model", "litert" or "ctranslate2".
             **options: Options of the format, see `tfformer.export`.
 
@@ -116,7 +116,7 @@ class TextModel(ABC):
             The folder of the new version.
 
         Raises:
-            ValueError: The format or an option is not known, or the export differs from the model.
+            ValueError: The format or an option is unknown, or the export differs from the model.
         """
         from tfformer import export
 

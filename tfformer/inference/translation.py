@@ -8,8 +8,7 @@ class Translation(NamedTuple):
 
     Attributes:
         text: The translation.
-        score: Log-probability in nats. A beam search divides it by `length_penalty(tokens,
-            alpha)`; a greedy search (`beam_size` 1) does not.
+        score: Log-probability in nats, divided by `length_penalty(tokens, alpha)` in a beam search.
     """
 
     text: str

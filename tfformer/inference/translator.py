@@ -39,11 +39,11 @@ DAMAGED = "the model gives a sentence no finite score: its weights are damaged; 
 
 
 class ForcedScore(NamedTuple):
-    """The probability that the model gives to a given translation.
+    """The probability that the model assigns to a given translation.
 
     Attributes:
-        tokens: The T pieces of the translation, the end token last; none where the source is blank.
-        log_probs: The log P(token | source, tokens before it) in nats, (T,) float32.
+        tokens: The T pieces of the translation, the end token last; empty if the source is blank.
+        log_probs: log P(token | source, tokens before it) in nats, (T,) float32.
     """
 
     tokens: tuple[str, ...]
@@ -63,29 +63,28 @@ class ForcedScore(NamedTuple):
 class Translator(TextModel):
     """A trained model that translates lists of sentences.
 
-    Every method takes sentences as texts, or as the result of `encode`. Texts that are too long for
-    the model are truncated, with one warning for each call. With `encode` the caller gets their
-    count in place of the warning.
+    Every method accepts sentences as texts, or as the result of `encode`. Texts that are too long
+    for the model are truncated, with one warning per call. With `encode` the caller gets their
+    count instead of a warning.
 
     Args:
         model: The model.
         tokenizer: The tokenizer of the source, and of the target if both share a vocabulary.
-        target_tokenizer: The tokenizer of another vocabulary for the target.
+        target_tokenizer: The tokenizer of the target, if it has another vocabulary.
         beam_size: The default number of beams; 1 is greedy search.
         length_penalty: The default alpha of Wu et al. 2016, equation 14.
         max_length: Maximum number of tokens of a source or a translation, the end token included.
         language: The code of the source language, by which `translate_text` finds sentences.
-        target_language: The code of the target language, which a translated page then declares.
+        target_language: The code of the target language, which a translated page declares.
 
     Attributes:
-        decoding: The search unless told otherwise, a `DecodingConfig`. Its other settings are those
-            of the model's dialect.
+        decoding: The default search, a `DecodingConfig`.
 
     Raises:
-        ValueError: A vocabulary does not have the size that the model was built for.
+        ValueError: A vocabulary's size is not the one that the model was built for.
 
     Example:
-        A model that has learned nothing; `Translator.load("my_run")` gives one that has.
+        This model is untrained; `Translator.load("my_run")` returns a trained one.
 
         >>> import tfformer
         >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
@@ -156,12 +155,7 @@ class Translator(TextModel):
         return translator.with_search(config.decoding)
 
     def with_search(self, decoding: DecodingConfig, max_length: int | None = None) -> Self:
-        """Return this translator with another search.
-
-        Args:
-            decoding: The search.
-            max_length: Maximum number of tokens; by default as before.
-        """
+        """Return this translator with another search and, if given, another `max_length`."""
         other = copy.copy(self)
         other.decoding = decoding
         other.max_length = max_length or self.max_length
@@ -181,15 +175,7 @@ class Translator(TextModel):
         return dict(vars(self.decoding))
 
     def measure(self, rows: Sequence[Row], config: Config) -> Measured:
-        """Translate the rows' sources greedily and score them against their targets.
-
-        Args:
-            rows: Pairs of a source and its translation.
-            config: The recipe, which chooses the tokenizer of BLEU.
-
-        Returns:
-            BLEU and chrF, and some translations.
-        """
+        """Translate the rows' sources greedily and return BLEU, chrF and some translations."""
         sources, references = (list(side) for side in zip(*rows, strict=True))
         translations = self.translate(sources, beam_size=1)
         scores = evaluation.scores(translations, references, evaluation.bleu_tokenizer(config))
@@ -208,12 +194,12 @@ class Translator(TextModel):
         source_language: str | None = None,
         target_language: str | None = None,
     ) -> "Translator":
-        """Load a run directory, with the run's best weights and its own decoding settings.
+        """Load a run directory, with its best weights and decoding settings.
 
         Args:
-            run: The folder that a training of a translation model wrote.
-            source_language: Of a multilingual model (M2M100, NLLB), the language to translate from,
-                such as "en" or "eng_Latn"; by default the run's own.
+            run: The folder that the training of a translation model wrote.
+            source_language: For a multilingual model (M2M100, NLLB), the language to translate
+                from, such as "en" or "eng_Latn"; the run's own by default.
             target_language: The language to translate into.
 
         Returns:
@@ -221,8 +207,8 @@ class Translator(TextModel):
 
         Raises:
             FileNotFoundError: The folder, or a file in it, is missing.
-            ValueError: A file is damaged, the run is that of a language model, or it has no such
-                language.
+            ValueError: A file is damaged, the run contains a language model, or the model does not
+                know a language.
         """
         return cls.of(Run.open(run).with_languages(source_language, target_language))
 
@@ -230,7 +216,7 @@ class Translator(TextModel):
         """Encode sources, truncated to the model's length.
 
         Args:
-            sentences: B texts; sentences that are encoded already stay as they are.
+            sentences: B texts; encoded sentences are returned unchanged.
 
         Returns:
             Ids without the end token, and which sentences were truncated.
@@ -256,9 +242,9 @@ class Translator(TextModel):
 
         Args:
             sentences: B texts, or the result of `encode`.
-            beam_size: Number of beams; 1 is greedy search. By default the run's own.
-            length_penalty: The alpha of Wu et al. 2016, equation 14, at least 0. By default the
-                run's own.
+            beam_size: Number of beams; 1 is greedy search. The run's own by default.
+            length_penalty: The alpha of Wu et al. 2016, equation 14, at least 0. The run's own by
+                default.
 
         Returns:
             The best translation of each sentence, empty for a blank sentence.
@@ -285,20 +271,20 @@ class Translator(TextModel):
 
         Args:
             text: The text. A sentence that is too long for the model is divided into clauses.
-            format: "text" (paragraphs), "lines" (one sentence a line), "html", "xml", "markdown" or
-                "srt" (SubRip's subtitles).
+            format: "text" (paragraphs), "lines" (one sentence per line), "html", "xml", "markdown"
+                or "srt" (SubRip's subtitles).
             beam_size: As in `translate`.
             length_penalty: As in `translate`.
-            align: Finds the place of markup, such as `partial(nearest_targets, translator)`;
-                without it markup stands where it stood, by the number of words before it.
-            keep: Words and phrases that come out as they went in.
+            align: Aligns words to place markup, such as `partial(nearest_targets, translator)`;
+                without it markup is placed by equal words and by proportion.
+            keep: Words and phrases that are not translated.
 
         Returns:
-            The translation, with whitespace, line ends and markup as they were.
+            The translation, with whitespace, line ends and markup unchanged.
 
         Raises:
-            ValueError: There is no such format, a setting has no such value, the text is not
-                Unicode, or the weights are damaged.
+            ValueError: The format is unknown, a setting is invalid, the text is not Unicode, or the
+                weights are damaged.
         """
         texts = self.text_translator(beam_size, length_penalty, align, keep)
         return texts.translate(text, format)
@@ -310,13 +296,9 @@ class Translator(TextModel):
         align: Align | None = None,
         keep: Sequence[str] = (),
     ) -> TextTranslator:
-        """Return the translator of whole texts, which also gives a translation in pieces.
+        """Return the translator of whole texts, which can also translate a stream in pieces.
 
-        Args:
-            beam_size: As in `translate`.
-            length_penalty: As in `translate`.
-            align: As in `translate_text`.
-            keep: As in `translate_text`.
+        The arguments are those of `translate_text`.
         """
 
         def translated(sentences: list[str]) -> list[str]:
@@ -349,7 +331,7 @@ class Translator(TextModel):
             sentences: B texts, or the result of `encode`.
             beam_size: As in `translate`.
             length_penalty: As in `translate`.
-            batch_size: Sentences of like length that are decoded together.
+            batch_size: Number of sentences of similar length that are decoded together.
 
         Returns:
             Up to `beam_size` translations of each sentence, best first; a single empty one for a
@@ -384,16 +366,16 @@ class Translator(TextModel):
     ) -> list[str]:
         """Draw a random translation of each sentence.
 
-        The same arguments give the same translations. The draws of a sentence depend on its batch
+        The same arguments return the same translations. The draws of a sentence depend on its batch
         and its row there, and so on the other sentences.
 
         Args:
             sentences: B texts, or the result of `encode`.
             seed: From 0 to 2^31 - 1.
-            temperature: Above 0; the closer to 0, the closer to greedy search.
-            top_k: If above 0, only the k likeliest tokens may be drawn.
+            temperature: Above 0; values near 0 approach greedy search.
+            top_k: If above 0, only the k most likely tokens may be drawn.
             top_p: If below 1, only the fewest tokens that together reach probability p.
-            batch_size: Sentences of like length that are decoded together.
+            batch_size: Number of sentences of similar length that are decoded together.
 
         Returns:
             One translation of each sentence.
@@ -419,16 +401,16 @@ class Translator(TextModel):
 
         Args:
             sources: B texts, or the result of `encode`.
-            targets: A translation of each: B texts, or the result of `encode_targets`.
-            batch_tokens: Target tokens of pairs of like length that are computed together.
+            targets: A translation of each source: B texts, or the result of `encode_targets`.
+            batch_tokens: Maximum target tokens of pairs of similar length that are computed
+                together.
 
         Returns:
-            The score of each pair. A blank source has no tokens, a blank target the end token
-            alone.
+            The score of each pair. A blank source has no tokens, a blank target only the end token.
 
         Raises:
-            ValueError: There are not as many targets as sources, a sentence is not Unicode text, or
-                the weights are damaged.
+            ValueError: The numbers of sources and targets differ, a sentence is not Unicode text,
+                or the weights are damaged.
         """
         check_pairs(sources, targets)
         encoded_sources = self.encode(sources)
@@ -490,9 +472,9 @@ class Translator(TextModel):
     def _graph(
         self, search_fn: Callable[..., Hypotheses], *inputs: tf.TensorSpec, **settings: Any
     ) -> tf.types.experimental.PolymorphicFunction:
-        """Return the graph of a search, traced once for the same settings.
+        """Return the graph of `search_fn(model, source, max_length, *inputs, **settings)`.
 
-        It computes `search_fn(model, source, max_length, *inputs, **settings)`.
+        It is traced once for the same settings.
         """
         key = (search_fn, *settings.values())
         if key not in self._graphs:

@@ -9,19 +9,13 @@ MOVABLE = ("train", "valid", "folder", "cache")  # of `data`: a person may edit 
 
 
 def digest_of_settings(values: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a recipe, but for the places of its text.
-
-    `values` are those of config.json.
-    """
+    """Return the SHA-256 of config.json's recipe, except the paths of its text."""
     data = {key: value for key, value in (values.get("data") or {}).items() if key not in MOVABLE}
     return digest_of_values({**values, "data": data})
 
 
 def digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> str:
-    """Return the SHA-256 of the model's settings and vocabularies.
-
-    `values` are those of config.json, `digests` its table.
-    """
+    """Return the SHA-256 of the model's settings in config.json and of its vocabularies."""
     sides = {side: digests.get(side) for side in ("source", "target")}
     return digest_of_values({"model": values.get("model"), **sides})
 

@@ -11,15 +11,12 @@ from tfformer.storage.run_folders import BEFORE_CONFIG, RUN_CONFIG, check_free, 
 
 @contextmanager
 def locked_for_new_run(path: str | Path) -> Iterator[None]:
-    """Hold a folder for a new training, see `folders.Folder.held`.
+    """Hold a folder for a new training.
 
     If the block ends without a config.json, the files that it wrote are removed.
 
-    Args:
-        path: A folder that is absent, empty, or left by a training that was killed as it began.
-
     Raises:
-        FileExistsError: Something else is there.
+        FileExistsError: The folder is not empty.
         BlockingIOError: Another training holds the folder.
     """
     check_free(path)
@@ -46,16 +43,10 @@ def locked_for_new_run(path: str | Path) -> Iterator[None]:
 def locked_for_resume(path: str | Path) -> Iterator[Run]:
     """Hold an existing run, so that no other training continues it.
 
-    Args:
-        path: The run's folder.
-
-    Yields:
-        The run, opened.
-
     Raises:
         FileNotFoundError: There is no run at `path`.
         BlockingIOError: Another training holds the folder.
-        ValueError: A link lies where TensorBoard's events are to be written.
+        ValueError: The path of TensorBoard's events contains a link.
     """
     folder = run_folder(path)
     with _held(folder):

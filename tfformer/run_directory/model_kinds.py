@@ -24,16 +24,7 @@ class ModelKind(NamedTuple):
 
 
 def new_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str = "float32") -> Model:
-    """Build the model that a recipe describes, untrained.
-
-    Args:
-        config: The recipe's section `model`.
-        tokenizers: The vocabularies, whose sizes the model takes.
-        dtype: A Keras dtype policy.
-
-    Returns:
-        A `Transformer` or a `LanguageModel`.
-    """
+    """Build the untrained model that a recipe's section `model` describes."""
     return MODEL_KINDS[config.architecture].build(config, tokenizers, dtype)
 
 
@@ -41,7 +32,7 @@ def settings_of(model: Model) -> dict[str, Any]:
     """Return the section `model` of the recipe that describes a model.
 
     Raises:
-        ValueError: The model is of a subclass, or has an activation that recipes do not know.
+        ValueError: The model is a subclass, or has an activation that recipes do not know.
     """
     architectures: dict[type, Architecture] = {
         Transformer: "encoder-decoder",

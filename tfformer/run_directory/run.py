@@ -57,9 +57,9 @@ class SavesWeights(Protocol):
 
 @dataclass(frozen=True)
 class Run:
-    """An opened run directory: its recipe is read once, and the run is handed down.
+    """An opened run directory; its recipe is read once.
 
-    Every file of it is replaced whole, and then the folder is pushed. Nothing else is touched.
+    Every file is replaced whole, and the folder is then pushed.
 
     Example:
         >>> Run.open("no/such/folder")  # doctest: +ELLIPSIS
@@ -76,13 +76,7 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path) -> "Run":
-        """Open an existing run.
-
-        Args:
-            path: The `--run-dir` of a training, finished or not; see `folders.folder_at`.
-
-        Returns:
-            The run, with its recipe and digests.
+        """Open an existing run, finished or not.
 
         Raises:
             FileNotFoundError: There is no run at `path`.
@@ -116,16 +110,9 @@ class Run:
     def new(
         cls, path: str | Path, config: Config, tokenizers: Tokenizers, text_digest: str = ""
     ) -> "Run":
-        """Return a run that is not written yet.
+        """Return a run that is not written yet; `write` creates its folder.
 
-        Args:
-            path: Its folder.
-            config: The whole recipe.
-            tokenizers: The vocabularies to train with.
-            text_digest: The digest of the encoded training text, which `check_text` compares.
-
-        Returns:
-            The run; `write` makes the folder one.
+        `text_digest` is the digest of the encoded training text, which `check_text` compares.
         """
         values = config.to_dict()
         settings = {"settings": digest_of_settings(values)}
@@ -136,22 +123,15 @@ class Run:
     def create(
         cls, path: str | Path, config: Config, tokenizers: Tokenizers, text_digest: str = ""
     ) -> "Run":
-        """Return a new run that is written at once; see `new` and `write`.
-
-        Args:
-            path: The folder.
-            config: The recipe.
-            tokenizers: The vocabularies, which are written too.
-            text_digest: The digest of the training text.
-        """
+        """Return a new run that is written at once; see `new` and `write`."""
         run = cls.new(path, config, tokenizers, text_digest)
         run.write(tokenizers)
         return run
 
     def write(self, tokenizers: Tokenizers) -> None:
-        """Write the vocabularies and, last, config.json, which makes the folder a run.
+        """Write the vocabularies and then config.json, which makes the folder a run.
 
-        A run may be there already, to be resumed: it then counts as unfinished.
+        A run that exists already, to be resumed, counts as unfinished from then on.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self.result.unlink(missing_ok=True)
@@ -231,14 +211,9 @@ class Run:
         return self.config.data.languages or self.tokenizers.languages
 
     def with_languages(self, source: str | None, target: str | None) -> "Run":
-        """Return this run of a multilingual model for another pair of languages.
+        """Return this run of a multilingual model for other languages, such as "en" or "eng_Latn".
 
-        Args:
-            source: The language to translate from, such as "en" or "eng_Latn"; None for the run's.
-            target: The language to translate into.
-
-        Raises:
-            ValueError: The model has no such language.
+        None keeps a language; an unknown language raises ValueError.
         """
         if source is None and target is None:
             return self
@@ -275,16 +250,11 @@ class Run:
     # --- Weights ------------------------------------------------------------------------------
 
     def load_model(self) -> Model:
-        """Build the run's model and give it the best weights.
-
-        The digests of the file and of the model's settings are compared first.
-
-        Returns:
-            The model, in float32.
+        """Build the run's model in float32 with the best weights, after comparing all digests.
 
         Raises:
             FileNotFoundError: No validation has been reached yet.
-            ValueError: The weights are damaged, or not of this recipe's model and vocabularies.
+            ValueError: The weights are damaged, or belong to another recipe or vocabulary.
         """
         self.check_weights()
         model = new_model(self.config.model, self.tokenizers)
@@ -299,12 +269,7 @@ class Run:
         return model
 
     def check_weights(self) -> None:
-        """Check best.weights.h5 without building the model.
-
-        Raises:
-            FileNotFoundError: No validation has been reached yet.
-            ValueError: The file is damaged, or its weights are those of another model.
-        """
+        """Check best.weights.h5 without building the model; raise the errors of `load_model`."""
         if not self.weights.is_file():
             raise FileNotFoundError(
                 f"{self.folder} has no best.weights.h5 yet: no validation has been reached; train "
@@ -329,8 +294,7 @@ class Run:
     def save_weights(self, model: SavesWeights) -> None:
         """Replace best.weights.h5, sealed with the digest of the model's settings.
 
-        Raises:
-            OSError: It cannot be written, such as on a full disk; the old weights stay.
+        If it cannot be written, OSError is raised and the old weights remain.
         """
         with _explained(self.weights), whole_file(self.weights) as temporary:
             with error_keeping(temporary) as file:
@@ -355,14 +319,9 @@ class Run:
     # --- State to resume from -----------------------------------------------------------------
 
     def save_resume_state(self, model: Model, history: Sequence[dict[str, Any]]) -> None:
-        """Write resume.npz and metrics.jsonl.
+        """Write resume.npz, with every variable of model and optimizer, and metrics.jsonl.
 
-        Args:
-            model: Every variable of it and of its optimizer is kept.
-            history: The epochs, as plain JSON values.
-
-        Raises:
-            OSError: They cannot be written, such as on a full disk; the old state stays.
+        If they cannot be written, OSError is raised and the old state remains.
         """
         lines = [json.dumps(epoch) for epoch in history]
         arrays = {
@@ -378,13 +337,10 @@ class Run:
         self.folder.push()
 
     def load_resume_state(self, model: Model) -> list[dict[str, Any]]:
-        """Put the variables back into the model and its optimizer.
+        """Restore the variables of model and optimizer, and return the history.
 
-        Returns:
-            The history; empty, and the model as it was, if the run was killed before it kept any.
-
-        Raises:
-            ValueError: The state is damaged, or is missing where there was one.
+        The history is empty if the run was killed before its first save. A damaged state, or one
+        that is missing although there was one, raises ValueError.
         """
         history = self.history()
         if not self.resume_state.is_file():

@@ -34,10 +34,7 @@ FETCHES = 4  # of a file that is replaced meanwhile
 
 
 class Folder:
-    """A folder of this machine.
-
-    Args:
-        path: The folder, which may be missing.
+    """A folder of this machine, which may be missing.
 
     Example:
         >>> folder_at("runs/mine").path
@@ -73,31 +70,15 @@ class Folder:
 
     @contextmanager
     def held(self, refusal: str) -> Iterator[None]:
-        """Hold the folder for the block: no other process writes it meanwhile.
-
-        The promise is that of `files.locked`.
-
-        Args:
-            refusal: The message of the error if another process holds it.
-
-        Raises:
-            BlockingIOError: Another process holds the folder.
-        """
+        """Hold the folder for the block, as `locked` does; `refusal` is the error's message."""
         with locked(self.path / LOCK, refusal):
             yield
 
 
 class RemoteFolder(Folder):
-    """A folder of an object store.
+    """A folder of an object store, such as "s3://bucket/runs/mine", with a local copy.
 
-    Only the files directly in it are pulled; those in folders below it are pushed alone.
-
-    Args:
-        address: Such as "s3://bucket/runs/mine".
-
-    Raises:
-        ValueError: The package for such addresses is not installed.
-        OSError: There is no room for the copy.
+    Only files directly in the folder are pulled; files in folders below it are only pushed.
     """
 
     def __init__(self, address: str) -> None:
@@ -144,12 +125,9 @@ class RemoteFolder(Folder):
         }
 
     def pull(self, but: Collection[str] = ()) -> None:
-        """Fetch the files that have changed, but for those in `but`.
+        """Fetch the files that have changed, except those in `but`.
 
-        The copy of a folder that this process holds is the newest, and stays as it is.
-
-        Raises:
-            OSError: The store does not answer, or there is no room.
+        The copy of a folder that this process holds is the newest and does not change.
         """
         if self._token is None:
             self._pull(but)
@@ -177,7 +155,7 @@ class RemoteFolder(Folder):
         raise OSError(f"{self.address}/{name} is replaced all the time; try again")
 
     def push(self) -> None:
-        """Remove from the store what has gone from the copy, and send what has changed.
+        """Remove from the store what the copy no longer has, and send what has changed.
 
         Raises:
             BlockingIOError: Another process has taken the folder.
@@ -196,13 +174,11 @@ class RemoteFolder(Folder):
 
     @contextmanager
     def held(self, refusal: str) -> Iterator[None]:
-        """Hold the folder for the block, and take it from whoever holds it.
+        """Pull all files and hold the folder for the block, taking it from any earlier holder.
 
-        An object store has no lock that ends with its process. So the last to come holds the
-        folder, and an earlier one is refused at its next `push`. All files are pulled first.
-
-        Args:
-            refusal: The message of the error in the process that loses the folder.
+        An object store has no lock that ends with its process. The last process to ask therefore
+        holds the folder, and an earlier one is refused, with the message `refusal`, at its next
+        `push`.
         """
         self._token = secrets.token_hex(16).encode()
         self._refusal = refusal
@@ -254,14 +230,9 @@ class RemoteFolder(Folder):
 
 
 def folder_at(place: str | Path) -> Folder:
-    """Return the folder at a path or an address.
+    """Return the folder at a path, a `file://` URL, or an address that `fsspec` knows.
 
-    Args:
-        place: A path, `file://` with an absolute one, or an address that `fsspec` knows. Within a
-            process an address has one copy, which goes at its end.
-
-    Raises:
-        ValueError: The package for such addresses is not installed.
+    Within a process an address has one local copy, which is removed at exit.
 
     Example:
         >>> folder_at("file:///runs/mine").path

@@ -37,11 +37,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest in `folder`.
-
-    Raises:
-        ValueError: It cannot be read, or is not the manifest that the export wrote.
-    """
+    """Return the manifest of an export; raise ValueError if it is damaged."""
     path = folder / MANIFEST
     check_regular(path)
     try:
@@ -78,11 +74,7 @@ def _check_values(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def check_files(folder: Path, manifest: dict[str, Any]) -> None:
-    """Compare every file with its SHA-256 in the manifest.
-
-    Raises:
-        ValueError: A file is missing or another, or the manifest has no table of digests.
-    """
+    """Raise ValueError if the SHA-256 of a file is not the one in the manifest."""
     digests = manifest.get("digests")
     if not isinstance(digests, dict) or not digests:
         raise ValueError(f"{folder / MANIFEST} has no table `digests`; {REMEDY}")
@@ -105,11 +97,7 @@ def check_files(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def checked_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest in `folder`, after each file was compared with it.
-
-    Raises:
-        ValueError: The manifest or a file is not the one that was exported.
-    """
+    """Return the manifest of an export after comparing each file with it."""
     manifest = read_manifest(folder)
     check_files(folder, manifest)
     return manifest

@@ -26,20 +26,13 @@ BEFORE_CONFIG = {
 
 
 def is_run(path: str | Path) -> bool:
-    """Whether a folder is a run directory.
-
-    An exported version for CTranslate2 has a config.json, too.
-    """
+    """Whether a folder is a run directory; exports for CTranslate2 have a config.json, too."""
     folder = folder_at(path)
     return folder.has_file(RUN_CONFIG) and not folder.has_file(MANIFEST)
 
 
 def exported_version(path: str | Path) -> Path | None:
-    """Return the exported version at `path`, or None if there is none.
-
-    Args:
-        path: The folder of a version, or one of several versions, of which the newest counts.
-    """
+    """Return the exported version at `path`, or the newest of several versions in it, or None."""
     folder = Path(path)
     if (folder / MANIFEST).is_file():
         return folder
@@ -52,7 +45,7 @@ def run_folder(run: str | Path) -> Folder:
     """Return the folder of a run.
 
     Raises:
-        FileNotFoundError: There is no config.json in it, or it is an exported version's.
+        FileNotFoundError: It has no config.json, or is an exported version.
     """
     folder = folder_at(run)
     if is_run(run):
@@ -70,8 +63,8 @@ def run_folder(run: str | Path) -> Folder:
 def check_free(path: str | Path) -> None:
     """Raise FileExistsError unless a new run may begin at `path`.
 
-    Args:
-        path: A folder that is absent, empty, or left by a training that was killed as it began.
+    A run may begin in a folder that is absent, empty, or left by a training that was killed at its
+    start.
     """
     names = folder_at(path).names()
     if RUN_CONFIG in names:

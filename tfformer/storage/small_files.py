@@ -8,18 +8,7 @@ MAX_BYTES = 65_536  # thirty times the package's largest recipe
 
 
 def read_text(path: Path) -> str:
-    """Read a small UTF-8 file.
-
-    Args:
-        path: A regular file of up to `MAX_BYTES` bytes.
-
-    Returns:
-        Its text.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: The file is no regular file, too large or not UTF-8.
-    """
+    """Read a regular UTF-8 file of at most `MAX_BYTES` bytes; other files raise ValueError."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError(f"{path} is not a regular file; give a file")
     with path.open("rb") as file:
@@ -35,7 +24,7 @@ def read_text(path: Path) -> str:
 
 
 def parse_json(text: str) -> object:
-    """Parse JSON; raise ValueError for any text that is no JSON.
+    """Parse JSON; raise ValueError for any text that is not JSON.
 
     Example:
         >>> parse_json("[1, 2]")

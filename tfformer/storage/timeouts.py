@@ -11,19 +11,14 @@ T = TypeVar("T")
 
 
 def within(seconds: float, operation: Callable[[], T], refusal: str) -> T:
-    """Return what an operation of a library returns that may wait for ever.
+    """Call `operation`, of a library that may wait forever, with a timeout.
 
-    It runs in a thread of its own, which is left to itself when the time is over, and ends with the
-    process.
+    It runs in a thread, which is abandoned at the timeout and ends with the process.
 
     Args:
-        seconds: The longest wait.
-        operation: Called once.
-        refusal: The message of the error when the time is over; it names the limit.
-
-    Raises:
-        TimeoutError: The time is over.
-        BaseException: What the operation raises.
+        seconds: The timeout.
+        operation: Called once; its exceptions are raised again.
+        refusal: The message of the TimeoutError; it names the limit.
 
     Example:
         >>> within(5, lambda: 2 + 2, "2 + 2 has taken 5 seconds")

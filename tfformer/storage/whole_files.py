@@ -29,20 +29,11 @@ TEMPORARY = re.compile(r"\.tfformer-(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,10
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield an empty temporary file, which replaces `path` when the block ends well.
+    """Yield an empty temporary file, which replaces `path` if the block ends without an error.
 
-    It does so in one step: after an error, or a kill at any moment, `path` is as it was before. The
-    next write into the folder clears the temporary files that killed processes of this machine have
-    left there.
-
-    Args:
-        path: The final file; its folder must exist. A link of this name is replaced, not followed.
-
-    Yields:
-        The temporary file in the same folder, to be written by name.
-
-    Raises:
-        FileNotFoundError: The folder is not there.
+    The replacement is atomic: after an error, or a kill at any moment, `path` is unchanged. The
+    next write into the folder removes temporary files that killed processes of this machine have
+    left there. A link named `path` is replaced, not followed.
 
     Example:
         >>> import tempfile
@@ -69,15 +60,11 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 class ErrorKeepingFile(io.BytesIO):
-    """A file on the disk that keeps its first error of writing.
+    """A file on disk that remembers its first write error, which `error_keeping` raises.
 
-    It goes on as if there were none; `error_keeping` raises it. It is for HDF5, which forgets some
-    errors, so that the file has a hole, and crashes after others. Keras takes objects of
-    `io.BytesIO` alone, and only one whose name has the ending of weights; nothing of this one is in
-    memory.
-
-    Args:
-        path: The file, which exists.
+    HDF5 ignores some write errors, which leaves a hole in the file, and crashes after others; this
+    file continues as if no error had occurred. Keras accepts only instances of `io.BytesIO`, with a
+    name that ends like a weights file; nothing of this one is in memory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -147,14 +134,7 @@ class ErrorKeepingFile(io.BytesIO):
 
 @contextmanager
 def error_keeping(path: Path) -> Iterator[ErrorKeepingFile]:
-    """Yield the file at `path` for HDF5 to write into.
-
-    Args:
-        path: The file, which exists; see `whole_file`.
-
-    Raises:
-        OSError: Something could not be written, whatever HDF5 has made of it.
-    """
+    """Yield the existing file at `path` for HDF5, and raise OSError if a write has failed."""
     with ErrorKeepingFile(path) as file:
         try:
             yield file
@@ -176,17 +156,11 @@ def write_text(path: Path, content: str) -> None:
 
 @contextmanager
 def temporary_folder(output: Path) -> Iterator[Path]:
-    """Yield a new hidden folder within `output`, which goes at the end with its rest.
+    """Yield a new hidden folder within `output`, which is removed unless it was published.
 
-    Folders that killed processes of this machine have left in `output` are cleared first, with a
-    warning that names them. `output` and its parents are made where they are missing, and go again
-    if nothing is published.
-
-    Args:
-        output: The folder that `publish` moves the temporary one into.
-
-    Yields:
-        The empty temporary folder, on the same file system as `output`.
+    Folders that killed processes of this machine have left in `output` are removed first, with a
+    warning that names them. `output` and its parents are created if missing, and removed again if
+    nothing is published.
     """
     missing = [folder for folder in (output, *output.parents) if not folder.exists()]
     if not missing:
@@ -203,14 +177,9 @@ def temporary_folder(output: Path) -> Iterator[Path]:
 
 
 def publish(folder: Path, output: Path) -> Path:
-    """Move the whole folder to the next free number within `output`, in one step.
+    """Move the finished folder to the next free number within `output`, atomically, and return it.
 
-    Args:
-        folder: A finished folder on the same file system, such as that of `temporary_folder`.
-        output: The folder of versions 1, 2, ...
-
-    Returns:
-        The new version's folder. Two processes that publish at the same time get two numbers.
+    Two processes that publish at the same time get two numbers.
     """
     for path in (*folder.rglob("*"), folder):
         _sync(path)
@@ -228,12 +197,7 @@ def publish(folder: Path, output: Path) -> Path:
 
 
 def publish_as(folder: Path, place: Path) -> None:
-    """Move the whole folder to `place` in one step, unless another process was faster.
-
-    Args:
-        folder: A finished folder on the same file system, such as that of `temporary_folder`.
-        place: The final folder. If there is one with files in it, that one stays.
-    """
+    """Move the finished folder to `place`, atomically, unless another process was faster."""
     for path in (*folder.rglob("*"), folder):
         _sync(path)
     try:
@@ -245,11 +209,11 @@ def publish_as(folder: Path, place: Path) -> None:
 
 
 def clear_leavings(folder: Path) -> None:
-    """Remove the leavings of killed processes from `folder`.
+    """Remove what killed processes have left in `folder`.
 
-    Only names that this module makes, only of this machine and this user, and only where no process
-    has the number that stands in the name. Of other machines that share the file system nothing is
-    touched. A folder is worth a warning, as it may be large; a file goes without a word.
+    Only names that this module creates are removed, only those of this machine and user, and only
+    if no process has the number in the name. Files of other machines that share the file system
+    remain. A removed folder causes a warning, as it may be large.
     """
     with os.scandir(folder) as entries:
         found = [(entry, match) for entry in entries if (match := TEMPORARY.fullmatch(entry.name))]
@@ -273,18 +237,14 @@ def clear_leavings(folder: Path) -> None:
 def locked(path: Path, refusal: str) -> Iterator[None]:
     """Hold the lock file `path` for the block.
 
-    The system releases it when the process ends, however it ends. The promise is for one machine,
-    and for network file systems that pass `flock` on to their server (NFS from Linux 2.6.12 on,
-    Lustre mounted with `-o flock`, CephFS). Where a mount keeps locks to each machine
-    (`local_lock=flock`, Lustre's `localflock`, many FUSE file systems), two machines do not see
-    each other.
-
-    Args:
-        path: The lock file; its folder must exist. It goes at the end, and stays after a kill.
-        refusal: The message of the error where another process holds the lock.
+    The system releases the lock when the process ends for any reason. It holds on one machine, and
+    on network file systems that pass `flock` to their server (NFS from Linux 2.6.12 on, Lustre
+    mounted with `-o flock`, CephFS). Where locks are local to a machine (`local_lock=flock`,
+    Lustre's `localflock`, many FUSE file systems), two machines do not see each other. The file is
+    removed at the end, but not after a kill.
 
     Raises:
-        BlockingIOError: Another process holds the lock.
+        BlockingIOError: Another process holds the lock; the message is `refusal`.
     """
     handle = _lock(path, refusal)
     try:
@@ -311,14 +271,10 @@ def _lock(path: Path, refusal: str) -> int:
 
 
 def seal(path: Path, note: str) -> None:
-    """Write a last line behind a file's content.
+    """Append a line with a note and the SHA-256 of everything before it.
 
-    It has a note, and the SHA-256 of all before the digest. Formats that know their own length,
-    such as HDF5, leave it alone. An earlier seal goes.
-
-    Args:
-        path: The file, not yet in use; see `whole_file`.
-        note: Up to 256 hexadecimal digits and spaces.
+    An earlier seal is replaced. Formats that store their own length, such as HDF5, ignore the line.
+    The note is at most 256 hexadecimal digits and spaces.
 
     Example:
         >>> import tempfile
@@ -340,11 +296,7 @@ def seal(path: Path, note: str) -> None:
 
 
 def read_seal(path: Path) -> str:
-    """Return the note of a sealed file.
-
-    Raises:
-        ValueError: The file has another digest, or no seal.
-    """
+    """Return the note of a sealed file; raise ValueError for another digest or a missing seal."""
     with path.open("rb") as file:
         start, found = _find_seal(file)
         if found is None:
