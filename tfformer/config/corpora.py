@@ -15,8 +15,8 @@ class Corpus:
     """One corpus of a training or validation text.
 
     Attributes:
-        text: A data source, as `tfformer.data.sources.read_pairs` takes it.
-        weight: Share of an epoch relative to the other corpora; None: by size.
+        text: A data source, as in `tfformer.data.sources.read_pairs`.
+        weight: Share of an epoch relative to the other corpora; None for a share by size.
     """
 
     text: str | list[str]
@@ -24,17 +24,10 @@ class Corpus:
 
 
 def corpora_of(source: Any, setting: str = "data.train") -> list[Corpus]:
-    """Divide a data source of a recipe into its corpora.
+    """Divide `data.train` or `data.valid` of a recipe into its corpora.
 
-    Args:
-        source: The value of `data.train` or `data.valid`.
-        setting: The name of its key, for messages.
-
-    Returns:
-        The corpora: one, unless `source` is a list of several.
-
-    Raises:
-        ValueError: The source, or an item of the list, is no corpus.
+    `setting` names the key in messages. There is one corpus unless `source` is a list of several;
+    an item that is not a corpus raises ValueError.
 
     Example:
         >>> corpora_of(["a.en", "a.de"])

@@ -62,14 +62,7 @@ class Dialect(Section):
 
     @classmethod
     def of(cls, value: "str | Mapping[str, Any] | Dialect") -> Self:
-        """Return a dialect by its name or its fields.
-
-        Args:
-            value: A name, the fields that differ from the paper, or a dialect.
-
-        Raises:
-            ValueError: The name or a field is unknown, or a value breaks a rule.
-        """
+        """Return a dialect by its name or by the fields that differ from the paper."""
         return cls.from_dict(value)
 
     def only_with_encoder(self) -> bool:

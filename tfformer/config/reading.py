@@ -13,18 +13,11 @@ FOLDER = Path(__file__).parents[1] / "recipes"
 
 
 def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a recipe.
-
-    Args:
-        path: A YAML file of up to 64 KiB.
-        overrides: `section.key=value` with values in YAML, which replace the file's.
-
-    Returns:
-        The recipe, checked.
+    """Read a YAML file of up to 64 KiB; `section.key=value` overrides replace its values.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: The file or an override is no valid recipe.
+        ValueError: The file or an override is not a valid recipe.
 
     Example:
         >>> read_recipe(find_recipe("phrasebook"), ["training.epochs=2"]).training.epochs
@@ -59,17 +52,10 @@ def find_recipe(name: str) -> Path:
 
 
 def parse_yaml(text: str, place: str) -> Any:
-    """Parse one document of YAML 1.2, in which `no` is a text and 1e-3 a number.
+    """Parse one document of YAML 1.2, where `no` is a string and 1e-3 a number.
 
-    Args:
-        text: The document.
-        place: Its file or option, for messages.
-
-    Returns:
-        Dictionaries, lists, texts and numbers; None for an empty document.
-
-    Raises:
-        ValueError: The text is no YAML, or a mapping has a key twice.
+    `place` names its file or option in messages. An empty document is None; a repeated key raises
+    ValueError.
 
     Example:
         >>> parse_yaml("languages: [en, no]", "recipe.yaml")

@@ -22,27 +22,19 @@ RULES = {  # pydantic's types of errors, in words that need no Python
 
 
 class Section(BaseModel):
-    """Named values, checked when the section is made.
+    """Named values, checked when the section is created.
 
-    A value must have the type of its key; only a whole number may stand for a float. An unknown key
-    is an error.
+    A value must have the type of its key, except that an integer is accepted as a float. An unknown
+    key is an error.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """Check plain values, as YAML and JSON give them, and fill in the defaults.
+        """Check plain values, as in YAML and JSON, and fill in the defaults.
 
-        Args:
-            values: Key -> value.
-
-        Returns:
-            The section.
-
-        Raises:
-            ValueError: A key is unknown, or a value breaks a rule. The message is one line about
-                the first of them.
+        The ValueError of an unknown key or an invalid value is one line about the first such key.
         """
         try:
             return cls.model_validate(values)

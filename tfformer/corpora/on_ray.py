@@ -32,8 +32,8 @@ def translate_parts(
         address: As in `connection.connected`.
         model: A run or an export.
         parts: The files.
-        count: Number of workers, each of which loads the model and has one processor. Those for
-            which no processor is free begin when there is one.
+        count: Number of workers, each of which loads the model and needs one processor. Workers
+            wait until a processor is free.
         report: As in `workers.translate_parts`.
 
     Returns:
@@ -84,11 +84,7 @@ def _with_job(
 
 
 def _news(ray: Any, job: Any, head: Head) -> Any:
-    """Ask a job for its news.
-
-    Raises:
-        ConnectionError: The head has not answered for some time.
-    """
+    """Ask a job for its news; raise ConnectionError if the head does not answer."""
     told = job.news.remote()
     head.check()
     while not ray.wait([told], timeout=SECONDS_A_REPORT)[0]:

@@ -25,11 +25,11 @@ Outcome = Counts | Exception | None  # of a part; None if workers die of it
 
 
 class News(NamedTuple):
-    """What has become of the parts since the last time.
+    """Progress of the parts since the last request.
 
     Attributes:
-        outcomes: The numbers of parts that are over, and their outcomes.
-        under_way: The figures so far of each part that a worker has.
+        outcomes: The numbers of finished parts, and their outcomes.
+        under_way: The figures so far of each part that a worker is translating.
     """
 
     outcomes: list[tuple[int, Outcome]]
@@ -39,7 +39,7 @@ class News(NamedTuple):
 class TranslationJob:
     """An actor on the head, which holds Ray Data for the command.
 
-    The workers tell it how far they are, as Ray Data knows a part only when it is over.
+    Workers report their progress to it, as Ray Data knows a part only when it is finished.
     """
 
     def __init__(self) -> None:
@@ -50,19 +50,13 @@ class TranslationJob:
         self._news: list[tuple[int, Outcome]] = []
 
     def run(self, model: Artifact, parts: Sequence[Part], count: int, version: str) -> None:
-        """Translate all parts.
+        """Translate all parts with `count` workers.
 
-        A worker that dies begins again where there is a processor, and has its part again. Ray
-        counts more than deaths as tries, so it may try without end, and the job counts.
-
-        Args:
-            model: A run or an export.
-            parts: The files.
-            count: Number of workers.
-            version: Of this package, where the job was begun.
+        A worker that dies starts again where a processor is free, and gets its part again. Ray
+        counts more than deaths as tries, so Ray may retry without limit, and the job counts.
 
         Raises:
-            RayError: A worker cannot begin.
+            RayError: A worker cannot start.
         """
         check_version(version)
         context = DataContext.get_current()
@@ -81,10 +75,10 @@ class TranslationJob:
         ).materialize()
 
     def begin(self, number: int) -> bool:
-        """Return whether a worker shall translate a part.
+        """Return whether a worker should translate a part.
 
-        It shall not if the part is over, though Ray has lost sight of that, or if so many have died
-        at it.
+        It should not if the part is finished, although Ray has lost that result, or if too many
+        workers have died with it.
         """
         with self._lock:
             self._begun[number] += 1
@@ -120,14 +114,7 @@ class TranslationJob:
 
 
 class PartTranslator:
-    """A worker: it loads the model once and takes one part after the other.
-
-    Args:
-        job: The handle of the job.
-        model: A run or an export.
-        parts: All files.
-        version: Of this package, where the job was begun.
-    """
+    """A worker, which loads the model once and translates one part after the other."""
 
     def __init__(self, job: Any, model: Artifact, parts: list[Part], version: str) -> None:
         self._job = job

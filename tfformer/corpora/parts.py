@@ -26,8 +26,8 @@ class Part(NamedTuple):
     """A file to translate.
 
     Attributes:
-        source: One sentence a line, in UTF-8; packed by gzip if the name ends in `.gz`.
-        output: The file of its translations, packed likewise.
+        source: One sentence per line, in UTF-8; compressed by gzip if the name ends in `.gz`.
+        output: The file of its translations, compressed likewise.
     """
 
     source: Path
@@ -45,17 +45,14 @@ class Part(NamedTuple):
 
 
 def find_parts(pattern: str, folder: str | Path) -> list[Part]:
-    """Find the files of a pattern.
+    """Find the files of a pattern, in the order of their names.
 
     Args:
         pattern: A file, or several by a `*`, such as `corpus/part-*.en.gz`; see `matching_files`.
         folder: The folder of the translations.
 
-    Returns:
-        The parts, in the order of their names.
-
     Raises:
-        FileNotFoundError: There is no such file, or a link leads nowhere.
+        FileNotFoundError: There is no such file, or a link is broken.
         ValueError: A file is a device, two have the same name, one would be its own translation, or
             one has the name of a job's own file.
 
@@ -93,16 +90,16 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
 
 @contextmanager
 def job_folder(folder: str | Path, settings: Mapping[str, Any]) -> Iterator[None]:
-    """Hold the folder of the translations for the block; make it where it is missing.
+    """Hold the folder of the translations for the block; create it if it is missing.
 
     Args:
-        folder: A folder that is absent, or empty, or of a job with the same settings. Settings by
-            which nothing was translated are replaced.
-        settings: All that decides a translation, as plain JSON values.
+        folder: A folder that is absent, empty, or has a job with the same settings. Settings that
+            have not translated anything are replaced.
+        settings: Everything that determines a translation, as plain JSON values.
 
     Raises:
         BlockingIOError: Another command translates into the folder.
-        FileExistsError: Something else is in the folder.
+        FileExistsError: The folder has other content.
         ValueError: The folder has translations with other settings.
     """
     place = Path(folder)

@@ -32,16 +32,9 @@ def translate_parts(
     count: int,
     report: Report = lambda counts: None,
 ) -> Counts:
-    """Translate parts with several processes.
+    """Translate parts with `count` processes, each of which loads the model.
 
-    Args:
-        model: A run or an export.
-        parts: The files; each is one process's work at a time.
-        count: Number of processes, each of which loads the model.
-        report: As in `workers.translate_parts`.
-
-    Returns:
-        The sums of all parts; see `workers.translate_parts` for the errors.
+    The other arguments, the result and the errors are those of `workers.translate_parts`.
     """
     with ExitStack() as begun:
         processes = [begun.enter_context(_Process(model)) for _ in range(count)]
@@ -49,7 +42,7 @@ def translate_parts(
 
 
 class _Process(Worker):
-    """A process, which ends with the block, at once if it fails.
+    """A process that ends with the block, immediately if it fails.
 
     An executor of several processes would end all of them with the first.
     """

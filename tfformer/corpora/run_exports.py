@@ -12,14 +12,7 @@ from tfformer.storage.run_folders import exported_version
 
 
 def checked_engine(model: Artifact, name: str | None) -> str:
-    """Return the engine that is to translate.
-
-    Args:
-        model: A run or an export.
-        name: An engine's name; the model's own if None.
-
-    Returns:
-        Its name in `tfformer.engines`.
+    """Return the name of the engine to translate with, by default the model's own.
 
     Raises:
         ValueError: The model is an export for another engine.
@@ -40,12 +33,9 @@ def for_engine(
 
     Args:
         model: A run or an export.
-        engine: As `checked_engine` returned it.
+        engine: The result of `checked_engine`.
         folder: The folder of the translations.
         progress: A stream for a line about each step of the export.
-
-    Returns:
-        The model itself, or the export of the run.
 
     Raises:
         ValueError: The package of the format is not installed, or the export differs from the run.

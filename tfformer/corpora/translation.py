@@ -22,13 +22,13 @@ MAX_NAMED = 10  # files that the message about faults names
 
 
 class Counts(NamedTuple):
-    """Figures of what has been done.
+    """Figures of finished work.
 
     Attributes:
         lines: Lines read.
-        tokens: Tokens of the source.
-        size: Bytes of the files read, as they lie on the disk.
-        bad: Lines that were set aside.
+        tokens: Source tokens.
+        size: Bytes of the files read, as stored on disk.
+        bad: Lines that were skipped.
         truncated: Sentences that were too long for the model.
     """
 
@@ -54,20 +54,17 @@ Advance = Callable[[Counts], None]  # takes what has been done since the last ca
 def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
     """Translate a part and write it.
 
-    A line that is no UTF-8, or that the tokenizer refuses, is set aside: its translation is blank,
-    and its number stands in `part.bad_lines`.
+    A line that is not UTF-8, or that the tokenizer refuses, has a blank translation, and its number
+    is written to `part.bad_lines`.
 
     Args:
         engine: A loaded model.
         part: The files.
         advance: Called after every few sentences.
 
-    Returns:
-        The figures of the whole part.
-
     Raises:
         ValueError: The source is not a whole gzip file.
-        OSError: A file cannot be read or written; nothing appears under the part's name.
+        OSError: A file cannot be read or written; no file appears under the part's name.
     """
     total = Counts()
     read = 0  # bytes
@@ -88,13 +85,7 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
 
 
 def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
-    """Return the figures of all parts together.
-
-    Args:
-        outcomes: Each part's source, and its figures or its fault.
-
-    Raises:
-        ValueError: There are faults; the first ten are named.
+    """Return the figures of all parts together, or raise ValueError that names up to ten faults.
 
     Example:
         >>> summed({Path("a"): Counts(lines=1), Path("b"): Counts(lines=2)}).lines
@@ -125,8 +116,8 @@ class Line(NamedTuple):
     Attributes:
         number: Its number, from 1 on.
         text: The sentence; empty if the line is bad.
-        reason: The fault of a bad line, otherwise empty.
-        end: The place in the file behind it, in bytes as they lie on the disk.
+        reason: Why the line is bad, otherwise empty.
+        end: The offset in the file behind it, in bytes as stored on disk.
     """
 
     number: int
@@ -138,8 +129,8 @@ class Line(NamedTuple):
 def _counted(engine: Engine, lines: list[Line]) -> tuple[list[Line], list[int]]:
     """Return the lines and their numbers of tokens.
 
-    Lines that the tokenizer refuses, such as those that ask for a language that a model has not,
-    are bad. They are found by halves.
+    Lines that the tokenizer refuses, such as a request for an unknown language, are bad; bisection
+    finds them.
     """
     texts = [line.text for line in lines]
     try:
@@ -157,17 +148,9 @@ def _counted(engine: Engine, lines: list[Line]) -> tuple[list[Line], list[int]]:
 def _write_chunk(
     engine: Engine, chunk: Sequence[Line], lengths: Sequence[int], size: int, output: TextIO
 ) -> Iterator[Counts]:
-    """Translate lines of like length together, then write all in their order.
+    """Translate lines of similar length together, write all in their order, and yield the figures.
 
-    Args:
-        engine: A loaded model.
-        chunk: The lines.
-        lengths: Their numbers of tokens.
-        size: Their bytes as they lie on the disk.
-        output: Takes the translations.
-
-    Yields:
-        The figures of each portion; together they are those of the chunk.
+    `size` is the size of the lines in bytes, as stored on disk.
     """
     sentences = [line.text for line in chunk]
     order = sorted(range(len(chunk)), key=lengths.__getitem__)

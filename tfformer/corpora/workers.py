@@ -32,8 +32,8 @@ class Worker(ABC):
     """Translates one part at a time.
 
     Attributes:
-        part: The last one that it has begun.
-        future: The outcome of the part that it translates, if there is one.
+        part: The last part that it has started.
+        future: The outcome of the part that it is translating, if any.
     """
 
     def __init__(self) -> None:

@@ -30,8 +30,8 @@ def alignments(
 
     The weights are the mean of the layer's heads (Garg et al. 2019, "Jointly Learning to Align and
     Translate with Transformer Models"). A target word is linked to the source word that it attends
-    to most while it is written, or to none if that is the end token. A source word is linked to the
-    target word that attends to it most. Both directions count (Och and Ney 2003).
+    to most, unless that is the end token. A source word is linked to the target word that attends
+    to it most. The result is the union of both directions (Och and Ney 2003).
 
     Args:
         translator: A trained run.
@@ -40,20 +40,20 @@ def alignments(
         layer: The decoder layer, from 1; by default the penultimate, the best one in Garg et al.
 
     Returns:
-        The links of each pair, source word and target word. There are none if a side is blank, and
-        none for words beyond the length that the model takes.
+        The links (source word, target word) of each pair. Blank sides and words beyond the model's
+        limit have none.
 
     Raises:
-        ValueError: The decoder has no such layer, or there are not as many targets as sources.
+        ValueError: The decoder has no such layer, or the numbers of sources and targets differ.
 
     Example:
-        A model that has learned nothing; `Translator.load("my_run")` gives one that has.
+        This model is untrained; `Translator.load("my_run")` returns a trained one.
 
         >>> import tfformer
         >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
         >>> model = tfformer.Transformer(9, 9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
         >>> translator = tfformer.Translator(model, tokenizer, max_length=8)
-        >>> tfformer.alignments(translator, ["a"], ["b"])  # each word has one to look at
+        >>> tfformer.alignments(translator, ["a"], ["b"])
         [((0, 0),)]
     """
     layer = checked_layer(translator, layer)
@@ -63,18 +63,10 @@ def alignments(
 def nearest_targets(
     translator: Translator, sources: Sentences, targets: Sentences
 ) -> list[Alignment]:
-    """Link each source word to the target word that looks at it most.
+    """Link each source word to the target word that attends to it most.
 
-    The weights are the mean of all layers and heads. Unlike `alignments` it gives each source word
-    exactly one link, which is the better answer to where a word has gone: markup is placed by it.
-
-    Args:
-        translator: A trained run.
-        sources: The source sentences, or the result of `translator.encode`.
-        targets: A translation of each source, or the result of `translator.encode_targets`.
-
-    Returns:
-        The links of each pair; none if a side is blank.
+    The weights are the mean of all layers and heads. Unlike `alignments` this gives each source
+    word exactly one link, which markup needs. Blank sides have no links.
     """
     return _linked(translator, sources, targets, nearest)
 
@@ -82,16 +74,10 @@ def nearest_targets(
 def compiled_aligner(
     translator: Translator,
 ) -> Callable[[Sequence[str], Sequence[str]], list[Alignment]]:
-    """Return `nearest_targets` of a translator as a graph.
+    """Return `nearest_targets` of a translator as a graph, to be called by one thread at a time.
 
-    The first call takes as long as several of `nearest_targets`, each later one with few sentences
-    a small part of that: a server has many such calls.
-
-    Args:
-        translator: A trained run.
-
-    Returns:
-        A function of sources and targets, to be called by one thread at a time.
+    The first call takes as long as several calls of `nearest_targets`; later calls with few
+    sentences, a server's, take a small part of that.
     """
     ids = tf.TensorSpec((None, None), tf.int32)
     compute = functools.partial(attention_weights, translator.model)
@@ -135,7 +121,7 @@ def checked_layer(translator: Translator, layer: int | None) -> int:
 
 
 def pharaoh(alignment: Alignment) -> str:
-    """Return an alignment in the usual format, source word and target word.
+    """Return an alignment in Pharaoh's format.
 
     Example:
         >>> pharaoh(((0, 0), (1, 2)))
@@ -147,17 +133,8 @@ def pharaoh(alignment: Alignment) -> str:
 def alignment_error_rate(found: Sequence[Alignment], known: Sequence[Alignment]) -> float:
     """Return 1 - 2 |A and S| / (|A| + |S|) over all sentences (Och and Ney 2003).
 
-    Every known link counts as a sure one.
-
-    Args:
-        found: The links A of each sentence.
-        known: The right links S of each sentence.
-
-    Returns:
-        0 if all links are right, 1 if none is.
-
-    Raises:
-        ValueError: There is no link at all.
+    A are the found links, S the known links, all of which count as sure. The rate is 0 if all links
+    are right and 1 if all are wrong; without any link ValueError is raised.
 
     Example:
         >>> alignment_error_rate([((0, 0), (1, 1))], [((0, 0), (1, 2))])
@@ -178,17 +155,7 @@ def error_rate_of_layers(
     targets: Sequence[str],
     known: Sequence[Alignment],
 ) -> dict[int, float]:
-    """Return the alignment error rate of each decoder layer.
-
-    Args:
-        translator: A trained run.
-        sources: The source sentences.
-        targets: A translation of each source.
-        known: The right links of each pair.
-
-    Returns:
-        The error rate by layer, from 1.
-    """
+    """Return the alignment error rate by decoder layer, counted from 1."""
     layers = range(1, len(translator.model.decoder.layers) + 1)
     return {
         layer: alignment_error_rate(alignments(translator, sources, targets, layer), known)
@@ -197,10 +164,7 @@ def error_rate_of_layers(
 
 
 def strongest(maps: AttentionMaps, layer: int) -> Alignment:
-    """Return the links of one pair, one for each word of either side.
-
-    A link has the strongest weight of its target word or of its source word.
-    """
+    """Return the links with the strongest weight of their target word or their source word."""
     rows = maps.weights[layer - 1].mean(axis=0)  # (T, S), the end tokens last
     weights = rows[:-1]
     end = weights.shape[1] - 1

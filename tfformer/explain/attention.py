@@ -46,11 +46,11 @@ class AttentionMaps(NamedTuple):
     weights: np.ndarray  # (L, H, R, C) float32
 
     def words(self) -> AttentionMaps:
-        """Return the same maps from word to word; words stand between spaces.
+        """Return the same maps from word to word, where spaces separate words.
 
         Attention to a word is the sum over its pieces, attention from a word the mean over its
-        pieces, so that rows still sum to 1 (Clark et al. 2019, "What Does BERT Look At?",
-        section 4.1).
+        pieces, so that rows still sum to 1 (Clark et al. 2019, "What Does BERT Look At?", section
+        4.1).
         """
         rows = _words(self.rows)
         columns = _words(self.columns)
@@ -63,9 +63,9 @@ class AttentionMaps(NamedTuple):
 class Attention(NamedTuple):
     """All attention in the translation of one sentence, from piece to piece.
 
-    The source ends in the end token. A decoder position reads one token and writes the next:
-    `decoder` names its rows by the token that they read, from the start token on, `cross` by the
-    token that they write, up to the end token.
+    The source ends with the end token. A decoder position reads one token and writes the next:
+    `decoder` names its rows by the token read, from the start token on, `cross` by the token
+    written, up to the end token.
     """
 
     encoder: AttentionMaps  # source to source
@@ -89,17 +89,17 @@ def attention(translator: Translator, sentence: str, target: str | None = None) 
     Args:
         translator: A trained run.
         sentence: The source sentence.
-        target: Its translation; the model's own if left out.
+        target: Its translation; by default the model's own.
 
     Returns:
-        The maps of encoder, decoder and cross-attention. A sentence that is longer than the model
-        takes is truncated, with a warning.
+        The maps of encoder, decoder and cross-attention. A sentence that exceeds the model's limit
+        is truncated, with a warning.
 
     Raises:
         ValueError: `sentence` or the given `target` is blank.
 
     Example:
-        A model that has learned nothing; `Translator.load("my_run")` gives one that has.
+        This model is untrained; `Translator.load("my_run")` returns a trained one.
 
         >>> import tfformer
         >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
@@ -120,10 +120,7 @@ def attentions(
     targets: Sentences | None = None,
     batch_size: int = 64,
 ) -> list[Attention]:
-    """Return `attention` of many sentences.
-
-    The arguments are those of `each_attention`.
-    """
+    """Return `attention` of many sentences; the arguments are those of `each_attention`."""
     return list(each_attention(translator, sentences, targets, batch_size))
 
 
@@ -136,19 +133,15 @@ def each_attention(
 ) -> Iterator[Attention]:
     """Yield the attention of one sentence after the other.
 
-    The model's own translation is its text, tokenized again.
+    The model's own translation is tokenized again as text.
 
     Args:
         translator: A trained run.
         sentences: The source sentences, or the result of `translator.encode`.
-        targets: Their translations, or the result of `translator.encode_targets`; the model's own
-            if left out.
+        targets: Their translations, or the result of `translator.encode_targets`; by default the
+            model's own.
         batch_size: The number of sentences that are computed together.
-        weights: Computes the weights; `attention_weights` of the model if left out.
-
-    Yields:
-        The maps of each sentence. A sentence that is longer than the model takes is truncated, with
-        a warning.
+        weights: Computes the weights; `attention_weights` of the model by default.
 
     Raises:
         ValueError: A sentence or a given target is blank.
@@ -172,12 +165,7 @@ def each_attention(
 def attention_weights(
     model: Transformer, source: tf.Tensor, target: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Compute all weights of a batch of pairs.
-
-    Args:
-        model: A built model.
-        source: Source ids (B, S) int32, 0 for padding.
-        target: Target ids (B, T) int32 from the start token on, 0 for padding.
+    """Compute all weights of a batch of source ids (B, S) and target ids (B, T).
 
     Returns:
         The weights of the encoder (B, L, H, S, S), the decoder (B, L, H, T, T) and the
@@ -189,15 +177,7 @@ def attention_weights(
 
 
 def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Encode a batch and keep the weights.
-
-    Args:
-        model: A built model.
-        source: Source ids (B, S) int32, 0 for padding.
-
-    Returns:
-        The memory (B, S, D) of `model.encode`, and the self-attention weights (B, L, H, S, S).
-    """
+    """Return the memory (B, S, D) of source ids (B, S), and the weights (B, L, H, S, S)."""
     mask = padding_mask(source)
     self_weights = []
     x = model.encoder.add_positions(model.source_embedding(source))
@@ -210,13 +190,7 @@ def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, t
 def decoder_weights(
     model: Transformer, target: tf.Tensor, memory: tf.Tensor, memory_mask: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Decode a batch and keep the weights.
-
-    Args:
-        model: A built model.
-        target: Target ids (B, T) int32 from the start token on, 0 for padding.
-        memory: The encoder's output (B, S, D).
-        memory_mask: Where the source is real, broadcast to (B, H, T, S).
+    """Decode a batch of target ids (B, T) and keep the weights.
 
     Returns:
         The decoder's output (B, T, D), the self-attention weights (B, L, H, T, T) and the
@@ -269,17 +243,9 @@ def _labelled(
     decoder: np.ndarray,
     cross: np.ndarray,
 ) -> Attention:
-    """One sentence's weights with their tokens, without the padding of its batch.
+    """Return one sentence's weights with its tokens, without the padding of its batch.
 
-    Args:
-        source: S tokens, the end token included.
-        target: T - 1 tokens, without start and end.
-        encoder: Weights (L, H, S', S') with S' >= S.
-        decoder: Weights (L, H, T', T') with T' >= T.
-        cross: Weights (L, H, T', S').
-
-    Returns:
-        The maps (L, H, S, S), (L, H, T, T) and (L, H, T, S).
+    `source` are S tokens, the end token included; `target` are T - 1 tokens without start and end.
     """
     read = (START, *target)
     written = (*target, END)
@@ -300,7 +266,7 @@ def _check_not_blank(sentences: EncodedSentences) -> None:
 
 
 def word_spans(pieces: Sequence[str]) -> list[slice]:
-    """Find the pieces of each word; words stand between spaces.
+    """Return the pieces of each word, where spaces separate words.
 
     Example:
         >>> word_spans(["▁The", "▁cat", "s", "."])

@@ -51,16 +51,16 @@ def draw(
     head: Head = None,
     languages: Sequence[str] | None = None,
 ) -> None:
-    """Draw attention from word to word, as the suffix of `path` asks.
+    """Draw attention from word to word, in the format of `path`'s suffix.
 
     Args:
         attention: The maps of one sentence, from `tfformer.attention`.
-        path: A .html file is a page to explore, which opens at this kind, word, layer and head; a
-            .png or .svg file has the look of `word`, or heat maps where no word is given.
+        path: A .html file is an interactive page that opens at this kind, word, layer and head; a
+            .png or .svg file shows the attention of `word`, or heat maps without a word.
         kind: "encoder", "decoder" or "cross".
         word: A word of the sentence that attends, with or without its punctuation.
-        layer: A number from 1. Heat maps of all layers, or the look in the last one, if left out.
-        head: A number from 1, or "mean"; every head if left out.
+        layer: A number from 1; by default all layers in heat maps, the last one for a word.
+        head: A number from 1, or "mean"; every head by default.
         languages: Codes of the source's and the translation's language, for the page's title.
 
     Raises:
@@ -81,16 +81,9 @@ def draw(
 def draw_heads(
     maps: AttentionMaps, path: str | Path, layer: int | None = None, head: Head = None
 ) -> None:
-    """Draw heat maps: a row for each layer, a column for each head.
+    """Draw heat maps, a row per layer and a column per head, to a .png or .svg file.
 
-    Args:
-        maps: The maps of one kind, from piece to piece or from word to word.
-        path: The .png or .svg file to write.
-        layer: A number from 1; all layers if left out.
-        head: A number from 1, or "mean"; all heads if left out.
-
-    Raises:
-        ValueError: There is no such layer or head, or no such format.
+    `layer` and `head` are numbers from 1, `head` may be "mean"; None draws all.
     """
     path = _known_suffix(path, PICTURES)
     _, all_heads, rows, columns = maps.weights.shape
@@ -128,10 +121,7 @@ def _heat_map(ax: Axes, weights: np.ndarray, cell: float) -> None:
 
 
 def _label(axes: np.ndarray, maps: AttentionMaps, cell: float) -> None:
-    """Write the words around the panels, and their roles.
-
-    They stand beside the first column and below the last row.
-    """
+    """Write the words and their roles beside the first column and below the last row."""
     text: Style = {"fontsize": _font(cell), "color": INK, "parse_math": False}
     for ax in axes[:, 0]:
         ax.set_yticks(range(len(maps.rows)), maps.rows, **text)
@@ -170,19 +160,17 @@ def draw_word(
     layer: int | None = None,
     head: Head = None,
 ) -> None:
-    """Draw the weights of one word: a curve to every word.
-
-    A curve is as wide as the weight is large.
+    """Draw the weights of one word: a curve to every word, as wide as the weight is large.
 
     Args:
         maps: The maps of one kind, from word to word.
         word: A text, with or without its punctuation, or the number of a row from 0.
         path: The .png or .svg file to write.
-        layer: A number from 1; the last layer if left out.
-        head: A number from 1, or "mean"; every head, each in a colour of its own, if left out.
+        layer: A number from 1; the last layer by default.
+        head: A number from 1, or "mean"; by default every head, each in another colour.
 
     Raises:
-        ValueError: There is no such word, layer or head, or no such format.
+        ValueError: The word, layer, head or format does not exist.
     """
     path = _known_suffix(path, PICTURES)
     layer = _layer(maps, layer)
@@ -207,10 +195,7 @@ def draw_word(
 
 
 def _word_axes(lines: int) -> tuple[Figure, Axes]:
-    """Axes that fill a figure, with inches for units.
-
-    The first line of words is at y = 0.
-    """
+    """Return axes that fill a figure, in inches; the first line of words is at y = 0."""
     figure = empty_figure((8, 8))
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set_axis_off()
@@ -272,9 +257,9 @@ def _draw_bars(ax: Axes, weights: np.ndarray, x: float, colours: Sequence[str]) 
 def _write_title(
     ax: Axes, title: str, where: str, x: float, heads: Sequence[int | str], colours: Sequence[str]
 ) -> float:
-    """Write the title and its place in two lines over the words.
+    """Write the title in two lines above the words, and the heads in their colours.
 
-    Return the end of the longer line, in inches. The heads are named in their colours.
+    Return the end of the longer line, in inches.
     """
     first = ax.text(x, -1.2, title, va="center", fontsize=TEXT + 4, color=INK, parse_math=False)
     first.set_fontweight("bold")
@@ -311,22 +296,10 @@ def draw_page(
     head: Head = None,
     languages: Sequence[str] | None = None,
 ) -> None:
-    """Write one self-contained page to explore.
+    """Write one self-contained page to explore every kind, layer and head, by words and pieces.
 
-    It has every kind, layer and head, by words and pieces.
-
-    Args:
-        attention: The maps of one sentence, from `tfformer.attention`.
-        path: The .html file to write.
-        kind: The kind that the page opens at, and so on for `word`, `layer` and `head`; as those
-            of `draw`.
-        word: The famous one, "it", or the first word of the sentence if left out.
-        layer: The last layer if left out.
-        head: The mean of the heads if left out.
-        languages: Codes of the source's and the translation's language, such as en and de.
-
-    Raises:
-        ValueError: An argument does not exist in these maps; the message lists the choices.
+    `kind`, `word`, `layer` and `head` say where the page opens; by default at "it" or the first
+    word, in the last layer, with the mean of the heads. The arguments are those of `draw`.
     """
     path = _known_suffix(path, (PAGE,))
     maps = _word_maps(attention, kind)
@@ -355,7 +328,7 @@ def _page_data(maps: AttentionMaps) -> dict[str, Any]:
 
 
 def _view(maps: AttentionMaps) -> dict[str, Any]:
-    """Names and weights of the maps.
+    """Return names and weights of the maps.
 
     A weight is a byte, 255 for 1, in the order (layers, heads, rows, columns).
     """
@@ -418,10 +391,7 @@ def _first_row(maps: AttentionMaps) -> int:
 
 
 def _row(maps: AttentionMaps, word: str | int) -> int:
-    """The row of a word.
-
-    It is the first of this spelling, else without punctuation and capitals.
-    """
+    """Return the first row with this word, or with it apart from punctuation and case."""
     if isinstance(word, int) and word in range(len(maps.rows)):
         return word
     text = str(word)

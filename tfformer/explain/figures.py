@@ -26,14 +26,9 @@ PINK = "#cc79a7"
 
 
 def empty_figure(size: tuple[float, float], **settings: Any) -> Figure:
-    """Return an empty white figure.
+    """Return an empty white figure of a size in inches.
 
-    Args:
-        size: Width and height in inches.
-        **settings: Further arguments of `matplotlib.figure.Figure`.
-
-    Raises:
-        ValueError: Matplotlib is not installed; the message has the command that installs it.
+    Without Matplotlib the ValueError has the command that installs it.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -60,9 +55,6 @@ def open_axes(ax: Axes, **labels: Any) -> Axes:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure, whole or not at all.
-
-    The suffix of `path` names the format.
-    """
+    """Write the figure, whole or not at all, in the format of `path`'s suffix."""
     with whole_file(path) as temporary:
         figure.savefig(temporary, format=path.suffix[1:], bbox_inches="tight", pad_inches=0.2)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Decision(NamedTuple):
-    """A word of a translation, and the words that could stand there instead.
+    """A word of a translation, and alternatives to it.
 
     Attributes:
         source: The sentence.
@@ -42,7 +42,7 @@ class Decision(NamedTuple):
     alternatives: tuple[str, ...]
 
     def written(self, alternative: str) -> Decision:
-        """Return the same place with another word written there.
+        """Return the decision with an alternative in place of its word.
 
         Example:
             >>> Decision("It sleeps.", "Es schläft.", 0, ("Er", "Sie")).written("Er").target
@@ -54,11 +54,11 @@ class Decision(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """Words that the model does not see, counted from 0 between spaces.
+    """Words hidden from the model, counted from 0 between spaces.
 
     Attributes:
         source: Words of the source.
-        target: Words of the translation, all before the decided one.
+        target: Words of the translation, all before the decided word.
     """
 
     source: tuple[int, ...] = ()
@@ -86,12 +86,7 @@ class Influences(NamedTuple):
 def influences(translator: Translator, decision: Decision) -> Influences:
     """Hide every word in turn and measure its influence on a decision.
 
-    Args:
-        translator: A trained translator.
-        decision: A word of a translation.
-
-    Returns:
-        The influences; a negative one is that of a word which spoke against the decision.
+    A negative influence means that the word spoke against the decision.
     """
     source_words = tuple(decision.source.split())
     target_words = tuple(decision.target.split())
@@ -109,15 +104,9 @@ def influences(translator: Translator, decision: Decision) -> Influences:
 def log_odds(
     translator: Translator, decisions: Sequence[Decision], hidden: Sequence[Hidden]
 ) -> np.ndarray:
-    """Measure how sure the model is of each decision without the hidden words.
+    """Return log P(decided word) - log P(any alternative) without the hidden words, (N,) in nats.
 
-    Args:
-        translator: A trained translator.
-        decisions: N words of translations, all with as many alternatives.
-        hidden: The words to hide from each, together.
-
-    Returns:
-        log P(decided word) - log P(any alternative), (N,) in nats.
+    All decisions must have the same number of alternatives.
     """
     chosen = _log_probs(translator, decisions, hidden)
     alternatives = []
@@ -169,12 +158,7 @@ WORTH_A_NUMBER = 0.05  # of the largest influence
 
 
 def draw_influences(measured: Influences, path: str | Path) -> None:
-    """Draw the words of both languages, a bar beside each for its influence.
-
-    Args:
-        measured: From `influences`.
-        path: The .png or .svg file to write.
-    """
+    """Draw the words of both languages with a bar for each word's influence."""
     columns = {
         "The sentence": (measured.source_words, measured.source),
         "Its translation, as far as written": (measured.target_words, measured.target),

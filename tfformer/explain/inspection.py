@@ -33,11 +33,8 @@ class Part(NamedTuple):
 def describe(run: Run) -> str:
     """Return the text of `tfformer inspect`.
 
-    Args:
-        run: A run, which may be unfinished.
-
-    Returns:
-        Its progress, recipe, vocabulary, layers with their numbers of parameters, and files.
+    It has the progress, recipe, vocabulary, layers with their numbers of parameters, and files of a
+    run, finished or not.
     """
     tokenizers = run.tokenizers
     model = new_model(run.config.model, tokenizers)
@@ -52,16 +49,7 @@ def describe(run: Run) -> str:
 
 
 def model_parts(model: Model) -> list[Part]:
-    """Return every weight of the model by its place.
-
-    The layers of a stack are equal, so that their places are listed once.
-
-    Args:
-        model: A built `Transformer` or `LanguageModel`.
-
-    Returns:
-        Embeddings, the sub-layers of each stack, its normalisation, the output's bias.
-    """
+    """Return every weight of a built model by its place; equal layers are listed once."""
     parts = []
     for layer in model.layers:
         names = _names(model, layer)

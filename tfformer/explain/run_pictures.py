@@ -42,20 +42,13 @@ TARGET = ("<s>", "Das", "Tier", "schläft", "<pad>", "<pad>")
 
 
 def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path]:
-    """Draw the run's pictures, one after the other.
+    """Draw the pictures of a run, finished or not, and yield the path of each.
 
-    Args:
-        run: A run, which may be unfinished; before the end of its first epoch there is no picture
-            of its training and its learning rate.
-        folder: The folder for the files of NAMES, made if it is missing.
-        overwrite: Whether files that exist are replaced.
-
-    Yields:
-        The path of each picture when it is written.
+    Before the end of the first epoch there is no picture of training and learning rate.
 
     Raises:
-        FileExistsError: Before the first picture: `folder` is a file, or has one of the files and
-            `overwrite` is false.
+        FileExistsError: Before the first picture: `folder` is a file, or has one of the files of
+            NAMES and `overwrite` is false.
         ValueError: Matplotlib is not installed.
     """
     folder = Path(folder)
@@ -99,12 +92,7 @@ def _check_free(folder: Path, paths: Sequence[Path], overwrite: bool) -> None:
 
 
 def draw_training(history: History, path: Path) -> None:
-    """Draw loss, validation and learning rate over the steps, one below the other.
-
-    Args:
-        history: The epochs of a run, of `Run.history`; one at least.
-        path: The .png or .svg file to write.
-    """
+    """Draw loss, validation and learning rate over the steps, one below the other."""
     figure = empty_figure((8, 9), layout="constrained")
     loss, score, rate = figure.subplots(3, sharex=True, height_ratios=(3, 3, 2))
     open_axes(loss, ylabel="loss (nats per token)")
@@ -128,10 +116,7 @@ def draw_training(history: History, path: Path) -> None:
 
 
 def _curve(ax: Axes, history: History, name: str, label: str, colour: str) -> None:
-    """Draw one figure of the epochs that have it.
-
-    The legend has the last one in digits.
-    """
+    """Draw one figure over the epochs that have it; the legend shows its last value."""
     epochs = [epoch for epoch in history if name in epoch]
     if not epochs:
         return
@@ -146,13 +131,7 @@ def _curve(ax: Axes, history: History, name: str, label: str, colour: str) -> No
 
 
 def draw_learning_rate(config: Config, history: History, path: Path) -> None:
-    """Draw the schedule of a recipe and the learning rates that the run recorded.
-
-    Args:
-        config: The recipe.
-        history: The epochs of the run, at least one.
-        path: The .png or .svg file to write.
-    """
+    """Draw the schedule of a recipe and the learning rates that the run recorded."""
     settings = config.training
     epoch_steps = history[0]["step"]
     schedule = learning_rate(config, epoch_steps)
@@ -189,17 +168,9 @@ def draw_positions(
     timescale: str = "paper",
     offset: int = 0,
 ) -> None:
-    """Draw the positional encoding as stripes, and some of its waves.
+    """Draw the positional encoding as stripes, some of its waves, and the similarity of positions.
 
-    A third panel shows how alike positions are.
-
-    Args:
-        length: The number of positions.
-        d_model: The number of dimensions.
-        layout: "interleaved" or "halves": where sines and cosines stand.
-        path: The .png or .svg file to write.
-        timescale: The wavelengths, as of `tfformer.PositionalEncoding`.
-        offset: The position of the first token.
+    `layout`, `timescale` and `offset` are those of `tfformer.PositionalEncoding`.
     """
     positions = offset + tf.range(length)
     encoding = positional_encoding(positions, d_model, layout, timescale).numpy()  # (length, D)
@@ -223,10 +194,7 @@ def draw_positions(
 def _draw_waves(
     ax: Axes, offset_and_length: tuple[int, int], d_model: int, layout: str, timescale: str
 ) -> None:
-    """Draw the sines of four frequencies, each slower than the one before.
-
-    A dot is a position.
-    """
+    """Draw the sines of four frequencies, each slower than the previous; a dot is a position."""
     first, length = offset_and_length
     last = first + min(length, 64) - 1
     places = np.arange(first, last + 0.05, 0.1)
@@ -244,10 +212,7 @@ def _draw_waves(
 
 
 def _draw_likeness(ax: Axes, encoding: np.ndarray, offset: int) -> None:
-    """Draw the scalar product of the middle position with every other.
-
-    The axis is the distance of the two.
-    """
+    """Draw the scalar product of the middle position with every other, over their distance."""
     middle = len(encoding) // 2
     open_axes(ax, xlabel="distance", ylabel=f"scalar product with position {offset + middle}")
     distances = np.arange(len(encoding)) - middle
@@ -263,15 +228,10 @@ def _write_title(ax: Axes, title: str) -> None:
 
 
 def draw_masks(path: Path, has_encoder: bool) -> None:
-    """Draw the masks of a padded sentence of six places and its translation.
+    """Draw the masks of a padded sentence of six positions and its translation.
 
-    They show who may attend to whom. The masks are those of `tfformer.padding_mask` and
-    `tfformer.look_ahead_mask`.
-
-    Args:
-        path: The .png or .svg file to write.
-        has_encoder: Whether the model is a translator; a language model has the look-ahead mask
-            alone.
+    The masks are those of `tfformer.padding_mask` and `tfformer.look_ahead_mask`; a language model
+    has only the latter.
     """
     special = {"</s>": END_ID, "<pad>": PAD_ID, "<s>": START_ID}
     source = tf.constant([[special.get(token, END_ID + 1) for token in SOURCE]])

@@ -46,7 +46,7 @@ class Continuation(NamedTuple):
 
     Attributes:
         text: The prefix and its continuation.
-        score: log p(continuation | prefix) in nats, the end token included.
+        score: The log-probability of the continuation in nats, the end token included.
     """
 
     text: str

@@ -43,7 +43,7 @@ class ForcedScore(NamedTuple):
 
     Attributes:
         tokens: The T pieces of the translation, the end token last; empty if the source is blank.
-        log_probs: log P(token | source, tokens before it) in nats, (T,) float32.
+        log_probs: The log P(token | source, tokens before it) in nats, (T,) float32.
     """
 
     tokens: tuple[str, ...]

@@ -26,9 +26,7 @@ REGISTERING = (
 def check_backend() -> None:
     """Refuse a backend of Keras other than TensorFlow, without importing Keras.
 
-    Raises:
-        ImportError: Keras runs on another backend, or would when it is imported.
-        SystemExit: Instead of it, if this process is the command line, which prints one line.
+    It raises ImportError, or SystemExit with one line if this process is the command line.
     """
     backend, place = _backend()
     if backend == "tensorflow":
@@ -61,10 +59,7 @@ def _backend() -> tuple[str, str]:
 
 
 def _backend_in(file: Path) -> str:
-    """The backend that a keras.json names.
-
-    It is TensorFlow, as for Keras, if the file names none or cannot be read.
-    """
+    """Return the backend that a keras.json names, by default TensorFlow, as Keras does."""
     if not file.is_file():
         return "tensorflow"
     import json
@@ -76,10 +71,7 @@ def _backend_in(file: Path) -> str:
 
 
 def register_with_keras() -> None:
-    """Register our classes with Keras.
-
-    They are registered at once if Keras is imported, otherwise when it is.
-    """
+    """Register our classes with Keras, now or when Keras is imported."""
     if "keras" in sys.modules:
         _register()
     elif not any(isinstance(finder, _KerasFinder) for finder in sys.meta_path):
@@ -108,10 +100,7 @@ class _KerasFinder(MetaPathFinder):
 
 
 class _KerasLoader(Loader):
-    """Loads Keras, then registers our classes.
-
-    Keras' own loader does the loading, and takes its place again.
-    """
+    """Loads Keras with its own loader, which it then restores, and registers our classes."""
 
     def __init__(self, loader: Loader, finder: _KerasFinder) -> None:
         self.loader = loader

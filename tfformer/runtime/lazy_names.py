@@ -8,11 +8,6 @@ _TURN = threading.RLock()  # TensorFlow fails if two threads import different pa
 
 
 def imported(module: str, name: str) -> Any:
-    """Return what a module calls `name`; threads import one after the other.
-
-    Args:
-        module: Such as "tfformer.export.formats".
-        name: One of its names.
-    """
+    """Return an attribute of a module; threads import one after the other."""
     with _TURN:
         return getattr(importlib.import_module(module), name)

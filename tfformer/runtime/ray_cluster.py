@@ -21,19 +21,15 @@ ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
 def connected(address: str, log_to_driver: bool) -> Any:
-    """Connect to a cluster; a worker's TensorFlow has one thread there.
+    """Connect to a cluster, where TensorFlow has one thread per worker, and return Ray's library.
 
     Args:
-        address: That of the cluster, such as "10.0.0.1:6379" or "ray://10.0.0.1:10001"; "auto" is
-            that of RAY_ADDRESS or the one to which this machine belongs, and "local" begins one on
-            this machine.
-        log_to_driver: Whether what the workers print is printed here, too.
-
-    Returns:
-        The library of Ray; its `shutdown` closes the connection.
+        address: Such as "10.0.0.1:6379" or "ray://10.0.0.1:10001"; "auto" is that of RAY_ADDRESS or
+            the cluster to which this machine belongs, and "local" starts one on this machine.
+        log_to_driver: Whether the workers' output is printed here, too.
 
     Raises:
-        ValueError: Ray is not installed, or `address` is not one.
+        ValueError: Ray is not installed, or `address` is malformed.
         ConnectionError: There is no cluster.
     """
     try:
@@ -61,27 +57,15 @@ def connected(address: str, log_to_driver: bool) -> Any:
 
 
 def on_head(ray: Any, actor: type, **options: Any) -> Any:
-    """Start an actor on the cluster's head, where it takes no processor.
+    """Start an actor on the cluster's head, without a processor, and return its handle.
 
-    It ends with the connection, as all that it starts.
-
-    Args:
-        ray: As `connected` has returned it.
-        actor: Its class.
-        **options: More of Ray's own.
-
-    Returns:
-        Its handle.
+    It ends with the connection.
     """
     return ray.remote(num_cpus=0, resources={HEAD: 0.001}, **options)(actor).remote()
 
 
 class Head:
-    """The head of the cluster to which this process is connected.
-
-    Args:
-        ray: As `connected` has returned it.
-    """
+    """The head of the cluster to which this process is connected."""
 
     def __init__(self, ray: Any) -> None:
         is_client = ray.util.client.ray.is_connected()  # which notices it by itself
@@ -120,10 +104,7 @@ def check_version(version: str) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise ConnectionError if nothing listens at an address.
-
-    Ray itself would wait for minutes.
-    """
+    """Raise ConnectionError if an address does not answer; Ray itself would wait for minutes."""
     host, _, port = address.removeprefix(CLIENT).rpartition(":")
     if not host or "/" in host or not port.isdecimal():
         raise ValueError(f"--ray {address} must be HOST:PORT, {CLIENT}HOST:PORT or local; {REMEDY}")

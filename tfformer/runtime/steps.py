@@ -7,12 +7,7 @@ from typing import TextIO
 
 
 class Steps:
-    """Writes a line for each step.
-
-    It writes the step's name when it begins, and its seconds when it has ended.
-
-    Args:
-        stream: The stream to write to, such as standard error; nothing is written if None.
+    """Writes each step's name when it begins, and its seconds when it ends.
 
     Example:
         >>> import sys

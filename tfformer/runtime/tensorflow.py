@@ -18,8 +18,8 @@ LEFT_OUT = ("matplotlib", "pandas")
 def import_tensorflow() -> None:
     """Import TensorFlow and Keras, unless they are imported already.
 
-    Call it before other threads import anything. What is left out can be imported afterwards, but
-    Keras goes on without it.
+    It must run before other threads import anything. Modules that it leaves out can be imported
+    afterwards, but Keras does not use them.
     """
     if "tensorflow" in sys.modules:
         return

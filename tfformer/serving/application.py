@@ -80,9 +80,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 class _AroundRequest:
-    """Checks the sender, measures, adds headers, and answers mistakes with 500.
+    """Checks the sender, measures, adds headers, and answers unexpected errors with 500.
 
-    When the client has gone, its work is cancelled.
+    When the client disconnects, its work is cancelled.
     """
 
     def __init__(self, app: ASGIApp, state: State, guard: HostGuard) -> None:

@@ -13,12 +13,7 @@ MISTAKE = "the server has made a mistake; its log says which"
 
 
 class RequestError(Exception):
-    """A request that is refused.
-
-    Args:
-        message: The reason and the remedy.
-        status: The HTTP status.
-    """
+    """A refused request, with an HTTP status; the message has the reason and the remedy."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -40,8 +35,8 @@ class DeeplError(BaseModel):
 def error_answer(path: str, status: int, message: str) -> JSONResponse:
     """Return an error in the form of the API that `path` belongs to.
 
-    DeepL's errors are `{"message": ...}`, those of LibreTranslate and TensorFlow Serving
-    `{"error": ...}`.
+    DeepL's errors are `{"message": ...}`, those of LibreTranslate and TensorFlow Serving `{"error":
+    ...}`.
     """
     key = "message" if path.startswith("/v2/") else "error"
     headers = {"Retry-After": "1"} if status == 503 else {}
@@ -79,11 +74,7 @@ def add_error_answers(app: FastAPI) -> None:
 
 
 def check_name(kind: str, name: str) -> None:
-    """Refuse a name that is longer than any in an export.
-
-    Raises:
-        RequestError: The name has more than `MAX_NAME` characters.
-    """
+    """Refuse a name that is longer than any name in an export."""
     if len(name) > MAX_NAME:
         raise RequestError(
             f"the {kind} name {reprlib.repr(name)} has {len(name)} characters; "

@@ -35,13 +35,7 @@ class Detected(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """A model with the languages that it translates between.
-
-    Attributes:
-        source: The code of the language that it takes.
-        target: The code of the language that it gives.
-        model: The model.
-    """
+    """A model with the codes of the languages that it translates between."""
 
     source: str
     target: str
@@ -51,11 +45,9 @@ class Direction(NamedTuple):
 class Directions:
     """All directions of a server.
 
-    The languages of a model are those of its recipe, or else those that its name says, as `en-de`.
-    A model without languages has no direction. Of two models for one direction the first counts.
-
-    Args:
-        models: The models of the server.
+    A model's languages are those of its recipe, otherwise those in its name, such as `en-de`. A
+    model without languages has no direction. If two models have the same direction, the first one
+    is used.
     """
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
@@ -85,15 +77,10 @@ class Directions:
         return list(dict.fromkeys(target for _, target in self._models))
 
     def find(self, source: str, target: str) -> Direction:
-        """Return the direction between two languages.
+        """Return the direction between two languages, or raise RequestError.
 
-        Args:
-            source: A code, of which `en-GB` is also `en` where there is no model of its own. `auto`
-                or nothing where none could be detected.
-            target: Another.
-
-        Raises:
-            RequestError: No model translates between these.
+        The source `en-GB` also matches `en` if no model has the variant; it is `auto` or empty if
+        no language was detected.
         """
         models = self._models
         for pair in _pairs(source.lower(), target.lower()):
@@ -107,10 +94,7 @@ class Directions:
 
     @staticmethod
     def of(model: ServedModel) -> Direction:
-        """Return the direction of a model.
-
-        Unknown languages are `und`, if nothing says them.
-        """
+        """Return the direction of a model; unknown languages are `und`."""
         source, target = languages_of(model) or (UNKNOWN, UNKNOWN)
         return Direction(source, target, model)
 
@@ -120,11 +104,10 @@ class Directions:
         return [source for source, other in self._models if other in wanted]
 
     async def detect(self, text: str, among: Sequence[str] | None = None) -> list[Detected]:
-        """Return the languages that a text may be in, the likeliest first.
+        """Return the languages that a text may be in, the most likely first.
 
-        Args:
-            text: Any text, of which the beginning counts.
-            among: The languages that it may be in; those of the server if left out.
+        Only the beginning of the text is read. `among` lists the candidates, by default the
+        server's.
         """
         languages = [*self.targets, *self.target_languages] if among is None else among
         return await asyncio.to_thread(self._detect, text, list(dict.fromkeys(languages)))

@@ -81,13 +81,7 @@ class Metrics:
         )
 
     def watch(self, name: str, description: str, value: Callable[[], float]) -> None:
-        """Add a metric that is computed at each scrape.
-
-        Args:
-            name: Its name, such as `tfformer_queue_sentences`.
-            description: A sentence about it.
-            value: Returns the current value.
-        """
+        """Add a metric, such as `tfformer_queue_sentences`, that is computed at each scrape."""
         Gauge(name, description, registry=self._registry).set_function(value)
 
     def request_begun(self) -> None:
@@ -95,39 +89,23 @@ class Metrics:
         self._under_way.inc()
 
     def request_done(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answered request.
+        """Count an answered request, from its head to the end of its answer.
 
-        Args:
-            method: The HTTP method.
-            route: The path, with parameter names for its variable parts.
-            status: The HTTP status.
-            seconds: The time from its head to the end of its answer.
+        `route` is the path, with parameter names for its variable parts.
         """
         self._under_way.dec()
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def batch_done(self, model: str, sentences: int, tokens: int, seconds: float) -> None:
-        """Count a batch.
-
-        Args:
-            model: The model's name.
-            sentences: Number of sentences.
-            tokens: Tokens of their translations.
-            seconds: Time of the batch.
-        """
+        """Count a batch of sentences and the tokens of their translations."""
         self._sentences.labels(model).inc(sentences)
         self._tokens.labels(model).inc(tokens)
         self._batches.labels(model).observe(sentences)
         self._batch_seconds.labels(model).observe(seconds)
 
     def cache_asked(self, hits: int, misses: int) -> None:
-        """Count cache look-ups.
-
-        Args:
-            hits: Sentences in the cache.
-            misses: Sentences that a model had to translate.
-        """
+        """Count sentences in the cache, and sentences that a model had to translate."""
         self._cache.labels("hit").inc(hits)
         self._cache.labels("miss").inc(misses)
 

@@ -44,11 +44,7 @@ Observe = Callable[[Engine, int, Sequence[Arrays], float], None]
 
 
 class RequestQueue:
-    """A queue of requests and the loop that empties it.
-
-    Args:
-        observe: Is told of all that ran together; nothing if left out.
-    """
+    """A queue of requests and the loop that empties it; `observe` receives each batch that ran."""
 
     def __init__(self, observe: Observe = lambda *_: None) -> None:
         self._observe = observe
@@ -61,15 +57,7 @@ class RequestQueue:
         return sum(request.size for request in self._waiting)
 
     async def submit(self, version: Engine, signature: str, inputs: Arrays) -> Arrays:
-        """Wait for the turn of a request.
-
-        Args:
-            version: The version that is asked.
-            signature: The name of its signature.
-            inputs: Arrays with the batch first, checked.
-
-        Returns:
-            The outputs, with the batch first.
+        """Queue checked inputs for a version's signature, and wait for the outputs.
 
         Raises:
             RequestError: The queue is full, or the model refuses the inputs.
@@ -91,7 +79,7 @@ class RequestQueue:
     async def run(self) -> None:
         """Answer requests until cancelled.
 
-        No error ends it, as all requests that come later would wait for ever.
+        An error does not end the loop, as all later requests would wait forever.
         """
         with ThreadPoolExecutor(1) as worker:
             while True:
@@ -136,9 +124,9 @@ class RequestQueue:
 
 
 def _run(batch: list[_Request]) -> Sequence[Arrays | Exception]:
-    """An answer or an error for each request of a batch.
+    """Return an answer or an error for each request of a batch.
 
-    Where they fail together each runs alone: one is to blame.
+    If the batch fails, each request runs alone, so that only the faulty one fails.
     """
     try:
         return _run_together(batch)

@@ -32,10 +32,7 @@ OWN_SITES = ("same-origin", "none")  # of Sec-Fetch-Site; none: typed by the use
 
 
 class ApiKeys:
-    """The API keys of a server.
-
-    Args:
-        keys: The keys; with an empty collection, requests need no key.
+    """The API keys of a server; with an empty collection, requests need no key.
 
     Example:
         >>> keys = ApiKeys(["secret"])
@@ -58,25 +55,13 @@ class ApiKeys:
         return not known or any(known)
 
     def check(self, headers: Headers, key: object = None) -> None:
-        """Refuse a request without a known key.
-
-        Args:
-            headers: The request's headers; `Authorization` may contain the key.
-            key: The key in a field of the request, for an API that has such a field.
-
-        Raises:
-            RequestError: The key is missing or unknown.
-        """
+        """Refuse a request unless its `Authorization` header, or a field `key`, has a known key."""
         if not self.is_known(str(key or _header_key(headers))):
             raise RequestError("the API key is missing or unknown", 403)
 
 
 def read_keys(path: str | Path | None) -> list[str]:
-    """Return the keys of a file, one per line; an empty list without a file.
-
-    Raises:
-        ValueError: The file contains no key, or is not a small text file.
-    """
+    """Return the keys of a small text file, one per line, at least one; empty without a file."""
     if path is None:
         return []
     keys = read_text(Path(path)).split()
@@ -106,11 +91,7 @@ class HostGuard:
         self._hosts = self._allowed | own
 
     def check(self, method: str, headers: Headers) -> None:
-        """Refuse a foreign `Host`, and a POST from another site.
-
-        Raises:
-            RequestError: The request is not for this server, or not from its page.
-        """
+        """Refuse a foreign `Host`, and a POST from another site."""
         for host in headers.getlist("host"):
             if not self._is_ours(_hostname(f"//{host}")):
                 raise RequestError(

@@ -24,10 +24,10 @@ class ServedModel:
     Args:
         name: The model's name in requests.
         path: A run directory, an exported version, or a folder of versions.
-        align: Finds the words that belong together; only a run directory has such a function.
+        align: Aligns words; only a run directory has such a function.
 
     Raises:
-        ValueError: There is nothing to serve at `path`, or it is damaged.
+        ValueError: `path` contains no model, or it is damaged.
     """
 
     def __init__(self, name: str, path: Path, align: Align | None = None) -> None:
@@ -39,11 +39,7 @@ class ServedModel:
         self.load()
 
     def load(self) -> bool:
-        """Open versions that are new, and drop versions that are not served any more.
-
-        Returns:
-            Whether the versions changed.
-        """
+        """Open new versions and drop old ones; return whether the versions changed."""
         found = {_number(folder): folder for folder in find_versions(self._path)}
         if found.keys() == self.versions.keys():
             return False
@@ -67,11 +63,7 @@ class ServedModel:
             self._complaint = str(error)
 
     def number(self, number: int | None = None, label: str | None = None) -> int:
-        """Return the number of the version that a request asks for: the newest by default.
-
-        Raises:
-            RequestError: There is no such label or version.
-        """
+        """Return the number of the version that a request asks for, by default the newest."""
         if label is not None:
             return self._labelled(label)
         if number is None:
@@ -97,11 +89,7 @@ class ServedModel:
 
 
 class ServedModels:
-    """All models of a server, by name.
-
-    Args:
-        models: One or more, each with another name.
-    """
+    """All models of a server, by name."""
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
         self._models = {model.name: model for model in models}
@@ -147,12 +135,8 @@ def signature_of(version: Engine, name: str) -> Signature:
 def find_versions(path: Path) -> list[Path]:
     """Return the folders to serve, oldest first.
 
-    Args:
-        path: A run directory, one exported version, or a folder of versions, of which the newest
-            two count.
-
-    Raises:
-        ValueError: `path` contains nothing to serve.
+    `path` is a run directory, one exported version, or a folder of versions, whose newest two are
+    served. If it contains none of these, ValueError is raised.
     """
     if is_run(path) or _is_version(path):
         return [path]

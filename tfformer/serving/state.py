@@ -18,14 +18,10 @@ TEXTS = ("translation", "translations", "generated_text")  # outputs that are te
 
 
 class State:
-    """All that a request may need.
-
-    Args:
-        models: The models that answer.
-        keys: API keys; with an empty collection, requests need no key.
+    """The data that requests share.
 
     Attributes:
-        models: As given.
+        models: The models that answer.
         metrics: Counters for Prometheus.
         queue: The sentences that wait for a model.
         keys: The API keys.

@@ -31,13 +31,13 @@ Answer = TypeVar("Answer")
 
 
 class Piece(NamedTuple):
-    """A stretch of a text with its translation; whitespace and the like is its own.
+    """A span of a text with its translation; whitespace is copied.
 
     Attributes:
-        source: The stretch.
+        source: The span.
         translation: Its translation.
         is_sentence: Whether it was translated.
-        others: Further translations of it, best first.
+        others: Alternative translations, best first.
     """
 
     source: str
@@ -47,12 +47,7 @@ class Piece(NamedTuple):
 
 
 class Translations:
-    """Translates for many requests at once.
-
-    Args:
-        queue: The queue of the models.
-        metrics: Counts the hits of the cache.
-    """
+    """Translates for many requests at once, with a cache."""
 
     def __init__(self, queue: RequestQueue, metrics: Metrics) -> None:
         self._queue = queue
@@ -67,13 +62,8 @@ class Translations:
     ) -> list[list[str]]:
         """Return the translations of each sentence, best first.
 
-        Args:
-            version: The version that translates.
-            sentences: Any number of them.
-            signature: `BEAM`, or `GREEDY` for a single translation each.
-
-        Raises:
-            RequestError: The queue is full, or the model refuses the sentences.
+        `signature` is `BEAM`, or `GREEDY` for a single translation each. A full queue, or sentences
+        that the model refuses, raise RequestError.
         """
         found = {one: self._cache.find(version, signature, one) for one in dict.fromkeys(sentences)}
         missing = [one for one, best in found.items() if best is None]
@@ -96,7 +86,7 @@ class Translations:
         signature: str = BEAM,
         ranks: int = 1,
     ) -> list[str]:
-        """Return the translation of a text, then the texts of its further translations.
+        """Return the translation of a text, followed by its alternatives.
 
         Args:
             direction: The languages and their model.
@@ -107,8 +97,8 @@ class Translations:
                 second of the second best, and so on.
 
         Raises:
-            RequestError: The format is unknown, the text is not well-formed XML, the model takes no
-                text or refuses the sentences, or the queue is full.
+            RequestError: The format is unknown, the text is not well-formed XML, the model has no
+                text signature or refuses the sentences, or the queue is full.
         """
         return [await self._text(direction, text, format, signature, rank) for rank in range(ranks)]
 
@@ -158,16 +148,10 @@ class Translations:
                 call.cancel()
 
     async def links(self, model: ServedModel, source: str, translation: str) -> Links:
-        """Return the links between the words of a sentence and those of its translation.
+        """Return pairs of a source word and a target word, counted from 0.
 
-        Args:
-            model: The model whose attention says it.
-            source: The sentence.
-            translation: Its translation.
-
-        Returns:
-            Pairs of a source word and a target word, counted from 0. There are none where the model
-            has no alignments, or where one of the two is longer than it takes.
+        The list is empty if the model has no alignments, or if either text exceeds the model's
+        limit.
         """
         version = model.newest
         if model.align is None or version.tokenizers is None:
@@ -182,18 +166,7 @@ class Translations:
         return found[0]
 
     async def pieces(self, direction: Direction, text: str) -> AsyncIterator[Piece]:
-        """Yield a text in pieces with their translations, as they come.
-
-        Args:
-            direction: The languages and their model.
-            text: The text.
-
-        Yields:
-            Pieces whose sources, joined, are the text.
-
-        Raises:
-            RequestError: The model takes no text or refuses the sentences, or the queue is full.
-        """
+        """Yield the pieces of a text, whose joined sources are the text, as they are translated."""
         _translating(direction)
         stretches = await asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: list(segments(text, direction.source))
@@ -223,15 +196,7 @@ class Translations:
 async def in_order(
     answer: Callable[[str], Awaitable[Answer]], texts: Sequence[str]
 ) -> list[Answer]:
-    """Return the answers to the texts of one request, several at a time.
-
-    Args:
-        answer: Answers one text.
-        texts: Any number of them.
-
-    Returns:
-        An answer for each text, in their order.
-    """
+    """Return the answers to the texts of one request, computed several at a time, in order."""
     places = asyncio.Semaphore(TEXTS_AT_ONCE)
 
     async def in_turn(text: str) -> Answer:
@@ -267,10 +232,10 @@ def _translating(direction: Direction) -> Engine:
 
 
 def _lists(outputs: Arrays) -> list[list[str]]:
-    """The translations of each row.
+    """Return the translations of each row.
 
-    Places in the beam that were not filled are left out, and so is a translation that differs from
-    a better one in capitals alone.
+    Empty slots of the beam are left out, and so is a translation that differs from a better one
+    only in case.
     """
     if "translation" in outputs:
         return [[_text(one)] for one in outputs["translation"]]
@@ -299,8 +264,7 @@ def _text(value: bytes) -> str:
 class TranslationCache:
     """Recently requested sentences with their translations, within a limit of memory.
 
-    Args:
-        max_bytes: The limit; the least recently used sentences are dropped.
+    The least recently used sentences are dropped.
 
     Example:
         >>> cache = TranslationCache()
@@ -324,13 +288,9 @@ class TranslationCache:
         return None if kept is None else kept[1]
 
     def keep(self, version: object, signature: str, sentence: str, best: list[str]) -> None:
-        """Keep the translations of a sentence, unless they exceed the whole limit.
+        """Store the translations of a sentence, unless they exceed the whole limit.
 
-        Args:
-            version: The version that translated; versions never share a translation.
-            signature: The signature that it ran.
-            sentence: The source.
-            best: Its translations, best first.
+        Versions never share a translation.
         """
         item = (sentence, best)
         if _bytes(item) <= self._kept.maxsize:

@@ -18,14 +18,7 @@ class TrainingDiverged(ValueError):
 
 
 class StepCounter(keras.callbacks.Callback):
-    """Counts the steps of the whole run.
-
-    Args:
-        step: The number of steps so far.
-
-    Attributes:
-        step: The number of steps so far.
-    """
+    """Counts the steps of the whole run, from the given number."""
 
     def __init__(self, step: int) -> None:
         super().__init__()
@@ -37,14 +30,9 @@ class StepCounter(keras.callbacks.Callback):
 
 
 class StopOnNaN(keras.callbacks.Callback):
-    """Stops when the loss or a weight is NaN or infinite, before anything is kept.
+    """Stops when the loss or a weight is NaN or infinite, before anything is saved.
 
-    Args:
-        run: Named in the error.
-        counter: Gives the step for the error.
-
-    Raises:
-        TrainingDiverged: At the end of a batch or an epoch.
+    At the end of a batch or an epoch it raises TrainingDiverged, which names the run and the step.
     """
 
     def __init__(self, run: Run, counter: StepCounter) -> None:
@@ -74,12 +62,12 @@ class HistoryAndResume(keras.callbacks.Callback):
     """Saves the history and the state to resume from, and decides when to stop.
 
     Args:
-        run: Takes the state.
+        run: Stores the state.
         config: The recipe, which says when to stop.
-        history: The epochs so far; it grows.
+        history: The epochs so far; new epochs are appended.
         counter: Counts the steps.
-        workers: The processes that train. The first one's clock and validations count, and it
-            writes.
+        workers: The processes that train. Only the first worker writes; its clock and validations
+            count.
     """
 
     def __init__(

@@ -21,15 +21,10 @@ class CaseSharing(keras.optimizers.Optimizer):
     """An optimizer of matrices whose rows share vectors; a base before Keras' own."""
 
     def share_rows(self, matrix: keras.Variable, families: CaseFamilies) -> None:
-        """Let the rows of a matrix share vectors from now on.
+        """Make each row of a matrix (V, D) the sum of its family's vector and its case's vector.
 
-        Each row is the sum of the vector of its family and that of its case. The optimizer must be
-        built.
-
-        Args:
-            matrix: (V, D) embeddings, of which the rows of a family become equal.
-            families: Those of its V pieces. Where they leave no room for a vector of each case, as
-                in a language without capitals, nothing is shared.
+        The optimizer must be built. If a family leaves no room for a vector per case, as in a
+        language without capitals, nothing is shared.
         """
         rows = len(families.family)
         if families.families + CASES > rows:
@@ -40,10 +35,10 @@ class CaseSharing(keras.optimizers.Optimizer):
         matrix.assign(tf.gather(matrix, [first[family] for family in families.family]))
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Update a variable, or the vectors that the rows of a matrix are made of.
+        """Update a variable, or the vectors whose sums are the rows of a matrix.
 
-        The state that the optimizer keeps of a matrix (V, D) is then that of the vectors: a row of
-        it for each family, and behind them one for each case.
+        The optimizer's state of a matrix (V, D) then belongs to the vectors: one row per family,
+        followed by one per case.
         """
         families = getattr(self, "_families", {}).get(self._get_variable_index(variable))
         if families is None:

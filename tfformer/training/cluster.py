@@ -45,11 +45,8 @@ class Cluster:
     def from_environment(cls) -> "Cluster":
         """Read TF_CONFIG, as TensorFlow, Ray and Kubernetes' operators write it.
 
-        Returns:
-            The cluster. A job `chief` counts as worker 0, before the job `worker`.
-
-        Raises:
-            ValueError: TF_CONFIG is missing or does not name this process.
+        A job `chief` is worker 0, before the job `worker`. A TF_CONFIG that is missing or does not
+        name this process raises ValueError.
         """
         text = os.environ.get(VARIABLE)
         if not text:
@@ -85,21 +82,15 @@ class Cluster:
         return f"worker {number} ({self.addresses[number]})"
 
     def gathered(self, facts: Facts, minutes: float) -> list[Facts]:
-        """Wait until all workers have come, and exchange their facts.
+        """Wait until all workers have connected, and return the facts of all.
 
-        The first worker listens at its address, before TensorFlow does; the others call it.
-
-        Args:
-            facts: This worker's, plain JSON values.
-            minutes: The longest wait.
-
-        Returns:
-            The facts of all workers.
+        The first worker listens at its address, before TensorFlow does; the others connect to it.
+        Facts are plain JSON values.
 
         Raises:
-            WorkerLostError: Not all came in time.
+            WorkerLostError: A worker did not connect within `minutes`.
             OSError: The first worker cannot listen at its address.
-            ValueError: The first worker knows of more workers, or fewer.
+            ValueError: The first worker knows another number of workers.
         """
         deadline = time.monotonic() + 60 * minutes
         if self.number == 0:
@@ -227,7 +218,7 @@ def _write(line: socket.socket, value: object) -> None:
 def _read(line: socket.socket, seconds: float, size: int = MESSAGE_BYTES) -> object:
     """Return the JSON value that a connection sends, or None for anything else.
 
-    `seconds` and `size` bound the message as a whole.
+    `seconds` and `size` limit the whole message.
     """
     deadline = time.monotonic() + seconds
     message = bytearray()

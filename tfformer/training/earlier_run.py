@@ -40,10 +40,10 @@ def check_same_run(config: Config, before: Config) -> None:
 
 
 def resumed_history(run: Run, config: Config, model: Model, text_digest: str) -> History:
-    """Put the run's state into the model and return its history.
+    """Restore the run's state into the model and return its history.
 
     Raises:
-        ValueError: The text is another one, or the recipe ends the run without a result.
+        ValueError: The text differs, or the recipe ends the run without a result.
     """
     run.check_text(text_digest)
     history = run.load_resume_state(model)

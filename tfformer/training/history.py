@@ -31,14 +31,10 @@ def is_validated(epoch: Mapping[str, Any]) -> bool:
 
 
 def quality(epoch: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the figures that decide which weights are kept.
+    """Return the figures that decide which weights are kept: more is better.
 
-    Args:
-        epoch: An epoch of a history.
-
-    Returns:
-        The selection metric, with a sign so that more is better, and its tie-breaker; -inf both
-        without a validation.
+    They are the selection metric, with its sign adjusted, and its tie-breaker; both -inf without a
+    validation.
 
     Example:
         >>> quality({"val_bleu": 0.0, "val_chrf": 31.5})

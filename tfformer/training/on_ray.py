@@ -36,12 +36,12 @@ def train_on_ray(
     init_from: str | None = None,
     report: Report = print,
 ) -> dict[str, Any]:
-    """Train on a cluster; after a loss, go on from the last checkpoint.
+    """Train on a cluster; after a loss, continue from the last checkpoint.
 
     Args:
         address: As in `connection.connected`.
         workers: Number of workers, each with one processor and its share of the cluster's GPUs.
-        config: The recipe. Its strategy may be one_device, for which multi_worker is taken.
+        config: The recipe; the strategy one_device becomes multi_worker.
         run_dir: As in `train`; on storage that all machines share.
         resume: As in `train`.
         init_from: As in `train`.
@@ -51,10 +51,9 @@ def train_on_ray(
         The content of result.json.
 
     Raises:
-        ValueError: The recipe's strategy is mirrored, the cluster has fewer processors than
-            workers, or as in `train`.
-        FileExistsError: Something else lies at `run_dir`.
-        ConnectionError: There is no cluster, its head is lost, or workers again and again.
+        ValueError: The recipe's strategy is mirrored, or the cluster has fewer processors than
+            workers.
+        ConnectionError: There is no cluster, its head is lost, or workers are lost repeatedly.
         TimeoutError: The cluster does not start all workers.
     """
     config = _for_workers(config)
@@ -137,12 +136,7 @@ def _trained(
     resume: bool,
     init_from: str | None,
 ) -> dict[str, Any]:
-    """Train with new workers until the end or the first failure.
-
-    Raises:
-        WorkerLostError: A worker was lost.
-        Exception: As `training_job.TrainingJob.fit` raises it.
-    """
+    """Train with new workers until the end or the first failure."""
     from tfformer.training.on_ray_job import Task, TrainingJob, WorkerGoneError
 
     task = Task(config.to_dict(), run_dir, resume, init_from, os.getcwd(), __version__)

@@ -45,9 +45,9 @@ class Task:
         values: The recipe's sections.
         run_dir: The run directory.
         resume: Continue the run in it.
-        init_from: A run that gives its vocabulary and weights.
-        folder: Where the recipe's paths begin.
-        version: Of this package, where the training was begun.
+        init_from: A run that provides vocabulary and weights.
+        folder: The folder that the recipe's paths are relative to.
+        version: The version of this package that started the training.
     """
 
     values: dict[str, Any]
@@ -66,24 +66,21 @@ class TrainingJob:
     """An actor on the head, which holds Ray Train for the command."""
 
     def fit(self, task: Task, workers: int, gpus: int, minutes: float) -> dict[str, Any]:
-        """Train until the end or the first failure.
+        """Train until the end or the first failure, and return the content of result.json.
 
-        The checkpoints are those of the run directory. So Ray Train's own storage may be a folder
-        of this machine; it gets a marker and nothing else.
+        Checkpoints are those of the run directory: Ray Train's storage may be a local folder, which
+        gets only a marker.
 
         Args:
             task: What the workers train.
             workers: Their number, each with one processor.
-            gpus: Of each worker.
-            minutes: The longest wait for the workers' places.
-
-        Returns:
-            The content of result.json.
+            gpus: GPUs per worker.
+            minutes: Timeout for starting all workers.
 
         Raises:
             WorkerGoneError: A worker was lost.
             TimeoutError: The cluster did not start all of them.
-            Exception: What a worker raised.
+            Exception: The error that a worker raised.
         """
         os.environ |= SETTINGS | {"RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(60 * minutes)}
         with tempfile.TemporaryDirectory(prefix="tfformer-") as storage:
@@ -115,10 +112,10 @@ class TrainingJob:
 
 
 class Trainer(DataParallelTrainer):
-    """Ray Train without one of its actors.
+    """Ray Train without the cleaner of placement groups.
 
-    The cleaner of placement groups asks a dashboard every second whether the controller lives, and
-    prints a warning if there is none.
+    That actor asks a dashboard every second whether the controller lives, and prints a warning if
+    there is no dashboard.
     """
 
     def _create_default_callbacks(self) -> list[Any]:
@@ -128,11 +125,7 @@ class Trainer(DataParallelTrainer):
 
 @dataclass
 class TaskConfig(BackendConfig):
-    """Makes the workers find each other.
-
-    Attributes:
-        task: What they train.
-    """
+    """Tells the workers how to find each other, for a task."""
 
     task: Task
 
@@ -146,11 +139,11 @@ class TFConfigBackend(Backend):
     """Gives each worker its TF_CONFIG."""
 
     def on_start(self, worker_group: Any, backend_config: BackendConfig) -> None:
-        """Prepare all workers, before one trains.
+        """Prepare all workers before the first one trains.
 
         Raises:
             ValueError: A machine has another version of the package.
-            FileNotFoundError: It has no such working directory.
+            FileNotFoundError: A machine does not have the working directory.
         """
         assert isinstance(backend_config, TaskConfig)
         task = backend_config.task
@@ -183,9 +176,9 @@ def _set_tf_config(value: str) -> None:
 
 
 def _train(settings: dict[str, Task]) -> dict[str, Any]:
-    """Train as `training.train.train` does.
+    """Train as `training.train.train` does, with errors that Ray can carry.
 
-    Ray cannot carry every error of a library; one that it cannot would pass for a lost worker.
+    An error that Ray cannot pickle would look like a lost worker.
     """
     import_tensorflow()
     from tfformer.training.train import train
@@ -200,15 +193,10 @@ def _train(settings: dict[str, Task]) -> dict[str, Any]:
 
 
 def cause_of(error: TrainingFailedError, workers: int, minutes: float) -> Exception:
-    """Return what has ended an attempt.
+    """Return the error that ended an attempt.
 
-    A lost worker counts before the others' errors, which follow from it; any other error counts
-    before those of workers that have lost another from sight.
-
-    Args:
-        error: As Ray Train has raised it.
-        workers: Their number, for the message.
-        minutes: As in `TrainingJob.fit`.
+    A lost worker precedes the errors of other workers, which follow from it. Any other error
+    precedes those of workers that have lost their peers.
     """
     if isinstance(error, WorkerGroupError):
         causes = [_unpacked(failure) for failure in error.worker_failures.values()]

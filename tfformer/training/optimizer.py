@@ -13,17 +13,10 @@ from tfformer.training.schedules import LinearSchedule, WarmupSchedule
 def new_optimizer(config: Config, epoch_steps: int) -> CaseSharing:
     """Build the recipe's optimizer.
 
-    Adam(0.9, 0.98, 1e-9) is that of Vaswani et al. 2017, section 5.3; AdamW is the same with weight
-    decay, from which biases and normalisations are excluded. Muon (Jordan et al. 2024) updates the
-    weight matrices with orthogonalised momentum, scaled to the RMS of an Adam step (Liu et al.
-    2025, section 2.2); embeddings, biases and normalisations use Adam.
-
-    Args:
-        config: The recipe.
-        epoch_steps: Batches per epoch.
-
-    Returns:
-        The optimizer, not built yet.
+    Adam(0.9, 0.98, 1e-9) is that of Vaswani et al. 2017, section 5.3; AdamW adds weight decay,
+    except for biases and normalisations. Muon (Jordan et al. 2024) updates the weight matrices with
+    orthogonalised momentum, scaled to the RMS of an Adam step (Liu et al. 2025, section 2.2);
+    embeddings, biases and normalisations use Adam.
 
     Example:
         >>> optimizer = new_optimizer(Config(), epoch_steps=100)
@@ -63,13 +56,8 @@ def new_optimizer(config: Config, epoch_steps: int) -> CaseSharing:
 class Muon(CaseSharing, keras.optimizers.Muon):
     """Keras' Muon (Jordan et al. 2024), with all matrices of one shape in one product.
 
-    One by one, the Newton-Schulz iterations would be many small products. As in Jordan et al. they
-    may be in bfloat16.
-
-    Args:
-        *args: As of `keras.optimizers.Muon`.
-        matmul_dtype: The dtype of the iteration's products.
-        **kwargs: As of `keras.optimizers.Muon`.
+    Separately, the Newton-Schulz iterations would be many small products. As in Jordan et al. they
+    may run in bfloat16 (`matmul_dtype`).
 
     Example:
         >>> Muon(0.01, matmul_dtype="bfloat16").get_config()["matmul_dtype"]
@@ -112,17 +100,10 @@ class Muon(CaseSharing, keras.optimizers.Muon):
 
 
 def learning_rate(config: Config, epoch_steps: int) -> WarmupSchedule | LinearSchedule:
-    """Return the recipe's learning rate.
+    """Return the recipe's learning rate over Keras' steps.
 
-    A linear schedule ends with the training; a training that is shorter than the warmup only warms
-    up.
-
-    Args:
-        config: The recipe, whose steps are updates.
-        epoch_steps: Batches per epoch.
-
-    Returns:
-        A schedule over Keras' steps, of which `accumulate_steps` make an update.
+    `accumulate_steps` of these steps make an update. A linear schedule ends with the training; a
+    training shorter than the warmup only warms up.
 
     Example:
         >>> learning_rate(Config(), epoch_steps=100).warmup_steps

@@ -11,7 +11,7 @@ from tfformer.model.registry import register
 
 @register
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """The paper's schedule: rising, then falling with the inverse square root.
+    """The paper's schedule: linear warmup, then decay with the inverse square root.
 
     scale * d_model^-0.5 * min(s^-0.5, s * warmup_steps^-1.5) (Vaswani et al. 2017, equation 3).
     Keras counts steps from 0, the paper from 1: s = step + 1. The peak, at s = warmup_steps, is
@@ -23,8 +23,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         scale: Factor of all rates, at least 0.
 
     Raises:
-        ValueError: `d_model` or `warmup_steps` is not a whole number from 1, or `scale` is no
-            number from 0 on.
+        ValueError: `d_model` or `warmup_steps` is not a whole number from 1, or `scale` is negative
+            or not a number.
 
     Example:
         >>> import tfformer
@@ -73,7 +73,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @register
 class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Rising to a peak, then falling to 0: for a training whose length is known.
+    """Linear warmup, then linear decay to 0, for a training of known length.
 
     peak * min(s / warmup_steps, (total_steps - s) / (total_steps - warmup_steps)), and 0 from
     `total_steps` on (Devlin et al. 2019, appendix A.2). s = step + 1, as in `WarmupSchedule`.

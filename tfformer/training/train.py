@@ -112,7 +112,7 @@ def train(
 def _held(run_dir: str | Path, resume: bool, workers: Workers) -> Iterator[Run | None]:
     """Hold the run directory, and yield the run to continue, if there is one.
 
-    The first worker alone writes, so the others hold nothing.
+    Only the first worker writes, so the other workers hold nothing.
     """
     if not workers.is_chief:
         yield Run.open(run_dir) if resume else None
@@ -195,8 +195,8 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
 def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> None:
     """Let the rows of embeddings share updates, except for the part of their case.
 
-    A matrix of both sides comes twice, and keeps the cases of the target. `optimizer` is the
-    recipe's own: with float16 Keras has wrapped it in one that scales the loss.
+    A matrix that both sides share appears twice and keeps the cases of the target. `optimizer` is
+    the recipe's own: with float16, Keras has wrapped it in an optimizer that scales the loss.
     """
     tokenizers = data.tokenizers
     text = data.train.text
@@ -229,16 +229,8 @@ def _fit(
 ) -> None:
     """Run `model.fit`.
 
-    The order of the callbacks counts: `StopOnNaN` stops before anything is saved, `Validation` adds
-    its figures to the epoch's logs, and TensorBoard and `HistoryAndResume` read them there.
-
-    Args:
-        model: The compiled model.
-        run: The run directory that keeps the weights.
-        config: The recipe.
-        data: The batches and the tokenizers.
-        history: The epochs before a resume; the new ones are added to it.
-        workers: The processes that train; the first one validates.
+    The order of the callbacks matters: `StopOnNaN` stops before anything is saved, `Validation`
+    adds its figures to the epoch's logs, and TensorBoard and `HistoryAndResume` read them there.
     """
     first_step = history[-1]["step"] if history else 0
     counter = StepCounter(first_step)

@@ -38,15 +38,9 @@ class TrainingData:
 
     @classmethod
     def read(cls, config: Config, other: Run | None, report: Report) -> "TrainingData":
-        """Read both texts, train the tokenizers and encode.
+        """Read both texts, train the tokenizers, or take those of the run `other`, and encode.
 
-        Args:
-            config: The recipe.
-            other: A run whose tokenizers to take in place of new ones.
-            report: Takes a line for each text, with the number of rows that were dropped.
-
-        Returns:
-            The text; that of the training in files, if the recipe has a cache.
+        `report` receives a line per text with the number of rows dropped.
         """
         valid_rows = list(_read(config, "valid"))
         if other and not gives_encoder(other, config):
@@ -67,7 +61,7 @@ def _read(config: Config, role: str) -> Iterator[Row]:
 def _read_corpora(config: Config, role: str) -> list[Iterator[Row]]:
     """Return the rows of each corpus of the recipe's `train` or `valid` text.
 
-    Behind the rows of the training text stand their altered copies.
+    Altered copies follow the rows of the training text.
     """
     data_source, folder, languages, split = _source(config, role)
     read = MODEL_KINDS[config.model.architecture].read
@@ -129,17 +123,7 @@ def train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = Non
 
 
 def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) -> Batches:
-    """Encode one text and group it into batches.
-
-    Args:
-        config: The recipe.
-        role: "train" or "valid".
-        tokenizers: The run's.
-        report: Takes the lines about the text.
-
-    Returns:
-        The batches.
-    """
+    """Encode the text of a role, "train" or "valid", and group it into batches."""
     side_tokenizers = MODEL_KINDS[config.model.architecture].sides(tokenizers)
     is_training = role == "train"
     text_of_epoch = None

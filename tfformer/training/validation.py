@@ -16,14 +16,14 @@ from tfformer.training.history import NOT_VALIDATED, quality
 
 
 class Validation(keras.callbacks.Callback):
-    """Measures loss and quality on the validation text; keeps the best weights.
+    """Measures loss and quality on the validation text, and saves the best weights.
 
-    It measures in the dtype of the training. `val_loss` is in nats per token.
+    The model is measured in the dtype of the training. `val_loss` is in nats per token.
 
     Args:
-        run: Takes the weights and TensorBoard's samples.
+        run: Stores the weights and TensorBoard's samples.
         config: The recipe.
-        tokenizers: Those of the run.
+        tokenizers: The run's tokenizers.
         valid: The validation text as batches, for the loss.
         rows: The same text, for the quality.
     """

@@ -30,10 +30,10 @@ LATE = Path(__file__).parent / "programs" / "end_late_process.py"
 
 
 class Workers:
-    """The processes that train one model; here this process alone.
+    """The processes that train one model; here only this process.
 
     Attributes:
-        number: This process's, from 0; the first is the chief.
+        number: This process's number, from 0; number 0 is the chief.
         count: The number of processes.
         devices: The devices of this process that train.
 
@@ -76,14 +76,14 @@ class Workers:
 
 
 class ClusterWorkers(Workers):
-    """The workers of a cluster, connected.
+    """The connected workers of a cluster.
 
-    `MultiWorkerMirroredStrategy` starts the server of this process and the heartbeats between all;
-    Keras cannot train under it, so the collective operations are called by themselves.
+    `MultiWorkerMirroredStrategy` starts this process's server and the heartbeats between the
+    workers. Keras cannot train under it, so the collective operations are called directly.
 
     Args:
         cluster: The addresses and this worker's number.
-        minutes: The longest wait for another worker.
+        minutes: Timeout for another worker.
 
     Raises:
         ValueError: TensorFlow has already run something in this process.
@@ -101,11 +101,7 @@ class ClusterWorkers(Workers):
         super().__init__(strategy.extended.worker_devices)
 
     def sum(self, tensors: list[tf.Tensor]) -> list[tf.Tensor]:
-        """Return each tensor's sum over all processes, the same bits in each.
-
-        Args:
-            tensors: float32, of shapes that all processes know.
-        """
+        """Return each float32 tensor's sum over all processes, the same bits in each process."""
         sizes = [tensor.shape.num_elements() for tensor in tensors]
         flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
         parts = tf.split(self._reduced(flat, GRADIENTS), sizes)
@@ -146,11 +142,7 @@ class ClusterWorkers(Workers):
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn TensorFlow's errors about lost workers into one line.
-
-        Raises:
-            WorkerLostError: It names the workers at whose address nobody listens any more.
-        """
+        """Turn TensorFlow's errors about lost workers into a WorkerLostError that names them."""
         try:
             yield
         except tf.errors.DeadlineExceededError:
@@ -170,15 +162,12 @@ class ClusterWorkers(Workers):
 
 
 def workers_of(config: Config) -> Workers:
-    """Return the workers of a recipe's strategy; several are connected.
+    """Return the workers of a recipe's strategy, connected if there are several.
 
     They connect before TensorFlow has run anything in the process.
 
-    Args:
-        config: The recipe, which all workers must have.
-
     Raises:
-        ValueError: TF_CONFIG is none, or another worker has another recipe or other versions.
+        ValueError: TF_CONFIG is missing, or another worker has another recipe or other versions.
         WorkerLostError: A worker cannot be reached.
     """
     settings = config.training

@@ -35,22 +35,14 @@ def fields_of(model: type[Fields]) -> Any:
 
 
 async def read_fields(model: type[Fields], request: Request, state: State) -> Fields:
-    """Return the fields of a request; see `fields_of`.
-
-    Raises:
-        RequestError: The key is unknown, or the body or a field is wrong.
-    """
+    """Return the fields of a request; an unknown key or a wrong field raises RequestError."""
     values = await _values(request)
     state.keys.check(request.headers, values.get("api_key") or values.get("auth_key"))
     return validated(model, values)
 
 
 def validated(model: type[Fields], values: dict[str, Any]) -> Fields:
-    """Return the fields as `model`; null is a field that is left out.
-
-    Raises:
-        RequestError: A field is missing, or has a wrong value.
-    """
+    """Return the fields as `model`; null means that a field is left out."""
     try:
         return model.model_validate({k: v for k, v in values.items() if v is not None})
     except ValidationError as error:
@@ -95,11 +87,7 @@ def content_type(request: Request) -> str:
 
 
 async def read_body(request: Request) -> bytes:
-    """Return the body.
-
-    Raises:
-        RequestError: It has more than `MAX_BYTES`.
-    """
+    """Return the body; more than `MAX_BYTES` raise RequestError."""
     return await Request(request.scope, _limited(request)).body()
 
 
@@ -123,11 +111,7 @@ def _limited(request: Request) -> Callable[[], Awaitable[Message]]:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object in the body of a request (UTF-8).
-
-    Raises:
-        RequestError: The body is not a JSON object, or is nested too deeply.
-    """
+    """Return the JSON object in the body of a request (UTF-8)."""
     try:
         values = from_json(body)
     except ValueError as error:

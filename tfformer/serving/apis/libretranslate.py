@@ -112,11 +112,7 @@ async def _translated(state: State, fields: Translate, text: str) -> dict[str, A
 async def find_direction(
     state: State, source: str, target: str, text: str
 ) -> tuple[Direction, Detected | None]:
-    """Return the direction between two languages, and the source language if it was detected.
-
-    Raises:
-        RequestError: No model translates between these languages.
-    """
+    """Return the direction between two languages, and the source language if it was detected."""
     if source not in ("", AUTO):
         return state.directions.find(source, target), None
     known = state.directions.sources_of(target)

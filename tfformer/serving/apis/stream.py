@@ -200,9 +200,9 @@ async def _events(
     openapi_extra=described(Align),
 )
 async def align(fields: Annotated[Align, fields_of(Align)], state: Served) -> Links:
-    """Return the links that the attention of a run directory's model gives.
+    """Return the links between words that the attention of a run directory's model defines.
 
-    The list is empty for an export, and for a sentence that is longer than the model takes.
+    The list is empty for an export, and for a sentence longer than the model's limit.
     """
     direction = await _direction(state, fields, fields.q)
     links = await state.translations.links(direction.model, fields.q, fields.translation)

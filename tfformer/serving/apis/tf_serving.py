@@ -150,14 +150,10 @@ def signature_name(request: dict[str, Any]) -> str:
 
 
 def read_inputs(request: dict[str, Any], signature: Signature) -> Arrays:
-    """Return the arrays of a request, checked, by the names of the signature's inputs.
+    """Return the arrays of a request by the names of the signature's inputs.
 
-    Args:
-        request: It has either `instances` (a row each) or `inputs` (a column each).
-        signature: The signature that is asked.
-
-    Raises:
-        RequestError: A name, type, shape or number of rows is not the signature's.
+    A request has either `instances` (one row each) or `inputs` (one column each). A name, type,
+    shape or number of rows that is not the signature's raises RequestError.
     """
     if ("instances" in request) == ("inputs" in request):
         raise RequestError("a request must have either instances or inputs")
@@ -193,10 +189,7 @@ def _from_rows(instances: Any, signature: Signature) -> Any:
 
 
 def _has_names(value: Any) -> bool:
-    """Whether a value is an object with inputs.
-
-    A string in base64 is an object too, but has none.
-    """
+    """Whether a value is an object with inputs, not one that encodes a string in base64."""
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
@@ -256,11 +249,7 @@ READERS: dict[str, Read] = {"string": _strings, "int32": _int32s}
 
 
 def _check_rows(inputs: Arrays) -> None:
-    """Refuse inputs with different numbers of rows, or too many rows.
-
-    Raises:
-        RequestError: The number of rows is wrong.
-    """
+    """Refuse inputs with different numbers of rows, or too many rows."""
     sizes = {name: len(values) for name, values in inputs.items()}
     if len(set(sizes.values())) > 1:
         raise RequestError(f"all inputs must have the same number of rows; they have {sizes}")
@@ -285,14 +274,10 @@ def _check_names(signature: Signature, names: Collection[str]) -> None:
 
 
 def answer(request: dict[str, Any], outputs: Arrays) -> dict[str, Any]:
-    """Return the outputs in the format of their request.
+    """Return the outputs in the format of their request, `instances` or `inputs`.
 
-    A single output goes without its name. A number that is not finite becomes NaN or Infinity, as
-    of TensorFlow Serving, though JSON has neither.
-
-    Args:
-        request: The request, with `instances` or `inputs`.
-        outputs: Arrays with the batch first.
+    A single output has no name. A number that is not finite becomes NaN or Infinity, as in
+    TensorFlow Serving, although JSON has neither.
     """
     columns = {name: _plain(values) for name, values in outputs.items()}
     by_columns = "inputs" in request
