@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Try faults of every kind, and print a table of the outcome: kills and failures at each file
-# operation, damaged files, requests drawn at random, a soak, batches. docs/reliability.md says
+# operation, damaged files, requests drawn at random, a soak, batches. docs/fault_tests.md says
 # what each part is. Each has a size in one variable; all of them as they stand here take some
 # hours, and a short look some minutes:
 #   FAULTS_KILLS=2 FAULTS_FAILURES=2 FAULTS_MUTATIONS=100 FAULTS_REQUESTS=1000 \

@@ -52,14 +52,11 @@ NOT_RUN = {
     "docker": "there is no Docker where the tests run",
     "MODEL=phrasebook EXPORT=": "there is no Docker where the tests run",
     "cd export/on_device/web": "needs the network; the first web export does the same",
-    "git worktree": "of Multi30k's run: takes hours and the data",
     "tfformer train recipe.yaml --run-dir /shared": "tests/faults/test_lost_workers.py runs it",
     "tfformer train recipe.yaml --run-dir s3://": "tests/faults/test_remote_runs.py runs it",
     "tfformer translate s3://": "tests/cli/test_remote_runs.py runs it",
     "TF_CONFIG=": "needs two processes at once; tests/faults/test_lost_workers.py runs them",
     "CUDA_VISIBLE_DEVICES=": "there is no GPU where the tests run",
-    "source scripts/environment.sh": "of Multi30k's run: takes hours and the data",
-    "PYTHONPATH=": "of Multi30k's run: takes hours and the data",
 }
 OTHER_LANGUAGES = {
     "": "drawings of folders and ways",
