@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tfformer.runtime.xla import set_xla_flags
+
 LEFT_OUT = ("matplotlib", "pandas")
 
 
@@ -23,6 +25,7 @@ def import_tensorflow() -> None:
     """
     if "tensorflow" in sys.modules:
         return
+    set_xla_flags()
     with _missing(LEFT_OUT), _no_collections(), _silence():
         import keras  # noqa: F401
         import tensorflow as tf
