@@ -11,10 +11,17 @@ from support.word_ids import WordIds, encode_pairs, unlike_pairs
 import tfformer
 from tfformer.config import Config
 from tfformer.data import encoding
-from tfformer.data.batch_shapes import MOST_WIDTHS, BatchShapes, best_widths
+from tfformer.data.batch_shapes import (
+    TRAINING_SHAPES,
+    VALIDATION_SHAPES,
+    BatchShapes,
+    best_widths,
+)
 from tfformer.data.batches import Batches, training_dataset
 from tfformer.special_ids import PAD_ID
 from tfformer.training.training_data import TrainingData
+
+MOST = 16
 
 
 def fewest_positions(counts, most):
@@ -81,11 +88,11 @@ def widths_of(batches, epochs):
     return {width for _, width in shapes_of(batches, epochs)}
 
 
-def test_all_epochs_together_have_at_most_sixteen_shapes(texts):
+def test_all_epochs_together_have_at_most_the_wanted_shapes(texts):
     pairs = encode_pairs(texts, max_length=80)
-    plain, few = Batches(pairs, 256), Batches(pairs, 256, few_shapes=True)
+    plain, few = Batches(pairs, 256), Batches(pairs, 256, most_shapes=MOST)
     shapes = shapes_of(few, 5)
-    assert len(shapes) <= MOST_WIDTHS < len(shapes_of(plain, 5))
+    assert len(shapes) <= MOST < len(shapes_of(plain, 5))
     assert all(rows == 256 // width for rows, width in shapes)
     for inputs, labels, _ in epochs_of(few, 1):
         assert inputs["source"].shape == inputs["target"].shape == labels.shape
@@ -94,12 +101,12 @@ def test_all_epochs_together_have_at_most_sixteen_shapes(texts):
 def test_an_epoch_of_few_shapes_holds_every_pair_once(texts):
     pairs = encode_pairs(texts, max_length=80)
     given = itertools.chain.from_iterable(map(rows_of, epochs_of(Batches(pairs, 1024), 1)))
-    few = epochs_of(Batches(pairs, 1024, few_shapes=True), 1)
+    few = epochs_of(Batches(pairs, 1024, most_shapes=MOST), 1)
     assert sorted(itertools.chain.from_iterable(map(rows_of, few))) == sorted(given)
 
 
 def test_the_padding_of_few_shapes_is_counted(texts):
-    batches = Batches(encode_pairs(texts, max_length=80), 1024, few_shapes=True)
+    batches = Batches(encode_pairs(texts, max_length=80), 1024, most_shapes=MOST)
     sides = [
         side for inputs, labels, _ in epochs_of(batches, 1) for side in (inputs["source"], labels)
     ]
@@ -109,13 +116,13 @@ def test_the_padding_of_few_shapes_is_counted(texts):
 
 def test_text_with_one_side_has_few_shapes_too(texts):
     text = encoding.encode_text([(source,) for source, _ in texts], [WordIds()], 80)
-    plain, few = (Batches(text, 256, few_shapes=few) for few in (False, True))
-    assert len(shapes_of(few, 3)) <= MOST_WIDTHS < len(shapes_of(plain, 3))
+    plain, few = (Batches(text, 256, most_shapes=most) for most in (None, MOST))
+    assert len(shapes_of(few, 3)) <= MOST < len(shapes_of(plain, 3))
 
 
 def test_a_small_text_gets_no_more_rows_than_it_has():
     pairs = encode_pairs([("5 6", "7"), ("5", "7")], max_length=8)
-    ((inputs, labels, _),) = epochs_of(Batches(pairs, 4096, few_shapes=True), 1)
+    ((inputs, labels, _),) = epochs_of(Batches(pairs, 4096, most_shapes=MOST), 1)
     assert inputs["source"].shape == labels.shape == (2, 3)
 
 
@@ -131,31 +138,31 @@ def test_epochs_of_other_segmentations_add_few_shapes():
         ]
         return encode_pairs(rows, max_length=30)
 
-    batches = Batches(text_of(0), 200, text_of_epoch=text_of, few_shapes=True)
+    batches = Batches(text_of(0), 200, text_of_epoch=text_of, most_shapes=MOST)
     shapes = shapes_of(batches, 8)
     added = {(rows, width) for rows, width in shapes if rows != 200 // width}
     assert added
     assert all(rows % 8 == 0 for rows, _ in added)
-    assert len(shapes) <= 2 * MOST_WIDTHS
+    assert len(shapes) <= 2 * MOST
 
 
 def test_rows_that_the_first_epoch_of_a_mixture_lacks_have_a_width():
     short, long = [("5 6", "7")] * 40, [("8 9", "7")] * 39 + [("5 " * 30, "7")]
     text = encoding.encode_corpora([short, long], (WordIds(), WordIds()), max_length=40)
-    batches = Batches(text, 80, seed=1, shares=[0.95, 0.05], few_shapes=True)
+    batches = Batches(text, 80, seed=1, shares=[0.95, 0.05], most_shapes=MOST)
     assert widths_of(batches, 1) == {3}
     assert widths_of(batches, 30) == {3, 31}
 
 
 def test_a_row_that_is_longer_than_the_counted_ones_has_a_width_of_its_own():
-    shapes = BatchShapes(50, np.bincount([3, 5, 5]))
+    shapes = BatchShapes(50, np.bincount([3, 5, 5]), most=2)
     assert shapes.widths(np.array([2, 4, 5, 6, 17, 49, 50])).tolist() == [3, 5, 5, 8, 24, 50, 50]
 
 
 @pytest.mark.slow
 def test_the_added_padding_changes_no_update(texts):
     """Losses and weights beside the same rows, padded no further than their longest."""
-    batches = Batches(encode_pairs(texts, max_length=80), 256, few_shapes=True)
+    batches = Batches(encode_pairs(texts, max_length=80), 256, most_shapes=MOST)
     models = []
     for _ in range(2):
         keras.utils.set_random_seed(1)
@@ -198,7 +205,7 @@ def test_training_dataset_gives_few_shapes(letters):
         dataset = training_dataset(pairs, letters, batch_tokens=64, few_shapes=few_shapes)
         sources = (inputs["source"] for inputs, *_ in dataset.as_numpy_iterator())
         counts.append(len({source.shape for source in sources}))
-    assert counts[1] <= MOST_WIDTHS < counts[0]
+    assert counts[1] <= TRAINING_SHAPES < counts[0]
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -215,6 +222,6 @@ def test_a_recipe_with_jit_compile_has_few_shapes(jit_compile, tmp_path):
         }
     )
     data = TrainingData.read(config, None, print)
-    for batches in (data.train, data.valid):
+    for batches, most in ((data.train, TRAINING_SHAPES), (data.valid, VALIDATION_SHAPES)):
         shapes = {labels.shape for _, labels, _ in epochs_of(batches, 1)}
-        assert (len(shapes) <= MOST_WIDTHS) == jit_compile
+        assert (len(shapes) <= most) == jit_compile

@@ -8,22 +8,25 @@ import numpy as np
 
 from tfformer.special_ids import PAD_ID
 
-MOST_WIDTHS = 16  # each costs XLA a compilation, and each that is left out costs padding
+# Each shape costs XLA up to a minute on a GPU, and each that is left out costs padding.
+TRAINING_SHAPES = 6
+VALIDATION_SHAPES = 3
 MULTIPLE = 8  # of the rows and tokens of an odd batch, so that there are few such shapes, too
 
 
 class BatchShapes:
     """A few shapes (rows, width) to which batches are padded.
 
-    The widths, at most 16, are those that need the least padding. A batch has as many rows as fit;
-    missing rows are padding only.
+    The widths are those that need the least padding. A batch has as many rows as fit; missing rows
+    are padding only. A width for each side would save less than 1 % of padding.
 
     Args:
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.
         counts: (longest + 1,) number of rows of each length of the longer side.
+        most: Maximum number of shapes.
 
     Example:
-        >>> shapes = BatchShapes(batch_tokens=32, counts=np.bincount([3, 8, 9, 9, 9]))
+        >>> shapes = BatchShapes(batch_tokens=32, counts=np.bincount([3, 8, 9, 9, 9]), most=3)
         >>> shapes.widths(np.array([9, 8, 5, 3])).tolist()
         [9, 8, 8, 3]
         >>> source, target = shapes.padded([np.ones((2, 3)), np.ones((2, 7))])
@@ -31,10 +34,10 @@ class BatchShapes:
         ((4, 8), (4, 8))
     """
 
-    def __init__(self, batch_tokens: int, counts: np.ndarray) -> None:
+    def __init__(self, batch_tokens: int, counts: np.ndarray, most: int) -> None:
         self.batch_tokens = batch_tokens
         self.rows = int(counts.sum())
-        self._widths = best_widths(counts, MOST_WIDTHS)
+        self._widths = best_widths(counts, most)
 
     def widths(self, lengths: np.ndarray) -> np.ndarray:
         """Return the smallest width that holds each length.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from tfformer.argument_checks import require_size
-from tfformer.data.batch_shapes import BatchShapes
+from tfformer.data.batch_shapes import TRAINING_SHAPES, BatchShapes
 from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad, sampled_texts
 from tfformer.data.mixture import rows_by_shares
 from tfformer.data.sources import SentencePair
@@ -238,8 +238,9 @@ class Batches:
             segmentations.
         shares: The share of each of `text.corpora` in an epoch, which `rows_by_shares` draws; the
             sum is 1.
-        few_shapes: Pad the batches to a small set of shapes (`BatchShapes`), each of which XLA
-            compiles once. Other rows then share a batch; padding changes only the draws of dropout.
+        most_shapes: Pad the batches to at most this number of shapes (`BatchShapes`), each of which
+            XLA compiles once. Other rows then share a batch; padding changes only the draws of
+            dropout.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -261,7 +262,7 @@ class Batches:
         seed: int = 0,
         text_of_epoch: Callable[[int], EncodedText] | None = None,
         shares: Sequence[float] | np.ndarray | None = None,
-        few_shapes: bool = False,
+        most_shapes: int | None = None,
     ) -> None:
         self.text = text
         self.shares = shares
@@ -274,8 +275,9 @@ class Batches:
         self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
         first = self._text_of(0)
         self._shapes = None
-        if few_shapes:
-            self._shapes = BatchShapes(batch_tokens, length_counts(first, range(first.kept)))
+        if most_shapes:
+            counts = length_counts(first, range(first.kept))
+            self._shapes = BatchShapes(batch_tokens, counts, most_shapes)
         widths = self._widths(length_counts(first, self._rows_of(0)))
         self.steps_per_epoch = len(plan_batches(widths, batch_tokens))
 
@@ -417,7 +419,7 @@ def training_dataset(
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
         sampling_alpha: If given, each pass segments the sentences at random, as `Tokenizer.sample`
             does.
-        few_shapes: Pad the batches to at most 16 shapes, or a few more with `sampling_alpha`, so
+        few_shapes: Pad the batches to at most 6 shapes, or a few more with `sampling_alpha`, so
             that XLA has fewer programs to compile. Keras compiles with XLA on a GPU unless
             `model.compile` is given `jit_compile=False`.
 
@@ -447,7 +449,8 @@ def training_dataset(
     encoded = encode_text(pairs, tokenizers, max_length)
     if encoded.dropped_empty or encoded.dropped_long:
         warnings.warn(encoded.report(), stacklevel=2)
-    batches = Batches(encoded, batch_tokens, seed, text_of_epoch, few_shapes=few_shapes)
+    most_shapes = TRAINING_SHAPES if few_shapes else None
+    batches = Batches(encoded, batch_tokens, seed, text_of_epoch, most_shapes=most_shapes)
     return batches.dataset_of_epochs()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tfformer.config import Config, corpora_of
 from tfformer.data.augmentation import augmented
+from tfformer.data.batch_shapes import TRAINING_SHAPES, VALIDATION_SHAPES
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import EncodedText, encode_corpora, sampled_texts
 from tfformer.data.fingerprints import text_fingerprint
@@ -140,13 +141,14 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     shares = _shares(config, text) if is_training else None
     settings = config.training
     assert config.data.batch_tokens is not None  # `devices.settled` has seen to it
+    most_shapes = TRAINING_SHAPES if is_training else VALIDATION_SHAPES
     batches = Batches(
         text,
         config.data.batch_tokens,
         settings.seed,
         text_of_epoch,
         shares,
-        few_shapes=settings.jit_compile is True,
+        most_shapes=most_shapes if settings.jit_compile is True else None,
     )
     report(f"{role}: {text.report()}; {batches.report()}")
     if shares is not None:
