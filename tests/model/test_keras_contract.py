@@ -89,8 +89,14 @@ def keras_hub_test_case(monkeypatch):
     return importlib.import_module("keras_hub.src.tests.test_case").TestCase()
 
 
+LARGE = {"DecoderLayer", "Encoder", "Decoder", "Transformer"}
+
+
 @pytest.mark.slow
-@each_layer
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name in LARGE)) for name in LAYERS],
+)
 def test_layer_passes_the_test_of_keras_hub(name, keras_hub_test_case):
     layer_class, settings, inputs, shape = LAYERS[name]
     layer = made(name)

@@ -4,10 +4,6 @@ The tests cover chain rule, total probability, causality, cache and Keras.
 """
 
 import itertools
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -194,7 +190,7 @@ def test_half_precision_trains_with_float32_variables_and_log_probs(policy):
 
 
 @pytest.mark.slow
-def test_learns_two_sentences_then_saves_and_loads_in_a_fresh_process(tmp_path):
+def test_learns_two_sentences_and_is_saved(tmp_path):
     """5 4 6 or 7 4 8, equally often.
 
     The best possible log-probability is log 1/2, and greedy continues 7 4 by 8.
@@ -220,9 +216,5 @@ def test_learns_two_sentences_then_saves_and_loads_in_a_fresh_process(tmp_path):
     ]
 
     model.save(tmp_path / "model.keras")
-    np.save(tmp_path / "rows.npy", rows)
-    script = "import keras, tfformer, numpy; model = keras.models.load_model('model.keras')\n"
-    script += "numpy.save('found.npy', model.log_prob(numpy.load('rows.npy')))"
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, env=environment)
-    np.testing.assert_array_equal(np.load(tmp_path / "found.npy"), model.log_prob(rows))
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again.log_prob(rows), model.log_prob(rows))

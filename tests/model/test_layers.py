@@ -599,20 +599,6 @@ def tensors(arrays, dtype="float32"):
 
 
 @each_layer
-def test_layer_survives_its_config(name):
-    make, inputs = LAYERS[name]
-    layer = randomized(make(name="own_name"))
-    config = keras.saving.serialize_keras_object(layer)
-    twin = keras.saving.deserialize_keras_object(config)
-    assert type(twin) is type(layer)
-    assert twin.get_config() == layer.get_config()
-    twin = type(layer).from_config(layer.get_config())
-    twin.build(None)
-    twin.set_weights(layer.get_weights())
-    np.testing.assert_array_equal(twin(*tensors(inputs)), layer(*tensors(inputs)))
-
-
-@each_layer
 @pytest.mark.parametrize("policy", HALVES)
 def test_layer_computes_in_half_precision_and_keeps_its_weights_in_float32(name, policy):
     make, inputs = LAYERS[name]

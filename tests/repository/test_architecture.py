@@ -1,4 +1,4 @@
-"""Imports between the rooms follow one table, and functions are short."""
+"""Imports between the rooms follow one table."""
 
 import ast
 import re
@@ -86,46 +86,6 @@ def test_every_function_that_tensorflow_traces_is_traced_as_it_is_written():
     """By `tracing.traced`: AutoGraph, which nothing needs, takes most of a first translation."""
     users = [file.name for file in PACKAGE.rglob("*.py") if "tf.function(" in file.read_text()]
     assert users == []
-
-
-LONGEST = 70  # lines of code of a function; most have five
-
-
-def lines_of_code(function: ast.FunctionDef) -> int:
-    """The lines of a function's body, without its docstring."""
-    body = function.body[1:] if ast.get_docstring(function) else function.body
-    return function.end_lineno - body[0].lineno + 1 if body else 0
-
-
-def test_every_function_fits_on_a_screen():
-    lengths = {
-        f"{file.relative_to(PACKAGE)} {node.name}": lines_of_code(node)
-        for file in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    assert {place: count for place, count in lengths.items() if count > LONGEST} == {}
-
-
-COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-OF_OTHERS = {"node_modules", "site-packages"}  # what npm and virtual environments bring
-
-
-def comprehensions_in(node: ast.AST) -> list[ast.expr]:
-    return [part for part in ast.walk(node) if isinstance(part, COMPREHENSIONS)]
-
-
-@pytest.mark.parametrize("folder", ["tfformer", "scripts", "export", "examples", "tests"])
-def test_no_comprehension_stands_in_another(folder):
-    nested = [
-        f"{file}:{inner.lineno}"
-        for file in (PACKAGE.parent / folder).rglob("*.py")
-        if not OF_OTHERS & set(file.parts)
-        for outer in comprehensions_in(ast.parse(file.read_text(encoding="utf-8")))
-        for inner in comprehensions_in(outer)
-        if inner is not outer
-    ]
-    assert nested == []
 
 
 ALONE = sorted((PACKAGE / "export" / "programs").glob("*.py")) + sorted(
