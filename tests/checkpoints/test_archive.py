@@ -11,7 +11,7 @@ import sentencepiece
 import yaml
 from support.marian_checkpoints import FIXTURES, write_marian_model
 
-from tfformer.checkpoints import archive
+from tfformer.checkpoints import foreign_files
 from tfformer.checkpoints.import_model import import_model
 from tfformer.run_directory import Run
 
@@ -92,9 +92,9 @@ def test_a_zip_of_anything_but_files_of_a_model_is_refused(tmp_path, entries, me
 
 
 def test_a_zip_of_more_than_a_model_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "MAX_BYTES", 9)
+    monkeypatch.setattr(foreign_files, "MAX_ZIP_BYTES", 9)
     path = packed(tmp_path / "model.zip", ("a", b"12345", 0), ("b", b"12345", 0))
-    with pytest.raises(ValueError, match="it unpacks to 10 bytes, but a model has at most 9"):
+    with pytest.raises(ValueError, match="it unpacks to 10 bytes; give a model, which has at m"):
         import_model(path, tmp_path / "run")
 
 

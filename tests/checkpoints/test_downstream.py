@@ -17,7 +17,7 @@ from support.numpy_layers import log_softmax
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import files as marian_files
-from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
+from tfformer.checkpoints.tensor_files import read_safetensors
 from tfformer.config import Config
 from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.tokenizers import Tokenizer
@@ -312,7 +312,7 @@ def test_a_model_of_marian_goes_back_after_its_training(marian_model, tmp_path):
     assert manifest["imported"]["origin"] == folder.name
     assert not np.array_equal(before["decoder_Wemb"], after["decoder_Wemb"])
     version = hugging_face(run, tmp_path / "hugging_face")
-    tensors = safetensors_files.read(version / "model.safetensors")
+    tensors = read_safetensors(version / "model.safetensors")
     pad = json.loads((version / "target_vocab.json").read_text())["<pad>"]
     np.testing.assert_array_equal(tensors["model.decoder.embed_tokens.weight"][pad], 0)
     assert json.loads((version / "generation_config.json").read_text())["num_beams"] == 1

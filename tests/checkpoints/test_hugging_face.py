@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 from support.marian_checkpoints import FIXTURES, NAMES, answers, checkpoint
 
-from tfformer.checkpoints.hugging_face.reader import slot_name
+from tfformer.checkpoints.hugging_face.weights import slot_name
 from tfformer.checkpoints.import_model import import_model
-from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
+from tfformer.checkpoints.tensor_files import read_safetensors
 from tfformer.checkpoints.weight_names import Slot, take
 from tfformer.inference.graphs import translate_ids
 from tfformer.run_directory import Run
@@ -40,7 +40,7 @@ def inputs(run, arrays):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_tensor_of_a_layer_is_bit_equal(loaded, name):
-    stored = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    stored = read_safetensors(FIXTURES / name / "model.safetensors")
     found = take(loaded(name).model)
     slots = [place for place in found if isinstance(place, Slot)]
     assert len(slots) == sum("layer" in name for name in stored)
@@ -51,7 +51,7 @@ def test_every_tensor_of_a_layer_is_bit_equal(loaded, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_row_of_the_tables_is_bit_equal(imported, loaded, name):
-    stored = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    stored = read_safetensors(FIXTURES / name / "model.safetensors")
     model = loaded(name).model
     shared = stored.get("model.shared.weight")
     source = stored.get("model.encoder.embed_tokens.weight", shared)
@@ -69,7 +69,7 @@ def test_every_row_of_the_tables_is_bit_equal(imported, loaded, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_output_bias_is_bit_equal_but_for_padding_and_start(imported, loaded, name):
-    stored = safetensors_files.read(FIXTURES / name / "model.safetensors")
+    stored = read_safetensors(FIXTURES / name / "model.safetensors")
     order = rows(imported(name), "target")
     wanted = stored.get("final_logits_bias", np.zeros((1, len(order)), np.float32))[0][order]
     wanted[[PAD_ID, START_ID]] = -1e4

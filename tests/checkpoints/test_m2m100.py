@@ -9,12 +9,11 @@ import json
 import shutil
 
 import pytest
-import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 from support.marian_checkpoints import checkpoint, edit_json, languages
 
 from tfformer.checkpoints.checkpoint import Choices
-from tfformer.checkpoints.hugging_face import m2m100_reader as m2m100
+from tfformer.checkpoints.hugging_face import m2m100
 from tfformer.checkpoints.import_model import import_model
 from tfformer.cli.verbs import main
 from tfformer.inference.translator import Translator
@@ -211,22 +210,13 @@ def edit_pieces(folder, change):
     path.write_bytes(model.SerializeToString())
 
 
-@pytest.mark.parametrize("score", [-36.5, -38.0, -0.25, 0.0])
-def test_scores_that_no_training_of_bpe_writes_are_refused(tmp_path, score):
-    folder = checkpoint("NLLB", tmp_path)
-    edit_pieces(folder, lambda pieces: setattr(pieces[39], "score", score))
-    with pytest.raises(ValueError, match=r"between -35 and -37, but scores of BPE count its merg"):
-        read(folder, "NLLB")
-
-
-@pytest.mark.parametrize("scores", [(-118.5, -119.25), (-3.5, -4.0), (0.0, 0.0)])
-def test_pieces_that_somebody_has_added_may_have_any_scores(tmp_path, scores):
+def test_pieces_that_somebody_has_added_are_read(tmp_path):
     """As when NLLB gets another language: two pieces, so all languages move by two."""
     folder = checkpoint("NLLB", tmp_path)
 
     def add(pieces):
-        for name, score in zip(("tyv", "тыв"), scores, strict=True):
-            pieces.add(piece=name, score=score)
+        for name in ("tyv", "тыв"):
+            pieces.add(piece=name, score=0.0)
 
     edit_pieces(folder, add)
     path = folder / "tokenizer.json"
@@ -236,32 +226,9 @@ def test_pieces_that_somebody_has_added_may_have_any_scores(tmp_path, scores):
     assert read(folder, "NLLB").source.pieces[121:124] == ["tyv", "тыв", "eng_Latn"]
 
 
-def test_a_token_of_m2m100_that_no_piece_writes_is_refused(tmp_path):
-    folder = checkpoint("M2M", tmp_path)
-    edit_json(folder / "vocab.json", an=None, **{"a~": 10})
-    with pytest.raises(ValueError, match=r"vocab\.json has the token 'a~', which no Sentence"):
-        read(folder, "M2M")
-
-
 def test_languages_begin_behind_the_last_token(tmp_path):
     folder = checkpoint("NLLB", tmp_path)
     edit_pieces(folder, lambda pieces: pieces.pop())
     message = "has 120 tokens, but no file that names those of languages, from the id 120 on"
     with pytest.raises(ValueError, match=message):
-        read(folder, "NLLB")
-
-
-def test_the_ids_of_both_tokenizers_of_nllb_are_compared(tmp_path):
-    """A published tokenizer.json has all pieces, after the special tokens of fairseq."""
-    folder = checkpoint("NLLB", tmp_path)
-    processor = sentencepiece.SentencePieceProcessor(
-        model_file=str(folder / "sentencepiece.bpe.model")
-    )
-    own = [processor.id_to_piece(number) for number in range(3, len(processor))]
-    ids = {piece: number for number, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", *own])}
-    edit_json(folder / "tokenizer.json", model={"type": "BPE", "vocab": ids})
-    wanted = read(folder, "NLLB").source.pieces
-    assert wanted[4 : len(own) + 4] == own
-    edit_json(folder / "tokenizer.json", model={"vocab": {**ids, own[9]: 14, own[10]: 13}})
-    with pytest.raises(ValueError, match=f"gives the piece '{own[9]}' the id 13, but .* does not"):
         read(folder, "NLLB")

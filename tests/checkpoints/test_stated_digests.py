@@ -6,10 +6,9 @@ import pytest
 from support import stated_digests
 from support.marian_checkpoints import checkpoint, edit_json
 
-from tfformer.checkpoints.checksums import check_stated_digests
 from tfformer.checkpoints.import_model import import_model
+from tfformer.checkpoints.provenance import check_stated_digests
 from tfformer.cli.verbs import main
-from tfformer.export import hugging_face
 
 
 @pytest.fixture
@@ -25,17 +24,10 @@ def in_place(state):
     return stated
 
 
-def as_export(folder):
-    run = import_model(folder, folder.parent / "first run")
-    return hugging_face(run, folder.parent / "export")
-
-
 WAYS = {
     "downloads": in_place(stated_digests.state_by_downloads),
     "list": in_place(stated_digests.state_by_list),
-    "tagged list": in_place(lambda folder: stated_digests.state_by_list(folder, "--tag")),
     "cache": stated_digests.as_cache,
-    "export": as_export,
 }
 
 
@@ -51,7 +43,7 @@ def test_one_bit_of_any_file_is_noticed(folder, way, name):
     content = bytearray((stated / name).read_bytes())
     content[len(content) // 2] ^= 1
     (stated / name).write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{name} is damaged or changed: its digest is \w{{12}}"):
+    with pytest.raises(ValueError, match=rf"{name} is damaged or changed: it has another digest"):
         check_stated_digests(stated)
 
 
@@ -78,29 +70,6 @@ def test_a_change_in_the_cache_becomes_a_file_of_its_own(folder, tmp_path):
     place.unlink()
     place.write_bytes(content)
     check_stated_digests(snapshot)
-
-
-def test_a_list_that_is_no_list_is_refused_with_its_line(folder):
-    stated_digests.state_by_list(folder)
-    with (folder / "SHA256SUMS").open("a") as file:
-        file.write("0123  config.json\n")
-    with pytest.raises(ValueError, match=r"SHA256SUMS, line \d+: '0123  config.json' is no line"):
-        check_stated_digests(folder)
-
-
-def test_a_torn_manifest_is_refused(folder):
-    (folder / "manifest.json").write_text('{"digests": {"config.js')
-    with pytest.raises(ValueError, match=r"manifest\.json is damaged .*; copy it again, or remove"):
-        check_stated_digests(folder)
-
-
-@pytest.mark.parametrize(
-    "manifest",
-    ["[]", "{}", '{"digests": ["config.json"]}', '{"digests": {"config.json": 3, "away": "0"}}'],
-)
-def test_the_manifest_of_another_program_is_left_alone(folder, manifest):
-    (folder / "manifest.json").write_text(manifest)
-    check_stated_digests(folder)
 
 
 def test_a_list_may_be_written_twice_and_have_comments_and_capitals(folder):

@@ -9,9 +9,9 @@ import numpy as np
 import yaml
 from support.pytorch_writer import write_pytorch
 
-from tfformer.checkpoints.hugging_face.reader import PYTORCH, SAFETENSORS
+from tfformer.checkpoints.hugging_face.weights import INDEX, SAFETENSORS
 from tfformer.checkpoints.marian import files as marian_files
-from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
+from tfformer.checkpoints.tensor_files import read_safetensors, write_safetensors
 from tfformer.checkpoints.weight_names import variables
 
 FIXTURES = Path(__file__).parent / "marian"
@@ -76,10 +76,10 @@ def every_kind(folder: Path) -> dict[str, Path]:
     found = {name: checkpoint(name, folder) for name in ("A", "C", "I", *MULTILINGUAL)}
     for name in ("shards", "torch"):
         found[name] = shutil.copytree(found["A"], folder / name)
-        tensors = safetensors_files.read(found["A"] / SAFETENSORS)
+        tensors = read_safetensors(found["A"] / SAFETENSORS)
         (found[name] / SAFETENSORS).unlink()
         if name == "torch":
-            write_pytorch(found[name] / PYTORCH, tensors)
+            write_pytorch(found[name] / "pytorch_model.bin", tensors)
         else:
             write_shards(found[name], tensors)
     found["npz"] = write_marian_model("separate", folder)
@@ -95,9 +95,9 @@ def write_shards(folder: Path, tensors: dict[str, np.ndarray]) -> None:
     weight_map = {}
     for number, names in enumerate((sorted(tensors)[::2], sorted(tensors)[1::2])):
         shard = f"model-{number}.safetensors"
-        safetensors_files.write(folder / shard, {name: np.array(tensors[name]) for name in names})
+        write_safetensors(folder / shard, {name: np.array(tensors[name]) for name in names})
         weight_map |= dict.fromkeys(names, shard)
-    (folder / safetensors_files.INDEX).write_text(json.dumps({"weight_map": weight_map}))
+    (folder / f"{SAFETENSORS}{INDEX}").write_text(json.dumps({"weight_map": weight_map}))
 
 
 def edit_yaml(path: Path, **changes) -> None:

@@ -24,9 +24,9 @@ def state_by_downloads(folder: Path) -> None:
         write_download_metadata(folder, path.name, COMMIT, hub_digest(path))
 
 
-def state_by_list(folder: Path, *options: str) -> None:
+def state_by_list(folder: Path) -> None:
     """Write SHA256SUMS by the program `sha256sum`."""
-    command = ["sha256sum", *options, *sorted(path.name for path in folder.iterdir())]
+    command = ["sha256sum", *sorted(path.name for path in folder.iterdir())]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=True)
     (folder / "SHA256SUMS").write_bytes(done.stdout)
 

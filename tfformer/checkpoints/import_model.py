@@ -1,4 +1,4 @@
-"""Brings a foreign checkpoint in, as a run directory.
+"""Bring a foreign checkpoint in, as a run directory.
 
 The checkpoint is read and checked before TensorFlow is loaded, so that a mistake is answered at
 once; then it is written as a run (`tfformer/checkpoints/run_writer.py`).
@@ -8,18 +8,17 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from tfformer.checkpoints import archive
 from tfformer.checkpoints.checkpoint import Checkpoint, Choices
-from tfformer.checkpoints.checksums import check_stated_digests
-from tfformer.checkpoints.hugging_face import m2m100_reader as m2m100
+from tfformer.checkpoints.foreign_files import is_zip, unpack
+from tfformer.checkpoints.hugging_face import m2m100
 from tfformer.checkpoints.hugging_face import reader as hugging_face
-from tfformer.checkpoints.licence import licence
 from tfformer.checkpoints.marian import reader as marian
-from tfformer.checkpoints.paths import check_paths
+from tfformer.checkpoints.provenance import check_stated_digests, origin_of
 from tfformer.checkpoints.text_normalization import REWRITES
-from tfformer.storage.whole_files import file_digest, temporary_folder
+from tfformer.storage.whole_files import temporary_folder
+
+WEIGHTS = (".npz", ".bin", ".safetensors")  # some are zips themselves
 
 
 def import_model(
@@ -84,21 +83,39 @@ def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> It
         ValueError: As `import_model`.
     """
     place = Path(path)
-    check_paths(place, Path(run_dir))
+    _check_paths(place, Path(run_dir))
     choices.check()
-    if not archive.is_archive(place):
+    if not is_zip(place):
         yield _read(place, place, choices)
         return
     with temporary_folder(Path(run_dir).absolute().parent) as temporary:
         unpacked = temporary / "model"
-        archive.unpack(place, unpacked)
-        with archive.naming_archive(place, unpacked):
+        unpack(place, unpacked)
+        try:
             yield _read(unpacked, place, choices)
+        except ValueError as error:  # names a file where the user has it
+            raise ValueError(str(error).replace(str(unpacked), str(place))) from error
+
+
+def _check_paths(path: Path, run_dir: Path) -> None:
+    if run_dir.is_symlink():
+        raise FileExistsError(f"{run_dir} is a link; give the folder itself as --run-dir")
+    if run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
+        raise FileExistsError(
+            f"{run_dir} exists and is not an empty folder; choose another --run-dir"
+        )
+    if not path.exists():
+        raise ValueError(
+            f"{path} is neither a folder nor a zip; nothing is downloaded, so fetch the checkpoint "
+            "first"
+        )
+    if path.is_file() and path.suffix in WEIGHTS:
+        raise ValueError(f"{path} is one file of a checkpoint; give its folder, {path.parent}")
 
 
 def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
     if not folder.is_dir():
-        raise ValueError(f"{folder} is neither a folder nor a zip; give that of a checkpoint")
+        raise ValueError(f"{folder} is neither a folder nor a zip; give a checkpoint's")
     check_stated_digests(folder)
     for family in (m2m100, hugging_face, marian):
         if family.recognises(folder):
@@ -110,30 +127,9 @@ def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
             return dataclasses.replace(
                 family.read(folder, choices),
                 rewrites=REWRITES[choices.normalize],
-                provenance=_provenance(folder, origin),
+                provenance=origin_of(folder, origin),
             )
     raise ValueError(
         f"{origin} holds no model that can be imported: neither config.json of Hugging Face nor "
         "an .npz or .bin of Marian"
     )
-
-
-def _provenance(folder: Path, origin: Path) -> dict[str, Any]:
-    files = sorted(path for path in folder.iterdir() if path.is_file())
-    return {
-        "origin": _name(origin.resolve()),
-        "licence": licence(folder),
-        "files": {path.name: file_digest(path) for path in files},
-    }
-
-
-def _name(origin: Path) -> str:
-    """Return the name of a folder or zip.
-
-    The cache of huggingface_hub has a folder for each commit of a model, such as
-    models--Helsinki-NLP--opus-mt-en-de/snapshots/COMMIT.
-    """
-    model = origin.parents[1].name if origin.parent.name == "snapshots" else ""
-    if not model.startswith("models--"):
-        return origin.name
-    return f"{model.removeprefix('models--').replace('--', '/')}@{origin.name}"

@@ -1,22 +1,35 @@
-"""The record of an import: where a run is from, and what the way back needs."""
+"""The origin of an imported run: its record, its licence, and the digests of a download."""
 
+import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from tfformer.checkpoints.json_files import read_object
+import yaml
+
+from tfformer.checkpoints.foreign_files import read_object
 from tfformer.run_directory import Run, digest_of_values
-from tfformer.storage.whole_files import write_text
+from tfformer.storage.whole_files import file_digest, write_text
 
 DIGEST = "digest"  # SHA-256 of all other keys
+NOT_STATED = "not stated; ask where the model is from"
+CARD_HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
+LONGEST_CARD = 100_000  # characters that are looked at
+DOWNLOADS = Path(".cache", "huggingface", "download")
+NOTE = ".metadata"  # behind a file's name: the commit, the file's digest and the time, a line each
+LIST = "SHA256SUMS"
+STATED = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # Git's SHA-1 of a file, or SHA-256
+LISTED = re.compile(r"(?P<digest>[0-9a-fA-F]{64}) [ *](?:\./)?(?P<name>.+)")
 
 
 def write_record(run: Run, values: Mapping[str, Any]) -> None:
-    """Write the record of a run's import, which knows its own digest.
+    """Write the record of a run's import, with its own digest.
 
     Args:
         run: The imported run.
-        values: What JSON can hold.
+        values: Values that JSON can hold.
     """
     record = json.loads(json.dumps(values))
     complete = record | {DIGEST: digest_of_values(record)}
@@ -59,3 +72,126 @@ def imported_from(run: Run) -> dict[str, dict[str, str]]:
     if not record:
         return {}
     return {"imported": {key: str(record.get(key)) for key in ("family", "origin", "licence")}}
+
+
+def origin_of(folder: Path, origin: Path) -> dict[str, Any]:
+    """Return the name, the licence and the digests of a checkpoint.
+
+    Args:
+        folder: The checkpoint's folder.
+        origin: The path that the user gave: the folder, or its zip.
+    """
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return {
+        "origin": _model_name(origin.resolve()),
+        "licence": licence(folder),
+        "files": {path.name: file_digest(path) for path in files},
+    }
+
+
+def _model_name(origin: Path) -> str:
+    """Return the name of a folder or zip.
+
+    The cache of huggingface_hub has a folder for each commit of a model, such as
+    models--Helsinki-NLP--opus-mt-en-de/snapshots/COMMIT.
+    """
+    model = origin.parents[1].name if origin.parent.name == "snapshots" else ""
+    if not model.startswith("models--"):
+        return origin.name
+    return f"{model.removeprefix('models--').replace('--', '/')}@{origin.name}"
+
+
+def licence(folder: Path) -> str:
+    """Return the licence of a model.
+
+    Args:
+        folder: The checkpoint's folder. Its README.md may begin with YAML between lines of three
+            dashes that names a `license`, as on the Hugging Face hub; it may have a file LICENSE.
+
+    Returns:
+        The licence's name or several with commas, the first line of its text, or a sentence that
+        no licence is stated.
+    """
+    card = folder / "README.md"
+    if card.is_file() and (stated := _licence_of_card(_beginning(card))):
+        return stated
+    for name in ("LICENSE", "LICENSE.txt", "LICENCE", "COPYING"):
+        if (folder / name).is_file():
+            lines = _beginning(folder / name).splitlines()
+            return next((line.strip() for line in lines if line.strip()), NOT_STATED)
+    return NOT_STATED
+
+
+def _licence_of_card(text: str) -> str:
+    """Return the licence in the head of a model card; an empty text if there is none."""
+    head = CARD_HEAD.match(text)
+    try:
+        values = yaml.load(head[1], yaml.CBaseLoader) if head else None
+    except yaml.YAMLError:
+        return ""
+    if not isinstance(values, dict):
+        return ""
+    stated = values.get("license", values.get("licence"))
+    if stated == "other":  # than the hub's list; its name has a key of its own
+        stated = values.get("license_name", stated)
+    names = stated if isinstance(stated, list) else [stated]
+    return ", ".join(name.strip() for name in names if isinstance(name, str))
+
+
+def _beginning(path: Path) -> str:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        return file.read(LONGEST_CARD)
+
+
+def check_stated_digests(folder: Path) -> None:
+    """Compare each file of a checkpoint with the digests that came with it.
+
+    Digests are stated by the notes that `huggingface_hub` leaves in a folder, by its cache, where a
+    file is a link to blobs/DIGEST, and by a list of the program `sha256sum`.
+
+    Args:
+        folder: A folder; where no digest is stated, no file is compared.
+
+    Raises:
+        ValueError: A file has another digest.
+    """
+    for file, digest, remedy in _stated_digests(folder):
+        if digest not in _digests(file, len(digest)):
+            raise ValueError(
+                f"{file} is damaged or changed: it has another digest than {digest[:12]}..., which "
+                f"came with it; copy it again, or {remedy}"
+            )
+
+
+def _stated_digests(folder: Path) -> Iterator[tuple[Path, str, str]]:
+    """Yield files with their digests and the remedy for somebody who changed one on purpose."""
+    for path in sorted(folder.iterdir()):
+        blob = path.resolve()
+        is_cached = path.is_symlink() and blob.is_file() and blob.parent.name == "blobs"
+        if is_cached and STATED.fullmatch(blob.name):
+            yield path, blob.name, "put a file in place of the link"
+    for note in sorted((folder / DOWNLOADS).glob(f"*{NOTE}")):
+        file = folder / note.name.removesuffix(NOTE)
+        lines = note.read_text(encoding="utf-8", errors="replace").splitlines()
+        if file.is_file() and len(lines) > 1 and STATED.fullmatch(lines[1]):
+            yield file, lines[1], f"remove {note}"
+    sums = folder / LIST
+    text = sums.read_text(encoding="utf-8", errors="replace") if sums.is_file() else ""
+    for listed in filter(None, map(LISTED.fullmatch, text.splitlines())):
+        file = folder / listed["name"]
+        if file.is_file() and file != sums:
+            yield file, listed["digest"].lower(), f"write {sums} again"
+
+
+def _digests(file: Path, digits: int) -> list[str]:
+    """Return the digests of a file that have so many digits.
+
+    Git's is the SHA-1 of the file behind a head with its size; some mirrors of the hub state the
+    SHA-1 of the file alone.
+    """
+    if digits == 64:
+        return [file_digest(file)]
+    content = file.read_bytes()
+    head = b"blob %d\0" % len(content)
+    both = (head + content, content)
+    return [hashlib.sha1(part, usedforsecurity=False).hexdigest() for part in both]

@@ -1,26 +1,34 @@
-"""Writes a foreign checkpoint as a run directory, in the order of this package.
+"""Write a foreign checkpoint as a run directory, in the order of this package.
 
 Three rows of a vocabulary decide how everything else works: padding, start and end. They get the
 ids that they have in every run (`tfformer/checkpoints/vocabulary.py`), and the bias of padding and
 start is so low that they are never generated. So search, masks and exports know of no import.
 """
 
-import functools
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
 from tfformer.checkpoints.checkpoint import Checkpoint, Vocabulary, check_finite
 from tfformer.checkpoints.provenance import write_record
-from tfformer.checkpoints.tensors.stored_arrays import release
+from tfformer.checkpoints.tensor_files import release
 from tfformer.checkpoints.text_normalization import Rewrites
-from tfformer.checkpoints.vocabulary import RowOrder
-from tfformer.checkpoints.weight_names import OUTPUT_BIAS, SOURCE, Place, Table, place_name
-from tfformer.checkpoints.weights_file import StreamedWeights
-from tfformer.config import Config
+from tfformer.checkpoints.weight_names import (
+    OUTPUT_BIAS,
+    SOURCE,
+    Place,
+    Table,
+    place_name,
+    variables,
+)
+from tfformer.config import Config, ModelConfig
 from tfformer.data.piece_tokenizer import PieceTokenizer
-from tfformer.run_directory import Run, Tokenizers
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Run, Tokenizers, new_model
 from tfformer.special_ids import PAD_ID, START_ID
 from tfformer.storage.whole_files import temporary_folder
 
@@ -67,8 +75,9 @@ def _write(run_path: Path, checkpoint: Checkpoint) -> None:
     )
     run = Run.create(run_path, config, tokenizers)
     record = _record(checkpoint)
-    numbers = functools.partial(_in_our_order, checkpoint)
-    run.save_weights(StreamedWeights(config.model, tokenizers, numbers))
+    run.save_weights(
+        StreamedWeights(config.model, tokenizers, lambda place: _in_our_order(checkpoint, place))
+    )
     write_record(run, record)
     run.finish({"imported": checkpoint.family})
 
@@ -80,24 +89,17 @@ def _tokenizer(vocabulary: Vocabulary, rewrites: Rewrites) -> PieceTokenizer:
 
 
 def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
-    """Take one tensor out, in float32, a table in this package's order.
-
-    Padding and start are never chosen.
-    """
-    tensor = checkpoint.tensors.pop(place)
+    """Take one tensor out, in float32, a table in this package's order."""
+    tensor = checkpoint.tensors.pop(place)  # its memory is free when it is written
     check_finite(tensor, checkpoint.names[place])
     release(tensor)
     if not isinstance(place, Table):
         return tensor.astype(np.float32)
-    found = _order(checkpoint, place).bring_in(tensor)
+    side = checkpoint.source if place == SOURCE else checkpoint.target
+    found = side.order.bring_in(tensor)
     if place == OUTPUT_BIAS:
         found[[PAD_ID, START_ID]] = NEVER
     return found
-
-
-def _order(checkpoint: Checkpoint, table: Table) -> RowOrder:
-    side = checkpoint.source if table == SOURCE else checkpoint.target
-    return side.order
 
 
 def _record(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -119,3 +121,62 @@ def _record(checkpoint: Checkpoint) -> dict[str, Any]:
 def _described(vocabulary: Vocabulary) -> dict[str, Any]:
     order = vocabulary.order
     return {"rows": order.rows, "size": order.foreign_size, "pieces": vocabulary.pieces}
+
+
+class StreamedWeights:
+    """The weights of a model that is never built, written one variable at a time.
+
+    Keras decides the names in a file of weights. They are read from the file of a model that is as
+    deep and has two numbers where this one has hundreds.
+
+    Args:
+        config: The recipe of the model.
+        tokenizers: Its vocabularies.
+        tensor_of: Gives the array of a place; asked once for each.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        tokenizers: Tokenizers,
+        tensor_of: Callable[[Place], np.ndarray],
+    ) -> None:
+        dialect = config.dialect.replace(num_decoder_heads=1, decoder_d_ff=1)
+        self._narrow = config.replace(d_model=2, num_heads=1, d_ff=1, dialect=dialect)
+        self._tokenizers = tokenizers
+        self._tensor_of = tensor_of
+
+    def save_weights(self, filepath: BytesIO) -> None:
+        """Write the file that Keras would write.
+
+        Args:
+            filepath: A file whose name ends in `.weights.h5`.
+        """
+        model = new_model(self._narrow, self._tokenizers)
+        assert isinstance(model, Transformer)
+        places = []
+        for number, (variable, joined) in enumerate(variables(model)):
+            variable.assign(np.full(variable.shape, number))
+            places.append(joined)
+        pattern = _NamedBytes()
+        model.save_weights(pattern)
+        with h5py.File(pattern) as names, h5py.File(filepath, "w") as file:
+
+            def write(name: str, item: h5py.Group | h5py.Dataset) -> None:
+                if isinstance(item, h5py.Group):
+                    file.create_group(name).attrs.update(item.attrs)
+                else:
+                    file[name] = self._array(places[int(item[(0,) * item.ndim])])
+
+            names.visititems(write)
+
+    def _array(self, places: tuple[Place, ...]) -> np.ndarray:
+        parts = [self._tensor_of(place) for place in places]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+
+class _NamedBytes(BytesIO):
+    """A file in memory with a name by which Keras knows a file of weights."""
+
+    def __str__(self) -> str:
+        return "memory.weights.h5"

@@ -1,45 +1,21 @@
 r"""The rules by which OPUS-MT prepares a text before SentencePiece.
 
-They are those of `preprocess.sh` beside its models: punctuation of East Asia and curly quotes
-become plain, invisible characters become blanks, and blanks are joined. One of the rules, the wide
-digit 1 that becomes a quotation mark, is a slip that its models were trained with.
+The rules are those of `preprocess.sh` beside its models: punctuation of East Asia and curly quotes
+become plain, invisible characters become blanks, and blanks are joined. The wide digit 1 becomes a
+quotation mark: a slip of that file, with which its models were trained.
 
-A rule is a regular expression and the text in its place. The expressions mean the same in Python,
-in RE2 (TensorFlow) and in JavaScript, so they have no `\\p{C}`: of that class these are the control
-characters, and the format and private characters of Unicode's first 65,536.
+A rule is a regular expression and its replacement. The expressions mean the same in Python, in RE2
+(TensorFlow) and in JavaScript. So the class `\\p{C}` is written out: the control characters, and
+the format and private characters of Unicode's first 65,536.
 """
 
 Rewrites = tuple[tuple[str, str], ...]
 
-PLAIN = {  # wide or curly characters -> the text in their place
-    "，、": ",",
-    "”“《》１」「": '"',
-    "∶：": ":",
-    "？": "?",
-    "）": ")",
-    "！": "!",
-    "（": "(",
-    "；": ";",
-    **{
-        "０": "0",
-        "２": "2",
-        "３": "3",
-        "４": "4",
-        "５": "5",
-        "６": "6",
-        "７": "7",
-        "８": "8",
-        "９": "9",
-    },
-    "～": "~",
-    "’": "'",
-    "…": "...",
-    "━": "-",
-    "〈": "<",
-    "〉": ">",
-    "【": "[",
-    "】": "]",
-    "％": "%",
+PLAIN = {  # wide or curly characters -> their replacement
+    **{"，、": ",", "”“《》１」「": '"', "∶：": ":", "？": "?", "）": ")", "！": "!", "（": "("},
+    **{"；": ";", "０": "0", "２": "2", "３": "3", "４": "4", "５": "5", "６": "6", "７": "7"},
+    **{"８": "8", "９": "9", "～": "~", "’": "'", "…": "...", "━": "-", "〈": "<", "〉": ">"},
+    **{"【": "[", "】": "]", "％": "%"},
 }
 INVISIBLE = (
     r"[\x00-\x1f\x7f-\x9f\xad"

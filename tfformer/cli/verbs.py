@@ -133,11 +133,8 @@ def _recipes(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    from tfformer.checkpoints.paths import check_paths
-
     check_local(options.run_dir)
     check_no_file(options.run_dir, "--run-dir")
-    check_paths(Path(options.model), Path(options.run_dir))
     from tfformer.checkpoints.checkpoint import Choices
     from tfformer.checkpoints.import_model import checkpoint_at
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from tfformer.checkpoints.export_model import write_hugging_face, write_marian
 from tfformer.checkpoints.provenance import imported_from
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import read_pairs
@@ -29,7 +30,6 @@ from tfformer.export import (
     saved_model_writer,
     web_page,
 )
-from tfformer.export.checkpoints import write_hugging_face, write_marian
 from tfformer.export.litert import requests as litert_requests
 from tfformer.export.litert import text_pieces
 from tfformer.export.litert import writer as litert_writer

@@ -1,6 +1,6 @@
-"""Writes a run as a Marian checkpoint of Hugging Face.
+"""Write a run as a checkpoint of Hugging Face: Marian, or M2M100 and NLLB where it was one.
 
-`MarianMTModel.from_pretrained` loads it.
+`MarianMTModel.from_pretrained` and `M2M100ForConditionalGeneration.from_pretrained` load it.
 """
 
 from pathlib import Path
@@ -8,29 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from tfformer.checkpoints.foreign_order import (
-    Foreign,
-    as_foreign,
-    special_ids,
-)
-from tfformer.checkpoints.hugging_face.reader import (
+from tfformer.checkpoints.foreign_files import write_object
+from tfformer.checkpoints.foreign_order import Foreign, as_foreign, special_ids
+from tfformer.checkpoints.hugging_face.m2m100 import SENTENCEPIECE, SPECIAL_TOKENS, VOCABULARY
+from tfformer.checkpoints.hugging_face.reader import POSITION_TENSORS, TARGET_VOCABULARY, TOKENIZER
+from tfformer.checkpoints.hugging_face.search import GENERATION
+from tfformer.checkpoints.hugging_face.weights import (
     BIAS,
     DECODER_EMBEDDING,
     ENCODER_EMBEDDING,
     HEAD,
-    POSITION_TENSORS,
     SAFETENSORS,
     SHARED,
     slot_name,
 )
-from tfformer.checkpoints.json_files import write_object
-from tfformer.checkpoints.tensors import safetensors_file as safetensors_files
+from tfformer.checkpoints.tensor_files import write_safetensors
 from tfformer.checkpoints.weight_names import OUTPUT, OUTPUT_BIAS, SOURCE, TARGET, Slot
 from tfformer.config import Config, ModelConfig
 from tfformer.model.positions import positional_encoding
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 
+CLASSES = ("NllbTokenizer", "M2M100Tokenizer")  # without and with a vocab.json
+DETAILS = {"config", "generation", "tokenizer", "special", "listed", "added"}  # by the reader
 TABLES = {  # tie -> name -> table; transformers 5 ties nothing where the output is not tied
     "all": {SHARED: SOURCE},
     "input": {ENCODER_EMBEDDING: SOURCE, DECODER_EMBEDDING: SOURCE, HEAD: OUTPUT},
@@ -40,7 +40,7 @@ TABLES = {  # tie -> name -> table; transformers 5 ties nothing where the output
 
 
 def write(folder: Path, run: Run, model: Transformer) -> None:
-    """Fill a folder with a checkpoint.
+    """Fill a folder with a Marian checkpoint.
 
     Args:
         folder: An empty one.
@@ -51,22 +51,60 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
         ValueError: The model has layers that Marian models in Transformers do not have.
     """
     settings = run.config.model
-    _check(run.path, settings)
+    _check_layers(run.path, settings)
     foreign = as_foreign(run, model, with_pad=True)
-    tensors = tensors_of(foreign, settings)
-    tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
     config = _config(foreign, run.config)
-    if settings.dialect.position_timescale != "paper":
-        table = _position_table(settings, config["max_position_embeddings"])
+    tensors = _tensors(foreign, settings)
+    tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
+    timescale = settings.dialect.position_timescale
+    if timescale != "paper":  # Transformers computes one kind of positions, and loads others
+        positions = np.arange(config["max_position_embeddings"])
+        table = positional_encoding(positions, settings.d_model, "halves", timescale).numpy()
         tensors |= dict.fromkeys(POSITION_TENSORS, table.astype(_dtype(foreign)))
-    safetensors_files.write(folder / SAFETENSORS, tensors)
+    write_safetensors(folder / SAFETENSORS, tensors)
     write_object(folder / "config.json", config)
-    write_object(folder / "generation_config.json", _generation(foreign, run.config))
-    write_object(folder / "tokenizer_config.json", _tokenizer(foreign, run.config))
-    _write_vocabularies(folder, foreign)
+    write_object(folder / GENERATION, _generation(foreign, run.config))
+    write_object(folder / TOKENIZER, _tokenizer(foreign, run.config))
+    vocabularies = {VOCABULARY: foreign.source}
+    if not foreign.shares_vocabulary:
+        vocabularies[TARGET_VOCABULARY] = foreign.target
+    for file, side in vocabularies.items():
+        _write_vocabulary(folder / file, side.pieces)
+    (folder / "source.spm").write_bytes(foreign.source.model)
+    (folder / "target.spm").write_bytes(foreign.target.model)
 
 
-def _check(path: Path, settings: ModelConfig) -> None:
+def write_multilingual(folder: Path, run: Run, model: Transformer) -> None:
+    """Fill a folder with the checkpoint of M2M100 or NLLB that a run was.
+
+    Args:
+        folder: An empty one.
+        run: A run that was imported from a checkpoint of several languages.
+        model: Its model.
+
+    Raises:
+        ValueError: The run has been trained since, so Transformers has no such layers.
+    """
+    foreign = as_foreign(run, model, with_pad=True)
+    _check_multilingual(run, foreign)
+    details = foreign.record["details"]
+    write_safetensors(folder / SAFETENSORS, _tensors(foreign, run.config.model))
+    config = _stating_dtype(details["config"], foreign)
+    generation = details["generation"]
+    if generation:
+        write_object(folder / GENERATION, _changed_search(generation, foreign, run.config))
+    else:  # an older checkpoint has the search in config.json, which counts only without this file
+        config = _changed_search(config, foreign, run.config)
+    write_object(folder / "config.json", config)
+    write_object(folder / TOKENIZER, _multilingual_tokenizer(details, run))
+    if details["special"]:
+        write_object(folder / SPECIAL_TOKENS, details["special"])
+    (folder / SENTENCEPIECE).write_bytes(foreign.source.model)
+    if details["listed"] is not None:
+        _write_vocabulary(folder / VOCABULARY, foreign.source.pieces[: details["listed"]])
+
+
+def _check_layers(path: Path, settings: ModelConfig) -> None:
     if settings.norm != "post":
         raise ValueError(
             f"{path} has model.norm={settings.norm}, which Marian models in Transformers do not "
@@ -84,54 +122,62 @@ def _check(path: Path, settings: ModelConfig) -> None:
         )
 
 
-def tensors_of(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
-    """Return the layers and the tables of a run by their names in Transformers.
+def _check_multilingual(run: Run, foreign: Foreign) -> None:
+    """Raise ValueError for numbers that Transformers does not store in such a model."""
+    missing = sorted(DETAILS - foreign.record["details"].keys())
+    if missing:
+        raise ValueError(
+            f"{run.origin} has no {missing[0]}, as another version of tfformer wrote it; import "
+            "the model again"
+        )
+    config = foreign.record["details"]["config"]
+    offset = run.config.model.dialect.position_offset
+    if offset != config["pad_token_id"] + 1:
+        raise ValueError(
+            f"{run.path} has model.dialect.position_offset={offset}, but M2M100 and NLLB count "
+            f"positions from pad_token_id + 1 = {config['pad_token_id'] + 1}; import the model "
+            "again, or use --format ctranslate2"
+        )
+    if len(foreign.target.pieces) > config["vocab_size"]:
+        raise ValueError(
+            f"{run.path} begins a translation with a vector of its own, where M2M100 and NLLB "
+            "begin with that of a token: it was trained since its import; use --format ctranslate2"
+        )
+    if np.any(foreign.tensors[OUTPUT_BIAS]):
+        raise ValueError(
+            f"{run.path} has an output with a bias, which M2M100 and NLLB do not have: it was "
+            "trained since its import; use --format ctranslate2"
+        )
 
-    Args:
-        foreign: The run's tensors.
-        settings: The architecture.
 
-    Returns:
-        Name -> array, all but the output's bias.
-    """
+def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
+    """Return all tensors by their names in Transformers, except the output's bias."""
     found: dict[str, np.ndarray] = {}
     for place, tensor in foreign.tensors.items():
         if isinstance(place, Slot):
-            stored = tensor.T if tensor.ndim == 2 else tensor
-            found[slot_name(place)] = np.ascontiguousarray(stored)
+            found[slot_name(place)] = tensor.T if tensor.ndim == 2 else tensor
     for name, table in TABLES[settings.tie_embeddings].items():
         found[name] = foreign.tensors[table]
     return found
 
 
-def _position_table(settings: ModelConfig, length: int) -> np.ndarray:
-    """Return the table of positions of each side, (length, D).
-
-    Transformers computes one kind of positions, and loads a table where there is one.
-    """
-    places = np.arange(length)
-    timescale = settings.dialect.position_timescale
-    return positional_encoding(places, settings.d_model, "halves", timescale).numpy()
+def _write_vocabulary(path: Path, pieces: list[str]) -> None:
+    write_object(path, {piece: number for number, piece in enumerate(pieces)})
 
 
 def _dtype(foreign: Foreign) -> str:
-    """Return the kind of numbers of a run's tables."""
     return foreign.tensors[SOURCE].dtype.name
 
 
-def stating_dtype(config: dict[str, Any], foreign: Foreign) -> dict[str, Any]:
-    """Return config.json with the kind of numbers that is written.
-
-    Args:
-        config: Its content; older versions of Transformers have a key of another name.
-        foreign: The run's tensors.
-    """
+def _stating_dtype(config: dict[str, Any], foreign: Foreign) -> dict[str, Any]:
+    """Return config.json with the dtype that is written; older versions have `torch_dtype`."""
     keys = [key for key in ("dtype", "torch_dtype") if key in config] or ["dtype"]
     return config | dict.fromkeys(keys, _dtype(foreign))
 
 
 def _config(foreign: Foreign, config: Config) -> dict[str, Any]:
     settings = config.model
+    dialect = settings.dialect
     ids = special_ids(foreign.target)
     first = foreign.record.get("details", {}).get("config", {})
     own = {
@@ -143,12 +189,12 @@ def _config(foreign: Foreign, config: Config) -> dict[str, Any]:
         "encoder_layers": settings.num_layers,
         "decoder_layers": settings.num_decoder_layers or settings.num_layers,
         "encoder_attention_heads": settings.num_heads,
-        "decoder_attention_heads": settings.dialect.num_decoder_heads or settings.num_heads,
+        "decoder_attention_heads": dialect.num_decoder_heads or settings.num_heads,
         "encoder_ffn_dim": settings.d_ff,
-        "decoder_ffn_dim": settings.dialect.decoder_d_ff or settings.d_ff,
+        "decoder_ffn_dim": dialect.decoder_d_ff or settings.d_ff,
         "activation_function": settings.activation,
         "dropout": settings.dropout,
-        "scale_embedding": settings.dialect.scale_embedding,
+        "scale_embedding": dialect.scale_embedding,
         "share_encoder_decoder_embeddings": settings.tie_embeddings == "all",
         "tie_word_embeddings": settings.tie_embeddings in ("all", "output"),
         "max_position_embeddings": config.data.max_length,
@@ -160,19 +206,13 @@ def _config(foreign: Foreign, config: Config) -> dict[str, Any]:
     }
     if first:
         own["max_position_embeddings"] = first.get("max_position_embeddings", 1024)
-    return stating_dtype(first | own, foreign)
+    return _stating_dtype(first | own, foreign)
 
 
-def changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> dict[str, Any]:
-    """Return generation_config.json with the run's search where that changed.
-
-    Args:
-        first: Its content when the run was imported.
-        foreign: The run in the foreign order.
-        config: The run's recipe.
-    """
+def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> dict[str, Any]:
+    """Return generation_config.json with the run's search where it has changed."""
     start = special_ids(foreign.target)["start"]
-    usual = {  # what Transformers takes where none is stated; the start then stands elsewhere
+    usual = {  # what Transformers takes where none is stated; the start is then in config.json
         "num_beams": 1,
         "length_penalty": 1.0,
         "bad_words_ids": None,
@@ -200,7 +240,7 @@ def _forbidden(first: dict[str, Any], foreign: Foreign, config: Config) -> list[
 def _generation(foreign: Foreign, config: Config) -> dict[str, Any]:
     first = foreign.record.get("details", {}).get("generation")
     if first:
-        return changed_search(first, foreign, config)
+        return _changed_search(first, foreign, config)
     ids = special_ids(foreign.target)
     silent = ["pad", "start", *([] if config.decoding.allow_unknown else ["unknown"])]
     never = sorted({number for name in silent if (number := ids[name]) is not None})
@@ -232,12 +272,17 @@ def _tokenizer(foreign: Foreign, config: Config) -> dict[str, Any]:
     return foreign.record.get("details", {}).get("tokenizer") or own
 
 
-def _write_vocabularies(folder: Path, foreign: Foreign) -> None:
-    sides = {"source": foreign.source, "target": foreign.target}
-    for name, side in sides.items():
-        (folder / f"{name}.spm").write_bytes(side.model)
-    names = {"vocab.json": foreign.source}
-    if not foreign.shares_vocabulary:
-        names["target_vocab.json"] = foreign.target
-    for file, side in names.items():
-        write_object(folder / file, {piece: number for number, piece in enumerate(side.pieces)})
+def _multilingual_tokenizer(details: dict[str, Any], run: Run) -> dict[str, Any]:
+    """Return tokenizer_config.json, which names each added token by its id."""
+    source, target = run.languages or (None, None)
+    own = {
+        "tokenizer_class": CLASSES[details["listed"] is not None],
+        "src_lang": source,
+        "tgt_lang": target,
+        "model_max_length": run.config.data.max_length,
+        "additional_special_tokens": list(run.tokenizers.source.languages),
+    }
+    decoder = {
+        number: {"content": token, "special": True} for number, token in details["added"].items()
+    }
+    return own | {"added_tokens_decoder": decoder} | details["tokenizer"]

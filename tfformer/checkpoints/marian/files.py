@@ -17,12 +17,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from tfformer.checkpoints.tensors.stored_arrays import (
-    check_members,
-    mapped,
-    member_offset,
-    naming_damage,
-)
+from tfformer.checkpoints.foreign_files import check_members, member_offset, naming_damage
+from tfformer.checkpoints.tensor_files import mapped
 from tfformer.storage.whole_files import whole_file
 
 OPTIONS = "special:model.yml"
@@ -82,8 +78,8 @@ def read(path: Path) -> tuple[MarianOptions, dict[str, np.ndarray]]:
     Raises:
         ValueError: The file is damaged, holds packed integers, or has no options.
     """
-    with naming_damage(path, "copy the file again"):
-        tensors = _arrays(path)
+    with naming_damage(path):
+        tensors = _read_bin(path) if path.suffix == ".bin" else _read_npz(path)
     if OPTIONS not in tensors:
         raise ValueError(f"{path} has no {OPTIONS}, the options it was trained with; save it again")
     options = tensors.pop(OPTIONS).tobytes().rstrip(b"\0")
@@ -180,15 +176,6 @@ def write_bin(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarr
 def _option_bytes(options: MarianOptions) -> np.ndarray:
     text = yaml.safe_dump(options, sort_keys=False, default_flow_style=False)
     return np.frombuffer(text.encode() + b"\0", np.int8)
-
-
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a file of either kind; ValueError names it."""
-    try:
-        return _read_bin(path) if path.suffix == ".bin" else _read_npz(path)
-    except ValueError as error:
-        reason = str(error).splitlines()[0][:200]
-        raise ValueError(f"{path}: {reason}; copy the file again") from None
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:

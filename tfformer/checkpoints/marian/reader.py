@@ -1,4 +1,4 @@
-"""Models of Marian itself: read into a `Checkpoint`, and named for the way back.
+"""Models of Marian itself, read into a `Checkpoint`. The names also serve the way back.
 
 Written from marian-dev (c9f287d), models/transformer.h, and files that Marian 1.12.42 wrote. There
 y = x W, so kernels are stored as (inputs, outputs), as here. A translation begins with a zero
@@ -7,7 +7,7 @@ embedding, and there is no padding token.
 
 import re
 import warnings
-from difflib import get_close_matches
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +19,10 @@ from tfformer.checkpoints.checkpoint import (
     Vocabulary,
     check_tensors,
 )
-from tfformer.checkpoints.foreign_keys import told_by_keys
+from tfformer.checkpoints.foreign_files import told_by_keys
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.checkpoints.marian.files import MarianOptions
-from tfformer.checkpoints.vocabulary import (
-    RowOrder,
-    check_segmentation,
-    check_tokens,
-    read_vocabulary,
-)
+from tfformer.checkpoints.vocabulary import check_segmentation, read_vocabulary, special_order
 from tfformer.checkpoints.weight_names import (
     OUTPUT,
     OUTPUT_BIAS,
@@ -40,9 +35,6 @@ from tfformer.checkpoints.weight_names import (
 from tfformer.config import Config, DecodingConfig, ModelConfig
 
 EPSILON = 1e-6  # layers/generic.h
-# Of decoder.yml; models and vocabularies, which it names too, are looked for anyway.
-SEARCH_OPTIONS = {"beam-size", "normalize", "word-penalty", "max-length-factor", "allow-unk"}
-SPELLING = 0.88  # of difflib: one letter of nine may differ
 # Of marian-decoder, where decoder.yml does not state them.
 BEAM_SIZE, NORMALIZE, MAX_LENGTH_FACTOR = 12, 0.0, 3
 MAX_LENGTH = 512  # Marian has no limit; this is that of MarianTokenizer
@@ -64,23 +56,19 @@ NEEDED = (  # without them Marian loads a model and translates wrongly
     *("type", "dim-vocabs", "dim-emb", "enc-depth", "dec-depth"),
     *("transformer-heads", "transformer-dim-ffn", "tied-embeddings-all"),
 )
+UNSET: tuple[object, ...] = (False, None, 0, "", [])  # values of an option that is off
 MUST_BE = {  # option -> the values that this package's layers have; the first is the default
     "type": ("transformer",),
     "transformer-decoder-autoreg": ("self-attention",),
     "transformer-ffn-depth": (2,),
     "transformer-decoder-ffn-depth": (0, 2),
     "transformer-attention-mask": ("default",),
-    "transformer-tied-layers": ([], None, ""),
-    "input-types": ([], None, ""),
-    "lemma-dim-emb": (0,),
+    "input-types": UNSET,
+    "lemma-dim-emb": UNSET,
+    "right-left": UNSET,
+    "ulr": UNSET,
 }
-MUST_BE_OFF = (
-    *("transformer-no-projection", "transformer-pool", "transformer-no-bias"),
-    *("transformer-no-affine", "transformer-disable-position-embeddings"),
-    *("transformer-train-position-embeddings", "ulr", "right-left", "transformer-alibi-shift"),
-    "transformer-alibi-trainable",
-)
-WITHOUT_EFFECT = (  # on a decoder with self-attention; all other transformer-... are read here
+WITHOUT_EFFECT = (  # on a decoder with self-attention
     *("transformer-rnn-projection", "transformer-dim-aan", "transformer-aan-depth"),
     *("transformer-aan-activation", "transformer-aan-nogate", "transformer-depth-scaling"),
     *("transformer-guided-alignment-layer", "transformer-dropout"),
@@ -146,10 +134,10 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
 
     Args:
         folder: The folder with one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for
-            `.yml` also source.spm and target.spm; decoder.yml says which files they are.
+            `.yml` also source.spm and target.spm; decoder.yml names the files.
         choices: The choices of the caller. Positions are "auto" for the table and the search of
             Marian, "marian" for marian-decoder's pre-norm layers too, or "hf" for the table and the
-            search of Transformers. `untied` is not known to Marian, which ties by name.
+            search of Transformers. Marian has no `untied`, as it ties by name.
 
     Returns:
         The checkpoint, with every tensor checked.
@@ -162,22 +150,28 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     decoder = _decoder_options(folder)
     path = _model_file(folder, decoder)
     options, tensors = marian_files.read(path)
-    check_options(path, options)
+    _check_options(path, options)
     tie = _tie(options)
     model = _model_config(path, options, tie, choices.positions)
-    names: dict[Place, str] = dict(TABLES[tie].items())
-    names[OUTPUT_BIAS] = BIAS
-    names |= {slot: slot_name(slot, model.norm) for slot in shapes(model)}
-    places = _places(names, tensors)
-    if options.get("output-omit-bias"):
-        _warn_of_bias(path, places.pop(OUTPUT_BIAS, None))
-    if tensors:
+    names = _names(model, tensors)
+    places = {
+        place: _stored(tensors[name], place, name)
+        for place, name in names.items()
+        if name in tensors
+    }
+    unknown = sorted(tensors.keys() - names.values())
+    if unknown:
         raise ValueError(
-            f"{path}: the tensor {sorted(tensors)[0]} has no place in a model of these options "
-            f"({len(tensors)} such)"
+            f"{path}: the tensor {unknown[0]} has no place in a model of these options "
+            f"({len(unknown)} such); give a model of Marian's own layers"
         )
     source, target, shared = _vocabularies(folder, decoder, path, options)
     if options.get("output-omit-bias"):
+        if np.any(places.get(OUTPUT_BIAS, 0)):
+            warnings.warn(
+                f"{path}: option output-omit-bias is set, so {BIAS} is left out, as Marian does",
+                stacklevel=2,
+            )
         places[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
     found = Checkpoint(
         model=model,
@@ -196,29 +190,43 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     return found
 
 
-def check_options(path: Path, options: MarianOptions) -> None:
-    """Raise ValueError for options of which this package has no layers.
+def _names(model: ModelConfig, tensors: Iterable[str]) -> dict[Place, str]:
+    """Return the name of each tensor of a model."""
+    names: dict[Place, str] = {OUTPUT_BIAS: BIAS}
+    names.update(TABLES[model.tie_embeddings].items())
+    if names.get(OUTPUT) == TRANSPOSED and f"{TRANSPOSED}t" in tensors:
+        names[OUTPUT] = f"{TRANSPOSED}t"
+    return names | {slot: slot_name(slot, model.norm) for slot in shapes(model)}
 
-    The message names the option.
 
-    Args:
-        path: The model's file, for messages.
-        options: `special:model.yml`.
-    """
+def _stored(tensor: np.ndarray, place: Place, name: str) -> np.ndarray:
+    """Return a tensor in this package's shape."""
+    if name == TRANSPOSED:
+        return tensor.T
+    is_vector = place.kind in ("bias", "scale")
+    return tensor[0] if is_vector and len(tensor) == 1 else tensor
+
+
+def _check_options(path: Path, options: MarianOptions) -> None:
+    """Raise ValueError for options for which this package has no layers."""
     for name in NEEDED:
         if name not in options:
             raise ValueError(f"{path} has no option {name}, without which a model is not known")
-    _check_decoder(path, options)
-    for name, values in MUST_BE.items():
-        if options.get(name, values[0]) not in values:
+    autoreg = options.get("transformer-decoder-autoreg")
+    if "ssru" in (options.get("dec-cell"), autoreg) and autoreg != "self-attention":
+        raise ValueError(  # the students of Firefox and OPUS
+            f"{path}: transformer-decoder-autoreg {autoreg} with dec-cell ssru is a decoder of "
+            "simple recurrent units (SSRU), which this package does not have; give a model with "
+            "self-attention, such as the student's teacher"
+        )
+    layers = {name for name in options if str(name).startswith("transformer-")}
+    others: dict[str, tuple[object, ...]] = dict.fromkeys(layers - {*WITHOUT_EFFECT, *READ}, UNSET)
+    for name, known in sorted((others | MUST_BE).items()):
+        if options.get(name, known[0]) not in known:
             raise ValueError(
                 f"{path}: option {name} is {options[name]!r}, which this package does not have; "
-                f"it has {values[0]!r}"
+                f"it has {known[0]!r}"
             )
-    for name in MUST_BE_OFF:
-        if options.get(name):
-            raise ValueError(f"{path}: option {name} is set, which this package does not have")
-    _check_known(path, options)
     if _letters(options, "transformer-postprocess-emb", "d"):
         raise ValueError(
             f"{path}: option transformer-postprocess-emb is "
@@ -226,33 +234,8 @@ def check_options(path: Path, options: MarianOptions) -> None:
         )
 
 
-def _check_decoder(path: Path, options: MarianOptions) -> None:
-    """Raise ValueError for a student of Firefox or of OPUS.
-
-    Theirs is the commonest other decoder.
-    """
-    autoreg = options.get("transformer-decoder-autoreg")
-    if "ssru" in (options.get("dec-cell"), autoreg) and autoreg != "self-attention":
-        raise ValueError(
-            f"{path}: transformer-decoder-autoreg {autoreg} with dec-cell ssru is a decoder of "
-            "simple recurrent units (SSRU), which this package does not have; give a model with "
-            "self-attention, such as the student's teacher"
-        )
-
-
-def _check_known(path: Path, options: MarianOptions) -> None:
-    """Raise ValueError for an unknown option of layers.
-
-    No version of Marian known here has it.
-    """
-    known = {*MUST_BE, *MUST_BE_OFF, *WITHOUT_EFFECT, *READ}
-    for name in sorted(name for name in options if str(name).startswith("transformer-")):
-        if name not in known and options[name]:
-            raise ValueError(f"{path}: option {name} is not known to this package")
-
-
 def _letters(options: MarianOptions, name: str, default: str) -> str:
-    """A chain of operations without dropout, which only training has."""
+    """Return a chain of operations without dropout, which only training has."""
     return str(options.get(name, default) or "").replace("d", "")
 
 
@@ -276,14 +259,14 @@ def _norm(path: Path, options: MarianOptions, positions: str) -> str:
             "self-attention takes keys and values without normalisation in encoder and decoder, "
             "which this package does not have"
         )
-    if positions != "marian":
-        warnings.warn(
-            f"{path}: marian-decoder decodes a pre-norm model otherwise than Marian trains it, and "
-            "worse; the run computes as in training; for marian-decoder's text give --positions "
-            "marian",
-            stacklevel=2,
-        )
-    return "marian" if positions == "marian" else "pre"
+    if positions == "marian":
+        return "marian"
+    warnings.warn(
+        f"{path}: marian-decoder decodes a pre-norm model otherwise than Marian trains it, and "
+        "worse; the run computes as in training; for marian-decoder's text give --positions marian",
+        stacklevel=2,
+    )
+    return "pre"
 
 
 def _version(options: MarianOptions) -> tuple[int, ...]:
@@ -319,55 +302,30 @@ def _activation(path: Path, options: MarianOptions) -> str:
 
 
 def _model_config(path: Path, options: MarianOptions, tie: str, positions: str) -> ModelConfig:
+    dialect = {
+        "output_bias": True,
+        "epsilon": 1e-5 if positions == "hf" else EPSILON,
+        "position_layout": "halves",
+        "position_timescale": "paper" if positions == "hf" else "t2t",
+        "zero_start": True,
+    }
+    decoder_d_ff = options.get("transformer-decoder-dim-ffn")
+    if decoder_d_ff and decoder_d_ff != options["transformer-dim-ffn"]:
+        dialect["decoder_d_ff"] = decoder_d_ff
     values = {
         **{name: options[key] for name, key in SIZES.items()},
         "activation": _activation(path, options),
         "norm": _norm(path, options, positions),
         "tie_embeddings": tie,
-        "use_bias": True,
-        "dialect": {
-            "output_bias": True,
-            "epsilon": 1e-5 if positions == "hf" else EPSILON,
-            "position_layout": "halves",
-            "position_timescale": "paper" if positions == "hf" else "t2t",
-            "zero_start": True,
-        },
+        "dialect": dialect,
     }
-    decoder_d_ff = options.get("transformer-decoder-dim-ffn")
-    if decoder_d_ff and decoder_d_ff != options["transformer-dim-ffn"]:
-        values["dialect"]["decoder_d_ff"] = decoder_d_ff
-    shared = tie in ("all", "input")
+    sections = {"model": values, "tokenizer": {"shared": tie in ("all", "input")}}
     with told_by_keys(path, SIZES | {"decoder_d_ff": "transformer-decoder-dim-ffn"}):
-        return Config.from_dict({"model": values, "tokenizer": {"shared": shared}}).model
-
-
-def _places(names: dict[Place, str], tensors: dict[str, np.ndarray]) -> dict[Place, np.ndarray]:
-    """The known tensors, taken out of `tensors`, in this package's shapes."""
-    found: dict[Place, np.ndarray] = {}
-    if names.get(OUTPUT) == TRANSPOSED and f"{TRANSPOSED}t" in tensors:
-        names[OUTPUT] = f"{TRANSPOSED}t"
-    for place, name in names.items():
-        if name not in tensors:
-            continue
-        tensor = tensors.pop(name)
-        if name == TRANSPOSED:
-            tensor = tensor.T
-        is_vector = place.kind in ("bias", "scale")
-        found[place] = tensor[0] if is_vector and len(tensor) == 1 else tensor
-    return found
-
-
-def _warn_of_bias(path: Path, bias: np.ndarray | None) -> None:
-    """Warn of a bias that Marian does not add, as an option says."""
-    if bias is not None and np.any(bias):
-        warnings.warn(
-            f"{path}: option output-omit-bias is set, so {BIAS} is left out, as Marian does",
-            stacklevel=3,
-        )
+        return Config.from_dict(sections).model
 
 
 def _decoder_options(folder: Path) -> MarianOptions:
-    """The file that says how to decode; there may be none.
+    """Return the options of the file that says how to decode; there may be none.
 
     A training leaves one beside each of its models, such as the best by BLEU.
     """
@@ -377,29 +335,15 @@ def _decoder_options(folder: Path) -> MarianOptions:
             f"{folder} has {len(files)} ways to decode "
             f"({', '.join(file.name for file in files)}); copy one to decoder.yml"
         )
-    options = marian_files.read_options(files[0]) if files else {}
-    _check_spelling(options)
-    return options
-
-
-def _check_spelling(options: MarianOptions) -> None:
-    """Raise ValueError for an option that is nearly one of the search.
-
-    Marian, too, refuses options that it does not know.
-    """
-    for name in sorted(options.keys() - SEARCH_OPTIONS):
-        if alike := get_close_matches(name, SEARCH_OPTIONS, n=1, cutoff=SPELLING):
-            raise ValueError(
-                f"decoder.yml has an option {name}, which is not known; if it is damaged, write "
-                f"{alike[0]}"
-            )
+    return marian_files.read_options(files[0]) if files else {}
 
 
 def _model_file(folder: Path, decoder: MarianOptions) -> Path:
-    named = decoder.get("models") or []
-    if isinstance(named, list) and len(named) > 1:
+    stated = decoder.get("models")
+    named = stated if isinstance(stated, list) else []
+    if len(named) > 1:
         raise ValueError(f"{folder} names {len(named)} models to decode together; import one")
-    for name in named if isinstance(named, list) else []:
+    for name in named:
         if (folder / Path(str(name)).name).is_file():
             return folder / Path(str(name)).name
     files = sorted([*folder.glob("*.npz"), *folder.glob("*.bin")])
@@ -435,11 +379,12 @@ def _decoding(folder: Path, decoder: MarianOptions, positions: str) -> DecodingC
 def _vocabularies(
     folder: Path, decoder: MarianOptions, path: Path, options: MarianOptions
 ) -> tuple[Vocabulary, Vocabulary, bool]:
-    files = _vocabulary_files(folder, decoder)
+    """Return both sides' vocabularies, and whether they have the same tokens."""
     sizes = options["dim-vocabs"]
     if not isinstance(sizes, list) or len(sizes) != 2:
         raise ValueError(f"{path}: option dim-vocabs is {sizes!r}, but there must be two sizes")
     sides, models = [], []
+    files = _vocabulary_files(folder, decoder)
     for file, size, side in zip(files, sizes, ("source", "target"), strict=True):
         pieces = read_vocabulary(file)
         if len(pieces) != size:
@@ -455,9 +400,7 @@ def _vocabularies(
         content = model.read_bytes()
         check_segmentation(content, model, pieces)
         models.append(model)
-        sides.append(Vocabulary(pieces, content, _order(file, pieces)))
-    for file, vocabulary in zip(files, sides, strict=True):
-        check_tokens(vocabulary.pieces, file, [known.model for known in sides])
+        sides.append(Vocabulary(pieces, content, special_order(file, pieces, has_pad=False)))
     if unused := sorted({*folder.glob("*.spm")} - {*models}):
         raise ValueError(
             f"{unused[0]} is the vocabulary of neither side by decoder.yml; correct that, or take "
@@ -470,30 +413,20 @@ def _vocabularies(
 
 
 def _vocabulary_files(folder: Path, decoder: MarianOptions) -> list[Path]:
-    """The source's and the target's vocabulary."""
+    """Return the source's and the target's vocabulary."""
     named = decoder.get("vocabs")
-    listed = named if isinstance(named, list) else []
-    factored = [name for name in listed if str(name).endswith(".fsv")]
-    if factored:
-        raise ValueError(
-            f"{folder}: {factored[0]} is a factored vocabulary, which this package does not have"
-        )
-    if isinstance(named, list) and len(named) == 2:
-        found = [folder / Path(str(name)).name for name in named]
-        if all(file.is_file() for file in found):
-            return found
+    names = [Path(str(name)).name for name in named] if isinstance(named, list) else []
+    for name in names:
+        if name.endswith(".fsv"):
+            raise ValueError(
+                f"{folder}: {name} is a factored vocabulary, which this package does not have"
+            )
+    found = [folder / name for name in names]
+    if len(found) == 2 and all(file.is_file() for file in found):
+        return found
     both = sorted([*folder.glob("*vocab.yml"), *folder.glob("vocab.spm")])
     if len(both) == 1:
         return [both[0], both[0]]
     raise ValueError(
         f"{folder} has no decoder.yml that names two vocabularies beside it; add it, or a vocab.yml"
-    )
-
-
-def _order(file: Path, pieces: list[str]) -> RowOrder:
-    for name in ("</s>", "<unk>"):
-        if name not in pieces:
-            raise ValueError(f"{file} has no {name}; give the model's own vocabulary")
-    return RowOrder.of(
-        len(pieces), unknown=pieces.index("<unk>"), end=pieces.index("</s>"), pad=None, start=None
     )

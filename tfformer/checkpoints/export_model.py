@@ -1,19 +1,17 @@
-"""The way back: a run as a checkpoint of another toolkit.
+"""Write a run as a checkpoint of another toolkit.
 
 The checkpoint is read back and compared tensor by tensor.
 """
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 import numpy as np
 
-from tfformer.checkpoints import foreign_order as giving_back
 from tfformer.checkpoints.checkpoint import Checkpoint, Choices
-from tfformer.checkpoints.hugging_face import m2m100_reader as m2m100
-from tfformer.checkpoints.hugging_face import m2m100_writer
+from tfformer.checkpoints.foreign_order import as_foreign
+from tfformer.checkpoints.hugging_face import m2m100
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.hugging_face import writer as hugging_face_writer
 from tfformer.checkpoints.marian import reader as marian
@@ -26,8 +24,6 @@ from tfformer.runtime.steps import Steps
 from tfformer.storage.manifest import write_manifest
 from tfformer.storage.whole_files import file_digest, publish, temporary_folder
 from tfformer.version import __version__
-
-Tensors = Mapping[Place, np.ndarray]
 
 
 def write_hugging_face(
@@ -87,48 +83,32 @@ def write_marian(run: str | Path, output: str | Path, *, progress: TextIO | None
     return _write(run, output, "marian", progress)
 
 
-class CheckpointFormat(NamedTuple):
-    """How a run becomes a checkpoint, and how that is read."""
-
-    write: Callable[[Path, Run, Transformer], None]
-    read: Callable[[Path], Checkpoint]
-
-
-FORMATS = {
-    "hugging_face": CheckpointFormat(hugging_face_writer.write, hugging_face.read),
-    "marian": CheckpointFormat(marian_writer.write, marian.read),
-}
-
-
-def _format_of(run: Run, name: str) -> CheckpointFormat:
-    """Return a format; a model of several languages has one of its own."""
-    if read_record(run).get("family") != "m2m100":
-        return FORMATS[name]
-    if name != "hugging_face":
-        raise ValueError(
-            f"{run.path} was imported from a multilingual model, which {name} does not have; use "
-            "--format hugging_face"
-        )
-    source, target = run.languages or (None, None)
-    choices = Choices(source_language=source, target_language=target)
-    return CheckpointFormat(m2m100_writer.write, functools.partial(m2m100.read, choices=choices))
-
-
 def _write(run: str | Path, output: str | Path, name: str, progress: TextIO | None) -> Path:
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
     opened.check_finished()
-    form = _format_of(opened, name)
+    is_multilingual = read_record(opened).get("family") == "m2m100"
+    if is_multilingual and name == "marian":
+        raise ValueError(
+            f"{opened.path} was imported from a multilingual model, which marian does not have; "
+            "use --format hugging_face"
+        )
     step = Steps(progress)
     with step(f"loading {run}"):
         model = opened.load_model()
         assert isinstance(model, Transformer)
     with temporary_folder(Path(output)) as folder:
         with step(f"writing the checkpoint of {name}"):
-            form.write(folder, opened, model)
+            if name == "marian":
+                marian_writer.write(folder, opened, model)
+            elif is_multilingual:
+                hugging_face_writer.write_multilingual(folder, opened, model)
+            else:
+                hugging_face_writer.write(folder, opened, model)
         with step("reading it back"):
-            wanted = giving_back.as_foreign(opened, model, with_pad=name == "hugging_face").tensors
-            _check_tensors(wanted, form.read(folder).tensors)
+            found = _read_back(folder, opened, name, is_multilingual)
+            wanted = as_foreign(opened, model, with_pad=name == "hugging_face").tensors
+            _check_tensors(wanted, found.tensors)
             count = len(wanted)
         paths = sorted(path for path in folder.iterdir() if path.is_file())
         manifest = {
@@ -143,8 +123,17 @@ def _write(run: str | Path, output: str | Path, name: str, progress: TextIO | No
         return publish(folder, Path(output))
 
 
-def _check_tensors(wanted: Tensors, found: Tensors) -> None:
-    """Raise ValueError if a number was not written as it is."""
+def _read_back(folder: Path, run: Run, name: str, is_multilingual: bool) -> Checkpoint:
+    if name == "marian":
+        return marian.read(folder)
+    if not is_multilingual:
+        return hugging_face.read(folder)
+    source, target = run.languages or (None, None)
+    return m2m100.read(folder, Choices(source_language=source, target_language=target))
+
+
+def _check_tensors(wanted: Mapping[Place, np.ndarray], found: Mapping[Place, np.ndarray]) -> None:
+    """Raise ValueError for a number that differs in the written file."""
     for place, tensor in wanted.items():
         if found[place].dtype != tensor.dtype or not np.array_equal(found[place], tensor):
             raise ValueError(f"{place} was not written as it is; what was written is not kept")

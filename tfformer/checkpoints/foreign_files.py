@@ -1,0 +1,233 @@
+"""Read files that a stranger may have written: JSON objects and zips, within bounds.
+
+Every fault of a file is a ValueError of one line that names the file.
+"""
+
+import errno
+import json
+import lzma
+import re
+import shutil
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a surrogate pair; two halves are a character
+MAX_JSON_BYTES = 256 * 1024**2  # a vocabulary of two million pieces has 60 MB
+MAX_ZIP_BYTES = 32 * 1024**3  # of all files together; the largest models of OPUS have 4 GB
+MAX_ZIP_FILES = 1_000
+MAX_RATIO = 100  # no member of a checkpoint is compressed so well
+SMALL = 1024**2
+LOCAL_HEADER = 30  # bytes of a zip's header before a member, without its name
+DAMAGE = (  # what the readers of zips, arrays and pickles raise for content of another form
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError),
+    *(LookupError, TypeError, AttributeError, SyntaxError, OverflowError, MemoryError),
+    UnicodeDecodeError,
+)
+DAMAGE_NUMBERS = (None, errno.EINVAL)  # of an OSError: of bzip2, or of an offset before the file
+
+
+@contextmanager
+def naming_damage(path: Path) -> Iterator[None]:
+    """Raise a ValueError that names the file for every error that a damaged file causes.
+
+    Errors of the system, such as a full disk or a missing right, pass unchanged.
+
+    Args:
+        path: The file that the block reads.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DAMAGE_NUMBERS:
+            raise
+        raise ValueError(f"{path} is damaged (OSError); copy the file again") from None
+    except DAMAGE as error:
+        raise ValueError(
+            f"{path} is damaged ({type(error).__name__}); copy the file again"
+        ) from None
+    except ValueError as error:
+        reason = str(error).splitlines()[0][:200]
+        remedy = "" if ";" in reason else "; copy the file again"  # NumPy's errors state none
+        raise ValueError(f"{path}: {reason}{remedy}") from None
+
+
+@contextmanager
+def told_by_keys(file: Path, keys: Mapping[str, str]) -> Iterator[None]:
+    """Name a refused setting of the recipe by its key in a checkpoint's file.
+
+    Args:
+        file: A checkpoint's file.
+        keys: The recipe's setting, without its section -> the file's key.
+
+    Raises:
+        ValueError: The block has raised one.
+
+    Example:
+        >>> with told_by_keys(Path("config.json"), {"beam_size": "num_beams"}):
+        ...     raise ValueError("decoding.beam_size=0 must be from 1")
+        Traceback (most recent call last):
+            ...
+        ValueError: config.json: num_beams=0 must be from 1
+    """
+    try:
+        yield
+    except ValueError as error:
+        message = re.sub(
+            r"\b(?:model|decoding)\.(?:dialect\.)?(\w+)",
+            lambda setting: keys.get(setting[1], setting[0]),
+            str(error),
+        )
+        raise ValueError(f"{file}: {message}") from None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file.
+
+    Args:
+        path: A file of UTF-8 text.
+
+    Returns:
+        The object as a dictionary, in the file's order.
+
+    Raises:
+        ValueError: The file is missing or too large, is not JSON, contains something else than an
+            object or half a surrogate pair, or names a key twice.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path} is missing; copy the whole folder of the checkpoint")
+    if path.stat().st_size > MAX_JSON_BYTES:
+        raise ValueError(f"{path} has more than {MAX_JSON_BYTES:,} bytes; give a checkpoint's file")
+    try:
+        text = path.read_bytes().decode("utf-8")
+        values = json.loads(text, object_pairs_hook=_without_doubles)
+        if HALF.search(text):
+            json.dumps(values, ensure_ascii=False).encode("utf-8")  # fails for a half alone
+    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
+        reason = str(error).splitlines()[0][:100]
+        raise ValueError(f"{path} is not JSON ({reason}); copy the file again") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must hold a JSON object, not a {type(values).__name__}")
+    return values
+
+
+def _without_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"it names {name!r} twice")
+        found[name] = value
+    return found
+
+
+def optional_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; an empty dictionary if the file is missing."""
+    return read_object(path) if path.is_file() else {}
+
+
+def write_object(path: Path, values: Mapping[str, object]) -> None:
+    """Write a JSON object.
+
+    Args:
+        path: The new file.
+        values: Plain values by name.
+    """
+    text = json.dumps(values, indent=2, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def is_zip(path: Path) -> bool:
+    """Tell by its first bytes whether a path is a zip file.
+
+    Args:
+        path: A file, a folder or a path that does not exist.
+    """
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\3\4"
+
+
+def unpack(path: Path, folder: Path) -> None:
+    """Write the files of a zip, such as OPUS distributes.
+
+    A stranger's zip may name paths outside of the folder, links, or files of terabytes. Only plain
+    files of a bounded size without a folder in their name are written.
+
+    Args:
+        path: The zip.
+        folder: A new folder.
+
+    Raises:
+        ValueError: The zip is damaged, too large, or has a member that is no plain file.
+        OSError: A file cannot be written.
+    """
+    with naming_damage(path), zipfile.ZipFile(path) as archive:
+        _check_plain_files(archive.infolist())
+        check_members(archive)
+        folder.mkdir()
+        for entry in archive.infolist():
+            with archive.open(entry) as member, (folder / entry.filename).open("xb") as file:
+                shutil.copyfileobj(member, file)
+
+
+def _check_plain_files(entries: list[zipfile.ZipInfo]) -> None:
+    """Raise ValueError for more than a model, and for members that are no plain files."""
+    if len(entries) > MAX_ZIP_FILES:
+        raise ValueError(
+            f"it holds {len(entries):,} files; give a model, which has at most {MAX_ZIP_FILES:,}"
+        )
+    size = sum(entry.file_size for entry in entries)
+    if size > MAX_ZIP_BYTES:
+        raise ValueError(
+            f"it unpacks to {size:,} bytes; give a model, which has at most {MAX_ZIP_BYTES:,}"
+        )
+    for entry in entries:
+        name = entry.filename
+        if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
+            raise ValueError(f"{name[:80]!r} is no plain name of a file; give the published zip")
+        if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
+            raise ValueError(f"{name[:80]!r} is a link or a device; give the published zip")
+
+
+def check_members(archive: zipfile.ZipFile) -> None:
+    """Raise ValueError for a zip with a member that is damaged, doubled or compressed too well.
+
+    Args:
+        archive: Opened for reading; every member is read, a part at a time.
+    """
+    names = archive.namelist()
+    if len(set(names)) < len(names):
+        raise ValueError("it names a member twice")
+    for entry in archive.infolist():
+        if entry.file_size > max(SMALL, MAX_RATIO * entry.compress_size):
+            raise ValueError(f"{entry.filename[:80]} is compressed more than {MAX_RATIO} times")
+    damaged = archive.testzip()
+    if damaged is not None:
+        raise ValueError(f"{damaged[:80]} is damaged")
+
+
+def member_offset(path: Path, entry: zipfile.ZipInfo) -> int | None:
+    """Return the first byte of a zip's member; None if it is compressed.
+
+    Args:
+        path: The zip.
+        entry: The member.
+
+    Raises:
+        ValueError: The zip has no header there.
+    """
+    if entry.compress_type != zipfile.ZIP_STORED:
+        return None
+    with path.open("rb") as file:
+        file.seek(entry.header_offset)
+        header = file.read(LOCAL_HEADER)
+    if len(header) < LOCAL_HEADER or header[:4] != b"PK\3\4":
+        raise ValueError("a member of it has no header")
+    name_length, extra_length = struct.unpack("<2H", header[26:])
+    return entry.header_offset + LOCAL_HEADER + name_length + extra_length

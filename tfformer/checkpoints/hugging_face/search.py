@@ -1,0 +1,182 @@
+"""The search that a checkpoint of Hugging Face asks for.
+
+Written from transformers 5.23, generation/configuration_utils.py. The search of this package has a
+beam, a length penalty and forbidden special tokens; one warning names every other setting that can
+change a translation.
+"""
+
+import reprlib
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tfformer.checkpoints.foreign_files import optional_object, read_object, told_by_keys
+from tfformer.checkpoints.marian.reader import MAX_LENGTH_FACTOR
+from tfformer.checkpoints.vocabulary import RowOrder
+from tfformer.config import Config, DecodingConfig
+from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
+
+GENERATION = "generation_config.json"
+READ = {"beam_size": "num_beams", "length_penalty": "length_penalty"}  # setting -> key
+NEUTRAL = {  # settings that change a translation -> the value with which they do not
+    "do_sample": False,
+    "num_beam_groups": 1,
+    "min_length": 0,
+    "min_new_tokens": 0,
+    "no_repeat_ngram_size": 0,
+    "encoder_no_repeat_ngram_size": 0,
+    "repetition_penalty": 1.0,
+    "encoder_repetition_penalty": 1.0,
+    "exponential_decay_length_penalty": None,
+    "sequence_bias": None,
+    "stop_strings": None,
+    "watermarking_config": None,
+    "suppress_tokens": None,
+    "begin_suppress_tokens": None,
+    "force_words_ids": None,
+    "constraints": None,
+    "penalty_alpha": None,
+    "dola_layers": None,
+    "guidance_scale": None,
+    "token_healing": False,
+}
+LIMITS = ("max_length", "max_new_tokens")
+HARMLESS = {  # settings without effect on the best translation of a search that draws nothing
+    *READ.values(),
+    *("bad_words_ids", "early_stopping", *LIMITS),
+    *("eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_eos_token_id"),  # compared
+    *("bos_token_id", "forced_bos_token_id", "renormalize_logits", "remove_invalid_values"),
+    *("temperature", "top_k", "top_p", "top_h", "min_p", "typical_p"),  # without do_sample
+    *("epsilon_cutoff", "eta_cutoff", "diversity_penalty", "num_return_sequences", "max_time"),
+    *("use_cache", "cache_implementation", "cache_config", "return_legacy_cache", "low_memory"),
+    *("output_attentions", "output_hidden_states", "output_scores", "output_logits"),
+    *("return_dict_in_generate", "prefill_chunk_size", "compile_config", "disable_compile"),
+    *("is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule"),
+    *("assistant_confidence_threshold", "assistant_early_exit", "assistant_lookbehind"),
+    *("target_lookbehind", "prompt_lookup_num_tokens", "max_matching_ngram_size"),
+    *("use_model_defaults", "_from_model_config", "transformers_version", "_commit_hash"),
+    "generation_kwargs",
+}
+
+
+class Search(NamedTuple):
+    """The settings of a search.
+
+    Attributes:
+        file: Their file: generation_config.json, or config.json of older checkpoints.
+        settings: Key -> value, without settings that are null, which are unset.
+    """
+
+    file: Path
+    settings: Mapping[str, Any]
+
+
+def read_search(folder: Path) -> Search:
+    """Return the settings of the search of a checkpoint.
+
+    Args:
+        folder: Its folder.
+    """
+    own = folder / GENERATION
+    file = own if own.is_file() else folder / "config.json"
+    return Search(file, {k: value for k, value in read_object(file).items() if value is not None})
+
+
+def decoding_of(
+    search: Search, order: RowOrder, longest: int, as_marian: bool = False
+) -> DecodingConfig:
+    """Return the search that a checkpoint asks for.
+
+    Args:
+        search: The settings of the search.
+        order: The target's rows.
+        longest: The maximum number of tokens of a source.
+        as_marian: Whether the beam is Marian's, in place of Transformers'.
+
+    Raises:
+        ValueError: A setting is of the wrong type, or out of its range.
+    """
+    settings = search.settings
+    words = settings.get("bad_words_ids") or []
+    special = [[order.rows[number]] for number in (PAD_ID, START_ID, UNKNOWN_ID)]
+    is_known = isinstance(words, list) and all(word in special for word in words)
+    forbids_unknown = is_known and [order.rows[UNKNOWN_ID]] in words
+    values = {
+        **{name: settings.get(key, 1) for name, key in READ.items()},
+        "length_normalization": "power",
+        "narrowing": as_marian,
+        "allow_unknown": not as_marian and not forbids_unknown,
+    }
+    if as_marian:
+        values |= {"max_length_factor": MAX_LENGTH_FACTOR, "extra_length": 0}
+    with told_by_keys(search.file, READ):
+        decoding = Config.from_dict({"decoding": values}).decoding
+    left_out = _unknown(search) | {name for name in LIMITS if _is_below(settings, name, longest)}
+    if not is_known:
+        left_out.add("bad_words_ids")
+    if decoding.beam_size > 1:
+        # Where it is absent, the beam of Transformers goes on; a penalty up to 1 rarely shows it.
+        stops = settings.get("early_stopping", decoding.length_penalty <= 1)
+        left_out |= set() if stops is True else {"early_stopping"}
+    _warn(search, left_out)
+    return decoding
+
+
+def _unknown(search: Search) -> set[str]:
+    """Return the names of settings that are not known to be harmless."""
+    settings = search.settings
+    names = settings.keys() - HARMLESS
+    if search.file.name != GENERATION:  # config.json has keys of other kinds
+        names &= NEUTRAL.keys()
+    empty: tuple[object, ...] = ([], {}, "", False)
+    return {
+        name
+        for name in names
+        if settings[name] != NEUTRAL.get(name) and settings[name] not in empty
+    }
+
+
+def _is_below(settings: Mapping[str, Any], name: str, longest: int) -> bool:
+    limit = settings.get(name)
+    return isinstance(limit, int) and limit < longest
+
+
+def _warn(search: Search, names: set[str]) -> None:
+    if not names:
+        return
+    values = {name: reprlib.repr(search.settings.get(name, "absent")) for name in sorted(names)}
+    stated = ", ".join(f"{name} {value}" for name, value in values.items())
+    warnings.warn(
+        f"{search.file}: settings of a search that are not known here are left out, so "
+        f"translations may differ from Transformers': {stated}",
+        stacklevel=3,
+    )
+
+
+def check_special_ids(folder: Path, config: Mapping[str, Any], order: RowOrder) -> None:
+    """Compare the ids in both configurations with the special rows of the vocabulary.
+
+    Args:
+        folder: The folder with generation_config.json.
+        config: The content of config.json.
+        order: The target's rows.
+
+    Raises:
+        ValueError: A special token has another id.
+    """
+    wanted = {
+        "eos_token_id": ("</s>", order.rows[END_ID]),
+        "forced_eos_token_id": ("</s>", order.rows[END_ID]),
+        "pad_token_id": ("<pad>", order.rows[PAD_ID]),
+        "decoder_start_token_id": ("the first token", order.rows[START_ID]),
+    }
+    generation = optional_object(folder / GENERATION)
+    for file, settings in (("config.json", config), (GENERATION, generation)):
+        for key, (name, row) in wanted.items():
+            found = settings.get(key)
+            if found is not None and found not in (row, [row]):
+                raise ValueError(
+                    f"{folder}: {key} in {file} is {found!r}, but {name} has the id {row} by the "
+                    "other files; correct one of them"
+                )

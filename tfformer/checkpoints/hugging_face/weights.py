@@ -1,0 +1,341 @@
+"""The weights of Hugging Face's Marian and M2M100 models: their files, names and architecture.
+
+Written from transformers 5.23, models/marian and models/m2m_100. Kernels are stored as (outputs,
+inputs). The names also serve the way back.
+"""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfformer.checkpoints.foreign_files import read_object, told_by_keys
+from tfformer.checkpoints.pytorch_files import read_pytorch
+from tfformer.checkpoints.tensor_files import read_safetensors
+from tfformer.checkpoints.weight_names import (
+    OUTPUT,
+    OUTPUT_BIAS,
+    SOURCE,
+    TARGET,
+    Place,
+    Slot,
+    Table,
+    shapes,
+)
+from tfformer.config import Config, ModelConfig
+
+SAFETENSORS = "model.safetensors"
+FILES = {SAFETENSORS: read_safetensors, "pytorch_model.bin": read_pytorch}
+INDEX = ".index.json"  # behind a file's name, of a checkpoint in several files
+SHARED = "model.shared.weight"
+ENCODER_EMBEDDING = "model.encoder.embed_tokens.weight"
+DECODER_EMBEDDING = "model.decoder.embed_tokens.weight"
+HEAD = "lm_head.weight"
+BIAS = "final_logits_bias"
+EPSILON = 1e-5  # torch.nn.LayerNorm
+ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+SIZES = {  # the recipe's setting -> the key of config.json
+    "num_layers": "encoder_layers",
+    "num_decoder_layers": "decoder_layers",
+    "d_model": "d_model",
+    "num_heads": "encoder_attention_heads",
+    "d_ff": "encoder_ffn_dim",
+}
+DECODER_SIZES = {  # the encoder's setting -> the decoder's, and its key of config.json
+    "num_heads": ("num_decoder_heads", "decoder_attention_heads"),
+    "d_ff": ("decoder_d_ff", "decoder_ffn_dim"),
+}
+NEEDED = (  # keys that every version of transformers writes
+    *SIZES.values(),
+    *("decoder_attention_heads", "decoder_ffn_dim", "activation_function", "scale_embedding"),
+)
+BLOCKS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
+PARTS = {
+    **{"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"},
+    **{"inner": "fc1", "outer": "fc2"},
+}
+NORMS = {
+    "self_attention": "self_attn_layer_norm",
+    "cross_attention": "encoder_attn_layer_norm",
+    "feed_forward": "final_layer_norm",
+}
+ForeignConfig = Mapping[str, Any]  # the content of config.json or of a file beside it
+Tensors = Mapping[str, np.ndarray]  # of a file, by their names
+Groups = dict[Table, tuple[str, ...]]
+# (shared, tied) -> table -> names of the same numbers, the one to trust first
+GROUPS: dict[tuple[bool, bool], Groups] = {
+    (True, True): {SOURCE: (SHARED, DECODER_EMBEDDING, ENCODER_EMBEDDING, HEAD)},
+    (False, True): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING, HEAD)},
+    (False, False): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING,), OUTPUT: (HEAD,)},
+    (True, False): {  # transformers 5 ties nothing then; older versions store only two tables
+        SOURCE: (ENCODER_EMBEDDING, SHARED),
+        TARGET: (DECODER_EMBEDDING, SHARED),
+        OUTPUT: (HEAD,),
+    },
+}
+UNTIED: Groups = {
+    SOURCE: (ENCODER_EMBEDDING, SHARED),
+    TARGET: (DECODER_EMBEDDING, SHARED),
+    OUTPUT: (HEAD, DECODER_EMBEDDING, SHARED),
+}
+
+
+class Weights(NamedTuple):
+    """The architecture and the numbers of a checkpoint.
+
+    Attributes:
+        model: The architecture.
+        tensors: Place -> array; kernels as (inputs, outputs).
+        names: Place -> the tensor's name in the file.
+    """
+
+    model: ModelConfig
+    tensors: dict[Place, np.ndarray]
+    names: dict[Place, str]
+
+
+def slot_name(slot: Slot) -> str:
+    """Return Hugging Face's name of a layer's tensor.
+
+    Args:
+        slot: The tensor's place, in a model of Transformers with Marian's or M2M100's names.
+
+    Example:
+        >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"))
+        'model.decoder.layers.0.encoder_attn.k_proj.weight'
+    """
+    kind = "bias" if slot.kind == "bias" else "weight"
+    if slot.layer is None:
+        return f"model.{slot.side}.layer_norm.{kind}"
+    if slot.part == "norm":
+        middle = NORMS[slot.block]
+    elif slot.block == "feed_forward":
+        middle = PARTS[slot.part]
+    else:
+        middle = f"{BLOCKS[slot.block]}.{PARTS[slot.part]}"
+    return f"model.{slot.side}.layers.{slot.layer}.{middle}.{kind}"
+
+
+def read_tensors(folder: Path) -> dict[str, np.ndarray]:
+    """Return the tensors of a folder by their names.
+
+    Args:
+        folder: It contains a file of safetensors or of PyTorch, or several files with an index.
+
+    Raises:
+        ValueError: There is no such file, or it is damaged.
+    """
+    for name, read in FILES.items():
+        if (folder / name).is_file():
+            return read(folder / name)
+        index = folder / f"{name}{INDEX}"
+        if index.is_file():
+            found: dict[str, np.ndarray] = {}
+            for shard in _shards(index):
+                found |= read(shard)
+            _check_shards(index, found)
+            return found
+    raise ValueError(f"{folder} has neither {' nor '.join(FILES)}; copy the whole folder")
+
+
+def _weight_map(index: Path) -> dict[str, str]:
+    weight_map = read_object(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise ValueError(f"{index} has no weight_map; copy it again")
+    return weight_map
+
+
+def _shards(index: Path) -> list[Path]:
+    """Return the files that an index names."""
+    names = sorted({str(name) for name in _weight_map(index).values()})
+    for name in names:
+        if Path(name).name != name or not (index.parent / name).is_file():
+            raise ValueError(f"{index} names {name!r}, which is not beside it; copy all files")
+    return [index.parent / name for name in names]
+
+
+def _check_shards(index: Path, tensors: Tensors) -> None:
+    differing = sorted(_weight_map(index).keys() ^ tensors.keys())
+    if differing:
+        raise ValueError(
+            f"{index} and its files differ in {differing[0]} ({len(differing)} such tensors); copy "
+            "all files again"
+        )
+
+
+def check_config(path: Path, config: ForeignConfig, needed: tuple[str, ...]) -> None:
+    """Raise ValueError for a config.json of which a key is missing or unknown here.
+
+    Args:
+        path: The place of config.json, for messages.
+        config: Its content.
+        needed: The keys that it must have.
+    """
+    for name in needed:
+        if name not in config:
+            raise ValueError(f"{path} has no {name}; copy the file again")
+    if config["activation_function"] not in tuple(ACTIVATIONS):
+        raise ValueError(
+            f"{path}: activation_function is {config['activation_function']!r}; known are "
+            f"{', '.join(ACTIVATIONS)}"
+        )
+
+
+def read_weights(
+    path: Path,
+    config: ForeignConfig,
+    tensors: Tensors,
+    *,
+    untied: bool,
+    norm: str,
+    dialect: Mapping[str, Any],
+    ignored: tuple[str, ...],
+) -> Weights:
+    """Give each tensor of a file its place in a model of this package.
+
+    Args:
+        path: The place of config.json, for messages.
+        config: Its content.
+        tensors: The file's tensors.
+        untied: Keep tensors that the configuration ties and that differ.
+        norm: The norm of the family.
+        dialect: The fields in which the family differs from Marian in Transformers.
+        ignored: Names of tensors that are no weights.
+
+    Raises:
+        ValueError: A tensor is missing or unknown, or a size makes no sense.
+    """
+    groups = _groups(config, untied)
+    tables, names = _tables(groups, tensors)
+    if _flag(config, "tie_word_embeddings") and not untied:
+        _check_ties(groups, tensors)
+    else:
+        _warn_of_unused(tensors, tables)
+    tie = _tie_of(tables)
+    if tie == "input":
+        tables.pop(TARGET, None)
+    model = _model_config(path, config, tie, norm, dialect)
+    found: dict[Place, np.ndarray] = dict(tables.items())
+    for slot, shape in shapes(model).items():
+        names[slot] = slot_name(slot)
+        if names[slot] in tensors:
+            stored = tensors[names[slot]]
+            found[slot] = stored.T if len(shape) == 2 else stored
+    aliases = {name for group in groups.values() for name in group}
+    unknown = sorted(tensors.keys() - aliases - {*names.values(), *ignored})
+    if unknown:
+        raise ValueError(
+            f"the tensor {unknown[0]} has no place in a model of this configuration "
+            f"({len(unknown)} such); correct config.json or give the right file"
+        )
+    return Weights(model, found, names)
+
+
+def _groups(config: ForeignConfig, untied: bool) -> Groups:
+    """Return the tables of a model with the names of each; the flags of config.json decide."""
+    if untied:
+        return UNTIED
+    shares = _flag(config, "share_encoder_decoder_embeddings")
+    return GROUPS[shares, _flag(config, "tie_word_embeddings")]
+
+
+def _flag(config: ForeignConfig, name: str) -> bool:
+    """Return a setting that is true or false, and true if it is missing."""
+    value = config.get(name, True)
+    if type(value) is not bool:
+        raise ValueError(f"{name} in config.json is {value!r}, but must be true or false")
+    return value
+
+
+def _tables(groups: Groups, tensors: Tensors) -> tuple[dict[Table, np.ndarray], dict[Place, str]]:
+    """Return the embeddings with the output's bias, and the name of each."""
+    found: dict[Table, np.ndarray] = {}
+    names: dict[Place, str] = {OUTPUT_BIAS: BIAS}
+    for table, aliases in groups.items():
+        names[table] = aliases[0]
+        present = [name for name in aliases if name in tensors]
+        if not present:
+            raise ValueError(f"the tensor {aliases[0]} is missing; copy the checkpoint again")
+        found[table] = tensors[present[0]]
+    last = next(table for table in (OUTPUT, TARGET, SOURCE) if table in groups)
+    bias = tensors.get(BIAS)
+    if bias is None:  # transformers, too, begins with zeros
+        bias = np.zeros((1, len(found[last])), np.float32)
+    found[OUTPUT_BIAS] = bias[0] if bias.ndim == 2 and len(bias) == 1 else bias
+    return found, names
+
+
+def _tie_of(tables: Mapping[Table, np.ndarray]) -> str:
+    """Return the tie of some tables; equal tables of source and target are one."""
+    if OUTPUT in tables and TARGET in tables:
+        return "input" if np.array_equal(tables[SOURCE], tables[TARGET]) else "none"
+    if OUTPUT in tables:
+        return "input"
+    return "output" if TARGET in tables else "all"
+
+
+def _check_ties(groups: Groups, tensors: Tensors) -> None:
+    """Warn where tied tensors differ; the shared one is used, the others are usually leftovers."""
+    for aliases in groups.values():
+        first, *others = [name for name in aliases if name in tensors]
+        for name in others:
+            if tensors[name].shape != tensors[first].shape:
+                raise ValueError(
+                    f"{first} and {name} are tied, but have the shapes {tensors[first].shape} and "
+                    f"{tensors[name].shape}; correct config.json"
+                )
+            difference = float(np.abs(tensors[name].astype(np.float64) - tensors[first]).max())
+            if difference and first != SHARED:
+                raise ValueError(
+                    f"{first} and {name}, which config.json shares, differ, and {SHARED} is "
+                    "missing; copy the checkpoint again"
+                )
+            if difference:
+                warnings.warn(
+                    f"{first} and {name} are tied, but differ by up to {difference:.3g}; {first} "
+                    "is used for both (--untied keeps both)",
+                    stacklevel=2,
+                )
+
+
+def _warn_of_unused(tensors: Tensors, tables: Mapping[Table, np.ndarray]) -> None:
+    """Warn of a shared table that no table of an untied model is taken from."""
+    shared = tensors.get(SHARED)
+    if shared is None or any(np.array_equal(shared, table) for table in tables.values()):
+        return
+    warnings.warn(
+        f"{SHARED} differs from each table that the model uses, as nothing is tied, and is left "
+        "out",
+        stacklevel=2,
+    )
+
+
+def _model_config(
+    path: Path, config: ForeignConfig, tie: str, norm: str, dialect: Mapping[str, Any]
+) -> ModelConfig:
+    values: dict[str, Any] = {name: config[key] for name, key in SIZES.items()} | {
+        "dropout": config.get("dropout", 0.1),
+        "activation": ACTIVATIONS[config["activation_function"]],
+        "tie_embeddings": tie,
+        "norm": norm,
+    }
+    differing: dict[str, Any] = {
+        "output_bias": True,
+        "epsilon": EPSILON,
+        "position_layout": "halves",
+        "scale_embedding": config["scale_embedding"],
+        **dialect,
+    }
+    keys = {**SIZES, "position_offset": "pad_token_id"}
+    for encoder, (decoder, key) in DECODER_SIZES.items():
+        keys[decoder] = key
+        if config[key] != values[encoder]:
+            differing[decoder] = config[key]
+    sections = {
+        "model": {**values, "dialect": differing},
+        "tokenizer": {"shared": tie in ("all", "input")},
+    }
+    with told_by_keys(path, keys):
+        return Config.from_dict(sections).model

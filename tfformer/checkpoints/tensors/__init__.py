@@ -1,1 +1,0 @@
-"""Files of tensors: safetensors, PyTorch, shards."""
