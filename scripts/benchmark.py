@@ -7,6 +7,7 @@ scripts/benchmark.py decode     tokens per second of the exported search, beside
                                 keras-hub and a decoder without a cache
 scripts/benchmark.py train      training tokens per second, beside keras-hub, Keras, OpenNMT-tf and
                                 PyTorch
+scripts/benchmark.py gpu        training and decoding on a GPU, beside PyTorch and Transformers
 scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory,
                                 cold start
 scripts/benchmark.py corpus     a corpus by one worker, by two, on Ray, by other loops

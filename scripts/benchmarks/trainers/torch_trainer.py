@@ -41,7 +41,9 @@ class Translation(nn.Module):
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Ids (B, S) and (B, T) -> logits (B, T, V)."""
         padding = source == 0
-        look_ahead = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
+        look_ahead = nn.Transformer.generate_square_subsequent_mask(
+            target.shape[1], device=target.device
+        )
         masks = {
             "src_key_padding_mask": padding,
             "memory_key_padding_mask": padding,
