@@ -16,10 +16,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# In CI a test has the same examples each time.
-settings.register_profile("ci", derandomize=True, deadline=None)
+# In CI a test has the same examples each time; scripts/nightly.sh draws many others.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("here", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "here")
+settings.register_profile("nightly", deadline=None, max_examples=2_000)
+usual = "ci" if os.environ.get("CI") else "here"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
 
 pytest.register_assert_rewrite("support.browser", "support.servers")
 

@@ -162,11 +162,16 @@ def keras_file(tmp_path_factory) -> Path:
 @pytest.mark.parametrize(
     "imports",
     [
-        "import tfformer; import keras",
         "import keras; import tfformer",
-        "import tensorflow as tf; import tfformer; import keras",
         "import importlib.util, tfformer; importlib.util.find_spec('keras'); import keras",
-        "import tfformer; tfformer.WarmupSchedule; import keras",
+        *(
+            pytest.param(imports, marks=pytest.mark.nightly)
+            for imports in (
+                "import tfformer; import keras",
+                "import tensorflow as tf; import tfformer; import keras",
+                "import tfformer; tfformer.WarmupSchedule; import keras",
+            )
+        ),
     ],
 )
 def test_a_keras_file_loads_in_any_order_of_imports(tmp_path, keras_file, imports):
@@ -196,7 +201,7 @@ with ThreadPoolExecutor(4) as threads:
     assert done.stdout == "True\n", done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_keras_file_loads_where_a_finder_of_its_own_finds_keras(tmp_path, keras_file):
     """As of an editable install, whose folder is not on `sys.path`."""
     import keras
@@ -220,7 +225,7 @@ print(type(keras.models.load_model({str(keras_file)!r})).__module__)
     assert run(code, tmp_path).stdout.splitlines() == lines
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_type_checker_sees_the_types_of_public_names(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "user.py").write_text(

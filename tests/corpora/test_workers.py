@@ -54,9 +54,9 @@ def command(run, corpus, output, *options) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", ["saved_model", "tflite", "ctranslate2"])
+@pytest.mark.parametrize("format", ["saved_model", "ctranslate2"])
 def test_an_export_translates_as_its_run(tiny_run, expected, tmp_path, format):
-    pytest.importorskip({"tflite": "ai_edge_litert"}.get(format, "tensorflow"))
+    """tests/engines asks the same of LiteRT."""
     getattr(export, format)(tiny_run, tmp_path, samples=SENTENCES[:4])
     engine = find_artifact(tmp_path, 1).open(threads=1)
     assert engine.translate(SENTENCES) == expected
@@ -311,7 +311,7 @@ def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_proce
     assert lines_of(output) == [line for n in parts for line in [*expected[n:], *expected[:n]]]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_file_at_which_workers_of_a_cluster_die_is_left_out(cluster, tiny_run, tmp_path):
     (tmp_path / "part.en").write_text(f"{SENTENCES[0]}\n" * 1_000_000)
     words = command(tiny_run, tmp_path / "part.en", tmp_path / "out", "--ray", cluster.address)

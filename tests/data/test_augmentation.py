@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tfformer.config import AugmentConfig
 from tfformer.data.augmentation import augmented
@@ -125,7 +127,7 @@ def test_placeholders_stand_for_words_that_both_sides_have_alike(row, expected):
     assert blank == expected
 
 
-@pytest.mark.parametrize("seed", range(10))
+@given(seed=st.integers(0, 2**31))
 @pytest.mark.parametrize(
     ("row", "expected"),
     [

@@ -6,6 +6,8 @@ import random
 import keras
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.word_ids import WordIds, encode_pairs, unlike_pairs
 
 import tfformer
@@ -45,12 +47,9 @@ def least_that_holds(length, widths):
     return min(width for width in widths if width >= length)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_no_other_widths_need_less_padding(seed):
-    dice = np.random.default_rng(seed)
-    counts = dice.integers(0, 6, dice.integers(2, 10))
-    counts[0], counts[-1] = 0, 1
-    most = int(dice.integers(1, 5))
+@given(inner=st.lists(st.integers(0, 5), max_size=8), most=st.integers(1, 4))
+def test_no_other_widths_need_less_padding(inner, most):
+    counts = np.array([0, *inner, 1])
     widths = best_widths(counts, most)
     assert len(widths) <= most
     assert positions(counts, widths.tolist()) == fewest_positions(counts, most)

@@ -7,6 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 from support.word_ids import WordIds, encode_pairs, unlike_pairs
 
 from tfformer.data import batches as data
@@ -28,10 +30,10 @@ def test_text_with_one_side_is_encoded_and_batched_without_a_source():
     assert sorted(target.tolist()) == [[START_ID, 5, 6], [START_ID, 9, PAD_ID]]
     assert weights.tolist() == (labels != PAD_ID).tolist()
     assert batches.padding_share == pytest.approx(1 / 6)
-    for given, expected in zip(
+    for found, expected in zip(
         next(iter(batches.dataset())), (target, labels, weights), strict=True
     ):
-        np.testing.assert_array_equal(given, expected)
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.fixture(scope="module")
@@ -142,11 +144,9 @@ def test_an_epoch_and_the_next_need_less_than_24_bytes_a_row(shares, monkeypatch
     assert most < 24 * rows
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_sentences_to_translate_are_batched_in_order_as_many_as_fit(seed):
-    draw = random.Random(seed)
-    lengths = [draw.randint(1, 20) for _ in range(30)]
-    order = sorted(range(30), key=lengths.__getitem__)
+@given(lengths=st.lists(st.integers(1, 20), min_size=1, max_size=30))
+def test_sentences_to_translate_are_batched_in_order_as_many_as_fit(lengths):
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
     batches = list(data.token_batches(order, lengths, 24))
     assert list(itertools.chain(*batches)) == order
     for batch, following in itertools.pairwise(batches):
@@ -162,24 +162,25 @@ def test_batches_are_cut_at_the_budget_and_the_last_two_share():
     assert data.plan_batches(np.array([3]), 100) == [(0, 1)]
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_any_plan_covers_all_pairs_within_the_budget(seed):
-    random = np.random.default_rng(seed)
-    longer = np.sort(random.integers(1, random.integers(2, 60), random.integers(1, 200)))[::-1]
-    budget = int(longer[0]) + int(random.integers(0, 300))
+LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=200)
+
+
+@given(lengths=LENGTHS, more=st.integers(0, 300))
+def test_any_plan_covers_all_pairs_within_the_budget(lengths, more):
+    longer = np.array(sorted(lengths, reverse=True))
+    budget = int(longer[0]) + more
     plan = data.plan_batches(longer, budget)
     assert [row for start, stop in plan for row in range(start, stop)] == list(range(len(longer)))
     assert all(start < stop and (stop - start) * longer[start] <= budget for start, stop in plan)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_a_plan_of_so_many_steps_has_them_with_no_larger_batches_than_that_takes(seed):
-    random = np.random.default_rng(seed)
-    longer = np.sort(random.integers(1, 30, random.integers(5, 200)))[::-1]
-    budget, steps = (
-        int(longer[0]) + int(random.integers(0, 100)),
-        int(random.integers(1, len(longer) + 1)),
-    )
+@given(lengths=LENGTHS, more=st.integers(0, 100), drawn=st.data())
+def test_a_plan_of_so_many_steps_has_them_with_no_larger_batches_than_that_takes(
+    lengths, more, drawn
+):
+    longer = np.array(sorted(lengths, reverse=True))
+    budget = int(longer[0]) + more
+    steps = drawn.draw(st.integers(1, len(longer)))
     plan = data.plan_steps(longer, budget, steps)
     assert [row for start, stop in plan for row in range(start, stop)] == list(range(len(longer)))
     assert len(plan) == steps

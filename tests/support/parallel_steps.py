@@ -14,7 +14,7 @@ from tfformer.training.optimizer import new_optimizer
 from tfformer.training.workers import Workers, workers_of
 
 STEPS = 50
-RUNS_ON_DEVICES = [(optimizer, count) for optimizer in ("adam", "muon") for count in (1, 2, 4)]
+RUNS_ON_DEVICES = [("adam", 1), ("adam", 4), ("muon", 1), ("muon", 2)]
 SHAPE = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
 
 
@@ -86,7 +86,7 @@ def main(file: Path, layout: str) -> None:
 
     Args:
         file: The place of the arrays.
-        layout: "devices", for one, two and four logical processors in turn, or "workers", for a
+        layout: "devices", for one and several logical processors in turn, or "workers", for a
             worker of TF_CONFIG.
     """
     if layout == "workers":

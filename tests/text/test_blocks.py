@@ -73,11 +73,10 @@ def test_a_megabyte_without_a_stop_goes_to_the_model_in_clauses(format):
 
 
 @pytest.mark.parametrize("format", ["lines", "text", "html", "markdown", "srt"])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_parts_of_a_text_do_not_matter(format, seed):
-    text = "".join(long_text(SPACES, 2_000, seed))
+def test_the_parts_of_a_text_do_not_matter(format):
+    text = "".join(long_text(SPACES, 2_000, seed=1))
     translator = TextTranslator(lambda batch: [sentence.upper() for sentence in batch])
-    draw = random.Random(seed)
+    draw = random.Random(1)
     cuts = sorted(draw.sample(range(len(text)), 40))
     parts = [text[start:end] for start, end in itertools.pairwise([0, *cuts, len(text)])]
     assert "".join(translator.stream(parts, format)) == translator.translate(text, format)

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tfformer.text import translate_text
@@ -54,7 +54,6 @@ def without_tags(text: str) -> str:
     return re.sub(r"<svg>.*?</svg>|<!--.*?-->|<[^<>]*>", "", text)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.one_of(
         st.tuples(st.just("html"), HTML),
@@ -73,7 +72,6 @@ def test_a_document_comes_back_but_for_collapsed_white_space(document):
     assert format != "text" or found == text
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.tuples(st.sampled_from(["html", "xml"]), HTML), st.permutations(range(6)))
 def test_with_any_translation_no_letter_is_lost_and_no_tag(document, order):
     """A translation that knows none of the words."""
@@ -93,7 +91,6 @@ def test_with_any_translation_no_letter_is_lost_and_no_tag(document, order):
     assert re.findall(r"wörd\d", found) == re.findall(r"wörd\d", " ".join(said))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(
         st.tuples(NAMES.filter(lambda name: name in "biax"), st.integers(0, 2), st.booleans()),

@@ -3,6 +3,8 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.limits import at_most
 
 from tfformer.text.segmentation import divided, segments
@@ -30,20 +32,14 @@ def words(texts):
     return [len(text.split()) for text in texts]
 
 
-def made_up_text(seed):
-    draw = random.Random(seed)
-    return "".join(draw.choice(ALPHABET) for _ in range(draw.randrange(60)))
-
-
 @pytest.mark.parametrize(("language", "marked"), CASES)
 def test_a_sentence_ends_where_a_reader_ends_it(language, marked):
     expected = marked.split("|")
     assert sentences(" ".join(expected), language) == expected
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_segments_and_clauses_give_the_text_back(seed):
-    text = made_up_text(seed)
+@given(text=st.text(ALPHABET, max_size=60))
+def test_segments_and_clauses_give_the_text_back(text):
     assert "".join(segment.text for segment in segments(text)) == text
     assert "".join(divided(text, lambda texts: [len(text) for text in texts], 5)) == text
     assert all(sentence == sentence.strip() for sentence in sentences(text))
