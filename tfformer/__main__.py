@@ -2,7 +2,7 @@
 
 import sys
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -28,7 +28,7 @@ from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.hugging_face.weights import read_tensors
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.tensor_files import read_safetensors, write_safetensors
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import Run
 

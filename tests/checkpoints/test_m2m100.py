@@ -15,7 +15,7 @@ from support.marian_checkpoints import checkpoint, edit_json, languages
 from tfformer.checkpoints.checkpoint import Choices
 from tfformer.checkpoints.hugging_face import m2m100
 from tfformer.checkpoints.import_model import import_model
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 
@@ -86,11 +86,11 @@ def test_an_unknown_language_is_refused_with_the_known_ones(imported, side):
 def test_the_command_line_translates_into_another_language(imported, tmp_path, capsys):
     (tmp_path / "source").write_text("a dog\n")
     words = ["translate", str(imported("M2M")), "--input", str(tmp_path / "source")]
-    assert main([*words, "--target-language", "fr"]) == 0
+    assert main([*words, "--languages", "en", "fr"]) == 0
     found = capsys.readouterr().out.splitlines()
     assert found == Translator.load(imported("M2M"), target_language="fr").translate(["a dog"])
-    assert main([*words, "--output", str(tmp_path), "--workers", "1", "--source-language", "fr"])
-    assert "export the run with --source-language and --target-lang" in capsys.readouterr().err
+    assert main([*words, "--output", str(tmp_path), "--workers", "1", "--languages", "fr", "en"])
+    assert "--languages cannot be used with --workers and --ray" in capsys.readouterr().err
 
 
 def test_a_run_of_one_pair_is_refused_other_languages(imported):

@@ -285,5 +285,5 @@ def test_a_vocabulary_that_decoder_yml_does_not_name_is_refused(marian_model, tm
 
 
 def test_untied_is_no_choice_for_marian(marian_model, tmp_path):
-    with pytest.raises(ValueError, match="leave out --untied"):
+    with pytest.raises(ValueError, match="leave out untied=True"):
         import_model(marian_model("shared"), tmp_path / "run", untied=True)

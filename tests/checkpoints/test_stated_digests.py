@@ -8,7 +8,7 @@ from support.marian_checkpoints import checkpoint, edit_json
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.provenance import check_stated_digests
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from tfformer.checkpoints.marian import writer as marian_writer
 from tfformer.checkpoints.provenance import read_record, write_record
 from tfformer.checkpoints.tensor_files import read_safetensors, write_safetensors
 from tfformer.checkpoints.weight_names import OUTPUT_BIAS, take
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.export import ctranslate2, hugging_face, marian
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer

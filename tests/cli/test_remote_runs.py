@@ -5,7 +5,7 @@ import json
 import pytest
 import sacrebleu
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.engines import find_artifact
 from tfformer.inference.translator import Translator
@@ -43,8 +43,8 @@ def test_translate(remote, translator, texts, capsys):
 @pytest.mark.slow
 def test_evaluate(remote, translator, texts, capsys):
     words = ["evaluate", remote, "--source", texts / "text.en", "--reference", texts / "text.de"]
-    assert main([*map(str, words), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    assert main([*map(str, words)]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
     own = translator.translate(SOURCES)
     assert found["bleu"] == pytest.approx(sacrebleu.corpus_bleu(own, [REFERENCES]).score)
     assert found["chrf"] == pytest.approx(sacrebleu.corpus_chrf(own, [REFERENCES]).score)
@@ -95,7 +95,7 @@ def test_no_run_is_one_line(object_store, capsys):
 )
 def test_train_alone_writes_there(words, capsys):
     assert main(words) == 2
-    assert "s3://bucket/run is no folder of this machine" in capsys.readouterr().err
+    assert "s3://bucket/run is not a folder of this machine" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def test_an_output_file_appears_when_everything_is_written(tmp_path):
         assert not path.exists()
     assert path.read_text() == "text"
     with (
-        pytest.raises(FileExistsError, match="replace it with --overwrite"),
+        pytest.raises(FileExistsError, match="choose another --output, or delete it"),
         output_file(str(path)),
     ):
         pass

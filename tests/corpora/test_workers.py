@@ -15,7 +15,7 @@ from support.process_tree import descendants
 
 from tfformer import export
 from tfformer.cli import terminal
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.corpora import processes, workers
 from tfformer.corpora.parts import Part, find_parts
 from tfformer.corpora.translation import Counts
@@ -70,22 +70,6 @@ def test_a_static_export_takes_sentences_one_by_one(tiny_run, expected, tmp_path
     with pytest.raises(ValueError, match="has greedy search alone; leave out --beam-size 7"):
         find_artifact(tmp_path, 7)
     assert find_artifact(tmp_path).open(threads=1).translate(SENTENCES[:9]) == expected[:9]
-
-
-@pytest.mark.slow
-def test_a_run_is_exported_once_for_an_engine(tiny_run, corpus, expected, tmp_path, capsys):
-    output = tmp_path / "out"
-    assert main(command(tiny_run, corpus, output, "--engine", "ctranslate2")) == 0
-    assert lines_of(output) == expected
-    exports = {path: path.stat().st_mtime_ns for path in output.rglob("model.bin")}
-    assert [path.parts[-3].partition("-")[0] for path in exports] == ["ctranslate2"]
-    (output / "part-1.en").unlink()
-    assert main(command(tiny_run, corpus, output, "--engine", "ctranslate2")) == 0
-    assert lines_of(output) == expected
-    assert {path: path.stat().st_mtime_ns for path in output.rglob("model.bin")} == exports
-    capsys.readouterr()
-    assert main(command(tiny_run, corpus, output, "--engine", "keras")) == 2
-    assert "by another model or with other settings" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -339,8 +323,8 @@ def test_a_file_at_which_workers_of_a_cluster_die_is_left_out(cluster, tiny_run,
     ("options", "message"),
     [
         (["--workers", 4], "--workers 4 is more than the 3 files"),
-        (["--workers", 2, "--scores"], "--scores is not for --workers, --ray and --engine"),
-        (["--workers", 2, "--format", "html"], "--format is not for --workers, --ray and --engine"),
+        (["--workers", 2, "--scores"], "--scores cannot be used with --workers and --ray"),
+        (["--workers", 2, "--format", "html"], "--format cannot be used with --workers and --ray"),
         (["--ray", "nowhere"], "--ray nowhere must be HOST:PORT, ray://HOST:PORT or local"),
         (["--ray", "127.0.0.1:1"], "there is no Ray cluster at 127.0.0.1:1"),
     ],

@@ -7,10 +7,7 @@ import sys
 import pytest
 from support.scripted_engine import ScriptedEngine
 
-from tfformer.corpora.parts import EXPORTS
-from tfformer.corpora.run_exports import checked_engine, for_engine
-from tfformer.engines import Artifact, ArtifactError, artifact, find_artifact
-from tfformer.export import formats
+from tfformer.engines import ArtifactError, artifact, find_artifact
 from tfformer.storage.manifest import write_manifest
 
 
@@ -40,24 +37,6 @@ def export(folder, **values):
 def test_an_export_that_cannot_do_it_is_refused(tmp_path, values, beam_size, message):
     with pytest.raises(ValueError, match=message):
         find_artifact(export(tmp_path / "1", **values), beam_size)
-
-
-def test_an_export_has_its_own_engine_alone(tmp_path):
-    model = find_artifact(export(tmp_path / "1", format="litert"))
-    assert [checked_engine(model, name) for name in (None, "litert")] == ["litert", "litert"]
-    with pytest.raises(ValueError, match="of format litert, which --engine keras cannot run"):
-        checked_engine(model, "keras")
-
-
-def test_an_export_that_was_killed_before_its_end_is_made_anew(tmp_path, monkeypatch):
-    def write(run, place, **_):
-        return export(place / "1", format="ctranslate2")
-
-    monkeypatch.setattr(formats, "ctranslate2", write)
-    model = Artifact("keras", str(tmp_path / "run"), 4, "digest")
-    place = tmp_path / EXPORTS / "ctranslate2-4-digest"
-    export(place / ".tfformer-0123abcd-1-0123456789abcdef-folder")
-    assert for_engine(model, "ctranslate2", tmp_path).place == str(place / "1")
 
 
 def test_the_beam_size_is_the_models_own_unless_another_is_wanted(tmp_path, tiny_run):
@@ -129,7 +108,7 @@ def test_a_command_with_an_export_for_ctranslate2_needs_no_tensorflow(tmp_path):
     (tmp_path / "a.en").touch()
     code = (
         "import sys\n"
-        "from tfformer.cli.verbs import main\n"
+        "from tfformer.cli.main import main\n"
         "main(sys.argv[1:])\n"
         "print('tensorflow' in sys.modules)"
     )

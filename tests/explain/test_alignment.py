@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.data import phrasebook
 from tfformer.explain import alignment
 from tfformer.explain.alignment import (

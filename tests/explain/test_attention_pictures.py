@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.made_up_attention import EXAMPLE, made_up
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.explain import attention_pictures
 from tfformer.explain.attention import AttentionMaps
 from tfformer.explain.attention_pictures import draw, draw_heads, draw_page, draw_word
@@ -185,36 +185,11 @@ def test_the_verb_draws_once(tiny_run, tmp_path, capsys):
         "--word",
         "it",
     ]
-    arguments += ["--layer", "1", "--head", "2", "--output", str(output)]
+    arguments += ["--output", str(output)]
     assert main(arguments) == 0
-    assert {"What “it” looks at", "Encoder self-attention, layer 1 of 1,", "head 2"} <= set(
-        svg_texts(output)
-    )
+    assert {"What “it” looks at", "head 2"} <= set(svg_texts(output))
     assert capsys.readouterr().out == f"{output}\n"
     drawn = output.read_bytes()
     assert main(arguments) == 2
     assert "it.svg exists already; choose another --output" in capsys.readouterr().err
     assert output.read_bytes() == drawn
-
-
-@pytest.mark.parametrize(
-    ("choice", "message"),
-    [
-        (
-            ["--head", "9"],
-            "head=9 does not exist; encoder self-attention has the heads 1 to 2 and 'mean'",
-        ),
-        (
-            ["--layer", "first"],
-            "--layer: first must be a whole number; see tfformer attention --help",
-        ),
-    ],
-)
-def test_the_verb_refuses_in_one_line(tiny_run, tmp_path, capsys, choice, message):
-    assert (
-        main(
-            ["attention", str(tiny_run), "The cat.", *choice, "--output", str(tmp_path / "f.html")]
-        )
-        == 2
-    )
-    assert capsys.readouterr().err.endswith(f"tfformer: {message}\n")

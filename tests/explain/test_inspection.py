@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.config import Config
 from tfformer.explain import run_pictures
 from tfformer.explain.inspection import describe, model_parts

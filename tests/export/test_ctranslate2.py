@@ -18,7 +18,7 @@ import pytest
 from support.numpy_layers import log_softmax
 
 from tfformer import Transformer
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.export import ctranslate2_writer
 from tfformer.export import formats as export

@@ -24,7 +24,7 @@ from support.litert_samples import SENTENCES
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.export import formats as export
 from tfformer.export.litert import metadata, quantizer

@@ -23,7 +23,7 @@ import tensorflow as tf
 from support.numpy_layers import log_softmax
 from tensorflow_serving.apis import prediction_log_pb2
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.export import formats as export
 from tfformer.export import processor_speed, saved_model_writer

@@ -25,7 +25,7 @@ def shim() -> ctypes.CDLL:
 
 def main() -> None:
     """Answer until the input ends."""
-    import tfformer.cli.verbs
+    import tfformer.cli.main
     import tfformer.training.train  # noqa: F401
 
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
@@ -58,7 +58,7 @@ def answer(asked: dict[str, Any], answers: TextIO) -> dict[str, Any]:
 
 def run(asked: dict[str, Any], counter: int) -> int:
     """The child: its streams go to a file, its operations are counted."""
-    from tfformer.cli.verbs import main
+    from tfformer.cli.main import main
 
     output = os.open(asked["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):

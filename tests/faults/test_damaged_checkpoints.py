@@ -19,7 +19,7 @@ from support.faults import check_without, record, size
 from support.marian_checkpoints import every_kind, languages
 from support.stated_digests import state_by_downloads, state_by_list
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.run_directory import Run
 
 NUMBERS = (".safetensors", ".bin", ".npz")

@@ -18,7 +18,7 @@ from support.faults import record, size
 from support.ports import free_addresses, tf_config
 from support.process_tree import descendants
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.storage.folders import folder_at
 
 EPOCHS = 30

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.faults import check_without
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.data import phrasebook
 
 CORPUS = [sys.executable, "-m", "tfformer", "corpus", "phrasebook", "--overwrite", "--output"]
@@ -48,10 +48,11 @@ def test_a_corpus_replaces_links_and_does_not_follow_them(whole, tmp_path):
     check_without("files outside touched", left == dict.fromkeys(whole, "mine"), left)
 
 
-def test_an_output_that_is_a_link_is_replaced(tmp_path, counting_run):
+def test_an_output_that_is_a_link_is_replaced(tmp_path, tiny_run):
     (tmp_path / "outside").write_text("mine")
+    (tmp_path / "text").write_text("The animal is tired.\n")
     os.symlink(tmp_path / "outside", tmp_path / "output")
-    arguments = ["generate", str(counting_run), "--greedy", "--prefix", "one two", "--overwrite"]
+    arguments = ["translate", str(tiny_run), "--input", str(tmp_path / "text"), "--overwrite"]
     assert main([*arguments, "--output", str(tmp_path / "output")]) == 0
     assert not (tmp_path / "output").is_symlink()
     left = (tmp_path / "outside").read_text()

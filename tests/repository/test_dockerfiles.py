@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tfformer import Translator
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 SMALL = ROOT / "export" / "on_device" / "Dockerfile"

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -27,8 +28,7 @@ from support.servers import served
 
 import tfformer
 from tfformer.checkpoints.import_model import import_model
-from tfformer.cli import arguments
-from tfformer.cli import verbs as cli
+from tfformer.cli import main as cli
 from tfformer.config import Config
 from tfformer.data import phrasebook
 from tfformer.inference.translator import Translator
@@ -105,7 +105,8 @@ def test_every_verb_and_option_exists(block):
     for command in commands(block):
         if command.startswith("tfformer "):
             words = shlex.split(re.split("[<>|]", command)[0])
-            assert arguments.parser().parse_args(words[1:]).verb
+            verb = cli.program.commands[words[1]]
+            verb.make_parser(click.Context(verb)).parse_args(words[2:])
 
 
 @pytest.mark.parametrize("block", RECIPES, ids=str)

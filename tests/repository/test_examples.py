@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import click
 import numpy as np
 import pytest
 import yaml
 
-from tfformer.cli import arguments
-from tfformer.cli import verbs as cli
+from tfformer.cli import main as cli
 from tfformer.data import phrasebook
 
 ROOT = Path(__file__).parents[2]
@@ -130,18 +130,22 @@ def test_the_manifest_runs_a_command_of_ours_on_as_many_processors_as_its_machin
     manifest = yaml.safe_load((ROOT / "examples/kuberay/translate.yaml").read_text())
     assert (manifest["apiVersion"], manifest["kind"]) == ("ray.io/v1", "RayJob")
     program, *words = shlex.split(manifest["spec"]["entrypoint"])
-    options = arguments.parser().parse_args(words)
-    assert (program, options.verb, options.ray) == ("tfformer", "translate", "auto")
+    verb = cli.program.commands[words[0]]
+    options, [run], _ = verb.make_parser(click.Context(verb)).parse_args(words[1:])
+    assert (program, verb.name) == ("tfformer", "translate")
+    assert "--ray" in words
 
     cluster = manifest["spec"]["rayClusterSpec"]
     [machines] = cluster["workerGroupSpecs"]
     pods = [group["template"]["spec"] for group in (cluster["headGroupSpec"], machines)]
     [container] = pods[1]["containers"]
-    assert machines["replicas"] * int(container["resources"]["limits"]["cpu"]) == options.workers
+    assert machines["replicas"] * int(container["resources"]["limits"]["cpu"]) == int(
+        options["workers"]
+    )
     for pod in pods:
         [mount] = pod["containers"][0]["volumeMounts"]
         assert mount["name"] in [volume["name"] for volume in pod["volumes"]]
-        for path in (options.run, options.input, options.output):
+        for path in (run, options["input"], options["output"]):
             assert path.startswith(f"{mount['mountPath']}/")
 
 

@@ -133,11 +133,11 @@ def test_the_quickstarts_verbs_work_in_another_folder(python, tmp_path):
     smaller += ["data.train=phrasebook:valid", "data.valid=[short.en, short.de]"]
     commands = [
         ["train", "phrasebook", "--run-dir", "run", "--set", *smaller],
-        ["evaluate", "run", "--source", "short.en", "--reference", "short.de", "--json"],
+        ["evaluate", "run", "--source", "short.en", "--reference", "short.de"],
         ["translate", "run", "--input", "short.en", "--output", "short.out"],
         ["attention", "run", "The animal is tired.", "--output", "look.html"],
     ]
-    code = f"from tfformer.cli.verbs import main; print(list(map(main, {commands})))"
+    code = f"from tfformer.cli.main import main; print(list(map(main, {commands})))"
     *_, scores, _, codes = run(python, "-P", "-c", code, folder=tmp_path).splitlines()
     assert json.loads(scores)["sentences"] == 4
     assert codes == "[0, 0, 0, 0]"

@@ -11,7 +11,7 @@ import pytest
 import sentencepiece
 from support.servers import save_scripted_model, write_manifest_of
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.serving.served_models import ServedModel
 from tfformer.storage.manifest import check_files, read_manifest, write_manifest

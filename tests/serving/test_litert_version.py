@@ -9,7 +9,7 @@ from support.litert_samples import SENTENCES
 from support.served_texts import client_of
 from support.servers import save_scripted_model
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.export import formats as export
 from tfformer.inference.translator import Translator
 from tfformer.serving.application import application

@@ -20,7 +20,7 @@ import tensorflow as tf
 from support.served_texts import Scripted, client_of, scripted
 from support.servers import ask, run_client, scripted_server, served
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.engines import Signature, TensorSpec
 from tfformer.explain.alignment import nearest_targets

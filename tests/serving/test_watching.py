@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.served_texts import Scripted, client_of, scripted
 from support.servers import ask, run_client, save_scripted_model, start_server, until
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.serving.application import application
 from tfformer.serving.served_models import ServedModels
 

@@ -8,7 +8,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tfformer.cli.verbs", "tfformer.training.train"])
+CONTEXT.set_forkserver_preload(["tfformer.cli.main", "tfformer.training.train"])
 
 
 def started(

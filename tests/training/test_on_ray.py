@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tfformer.cli.verbs import main
+from tfformer.cli.main import main
 from tfformer.config import Config
 from tfformer.run_directory.digests import digest_of_settings
 from tfformer.training import on_ray as training

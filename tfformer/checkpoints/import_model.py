@@ -122,7 +122,7 @@ def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
             if family is not m2m100 and (choices.source_language or choices.target_language):
                 raise ValueError(
                     f"{origin} is no multilingual model with tokens of languages; leave out "
-                    "--source-language and --target-language"
+                    "--languages"
                 )
             return dataclasses.replace(
                 family.read(folder, choices),

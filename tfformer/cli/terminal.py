@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
-from tfformer.cli.checks import check_new_file
 from tfformer.storage.whole_files import whole_file
 
 if TYPE_CHECKING:
@@ -85,6 +84,21 @@ def typed_lines() -> Iterator[str]:
         if not line or line.isspace():
             return
         yield line
+
+
+def check_new_file(path: str | None, overwrite: bool = False) -> None:
+    """Raise FileExistsError if `path` exists and must not be replaced.
+
+    None is standard output.
+    """
+    if path is None:
+        return
+    if Path(path).is_dir():
+        raise FileExistsError(f"{path} exists already and is a folder; choose another --output")
+    if Path(path).exists() and not overwrite:
+        raise FileExistsError(f"{path} exists already; choose another --output, or delete it")
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {Path(path).parent}; make it first")
 
 
 @contextlib.contextmanager

@@ -18,7 +18,6 @@ from tfformer.storage.whole_files import TEMPORARY, check_regular, locked, write
 
 JOB = "translation.json"  # in the folder of the translations: the model and its settings
 LOCK = ".lock"  # beside it, while a command translates
-EXPORTS = ".exports"  # beside it: a run in the form of another engine
 BAD_LINES = ".bad.tsv"  # behind the name of a translation: the lines that were set aside
 
 
@@ -71,7 +70,7 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
         check_regular(source)
         if not source.exists():
             raise FileNotFoundError(f"{source}: there is no such file, or its link leads nowhere")
-        if source.name in (JOB, LOCK, EXPORTS) or source.name.endswith(BAD_LINES):
+        if source.name in (JOB, LOCK) or source.name.endswith(BAD_LINES):
             raise ValueError(
                 f"{source} has the name of a file that a job writes beside its translations; "
                 "rename it, or give a pattern that leaves it out"
@@ -113,7 +112,7 @@ def job_folder(folder: str | Path, settings: Mapping[str, Any]) -> Iterator[None
 
 def _begin_job(place: Path, settings: dict[str, Any]) -> None:
     job = place / JOB
-    own = {JOB, LOCK, EXPORTS}
+    own = {JOB, LOCK}
     names = [path.name for path in place.iterdir() if path.name not in own]
     is_empty = all(TEMPORARY.fullmatch(name) for name in names)
     if not is_empty and not job.is_file():

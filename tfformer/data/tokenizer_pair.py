@@ -54,6 +54,6 @@ def _with_language(side: AnyTokenizer, language: str | None) -> AnyTokenizer:
     if isinstance(side, Tokenizer) or not side.languages:
         raise ValueError(
             f"the run has one pair of languages, so {language[:40]!r} cannot be chosen; leave out "
-            "--source-language and --target-language, or import a multilingual model again"
+            "--languages, or import a multilingual model again"
         )
     return side.with_language(language)

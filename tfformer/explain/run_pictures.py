@@ -41,19 +41,19 @@ SOURCE = ("The", "animal", "sleeps", "</s>", "<pad>", "<pad>")
 TARGET = ("<s>", "Das", "Tier", "schläft", "<pad>", "<pad>")
 
 
-def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path]:
+def draw(run: Run, folder: str | Path) -> Iterator[Path]:
     """Draw the pictures of a run, finished or not, and yield the path of each.
 
     Before the end of the first epoch there is no picture of training and learning rate.
 
     Raises:
         FileExistsError: Before the first picture: `folder` is a file, or has one of the files of
-            NAMES and `overwrite` is false.
+            NAMES.
         ValueError: Matplotlib is not installed.
     """
     folder = Path(folder)
     paths = [folder / name for name in NAMES]
-    _check_free(folder, paths, overwrite)
+    _check_free(folder, paths)
     config = run.config
     history = run.history()
     empty_figure((1, 1))  # without matplotlib there is no folder either
@@ -78,14 +78,12 @@ def draw(run: Run, folder: str | Path, overwrite: bool = False) -> Iterator[Path
     yield masks
 
 
-def _check_free(folder: Path, paths: Sequence[Path], overwrite: bool) -> None:
+def _check_free(folder: Path, paths: Sequence[Path]) -> None:
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file, not a folder; choose another --output")
     for path in paths:
-        if path.exists() and not overwrite:
-            raise FileExistsError(
-                f"{path} exists already; choose another --output, or replace it with --overwrite"
-            )
+        if path.exists():
+            raise FileExistsError(f"{path} exists already; choose another --output, or delete it")
 
 
 # --- The training -------------------------------------------------------------------------------

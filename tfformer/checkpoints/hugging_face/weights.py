@@ -295,7 +295,7 @@ def _check_ties(groups: Groups, tensors: Tensors) -> None:
             if difference:
                 warnings.warn(
                     f"{first} and {name} are tied, but differ by up to {difference:.3g}; {first} "
-                    "is used for both (--untied keeps both)",
+                    "is used for both (untied=True of import_model keeps both)",
                     stacklevel=2,
                 )
 

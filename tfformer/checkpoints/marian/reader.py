@@ -146,7 +146,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         ValueError: A file is missing or damaged, or this package has no layers for it.
     """
     if choices.untied:
-        raise ValueError("a model of Marian stores tied tensors once; leave out --untied")
+        raise ValueError("a model of Marian stores tied tensors once; leave out untied=True")
     decoder = _decoder_options(folder)
     path = _model_file(folder, decoder)
     options, tensors = marian_files.read(path)

@@ -1,0 +1,158 @@
+"""The verb `export`."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tfformer.cli.options import (
+    TEXT_FILE,
+    NewFolder,
+    beam_size,
+    examples,
+    languages,
+    length_penalty,
+    run,
+)
+from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.storage.run_folders import MANIFEST, is_run
+
+# The options that each format takes, as its function in export/formats.py.
+EXPORT_OPTIONS: dict[str, tuple[str, ...]] = {
+    "saved_model": (
+        *("max_length", "beam_size", "length_penalty", "dtype", "with_text"),
+        *("samples", "languages"),
+    ),
+    "ctranslate2": ("max_length", "beam_size", "samples", "languages"),
+    "litert": (
+        *("max_length", "beam_size", "length_penalty", "quantize", "static", "with_text"),
+        *("samples", "languages"),
+    ),
+    "web": ("max_length", "quantize", "samples", "languages"),
+    "hugging_face": (),
+    "marian": (),
+}
+
+
+@click.command(
+    epilog=examples(
+        [
+            "tfformer export runs/mine --format saved_model --output models/mine",
+            "tfformer export runs/mine --format litert --quantize int8 --output models/mine-litert",
+            "tfformer export runs/mine --format web --output site",
+        ]
+    )
+)
+@run
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(list(EXPORT_OPTIONS)),
+    required=True,
+    help="litert has a beam search only with --beam-size, web has none.",
+)
+@click.option(
+    "--output",
+    type=NewFolder(),
+    required=True,
+    metavar="DIR",
+    help="Folder of versions; the export gets the next free number.",
+)
+@click.option(
+    "--max-length",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Tokens of the longest sentence. Default: the run's.",
+)
+@beam_size
+@length_penalty
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16"]),
+    help="saved_model: type of the weights. Default: float32.",
+)
+@click.option(
+    "--quantize",
+    type=click.Choice(["none", "int8", "float16"]),
+    help="litert, web: type of the weights. Default: none, and float16 for web.",
+)
+@click.option(
+    "--text/--no-text",
+    "with_text",
+    default=None,
+    help="Signatures over text, with operators of TF Text. Default: saved_model has them.",
+)
+@click.option(
+    "--static",
+    is_flag=True,
+    default=None,
+    help="litert: one sentence and fixed shapes, for CompiledModel.",
+)
+@click.option(
+    "--samples",
+    type=TEXT_FILE,
+    metavar="F",
+    help="Sentences to check with. Default: random words of the vocabulary.",
+)
+@languages
+def export(run: str, format: str, output: str, **values: Any) -> None:
+    """Write a finished run for other software.
+
+    The export is read back, and must translate as the run does.
+    """
+    if values["languages"] == (None, None):
+        values["languages"] = None
+    options = {name: value for name, value in values.items() if value is not None}
+    _check_options(format, options)
+    _check_output(output)
+    import_tensorflow()
+    from tfformer.data.sources import read_lines
+    from tfformer.export import formats
+
+    if "samples" in options:
+        options["samples"] = list(read_lines(options["samples"]))
+    if "languages" in options:
+        options["source_language"], options["target_language"] = options.pop("languages")
+    if options.get("dtype") == "bfloat16":
+        options["for_other_processors"] = True
+    write = getattr(formats, format)
+    version = write(run, output, progress=sys.stderr, **options)
+    (manifest,) = version.rglob(MANIFEST)
+    for line in _parity_lines(json.loads(manifest.read_text(encoding="utf-8"))):
+        print(line)
+    print(version)
+
+
+def _check_options(format: str, options: Mapping[str, object]) -> None:
+    """Raise ValueError if the format has no such option."""
+    for name, value in options.items():
+        if name not in EXPORT_OPTIONS[format]:
+            spelled = name.replace("_", "-")
+            if name == "with_text":
+                spelled = "text" if value else "no-text"
+            raise ValueError(f"--format {format} has no option --{spelled}; leave it out")
+
+
+def _check_output(path: str) -> None:
+    """Raise FileExistsError if `path` cannot hold the versions of an export."""
+    if is_run(path):
+        raise FileExistsError(f"{path} is a run directory; choose another --output")
+    if (Path(path) / MANIFEST).is_file():
+        raise FileExistsError(
+            f"{path} is an exported version; give the folder above it as --output"
+        )
+
+
+def _parity_lines(manifest: Mapping[str, Any]) -> Iterator[str]:
+    for name, measured in manifest["parity"].items():
+        counts = f"{measured['identical']} of {measured['sentences']}"
+        if name == "tensors":  # of a checkpoint for another toolkit, which is not run here
+            yield f"tensors: {counts} were read back bit-equal"
+        else:
+            yield f"{name}: {counts} samples have the same output as the run"
+    if bleu := manifest.get("bleu"):
+        before_and_after = f"run {bleu['run']:.2f}, export {bleu['exported']:.2f}"
+        yield f"BLEU on {bleu['sentences']} validation sentences: {before_and_after}"

@@ -1,0 +1,55 @@
+"""The verb `import`."""
+
+from pathlib import Path
+
+import click
+
+from tfformer.cli.options import NewFolder, examples, languages
+from tfformer.runtime.tensorflow import import_tensorflow
+
+
+@click.command("import", epilog=examples(["tfformer import opus-mt-en-de --run-dir runs/opus"]))
+@click.argument("model", metavar="PATH")
+@click.option(
+    "--run-dir", type=NewFolder(), required=True, metavar="DIR", help="The new run: empty or new."
+)
+@click.option(
+    "--positions",
+    type=click.Choice(["auto", "marian", "hf"]),
+    default="auto",
+    help="Positions and search as marian-decoder, as Hugging Face, or as the format's toolkit.",
+)
+@click.option(
+    "--normalize",
+    type=click.Choice(["none", "opus-mt"]),
+    default="none",
+    help="Rewrite punctuation and blanks first, as OPUS-MT prepares a text.",
+)
+@languages
+def import_model(
+    model: str,
+    run_dir: str,
+    positions: str,
+    normalize: str,
+    languages: tuple[str | None, str | None],
+) -> None:
+    """Turn another toolkit's model (Marian, M2M100, NLLB) into a run.
+
+    PATH is the folder or zip of a Hugging Face or Marian checkpoint. The languages become those of
+    the run.
+    """
+    from tfformer.checkpoints.checkpoint import Choices
+    from tfformer.checkpoints.import_model import checkpoint_at
+
+    source_language, target_language = languages
+    choices = Choices(
+        positions=positions,
+        normalize=normalize,
+        source_language=source_language,
+        target_language=target_language,
+    )
+    with checkpoint_at(model, run_dir, choices) as checkpoint:
+        import_tensorflow()
+        from tfformer.checkpoints.run_writer import write_run
+
+        print(write_run(checkpoint, Path(run_dir)))

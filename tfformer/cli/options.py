@@ -1,0 +1,78 @@
+"""The options and the types of values that several verbs share.
+
+Values are checked while the command line is read, before TensorFlow is loaded.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tfformer.storage.folders import ADDRESS
+from tfformer.storage.run_folders import run_folder
+
+AT_LEAST_1 = click.IntRange(min=1)
+TEXT_FILE = click.Path(exists=True, dir_okay=False)
+
+
+class RunFolder(click.ParamType[str]):
+    """A run directory, or its address in an object store."""
+
+    name = "run"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        run_folder(value)
+        return value
+
+
+class NewFolder(click.ParamType[str]):
+    """A folder to write into, which is made if it is missing.
+
+    Args:
+        may_be_remote: Whether an address in an object store is allowed.
+    """
+
+    name = "folder"
+
+    def __init__(self, may_be_remote: bool = False) -> None:
+        self.may_be_remote = may_be_remote
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if ADDRESS.fullmatch(value):
+            if self.may_be_remote:
+                return value
+            self.fail(
+                f"{value} is not a folder of this machine; write into one, and copy it", param, ctx
+            )
+        for folder in (Path(value), *Path(value).parents):
+            if folder.exists() and not folder.is_dir():
+                self.fail(f"{folder} is a file, not a folder; choose another folder", param, ctx)
+        return value
+
+
+def examples(lines: Sequence[str]) -> str:
+    """Return the text that ends a help page: commands, printed as they are."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+run = click.argument("run", type=RunFolder(), metavar="RUN")
+
+beam_size = click.option(
+    "--beam-size", type=AT_LEAST_1, metavar="N", help="Beams; 1 is greedy. Default: the run's."
+)
+
+length_penalty = click.option(
+    "--length-penalty",
+    type=click.FloatRange(min=0),
+    metavar="ALPHA",
+    help="Alpha of Wu et al. 2016; 0 turns it off. Default: the run's.",
+)
+
+languages = click.option(
+    "--languages",
+    nargs=2,
+    default=(None, None),
+    show_default=False,
+    metavar="SOURCE TARGET",
+    help="Languages of a multilingual model, such as en de. Default: the run's.",
+)

@@ -1,0 +1,77 @@
+"""The verb `serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tfformer.cli.options import TEXT_FILE, examples
+
+if TYPE_CHECKING:
+    from tfformer.text import Align
+
+
+@click.command(
+    epilog=examples(
+        [
+            "tfformer serve runs/mine --port 8501",
+            "tfformer serve en-de=runs/mine de-en=models/back",
+        ]
+    )
+)
+@click.argument("models", nargs=-1, required=True, metavar="[NAME=]RUN_OR_EXPORT...")
+@click.option("--host", default="127.0.0.1", metavar="H", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8501, metavar="P", help="Port.")
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="Name by which browsers may call the server, such as a proxy's; may be repeated.",
+)
+@click.option(
+    "--api-keys", type=TEXT_FILE, metavar="F", help="Keys, one per line; a translation needs one."
+)
+def serve(
+    models: tuple[str, ...], host: str, port: int, allow_host: tuple[str, ...], api_keys: str | None
+) -> None:
+    """Serve runs or exports: a page and three APIs.
+
+    The APIs are those of TensorFlow Serving, LibreTranslate and DeepL. Each model is a run
+    directory, a SavedModel or a LiteRT export; name each of several, as in en-de=runs/a
+    de-en=models/b.
+    """
+    for model in models:
+        _check_folder(model)
+    from tfformer.serving.server import serve as serve_models
+
+    serve_models(
+        models,
+        host,
+        port,
+        allowed_hosts=allow_host,
+        api_keys=api_keys,
+        open_aligner=_opened_aligner,
+    )
+
+
+def _check_folder(model: str) -> None:
+    """Raise FileNotFoundError if there is no folder at `model`, which may be NAME=PATH."""
+    path = Path(model) if Path(model).exists() else Path(model.partition("=")[2] or model)
+    if not path.is_dir():
+        raise FileNotFoundError(
+            f"{path} is neither a run directory nor a SavedModel or LiteRT export; give one of them"
+        )
+
+
+def _opened_aligner(path: Path) -> Align | None:
+    """The alignments of a run directory; a language model has none."""
+    from tfformer.explain.alignment import compiled_aligner
+    from tfformer.inference.translator import Translator
+    from tfformer.run_directory import Run
+
+    run = Run.open(path)
+    if not run.config.model.has_encoder:
+        return None
+    return compiled_aligner(Translator.of(run))

@@ -1,0 +1,149 @@
+"""The verbs `recipes`, `corpus` and `train`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tfformer.cli.options import AT_LEAST_1, NewFolder, RunFolder, examples
+from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.storage.run_folders import check_free, run_folder
+
+if TYPE_CHECKING:
+    from tfformer.config import Config
+
+
+@click.command(epilog=examples(["tfformer recipes"]))
+def recipes() -> None:
+    """List the built-in recipes."""
+    from tfformer.config import builtin_recipes
+
+    for name, path in builtin_recipes().items():
+        title = path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+        print(f"{name:<20}{title}")
+
+
+@click.command(epilog=examples(["tfformer corpus phrasebook --output corpus"]))
+@click.argument("name", type=click.Choice(["phrasebook"]), metavar="phrasebook")
+@click.option(
+    "--output",
+    type=NewFolder(),
+    required=True,
+    metavar="DIR",
+    help="Folder for {train,valid,test}.{en,de}.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace files of these names.")
+def corpus(name: str, output: str, overwrite: bool) -> None:
+    """Write the built-in parallel corpus as text files."""
+    from tfformer.data import phrasebook
+
+    phrasebook.write(Path(output), overwrite)
+
+
+class Train(click.Command):
+    """A command whose `--set` takes several values: `--set a.b=1 c.d=2`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        repeated: list[str] = []
+        is_setting = False
+        for word in args:
+            if word.startswith("-"):
+                is_setting = word == "--set"
+            elif is_setting and repeated[-1] != "--set":
+                repeated.append("--set")
+            repeated.append(word)
+        return super().parse_args(ctx, repeated)
+
+
+TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=corpus"
+
+
+@click.command(
+    cls=Train,
+    epilog=examples(
+        [
+            "tfformer train phrasebook --run-dir runs/phrasebook",
+            f"{TRAINING} training.epochs=30",
+            f"{TRAINING} training.epochs=30 --resume",
+        ]
+    ),
+)
+@click.argument("recipe", metavar="RECIPE")
+@click.option(
+    "--run-dir",
+    type=NewFolder(may_be_remote=True),
+    required=True,
+    metavar="DIR",
+    help="The new run: an empty or missing folder, or an address such as s3://bucket/run.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE...",
+    help="Change the recipe, for example training.epochs=30.",
+)
+@click.option("--resume", is_flag=True, help="Continue the interrupted run in DIR.")
+@click.option(
+    "--init-from",
+    type=RunFolder(),
+    metavar="RUN",
+    help="Start from the vocabulary and weights of this run.",
+)
+@click.option(
+    "--ray",
+    is_flag=False,
+    flag_value="auto",
+    metavar="[HOST:PORT]",
+    help="Train on a Ray cluster: at this address, or the cluster of this machine or of "
+    "RAY_ADDRESS; local starts one on this machine.",
+)
+@click.option("--workers", type=AT_LEAST_1, metavar="N", help="Workers on Ray.  [default: 1]")
+def train(
+    recipe: str,
+    run_dir: str,
+    settings: tuple[str, ...],
+    resume: bool,
+    init_from: str | None,
+    ray: str | None,
+    workers: int | None,
+) -> None:
+    """Train on parallel text, or on text alone, as a recipe says.
+
+    RECIPE is a YAML file, or the name of a built-in recipe.
+    """
+    from tfformer.config import find_recipe, read_recipe
+
+    if workers and not ray:
+        raise ValueError("--workers needs --ray; see docs/scale.md for workers by hand")
+    config = read_recipe(find_recipe(recipe), settings)
+    if resume:
+        run_folder(run_dir)
+    elif config.training.strategy != "multi_worker":  # the first of several workers writes the run
+        check_free(run_dir)
+    if ray:  # the workers read the text on their machines
+        import_tensorflow()
+        from tfformer.training.on_ray import train_on_ray
+
+        result = train_on_ray(ray, workers or 1, config, run_dir, resume, init_from)
+    else:
+        _check_texts(config)
+        import_tensorflow()
+        from tfformer.training.train import train as train_here
+
+        result = train_here(config, run_dir, resume, init_from)
+    print(json.dumps(result))
+
+
+def _check_texts(config: "Config") -> None:
+    """Raise FileNotFoundError if a text of a recipe is missing."""
+    from tfformer.data.sources import source_files
+
+    for source in (config.data.train, config.data.valid):
+        parts = source_files(source, config.data.folder) if source else []
+        for path in (path for part in parts for path in part):
+            if not path.exists():
+                raise FileNotFoundError(
+                    f"{path}: there is no such file; correct the path or fetch the data first"
+                )

@@ -1,0 +1,320 @@
+"""The verb `translate`: lines, a whole text, or the files of a corpus."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from tfformer.cli.options import (
+    AT_LEAST_1,
+    TEXT_FILE,
+    beam_size,
+    examples,
+    languages,
+    length_penalty,
+)
+from tfformer.cli.terminal import (
+    CorpusProgress,
+    Progress,
+    check_new_file,
+    counted,
+    input_document,
+    input_lines,
+    output_file,
+    typed_lines,
+)
+from tfformer.runtime.tensorflow import import_tensorflow
+
+if TYPE_CHECKING:
+    from tfformer.corpora.parts import Part
+    from tfformer.corpora.translation import Counts
+    from tfformer.data.encoding import EncodedSentences
+    from tfformer.engines import Artifact
+    from tfformer.inference.streaming import TranslatedChunk
+    from tfformer.inference.translator import Translator
+
+
+class Options(NamedTuple):
+    """The options of the verb, and its argument."""
+
+    run: str
+    input: str | None
+    output: str | None
+    overwrite: bool
+    workers: int | None
+    ray: str | None
+    format: str | None
+    keep: str | None
+    beam_size: int | None
+    length_penalty: float | None
+    n_best: int
+    scores: bool
+    alignments: bool
+    languages: tuple[str | None, str | None]
+
+
+@click.command(
+    epilog=examples(
+        [
+            "tfformer translate runs/mine --input news.en --output news.de --beam-size 4",
+            'echo "The animal is tired." | tfformer translate runs/phrasebook',
+            "tfformer translate runs/mine --format html --input page.html --output page.de.html",
+            "tfformer translate models/mine --input 'news-*.en.gz' --output translated --workers 2",
+        ]
+    )
+)
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--input",
+    metavar="F",
+    help="Text file; with --workers or --ray a pattern of files, such as 'part-*.en.gz'. "
+    "Default: standard input, or a prompt.",
+)
+@click.option(
+    "--output",
+    metavar="F",
+    help="File to write; with --workers or --ray a folder. Default: standard output.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@click.option(
+    "--workers",
+    type=AT_LEAST_1,
+    metavar="N",
+    help="Translate the files of a corpus, N at a time, each by one processor.",
+)
+@click.option(
+    "--ray",
+    is_flag=False,
+    flag_value="auto",
+    metavar="[HOST:PORT]",
+    help="Translate the files on a Ray cluster: at this address, or the cluster of this machine "
+    "or of RAY_ADDRESS; local starts one on this machine.",
+)
+@click.option(
+    "--format",
+    type=click.Choice(["lines", "text", "html", "xml", "markdown", "srt"]),
+    help="One sentence per line, or a whole text, which is split into sentences. Default: lines, "
+    "and text at a prompt.",
+)
+@click.option(
+    "--keep", type=TEXT_FILE, metavar="F", help="Words of whole texts to keep, one per line."
+)
+@beam_size
+@length_penalty
+@click.option(
+    "--n-best", type=AT_LEAST_1, default=1, metavar="K", help="Print the K best, always K lines."
+)
+@click.option("--scores", is_flag=True, help="Print score, tab, translation.")
+@click.option("--alignments", is_flag=True, help="Add a tab and the aligned words, as 0-0 1-2.")
+@languages
+def translate(**values: object) -> None:
+    """Translate lines, a whole text, or the files of a corpus.
+
+    RUN is a run directory; with --workers or --ray it may be an export.
+    """
+    options = Options(**values)  # type: ignore[arg-type]  # click has checked them
+    if options.workers or options.ray:
+        _translate_corpus(options)
+        return
+    from tfformer.storage.run_folders import run_folder
+
+    run_folder(options.run)
+    if options.input is not None:
+        TEXT_FILE.convert(options.input, None, click.get_current_context())
+    check_new_file(options.output, options.overwrite)
+    is_typed = options.input is None and sys.stdin.isatty()
+    format = _checked_format(options, is_typed)
+    if format == "lines":
+        _translate_lines(options, is_typed)
+    else:
+        _translate_text(options, format, is_typed)
+
+
+def _checked_format(options: Options, is_typed: bool) -> str:
+    """Return the format of the input: lines, or a text where somebody types.
+
+    Raises:
+        ValueError: An option of lines is given for a whole text, or an option of texts for lines.
+    """
+    lines_only = [name for name in ("n_best", "scores", "alignments") if _is_given(name)]
+    is_text = options.keep or (is_typed and not lines_only)
+    format = options.format or ("text" if is_text else "lines")
+    if format != "lines" and lines_only:
+        raise ValueError(
+            f"{_spelled(lines_only[0])} needs one sentence per line; set --format lines"
+        )
+    if format == "lines" and options.keep:
+        raise ValueError("--keep needs a whole text; set --format text")
+    return format
+
+
+def _is_given(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _spelled(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+# --- Lines --------------------------------------------------------------------------------------
+
+
+def _translate_lines(options: Options, is_typed: bool) -> None:
+    translator = _loaded(options, is_typed)
+    from tfformer.inference.streaming import translate_stream
+
+    beam_size = options.beam_size
+    if options.n_best > 1:
+        beam_size = max(beam_size or translator.decoding.beam_size, options.n_best)
+    with (
+        output_file(options.output, options.overwrite) as output,
+        Progress(output) as progress,
+    ):
+        stream = functools.partial(
+            translate_stream,
+            translator,
+            beam_size=beam_size,
+            length_penalty=options.length_penalty,
+            advance=progress.advance,
+        )
+        if is_typed:
+            print("One sentence per line; an empty line or Ctrl-D ends.", file=sys.stderr)
+            for line in typed_lines():
+                for chunk in stream([line]):
+                    output.writelines(_output_lines(translator, chunk, options))
+                output.flush()
+        else:
+            for chunk in stream(input_lines(options.input)):
+                output.writelines(_output_lines(translator, chunk, options))
+
+
+def _output_lines(translator: Translator, chunk: TranslatedChunk, options: Options) -> list[str]:
+    """Return `--n-best` lines for each sentence, blank if it has fewer translations."""
+    count = options.n_best
+    blank = [("", 0.0)] * count
+    hypotheses = [pair for best in chunk.n_best for pair in [*best, *blank][:count]]
+    texts = [text for text, _ in hypotheses]
+    columns = [texts]
+    if options.scores:
+        columns.insert(0, [f"{score:.4f}" for _, score in hypotheses])
+    if options.alignments:
+        repeated = [number for number in range(len(chunk.sources)) for _ in range(count)]
+        columns.append(_alignments(translator, chunk.sources.take(repeated), texts))
+    return ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
+
+
+def _alignments(
+    translator: Translator, sources: EncodedSentences, translations: list[str]
+) -> list[str]:
+    from tfformer.explain.alignment import alignments, pharaoh
+
+    targets = translator.encode_targets(translations)
+    return [pharaoh(one) for one in alignments(translator, sources, targets)]
+
+
+# --- Whole texts --------------------------------------------------------------------------------
+
+
+def _translate_text(options: Options, format: str, is_typed: bool) -> None:
+    translator = _loaded(options, is_typed)
+    from tfformer.explain.alignment import nearest_targets
+
+    texts = translator.text_translator(
+        options.beam_size,
+        options.length_penalty,
+        align=functools.partial(nearest_targets, translator),
+        keep=list(input_lines(options.keep)) if options.keep else (),
+    )
+    with (
+        output_file(options.output, options.overwrite) as output,
+        Progress(output) as progress,
+    ):
+        if is_typed:
+            print("A line of text at a time; an empty line or Ctrl-D ends.", file=sys.stderr)
+            for line in typed_lines():
+                print(texts.translate(line, format), file=output, flush=True)
+        else:
+            parts, encoding = input_document(options.input, format)
+            if encoding != "utf-8" and isinstance(output, io.TextIOWrapper):
+                output.reconfigure(encoding=encoding, errors="xmlcharrefreplace")
+            for piece in texts.stream(parts, format):
+                output.write(piece)
+                progress.advance(piece.count("\n"))
+
+
+def _loaded(options: Options, is_typed: bool) -> Translator:
+    """Return the translator of a run; at a prompt, say that it is being loaded."""
+    from tfformer.runtime.steps import Steps
+
+    with Steps(sys.stderr if is_typed else None)(f"loading {options.run}"):
+        import_tensorflow()
+        from tfformer.inference.translator import Translator
+
+        return Translator.load(options.run, *options.languages)
+
+
+# --- A corpus -----------------------------------------------------------------------------------
+
+
+def _translate_corpus(options: Options) -> None:
+    """Translate the files of a corpus into a folder; files that are there are done."""
+    pattern, folder = _checked_files(options)
+    from tfformer.engines import find_artifact
+    from tfformer.storage.run_folders import is_run
+
+    if is_run(options.run):  # an export may need no TensorFlow
+        import_tensorflow()
+    from tfformer.corpora.parts import find_parts, job_folder
+
+    model = find_artifact(options.run, options.beam_size)
+    parts = find_parts(pattern, folder)
+    workers = options.workers or 1
+    if workers > len(parts):
+        raise ValueError(
+            f"--workers {workers} is more than the {counted(len(parts), 'file')} of {pattern}; "
+            "give fewer, or split the files"
+        )
+    settings = {"model": model.digest, "beam_size": model.beam_size}
+    with job_folder(folder, settings):
+        counts = _translate_parts(options.ray, model, parts, workers)
+    print(json.dumps(counts._asdict()))
+
+
+def _checked_files(options: Options) -> tuple[str, str]:
+    """Return the pattern and the folder; raise ValueError for an option that a corpus lacks."""
+    if options.input is None or options.output is None:
+        raise ValueError("--workers and --ray translate files: give --input PATTERN --output DIR")
+    for name in (
+        *("n_best", "scores", "alignments", "keep", "format", "length_penalty", "overwrite"),
+        "languages",
+    ):
+        if _is_given(name):
+            raise ValueError(
+                f"{_spelled(name)} cannot be used with --workers and --ray; leave it out, or "
+                "export the run with it and give the export"
+            )
+    return options.input, options.output
+
+
+def _translate_parts(
+    cluster: str | None, model: Artifact, parts: Sequence[Part], workers: int
+) -> Counts:
+    """Translate the parts that are not done yet, in processes or on a cluster."""
+    remaining = [part for part in parts if not part.is_done]
+    files = counted(len(parts), "file")
+    print(f"{files}, of which {len(parts) - len(remaining):,} are done", file=sys.stderr)
+    with CorpusProgress([part.source for part in remaining]) as progress:
+        if cluster:
+            from tfformer.corpora import on_ray
+
+            return on_ray.translate_parts(cluster, model, remaining, workers, progress.show)
+        from tfformer.corpora import processes
+
+        return processes.translate_parts(model, remaining, workers, progress.show)

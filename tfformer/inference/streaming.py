@@ -1,0 +1,127 @@
+"""Texts that are larger than memory, translated or scored a chunk at a time."""
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+from tfformer.data.batches import by_length
+from tfformer.data.encoding import EncodedSentences, truncation_report
+from tfformer.data.sources import SentencePair
+from tfformer.inference.translation import Translation
+from tfformer.inference.translator import ForcedScore, Translator
+
+CHUNK = 1_000  # sentences in memory
+PORTION = 128  # sentences of similar length between two calls of `advance`
+
+Advance = Callable[[int], None]  # called with the number of sentences done since the last call
+Item = TypeVar("Item")
+
+
+class TranslatedChunk(NamedTuple):
+    """Consecutive sentences of a text with their translations.
+
+    Attributes:
+        sources: B sentences, encoded.
+        n_best: Up to `beam_size` translations of each sentence, best first.
+    """
+
+    sources: EncodedSentences
+    n_best: list[list[Translation]]
+
+
+def translate_stream(
+    translator: Translator,
+    sentences: Iterable[str],
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    advance: Advance = lambda count: None,
+) -> Iterator[TranslatedChunk]:
+    """Translate a text of any length.
+
+    One warning at the end counts the sentences that were truncated.
+
+    Args:
+        translator: The translator.
+        sentences: The text, one sentence at a time.
+        beam_size: As in `Translator.translate`.
+        length_penalty: As in `Translator.translate`.
+        advance: Called after every few sentences.
+
+    Yields:
+        The chunks, in the order of the text.
+
+    Raises:
+        ValueError: As `Translator.translate`.
+    """
+    truncation = _Truncation()
+    for chunk in _chunks(sentences):
+        sources = translator.encode(chunk)
+        truncation.count(sources)
+        n_best: list[list[Translation]] = [[] for _ in chunk]
+        order = by_length(sources.ids)
+        for start in range(0, len(order), PORTION):
+            numbers = order[start : start + PORTION]
+            portion = translator.n_best(sources.take(numbers), beam_size, length_penalty)
+            for number, best in zip(numbers, portion, strict=True):
+                n_best[number] = best
+            advance(len(numbers))
+        yield TranslatedChunk(sources, n_best)
+    truncation.warn()
+
+
+def score_stream(
+    translator: Translator,
+    pairs: Iterable[SentencePair],
+    advance: Advance = lambda count: None,
+) -> Iterator[ForcedScore]:
+    """Score given translations of a text of any length.
+
+    One warning at the end counts the sentences that were truncated.
+
+    Args:
+        translator: The translator.
+        pairs: Each sentence and its translation.
+        advance: Called after each chunk.
+
+    Yields:
+        The score of each pair.
+
+    Raises:
+        ValueError: As `Translator.score`.
+    """
+    truncation = _Truncation()
+    for chunk in _chunks(pairs):
+        sources = translator.encode([source for source, _ in chunk])
+        targets = translator.encode_targets([target for _, target in chunk])
+        truncation.count(sources)
+        truncation.count(targets)
+        scores = translator.score(sources, targets)
+        advance(len(chunk))
+        yield from scores
+    truncation.warn()
+
+
+class _Truncation:
+    """Counts the sentences that were too long for the model."""
+
+    def __init__(self) -> None:
+        self.sentences = 0
+        self.truncated = 0
+        self.max_tokens = 0
+
+    def count(self, side: EncodedSentences) -> None:
+        self.sentences += len(side)
+        self.truncated += side.truncated
+        self.max_tokens = side.max_tokens
+
+    def warn(self) -> None:
+        if self.truncated:
+            report = truncation_report(self.truncated, self.sentences, self.max_tokens)
+            warnings.warn(report, stacklevel=2)
+
+
+def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    remaining = iter(items)
+    while chunk := list(itertools.islice(remaining, CHUNK)):
+        yield chunk
