@@ -1,17 +1,21 @@
 """The origin of an imported run: its record, its licence, and the digests of a download."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from tfformer.checkpoints.foreign_files import read_object
-from tfformer.run_directory import Run, digest_of_values
 from tfformer.storage.whole_files import file_digest, write_text
+
+if TYPE_CHECKING:
+    from tfformer.run_directory import Run
 
 DIGEST = "digest"  # SHA-256 of all other keys
 NOT_STATED = "not stated; ask where the model is from"
@@ -31,6 +35,8 @@ def write_record(run: Run, values: Mapping[str, Any]) -> None:
         run: The imported run.
         values: Values that JSON can hold.
     """
+    from tfformer.run_directory import digest_of_values
+
     record = json.loads(json.dumps(values))
     complete = record | {DIGEST: digest_of_values(record)}
     write_text(run.origin, json.dumps(complete, indent=1) + "\n")
@@ -50,6 +56,8 @@ def read_record(run: Run) -> dict[str, Any]:
     """
     if not run.origin.is_file():
         return {}
+    from tfformer.run_directory import digest_of_values
+
     record = read_object(run.origin)
     if record.pop(DIGEST, None) != digest_of_values(record):
         raise ValueError(
