@@ -26,7 +26,6 @@ from support.documentation import ALL_BLOCKS, ROOT, block_with, commands
 from support.marian_checkpoints import checkpoint, languages
 from support.servers import served
 
-import tfformer
 from tfformer.checkpoints.import_model import import_model
 from tfformer.cli import main as cli
 from tfformer.config import Config
@@ -169,7 +168,7 @@ def exports(workplace) -> set[str]:
     (models / "phrasebook").symlink_to(written["--format saved_model"])
     for version in ("2", "3"):
         shutil.copytree(models / "phrasebook" / "1", models / "phrasebook" / version)
-    tfformer.export.ctranslate2(workplace / "runs/mine", models / "phrasebook-ctranslate2")
+    (models / "phrasebook-ctranslate2").symlink_to(written["--format ctranslate2"])
     return set(done)
 
 
