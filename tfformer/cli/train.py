@@ -116,7 +116,7 @@ def train(
     from tfformer.config import find_recipe, read_recipe
 
     if workers and not ray:
-        raise ValueError("--workers needs --ray; see docs/scale.md for workers by hand")
+        raise ValueError("--workers needs --ray; see docs/workers.md for workers without Ray")
     config = read_recipe(find_recipe(recipe), settings)
     if resume:
         run_folder(run_dir)
