@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tfformer.checkpoints.foreign_files import read_object
+from tfformer.storage.small_files import digest_of_values
 from tfformer.storage.whole_files import file_digest, write_text
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ def write_record(run: Run, values: Mapping[str, Any]) -> None:
         run: The imported run.
         values: Values that JSON can hold.
     """
-    from tfformer.run_directory import digest_of_values
-
     record = json.loads(json.dumps(values))
     complete = record | {DIGEST: digest_of_values(record)}
     write_text(run.origin, json.dumps(complete, indent=1) + "\n")
@@ -56,8 +55,6 @@ def read_record(run: Run) -> dict[str, Any]:
     """
     if not run.origin.is_file():
         return {}
-    from tfformer.run_directory import digest_of_values
-
     record = read_object(run.origin)
     if record.pop(DIGEST, None) != digest_of_values(record):
         raise ValueError(

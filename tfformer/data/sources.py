@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 import gzip
 import itertools
-import logging
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,6 @@ from tfformer.data.file_parts import matching_files
 
 SentencePair = tuple[str, str]
 MAX_LINE = 2**24  # bytes; one that never ends, such as that of /dev/zero, would fill the memory
-TRIES = 4  # of a download, each twice as long after the last
 Row = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
 R = TypeVar("R", bound=Row)
 Bytes = BinaryIO | gzip.GzipFile  # a file as it is, or unpacked
@@ -304,29 +302,12 @@ def _tfds_builder(name: str) -> tuple[ModuleType, Any]:
 def _prepare(name: str, builder: Any) -> None:
     """Fetch the data set, if it is not here already; TFDS has errors of its own."""
     try:
-        with _few_tries():
-            builder.download_and_prepare()
+        builder.download_and_prepare()
     except Exception as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise OSError(
             f"TFDS cannot fetch {name!r} ({reason}); check network and disk, and try again"
         ) from error
-
-
-@contextmanager
-def _few_tries() -> Iterator[None]:
-    """Let TFDS give up after seconds where there is no network, in place of minutes."""
-    from tensorflow_datasets.core.download import downloader
-
-    log = logging.getLogger("urllib3.connectionpool")  # a warning for each try
-    before = downloader.MAX_RETRIES, log.level
-    downloader.MAX_RETRIES = TRIES
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        downloader.MAX_RETRIES, level = before
-        log.setLevel(level)
 
 
 def _tfds_languages(info: Any, languages: tuple[str, ...] | None, sides: int) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ notes/                the digests of the text's files, see `noted_digest`
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +25,7 @@ import sentencepiece
 from tfformer.data.encoding import EncodedText, IdRows, Sides, encode_corpora, id_dtype
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row
-from tfformer.storage.small_files import parse_json, read_text
+from tfformer.storage.small_files import digest_of_values, parse_json, read_text
 from tfformer.storage.whole_files import publish_as, temporary_folder, write_text
 
 # Rises where the same text gives other rows or ids: here, in augmentation, encoding, sources.
@@ -65,7 +64,7 @@ def cached_text(
         raise ValueError(f"data.cache={folder} is a file; name a folder, or leave it out")
     content = fingerprint(folder / NOTES)
     key = _key(content, tokenizers, max_length)
-    place = folder / _digest(key)[:32]
+    place = folder / digest_of_values(key)[:32]
     if not place.exists():
         with temporary_folder(folder) as temporary:
             collect = functools.partial(_write_arrays, temporary, tokenizers, max_length)
@@ -86,15 +85,11 @@ def _key(content: object, tokenizers: Sequence[AnyTokenizer], max_length: int) -
     """Return all that the ids depend on."""
     return {
         "format": FORMAT,
-        "text": _digest(content),
+        "text": digest_of_values(content),
         "vocabularies": [tokenizer.digest for tokenizer in tokenizers],
         "max_length": max_length,
         "sentencepiece": sentencepiece.__version__,
     }
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 # Writing
@@ -180,7 +175,7 @@ def _write_manifest(folder: Path, key: dict[str, Any], text: EncodedText) -> Non
         "bytes": {file.name: file.stat().st_size for file in sorted(folder.iterdir())},
         "ids": text.digest,
     }
-    content = json.dumps(values | {"digest": _digest(values)}, indent=2)
+    content = json.dumps(values | {"digest": digest_of_values(values)}, indent=2)
     write_text(folder / MANIFEST, content + "\n")
 
 
@@ -217,7 +212,7 @@ def _manifest(place: Path) -> dict[str, Any]:
         raise ValueError(f"{MANIFEST} is missing")
     values = parse_json(read_text(place / MANIFEST))
     digest = values.pop("digest", None) if isinstance(values, dict) else None
-    if not isinstance(values, dict) or digest != _digest(values):
+    if not isinstance(values, dict) or digest != digest_of_values(values):
         raise ValueError(f"{MANIFEST} has another digest than when it was written")
     return values
 

@@ -15,7 +15,6 @@ tensorboard/        the same figures and sample texts for TensorBoard
 """
 
 from tfformer.data.tokenizer_pair import Tokenizers
-from tfformer.run_directory.digests import digest_of_values
 from tfformer.run_directory.locks import locked_for_new_run, locked_for_resume
 from tfformer.run_directory.model_kinds import (
     MODEL_KINDS,
@@ -35,7 +34,6 @@ __all__ = [
     "SavesWeights",
     "Tokenizers",
     "check_free",
-    "digest_of_values",
     "first_line",
     "locked_for_new_run",
     "locked_for_resume",

@@ -1,9 +1,9 @@
 """SHA-256 of the parts of a run, by which a change of them is seen."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from tfformer.storage.small_files import digest_of_values
 
 MOVABLE = ("train", "valid", "folder", "cache")  # of `data`: a person may edit them in config.json
 
@@ -18,8 +18,3 @@ def digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> st
     """Return the SHA-256 of the model's settings in config.json and of its vocabularies."""
     sides = {side: digests.get(side) for side in ("source", "target")}
     return digest_of_values({"model": values.get("model"), **sides})
-
-
-def digest_of_values(values: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of plain JSON values, whatever the order of their keys."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -3,13 +3,13 @@
 An export's files are checked against it.
 """
 
-import hashlib
 import json
 import reprlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tfformer.storage.run_folders import MANIFEST
+from tfformer.storage.small_files import digest_of_values
 from tfformer.storage.whole_files import check_regular, file_digest, write_text
 
 MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys
@@ -31,7 +31,7 @@ KINDS = {  # of the keys that are read
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     """Write the manifest with its own digest into `folder`, and return it so."""
-    complete = manifest | {MANIFEST_DIGEST: _digest_of(manifest)}
+    complete = manifest | {MANIFEST_DIGEST: digest_of_values(manifest)}
     write_text(folder / MANIFEST, json.dumps(complete, indent=2) + "\n")
     return complete
 
@@ -48,7 +48,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise ValueError(f"{path} must hold a JSON object; {REMEDY}")
     digest = manifest.pop(MANIFEST_DIGEST, None)
-    if digest != _digest_of(manifest):
+    if digest != digest_of_values(manifest):
         raise ValueError(
             f"{path} was changed after the export (its SHA-256 is not its own); {REMEDY}"
         )
@@ -101,8 +101,3 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
     manifest = read_manifest(folder)
     check_files(folder, manifest)
     return manifest
-
-
-def _digest_of(manifest: dict[str, Any]) -> str:
-    """Independent of the order of keys and of spaces."""
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()

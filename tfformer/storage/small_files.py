@@ -1,5 +1,6 @@
 """Small files of text and JSON, which may be damaged."""
 
+import hashlib
 import json
 import stat
 from pathlib import Path
@@ -34,3 +35,8 @@ def parse_json(text: str) -> object:
         return json.loads(text)
     except RecursionError:
         raise ValueError("collections are nested too deeply") from None
+
+
+def digest_of_values(values: object) -> str:
+    """Return the SHA-256 of plain JSON values, independent of the order of keys."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
