@@ -3,9 +3,7 @@
 These are servers, devices, other runtimes and more training.
 """
 
-import importlib.util
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +19,7 @@ from tfformer.checkpoints.tensor_files import read_safetensors
 from tfformer.config import Config
 from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.engines import Engine, find_artifact
+from tfformer.engines import Engine, find_artifact, open_engine
 from tfformer.export import ctranslate2, hugging_face, marian, saved_model, tflite, web
 from tfformer.export.litert import text_pieces
 from tfformer.export.litert.text_pieces import PIECE
@@ -50,9 +48,10 @@ def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
 def test_a_model_as_marian_decoder_computes_it_goes_to_a_phone(marian_model, tmp_path):
     run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
     texts = ["we see the dog.", "thank you.", "the girl is big."]
-    phone = on_device().Translator(tflite(run, tmp_path / "phone", max_length=48, samples=texts))
-    pieces = [phone.pieces(text) for text in texts]
-    assert phone.translate(pieces) == Translator.load(run).translate(texts, beam_size=1)
+    phone = tflite(run, tmp_path / "phone", max_length=48, samples=texts)
+    with open_engine(phone) as engine:
+        found = engine.translate(texts)
+    assert found == Translator.load(run).translate(texts, beam_size=1)
 
 
 class Silent(Engine):
@@ -71,30 +70,22 @@ def test_an_engine_names_the_codes_that_the_model_knows(imported):
         count_tokens([">>nld<< thank you."])
 
 
-def on_device():
-    path = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
-    spec = importlib.util.spec_from_file_location("on_device_translate", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.slow
 def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, loaded, tmp_path):
     version = tflite(imported("I"), tmp_path, max_length=48, samples=TEXTS[:3])
-    client = on_device().Translator(version)
-    found = client.translate([client.pieces(text) for text in TEXTS])
-    assert found == loaded("I").translate(TEXTS, beam_size=1)
-    with pytest.raises(ValueError, match="no target language >>nld<<; known are >>deu<<, >>fra<<"):
-        client.pieces(">>nld<< a")
+    with open_engine(version) as engine:
+        assert engine.translate(TEXTS) == loaded("I").translate(TEXTS, beam_size=1)
+        message = "no target language >>nld<<; known are >>deu<<, >>fra<<"
+        with pytest.raises(ValueError, match=message):
+            engine.translate([">>nld<< a"])
 
 
 @pytest.mark.slow
 def test_a_litert_file_of_a_model_of_marian_begins_with_zeros(marian_model, tmp_path):
     run = import_model(marian_model("separate"), tmp_path / "run")
     version = tflite(run, tmp_path / "phone", max_length=128, samples=SOURCES[:4])
-    client = on_device().Translator(version)
-    found = client.translate([client.pieces(text) for text in SOURCES[:4]])
+    with open_engine(version) as engine:
+        found = engine.translate(SOURCES[:4])
     assert found == Translator.load(run).translate(SOURCES[:4], beam_size=1)
 
 
@@ -131,8 +122,9 @@ def test_a_multilingual_run_has_its_languages_in_every_export(imported, loaded, 
     run, texts = imported("M2M"), [*answers("M2M").texts["sentences"][:6], ""]
     wanted = loaded("M2M").translate(texts, beam_size=1)
     saved_model(run, tmp_path / "server", max_length=48, beam_size=2, samples=texts[:6])
-    client = on_device().Translator(tflite(run, tmp_path / "phone", max_length=48, samples=texts))
-    assert client.translate([client.pieces(text) for text in texts]) == wanted
+    phone = tflite(run, tmp_path / "phone", max_length=48, samples=texts)
+    with open_engine(phone) as engine:
+        assert engine.translate(texts) == wanted
 
 
 @pytest.mark.slow
@@ -145,11 +137,9 @@ def test_another_pair_of_languages_goes_into_every_export(imported, tmp_path):
     server = saved_model(run, tmp_path / "server", beam_size=1, **settings)
     phone = tflite(run, tmp_path / "phone", **settings)
     assert json.loads((phone / "manifest.json").read_text())["languages"] == ["fr", "en"]
-    assert find_artifact(server, beam_size=1).open().translate(texts) == wanted
-    client = on_device().Translator(phone)
-    assert client.translate([client.pieces(text) for text in texts]) == wanted
     version = ctranslate2(run, tmp_path / "ctranslate2", **settings)
-    assert find_artifact(version, beam_size=1).open().translate(texts) == wanted
+    for artifact in (server, phone, version):
+        assert find_artifact(artifact, beam_size=1).open().translate(texts) == wanted
 
 
 @pytest.mark.slow

@@ -3,12 +3,10 @@
 They run in processes without TensorFlow, in batches, quantised and misused.
 """
 
-import functools
 import importlib.util
 import itertools
 import json
-import os
-import shutil
+import re
 import subprocess
 import sys
 import warnings
@@ -26,6 +24,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
+from tfformer.engines import open_engine
 from tfformer.export import formats as export
 from tfformer.export.litert import metadata, quantizer
 from tfformer.export.litert import requests as litert_requests
@@ -33,7 +32,6 @@ from tfformer.export.litert import writer as litert_writer
 from tfformer.export.other_process import ask
 from tfformer.export.parity import Hypotheses
 from tfformer.inference.translator import Translator
-from tfformer.storage.manifest import write_manifest
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
 
@@ -41,7 +39,7 @@ pytest.importorskip(
     "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
 )
 
-CLIENT = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
+SAMPLE = Path(__file__).parents[2] / "export" / "on_device" / "sample.py"
 
 
 @pytest.fixture(scope="module")
@@ -75,276 +73,42 @@ def own(translator, beam_size):
         return translator.translate(SENTENCES, beam_size)
 
 
-def client(folder, *options, text=SENTENCES):
-    """The output of the client that needs no TensorFlow.
-
-    It is standard output's lines, the errors and the exit code.
-    """
-    lines = "".join(sentence + "\n" for sentence in text)
-    command = [sys.executable, str(CLIENT), str(folder), *options]
-    done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8")
-    messages = [
-        line for line in done.stderr.splitlines() if not line.startswith(("INFO", "WARNING"))
-    ]
-    return done.stdout.splitlines(), messages, done.returncode
+def translated(folder, beam_size=1, sentences=SENTENCES):
+    """The translations by the engine, which the light install has too."""
+    with open_engine(folder) as engine:
+        return engine.translate(sentences, beam_size)
 
 
-def test_the_client_translates_as_the_run_does(dynamic, translator):
-    assert client(dynamic)[0] == own(translator, 1)
-    assert client(dynamic, "--beam", "--threads", "2")[0] == own(translator, 3)
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_each_file_translates_as_the_run_does(dynamic, static, translator, beam_size):
+    lengths = map(len, translator.tokenizers.source.encode(SENTENCES))
+    assert max(lengths) > 32  # the static file needs its widest signature
+    expected = own(translator, beam_size)
+    assert translated(dynamic, beam_size) == expected
+    assert translated(static, beam_size) == expected
 
 
-def test_a_batch_translates_like_its_sentences_alone(dynamic, translator):
-    assert client(dynamic, "--batch-size", "7")[0] == own(translator, 1)
+def test_a_sentence_translates_alone_as_in_a_batch(dynamic, translator):
+    with open_engine(dynamic, threads=1) as engine:
+        alone = [engine.translate([sentence])[0] for sentence in SENTENCES[:40]]
+    assert alone == own(translator, 1)[:40]
 
 
-def test_a_static_file_translates_as_the_run_does(static, translator):
-    assert (
-        max(map(len, translator.tokenizers.source.encode(SENTENCES))) > 32
-    )  # needs the widest signature
-    assert client(static)[0] == own(translator, 1)
-    assert client(static, "--beam")[0] == own(translator, 3)
+def test_the_sample_translates_as_the_run_does(dynamic, static, translator):
+    """export/on_device/sample.py, which shows the raw calls; it imports no tfformer."""
+    assert "tfformer" not in re.findall(r"^(?:import|from) (\w+)", SAMPLE.read_text(), re.MULTILINE)
+    lines = "".join(sentence + "\n" for sentence in SENTENCES)
+    for folder in (dynamic, static):
+        command = [sys.executable, str(SAMPLE), str(folder)]
+        done = subprocess.run(
+            command, input=lines, capture_output=True, encoding="utf-8", check=True
+        )
+        assert done.stdout.splitlines() == own(translator, 1)
 
 
-def test_a_compiled_model_translates_as_the_run_does_and_keeps_its_weights(
-    static, translator, tmp_path
-):
-    """The second time it has the packed weights of the first.
-
-    A damaged file of them is made anew.
-    """
-    cache = tmp_path / "cache"
-    assert client(static, "--weight-cache", cache)[0] == own(translator, 1)
-    (packed,) = cache.iterdir()
-    written, when = packed.read_bytes(), packed.stat().st_mtime_ns
-    assert client(static, "--weight-cache", cache, "--beam")[0] == own(translator, 3)
-    assert list(cache.iterdir()) == [packed]
-    assert packed.stat().st_mtime_ns == when
-    packed.write_bytes(written[:1000])
-    assert client(static, "--weight-cache", cache, text=["The dog."])[0] == translator.translate(
-        ["The dog."], 1
-    )
-    assert packed.read_bytes() == written
-
-
-def test_the_client_brings_no_tensorflow(dynamic):
-    code = (
-        f"import sys; sys.path.insert(0, {str(CLIENT.parent)!r}); import translate\n"
-        f"translator = translate.Translator({str(dynamic)!r})\n"
-        "translator.translate([translator.pieces('The dog.')])\n"
-        "assert not {'tensorflow', 'tfformer', 'keras'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=CLIENT.parent)
-
-
-def test_a_long_sentence_is_cut_with_a_warning_and_a_blank_one_stays_blank(dynamic):
-    found, messages, code = client(dynamic, text=["The dog " * 60, "", "The dog."])
-    assert code == 0
-    assert found[1] == ""
-    assert found[0]
-    assert found[2]
-    assert len(messages) == 1
-    assert messages[0].startswith("warning: line 1 has ")
-    assert messages[0].endswith("cut to 39")
-
-
-def test_a_text_keeps_its_paragraphs(dynamic):
-    """Each sentence as on a line of its own, and all whitespace as it was."""
-    sentences = ["The dog.", "I am here.", "The cat is old!", "Thank you."]
-    text = "The dog.  I am here.\r\n\n\tThe cat is old! Thank you."
-    alone, _, _ = client(dynamic, text=sentences)
-    command = [sys.executable, str(CLIENT), str(dynamic), "--format", "text", "--batch-size", "3"]
-    done = subprocess.run(command, input=text.encode(), capture_output=True)
-    expected = "{}  {}\r\n\n\t{} {}".format(*alone)
-    assert done.stdout.decode() == expected
-
-
-def test_addresses_numbers_and_the_like_stay(dynamic):
-    """By a model without placeholders, and one that has learned nothing of them."""
-    text = (
-        "The dog is at https://a.de/x?b=1, 3.50 € {name}.\nWrite to a@b.de 😀!\n\n12:30 – a_b.txt"
-    )
-    (*lines, last), _, code = client(dynamic, "--format", "text", text=[text])
-    assert code == 0
-    first, second, _ = lines
-    assert all(first.count(word) == 1 for word in ("https://a.de/x?b=1", "3.50 €", "{name}"))
-    assert all(second.count(word) == 1 for word in ("a@b.de", "😀"))
-    assert last == "12:30 – a_b.txt"
-
-
-def test_a_wrong_argument_is_one_line(dynamic):
-    assert client(dynamic, "--format", "zz") == (
-        [],
-        [
-            "translate.py: argument --format: invalid choice: 'zz' (choose from 'lines', 'text'); "
-            "see translate.py --help"
-        ],
-        2,
-    )
-
-
-@pytest.fixture
-def copied(dynamic, tmp_path):
-    return Path(shutil.copytree(dynamic, tmp_path / "copied"))
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (
-            lambda folder: (folder / "model.tflite").unlink(),
-            "model.tflite cannot be read (No such file",
-        ),
-        (
-            lambda folder: (folder / "model.tflite").write_bytes(b"TFL3"),
-            "model.tflite is not the file that was exported",
-        ),
-        (
-            lambda folder: (folder / "tokenizer.model").write_bytes(b"x"),
-            "tokenizer.model is not the file that was",
-        ),
-        (lambda folder: (folder / "manifest.json").unlink(), "manifest.json cannot be read"),
-        (
-            lambda folder: (folder / "manifest.json").write_text("[1, 2]"),
-            "does not describe a LiteRT model",
-        ),
-        (
-            lambda folder: write_manifest(folder, {"format": "litert"}),
-            "manifest.json: tokenizers must be a table; it is None; copy the whole exported folder",
-        ),
-        (
-            lambda folder: (folder / "manifest.json").write_text('{"format": "saved_model"}'),
-            "export with --format litert",
-        ),
-    ],
-)
-def test_the_client_says_in_one_line_what_is_wrong(copied, spoil, message):
-    spoil(copied)
-    found, messages, code = client(copied)
-    assert (found, code, len(messages)) == ([], 2, 1)
-    assert message in messages[0]
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "tokenizer.model", "model.tflite"])
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_the_client_reads_no_file_that_may_never_end(copied, name, make):
-    (copied / name).unlink()
-    make(copied / name)
-    found, messages, code = client(copied)
-    assert (found, code, len(messages)) == ([], 2, 1)
-    assert f"{name} cannot be read (" in messages[0]
-    assert "not a regular file" in messages[0]
-
-
-def test_the_client_reads_a_manifest_of_at_most_a_mebibyte(copied, translator):
-    """Blanks at its end do not change what it says."""
-    path = copied / "manifest.json"
-    path.write_text(path.read_text().ljust(2**20))
-    assert client(copied, text=["The dog."])[0] == translator.translate(["The dog."], 1)
-    path.write_text(path.read_text() + " ")
-    found, messages, code = client(copied)
-    assert (found, code, len(messages)) == ([], 2, 1)
-    assert "manifest.json cannot be read (it has more than 1 MiB" in messages[0]
-
-
-def change(folder, path, value) -> None:
-    """Write a value into the manifest, and the digest that it then has."""
-    manifest = json.loads((folder / "manifest.json").read_text())
-    del manifest["manifest_digest"]
-    *tables, name = path
-    table = functools.reduce(dict.__getitem__, tables, manifest)
-    table[name] = value
-    write_manifest(folder, manifest)
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        (("decoding", "max_length"), -5, "decoding.max_length must be a whole number from 2 on"),
-        (("decoding", "max_length"), "40", "it is '40'"),
-        (("decoding", "max_length"), True, "it is True"),
-        (("decoding", "max_length"), 2, " ids, but max_length is 2"),
-        (("decoding",), [], "it is None"),
-        (("static",), 1, "static must be true or false; it is 1"),
-        (("tokenizers",), [], "tokenizers must be a table; it is []"),
-        (("tokenizers",), {"tokenizer.model": 7}, "tokenizers has 7, which must be a text"),
-        (("tokenizers",), {"other.model": ""}, "digests lacks other.model"),
-        (("digests", "model.tflite"), 7, "digests has 7, which must be a text"),
-        (("digests",), {"tokenizer.model": ""}, "digests lacks model.tflite"),
-        (("files",), 7, "files must be a table; it is 7"),
-        (("files", "model.tflite"), "7", "files has '7', which must be a whole number"),
-        (("signatures",), ["translate"], "signatures must be a table"),
-        (("signatures", "translate"), 7, "signatures has 7, which must be a table"),
-        (("signatures", "translate"), {"inputs": []}, "signatures.translate has no shape of ids"),
-    ],
-)
-def test_the_client_names_a_value_that_no_export_writes(static, tmp_path, path, value, message):
-    copied = shutil.copytree(static, tmp_path / "copied")
-    change(copied, path, value)
-    found, messages, code = client(copied)
-    assert (found, code, len(messages)) == ([], 2, 1)
-    assert message in messages[0]
-    assert "copy the whole exported folder again" in messages[0]
-
-
-def test_the_client_knows_a_manifest_that_was_changed(copied):
-    """A changed length is refused by the manifest's digest.
-
-    Without it 2 would be a possible length, and every sentence be cut to one token.
-    """
-    path = copied / "manifest.json"
-    path.write_text(path.read_text().replace('"max_length": 40', '"max_length": 2'))
-    found, messages, code = client(copied)
-    assert (found, code, len(messages)) == ([], 2, 1)
-    assert "manifest.json: it was changed after the export" in messages[0]
-
-
-def test_the_client_misses_the_manifests_digest(copied):
-    path = copied / "manifest.json"
-    path.write_text(path.read_text().replace("manifest_digest", "manifest_digesT"))
-    assert "manifest.json: it was changed after the export" in client(copied)[1][0]
-
-
-def test_the_client_takes_the_newest_of_a_folder_of_versions(copied, translator):
-    """By number and not by name; the older ones here could not be read at all."""
-    versions = copied.parent / "versions"
-    versions.mkdir()
-    for number in ("1", "9"):
-        (versions / number).mkdir()
-        (versions / number / "manifest.json").write_text("damaged")
-    copied.rename(versions / "10")
-    assert client(versions, text=["The dog."])[0] == translator.translate(["The dog."], 1)
-
-
-def test_the_client_names_a_line_that_is_no_text(dynamic):
-    command = [sys.executable, str(CLIENT), str(dynamic)]
-    done = subprocess.run(command, input=b"The dog.\n\xff\xfe\n", capture_output=True)
-    assert done.returncode == 2
-    assert b"line 2 is not UTF-8" in done.stderr
-    assert b"Traceback" not in done.stderr
-
-
-def test_packed_weights_need_a_static_file(dynamic, tmp_path):
-    assert client(dynamic, "--weight-cache", tmp_path / "cache")[1:] == (
-        [
-            f"translate.py: --weight-cache needs fixed shapes, which {dynamic} has not; export "
-            "with --static"
-        ],
-        2,
-    )
-    assert not (tmp_path / "cache").exists()
-
-
-def test_packed_weights_need_a_folder(static, tmp_path):
-    cache = tmp_path / "cache"
-    cache.write_text("a file")
-    message = f"translate.py: --weight-cache {cache} cannot be made (File exists); name a folder"
-    assert client(static, "--weight-cache", cache)[1:] == ([message], 2)
-    assert cache.read_text() == "a file"
-
-
-def test_the_client_asks_for_a_beam_that_is_there(int8):
-    assert "has no beam search" in client(int8, "--beam")[1][0]
+def test_a_search_that_the_file_lacks_is_refused(int8):
+    with pytest.raises(ValueError, match="no search with 3 beams; export the run again"):
+        translated(int8, 3)
 
 
 def answers(folder, requests):
@@ -445,7 +209,7 @@ def test_what_int8_costs_is_measured(int8, translator):
     pairs = list(itertools.islice(read_pairs("phrasebook:valid"), 50))
     sources, references = map(list, zip(*pairs, strict=True))
     bleu = json.loads((int8 / "manifest.json").read_text())["bleu"]
-    exported = sacrebleu.corpus_bleu(client(int8, text=sources)[0], [references]).score
+    exported = sacrebleu.corpus_bleu(translated(int8, sentences=sources), [references]).score
     run = sacrebleu.corpus_bleu(translator.translate(sources, 1), [references]).score
     assert bleu["sentences"] == 50
     assert bleu["exported"] == pytest.approx(exported, abs=0.01)

@@ -67,7 +67,7 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     assert found["marked"] == [[SENTENCES[1], second]] * 2  # whichever side is pointed at
     first_line, last_line = found["kept"].split("\n")
     assert last_line == "12:30 – a_b.txt"
-    for word in ("https://a.de/x?b=1", "3.50 €", "{name}", "a@b.de", "😀"):
+    for word in ("https://a.de/x?b=1", "{name}", "a@b.de", "😀"):
         assert first_line.count(word) == 1
     assert len(translator.tokenizers.target.encode([found["divided"]])[0]) > translator.max_length
     assert found["stateOfDivided"] == ""

@@ -12,13 +12,12 @@ import threading
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from support.served_texts import Scripted, client_of, scripted
-from support.servers import ask, run_client, scripted_server, served
+from support.servers import ask, served
 
 from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
@@ -44,23 +43,33 @@ def post(server, path: str, body: dict) -> dict:
         return json.loads(response.read())
 
 
+def predictions(server, sentences: list[str], with_beam: bool) -> list[tuple[str, float]]:
+    """The best translation of each sentence and its score, by TensorFlow Serving's API."""
+    found = []
+    for start in range(0, len(sentences), 7):
+        body = {"instances": sentences[start : start + 7]}
+        if with_beam:
+            body["signature_name"] = "translate_beam"
+        status, answer = ask(server, "echo:predict", body)
+        assert status == 200, answer
+        found += answer["predictions"]
+    if with_beam:
+        return [(row["translations"][0], row["scores"][0]) for row in found]
+    return [(row["translation"], row["score"]) for row in found]
+
+
 @pytest.mark.slow
 def test_a_served_run_gives_the_translators_own(tiny_run):
     translator = Translator.load(tiny_run)
-    text = "".join(sentence + "\n" for sentence in SENTENCES)
     tokens = 0
     with served(f"echo={tiny_run}") as server:
-        for beam, arguments in ((1, []), (translator.decoding.beam_size, ["--beam"])):
+        for beam in (1, translator.decoding.beam_size):
             expected = [best for best, *_ in translator.n_best(SENTENCES, beam)]
             ids = translator.tokenizers.target.encode([best.text for best in expected])
             tokens += sum(map(len, ids))
-            options = ["--scores", "--batch-size", "7", *arguments]
-            done = run_client("rest", server.rest, *options, text=text)
-            assert done.returncode == 0, done.stderr.decode()
-            lines = done.stdout.decode().removesuffix("\n").split("\n")
-            pairs = [line.split("\t") for line in lines]
-            assert [text for _, text in pairs] == [best.text for best in expected]
-            scores = [float(score) for score, _ in pairs]
+            found = predictions(server, SENTENCES, with_beam=beam > 1)
+            assert [text for text, _ in found] == [best.text for best in expected]
+            scores = [score for _, score in found]
             assert scores == pytest.approx([best.score for best in expected], abs=1e-3)
         figures = urllib.request.urlopen(f"{server.rest}/metrics").read().decode()
         assert f'tfformer_tokens_total{{model="echo"}} {tokens}.0' in figures
@@ -384,8 +393,8 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
     assert "--port: 65536 must be a number from 0 to 65535" in refused(
         capsys, tmp_path, "--port", 65536
     )
-    with scripted_server((0, 200, {})) as (address, _):
-        port = urlsplit(address).port
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
         message = f"--port {port} on 127.0.0.1: Address already in use; choose another"
         assert message in refused(capsys, tmp_path, "--port", port)
     (tmp_path / "1").mkdir()

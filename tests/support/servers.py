@@ -6,15 +6,13 @@ They are `tfformer serve` in a process of its own, and scripted models.
 import hashlib
 import http.client
 import http.server
-import itertools
 import json
 import re
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -24,7 +22,6 @@ import tensorflow as tf
 from tfformer.storage.manifest import write_manifest
 
 SERVING = Path(__file__).parents[2] / "export" / "serving"
-CLIENTS = {"rest": SERVING / "client_rest.py", "grpc": SERVING / "client_grpc.py"}
 
 
 def start_server(*arguments, port=0) -> SimpleNamespace:
@@ -141,38 +138,3 @@ def until(condition: Callable[[], bool], seconds: float = 60) -> None:
     while not condition():
         assert time.monotonic() < end, f"did not come within {seconds} s"
         time.sleep(0.05)
-
-
-def run_client(
-    name: str, server: str, *arguments: str, text: str = "one\ntwo\n"
-) -> subprocess.CompletedProcess:
-    command = [sys.executable, str(CLIENTS[name]), server, "echo", *arguments]
-    return subprocess.run(command, input=text.encode(), capture_output=True, timeout=120)
-
-
-@contextmanager
-def scripted_server(*answers):
-    """A server with these answers in turn, the last for ever.
-
-    An answer is (seconds to wait, status, body). The server keeps the requests.
-    """
-    requests, turns = [], itertools.chain(answers, itertools.repeat(answers[-1]))
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            seconds, status, body = next(turns)
-            time.sleep(seconds)
-            with suppress(BrokenPipeError):  # the client's deadline is over
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(json.dumps(body).encode())
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", requests
-        server.shutdown()
