@@ -1,13 +1,15 @@
 # tfformer serve: translation over HTTP. docker build --tag tfformer-serve .
+# Without TensorFlow, for LiteRT or CTranslate2 exports: --build-arg RUNTIME=litert, or ctranslate2.
 FROM python:3.12-slim-bookworm AS build
+ARG RUNTIME=tensorflow
 WORKDIR /source
 ENV UV_PROJECT_ENVIRONMENT=/venv UV_NO_CACHE=1
 RUN python -m pip install --no-cache-dir uv==0.13.9
 COPY pyproject.toml uv.lock ./
-RUN uv sync --frozen --extra serve --no-install-project
+RUN uv sync --frozen --extra serve --extra "$RUNTIME" --no-install-project
 COPY setup.py README.md LICENSE ./
 COPY tfformer ./tfformer
-RUN uv sync --frozen --extra serve --no-editable
+RUN uv sync --frozen --extra serve --extra "$RUNTIME" --no-editable
 
 FROM python:3.12-slim-bookworm
 COPY --from=build /venv /venv

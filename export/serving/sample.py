@@ -1,7 +1,7 @@
 """Translate two sentences with TensorFlow Serving, by REST and by gRPC.
 
 pip install tensorflow-serving-api
-python sample.py phrasebook localhost:8501 localhost:8500
+python sample.py phrasebook http://localhost:8501 localhost:8500
 """
 
 import json
@@ -20,7 +20,7 @@ SECONDS = 60
 def translate_by_rest(address: str, model: str, sentences: list[str]) -> list[str]:
     """Ask for `serving_default`; the answer of `translate_beam` has another form."""
     body = json.dumps({"inputs": {"text": sentences}}).encode()
-    url = f"http://{address}/v1/models/{model}:predict"  # or .../models/NAME/versions/2:predict
+    url = f"{address}/v1/models/{model}:predict"  # or .../models/NAME/versions/2:predict
     with urlopen(url, body, timeout=SECONDS) as answer:
         return json.load(answer)["outputs"]["translation"]
 

@@ -2,8 +2,8 @@
 
 Each has a process of its own. No sentence may end before its limit (the end token has a bias of
 -1e9), and the limit is the length of the source, so that a sentence of 8 tokens is one of 8 in both
-languages. A cold start is a new process, from its command to its first translation; the first one,
-which may keep packed weights for the others, does not count. Peak memory is that of a process that
+languages. A cold start is a new process, from its command to its first translation; the first one
+does not count. Peak memory is that of a process that
 has translated one batch, again and again: each engine has a new process for each batch size.
 `private` is its memory at the end without pages of files, which the system may drop and read again,
 and of which it counts more or fewer by how it happens to hold the files.
@@ -29,10 +29,8 @@ from benchmarks.decode import vocabulary
 THREADS = 2
 TOKENS = 32
 END_ID = 3
-KEPT = "litert int8 static, weights kept"  # packed in a file, by the client's --weight-cache
 PEER = "ctranslate2 int8"
-ENGINES = ("litert int8", "litert int8 static", KEPT, PEER)
-CLIENT = Path(__file__).parents[2] / "export" / "on_device"
+ENGINES = ("litert int8", "litert int8 static", PEER)
 
 Decode = Callable[[list[list[int]]], int]  # pieces of sentences -> tokens of their translations
 
@@ -203,25 +201,14 @@ def _load(folder: Path, engine: str) -> Decode:
     if engine == PEER:
         return _ctranslate2(folder / "ctranslate2")
     file = folder / ("static.tflite" if "static" in engine else "int8.tflite")
-    return _litert(file, _compiled(file) if engine == KEPT else _interpreted(file))
+    return _litert(file)
 
 
-def _interpreted(file: Path) -> Callable[[str], Callable]:
+def _litert(file: Path) -> Decode:
+    import numpy as np
     from ai_edge_litert.interpreter import Interpreter
 
-    return Interpreter(model_path=str(file), num_threads=THREADS).get_signature_runner
-
-
-def _compiled(file: Path) -> Callable[[str], Callable]:
-    sys.path.insert(0, str(CLIENT))
-    from translate import compiled
-
-    return compiled(file, THREADS, file.with_suffix(".xnnpack"))
-
-
-def _litert(file: Path, new_runner: Callable[[str], Callable]) -> Decode:
-    import numpy as np
-
+    interpreter = Interpreter(model_path=str(file), num_threads=THREADS)
     runners = {}
 
     def decode(rows: list[list[int]]) -> int:
@@ -232,7 +219,7 @@ def _litert(file: Path, new_runner: Callable[[str], Callable]) -> Decode:
             rows = [[*row, *[END_ID] * width][:width] for row in rows]
             name = "translate" if width == 64 else f"translate_{width}"
         if name not in runners:
-            runners[name] = new_runner(name)
+            runners[name] = interpreter.get_signature_runner(name)
         found = runners[name](
             ids=np.array(rows, np.int32), lengths=np.full(len(rows), longest, np.int32)
         )

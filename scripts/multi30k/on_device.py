@@ -5,7 +5,7 @@ scripts/multi30k/on_device.py RUN DATA
 
 The float32 files, greedy and with five beams, must give the run's own translations of the first 200
 test sentences, or their export fails. Then of each kind of file the size, and how fast
-export/on_device/translate.py translates the whole test set with it (two threads, one sentence
+export/on_device/sample.py translates the whole test set with it (two threads, one sentence
 after the other, the start of the program included) and its BLEU. Then how many of the 200 sentences
 the exported page translates in headless Chromium as Python does with the same file, token for
 token, and how fast. The last line is JSON. Needs: pip install -e '.[litert]', chromium, Node.js 20
@@ -34,7 +34,7 @@ from tfformer.inference.translator import Translator  # noqa: E402
 from tfformer.run_directory import Run  # noqa: E402
 
 TEST, CHECKED = "test_2016_flickr", 200
-TRANSLATE = Path(__file__).parents[2] / "export" / "on_device" / "translate.py"
+SAMPLE = Path(__file__).parents[2] / "export" / "on_device" / "sample.py"
 
 
 def main(run_path: str, data: str) -> None:
@@ -70,7 +70,7 @@ def measure(
     version: Path, run: Run, sentences: list[str], references: list[str]
 ) -> dict[str, float]:
     """Return the size of the file in bytes, target tokens a second and sacreBLEU 13a."""
-    command = [sys.executable, TRANSLATE, version, "--threads", "2"]
+    command = [sys.executable, SAMPLE, version]
     text = "".join(f"{line}\n" for line in sentences)
     start = time.perf_counter()
     done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=True)

@@ -6,12 +6,9 @@ It finds the same translations and probabilities.
 import itertools
 import json
 import os
-import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
-from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -29,7 +26,6 @@ pytestmark = pytest.mark.slow  # an export is read back in another process
 
 pytest.importorskip("ctranslate2")
 
-SERVER = Path(__file__).parents[2] / "scripts" / "benchmarks" / "engines" / "ctranslate2_server.py"
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:test"), 200)]
 BASE = {"num_layers": 1, "d_model": 32, "num_heads": 2, "d_ff": 48}
 SHAPES = {
@@ -96,21 +92,6 @@ def test_translations_are_those_of_the_run(version, translator, beam_size):
     same = sum(a == b for a, b in zip(own, found, strict=True))
     assert same >= 0.99 * len(SENTENCES)
     assert len(set(own)) > len(SENTENCES) / 2  # the run has learned to tell them apart
-
-
-def test_the_server_of_the_benchmark_answers_a_page(version):
-    """Each line as CTranslate2 itself translates it in int8, the lines in their order."""
-    page = SENTENCES[:30]
-    body = json.dumps({"q": page}).encode()
-    command = [sys.executable, "-u", str(SERVER), str(version), "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            address = re.search(r"http://\S+:\d+", server.stdout.readline())
-            asked = Request(f"{address[0]}/translate", body, {"Content-Type": "application/json"})
-            answer = json.load(urlopen(asked))
-        finally:
-            server.terminate()
-    assert answer["translatedText"] == ask(TRANSLATE, version, 1, "int8", about=page)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -44,7 +44,6 @@ NOT_RUN = {
     "tfformer translate models/mine --input 'news-*.en.gz'": "tests/corpora runs it",
     "tfformer export runs/mine --format web": "tests/export/test_web_page.py runs it",
     "tfformer train recipe.yaml --run-dir runs/pretrained": "test_examples.py runs both trainings",
-    "python export/on_device/serve.py": "has no end; tests/serving runs it",
     "tensorboard": "has no end",
     "python -m http.server": "has no end",
     "kubectl": "there is no Kubernetes; test_examples.py reads the manifest and its command",

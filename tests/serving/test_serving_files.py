@@ -32,8 +32,7 @@ def load_sample():
 
 
 def test_the_sample_asks_by_rest(server):
-    address = urlsplit(server.rest).netloc
-    translated = load_sample().translate_by_rest(address, MODEL, ["one", "Ж"])
+    translated = load_sample().translate_by_rest(server.rest, MODEL, ["one", "Ж"])
     assert translated == ["v10: one", "v10: Ж"]
 
 
