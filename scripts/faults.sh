@@ -8,7 +8,7 @@
 # Arguments go to pytest: -k soak is one part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source scripts/environment.sh "[plot,ctranslate2,litert,serve,ray,test]"
+source scripts/environment.sh "[tensorflow,plot,ctranslate2,litert,serve,ray,test]"
 export FAULTS_KILLS="${FAULTS_KILLS:-1000000}"             # of each verb, states; all, if fewer
 export FAULTS_FAILURES="${FAULTS_FAILURES:-40}"            # of each verb and kind; all, if fewer
 export FAULTS_MUTATIONS="${FAULTS_MUTATIONS:-2000}"        # of runs, exports and recipes each

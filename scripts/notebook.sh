@@ -2,7 +2,7 @@
 # Make docs/tour.ipynb of scripts/tour.py and run it. Its two tools are installed beside the package, for this alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source scripts/environment.sh
+source scripts/environment.sh "[tensorflow]"
 python -m pip install $([ -t 1 ] || echo --quiet) jupytext nbconvert ipykernel
 export TF_CPP_MIN_LOG_LEVEL=3
 jupytext --set-kernel python3 --to ipynb --output docs/tour.ipynb scripts/tour.py

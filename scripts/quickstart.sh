@@ -21,7 +21,7 @@ translated() {
 kept() { awk -v json="$run/$1.json" '/^[{]/ { print > json; next } { print; fflush() }'; }
 
 heading "1 of 4: install TensorFlow and tfformer into .venv: 2.5 GB on the disk, a few minutes the first time"
-source scripts/environment.sh "[plot]"
+source scripts/environment.sh "[tensorflow,plot]"
 
 heading "2 of 4: train on 34,000 short sentences and 15,000 altered copies: under five minutes on two cores, 19 MB"
 if [ ! -f "$run/result.json" ]; then

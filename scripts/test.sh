@@ -4,7 +4,7 @@
 # scripts/nightly.sh has what is left out here: documentation, installers, whole sweeps.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source scripts/environment.sh "[tfds,plot,ctranslate2,litert,serve,ray,docs,test]"
+source scripts/environment.sh "[tensorflow,tfds,plot,ctranslate2,litert,serve,ray,docs,test]"
 export TF_CPP_MIN_LOG_LEVEL=3
 export TF_NUM_INTRAOP_THREADS=1 # two trainings side by side on two cores are a quarter faster so
 uv lock --check --offline --quiet || { echo "uv.lock is older than pyproject.toml: run uv lock" && exit 1; }

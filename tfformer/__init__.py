@@ -10,6 +10,7 @@ from typing import Any
 
 import lazy_loader
 
+from tfformer.runtime.extras import install_line
 from tfformer.runtime.keras_registration import check_backend, register_with_keras
 from tfformer.version import __version__ as __version__
 
@@ -19,7 +20,12 @@ _TURN = threading.RLock()  # TensorFlow fails if two threads import different pa
 
 def __getattr__(name: str) -> Any:
     with _TURN:
-        return _import_name(name)
+        try:
+            return _import_name(name)
+        except ModuleNotFoundError as error:
+            if line := install_line(error):
+                raise ModuleNotFoundError(f"tfformer.{name}: {line}", name=error.name) from error
+            raise
 
 
 check_backend()

@@ -11,7 +11,7 @@ data="$(realpath "${1:?give the folder of the data}")"
 folder="$(realpath -m "${2:?give a folder for the runs}")"
 shift 2
 cd "$(dirname "$0")/../.."
-source scripts/environment.sh "[plot,multi30k]"
+source scripts/environment.sh "[tensorflow,plot,multi30k]"
 export TF_CPP_MIN_LOG_LEVEL=3
 corpus="$folder/corpus"
 mkdir -p "$corpus"

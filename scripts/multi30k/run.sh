@@ -9,7 +9,7 @@ recipe="${3:-multi30k-en-de}"
 [ ! -f "$recipe" ] || recipe="$(realpath "$recipe")"
 shift $(($# < 3 ? $# : 3))
 cd "$(dirname "$0")/../.."
-source scripts/environment.sh "[plot,multi30k]"
+source scripts/environment.sh "[tensorflow,plot,multi30k]"
 export TF_CPP_MIN_LOG_LEVEL=3
 
 if [ ! -f "$run/result.json" ]; then

@@ -269,8 +269,8 @@ def check_requirements(words: list[str]) -> None:
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for name in words[words.index("install") + 1 :]:
-        if extra := re.fullmatch(r"(?:\.|tfformer)\[(\w+)\]", name):
-            assert extra[1] in project["optional-dependencies"]
+        if extras := re.fullmatch(r"(?:\.|tfformer)\[([\w,]+)\]", name):
+            assert project["optional-dependencies"].keys() >= {*extras[1].split(",")}
         elif not name.startswith("-"):
             assert importlib.metadata.version(name)
 

@@ -76,7 +76,8 @@ def python(wheel, tmp_path_factory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder)
     python = folder / "bin" / "python"
-    exported = run("uv", "export", "--frozen", "--no-emit-project", folder=ROOT)
+    export = ["uv", "export", "--frozen", "--no-emit-project", "--extra", "tensorflow"]
+    exported = run(*export, folder=ROOT)
     (folder / "needs.txt").write_text(exported)
     install(python, "--require-hashes", "--requirement", "needs.txt", folder=folder)
     install(python, "--no-deps", wheel, folder=folder)

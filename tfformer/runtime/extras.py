@@ -1,0 +1,27 @@
+"""Optional libraries, and the extra that installs each of them."""
+
+EXTRAS = {  # by module
+    "tensorflow": "tensorflow",
+    "tensorflow_text": "tensorflow",
+    "keras": "tensorflow",
+    "h5py": "tensorflow",
+    "safetensors": "tensorflow",
+    "ml_dtypes": "tensorflow",
+    "yaml": "tensorflow",
+    "sacrebleu": "tensorflow",
+    "ai_edge_litert": "litert",
+    "ctranslate2": "ctranslate2",
+}
+
+
+def install_line(error: ModuleNotFoundError) -> str | None:
+    """Say how to install the library that an import misses; None if it is none of our extras.
+
+    Example:
+        >>> install_line(ModuleNotFoundError(name="keras"))
+        "this needs keras, which is not installed: pip install 'tfformer[tensorflow]'"
+    """
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRAS:
+        return None
+    return f"this needs {module}, which is not installed: pip install 'tfformer[{EXTRAS[module]}]'"
