@@ -90,7 +90,7 @@ def test_each_file_translates_as_the_run_does(dynamic, static, translator, beam_
 
 def test_a_sentence_translates_alone_as_in_a_batch(dynamic, translator):
     with open_engine(dynamic, threads=1) as engine:
-        alone = [engine.translate([sentence])[0] for sentence in SENTENCES[:40]]
+        alone = [engine.translate([sentence], 1)[0] for sentence in SENTENCES[:40]]
     assert alone == own(translator, 1)[:40]
 
 
