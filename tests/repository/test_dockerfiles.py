@@ -5,15 +5,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-<<<<<<< HEAD
-from urllib.request import Request, urlopen
-
-import pytest
-
-from tfformer import Translator
-from tfformer.cli.main import main
-=======
->>>>>>> a18e03f (wip)
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"

@@ -12,6 +12,7 @@ from tfformer.cli import evaluate, explain, generate, import_model, serve, train
 from tfformer.cli.export import export
 from tfformer.cli.options import examples
 from tfformer.cli.terminal import open_closed_streams
+from tfformer.runtime.extras import install_line
 from tfformer.version import __version__
 
 HALF_MESSAGE = 1_000  # characters of each end of a longer message
@@ -92,6 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except ModuleNotFoundError as error:
+        line = install_line(error)
+        if line is None:
+            raise
+        print(f"tfformer: {line}", file=sys.stderr)
+        return 2
     except Exception as error:
         if not isinstance(error, (ValueError, OSError, MemoryError, *_tensorflow_errors())):
             raise

@@ -11,6 +11,13 @@ EXTRAS = {  # by module
     "sacrebleu": "tensorflow",
     "ai_edge_litert": "litert",
     "ctranslate2": "ctranslate2",
+    "fastapi": "serve",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "prometheus_client": "serve",
+    "cachetools": "serve",
+    "py3langid": "serve",
+    "babel": "serve",
 }
 
 

@@ -10,20 +10,14 @@ import socket
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+import uvicorn
+
+from tfformer.serving.application import application
 from tfformer.serving.errors import MAX_NAME
+from tfformer.serving.security import read_keys
 from tfformer.serving.served_models import ServedModel, ServedModels
 from tfformer.storage.run_folders import is_run
 from tfformer.text import Align
-
-try:
-    import uvicorn
-
-    from tfformer.serving.application import application
-    from tfformer.serving.security import read_keys
-except ModuleNotFoundError as error:
-    raise ValueError(
-        f"serving needs {error.name}; install it with: pip install 'tfformer[serve]'"
-    ) from None
 
 NAME = "[^/:]+"
 MAX_CONNECTIONS = 512  # half of the 1,024 files that a process may usually open
