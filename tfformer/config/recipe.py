@@ -294,7 +294,7 @@ class DecodingConfig(Section):
 class Config(Section):
     """A recipe: everything that decides the result of a run.
 
-    Args:
+    Attributes:
         model: The size and the form of the model.
         tokenizer: The vocabulary.
         data: The text, and how it becomes batches.
