@@ -14,10 +14,10 @@ SEED = "seed_generator_state"  # the name of the variable of each `keras.random.
 
 
 class Workers(Protocol):
-    """Processes that train one model together, each on its own shards of a batch.
+    """Processes that train one model together, each on other shards of a batch.
 
     Attributes:
-        number: This process's, from 0.
+        number: The number of this process, from 0.
         count: The number of processes.
     """
 
@@ -31,20 +31,20 @@ class Workers(Protocol):
 class ShardedModel(keras.Model):
     """A `keras.Model` that can train on the shards of a batch in parallel.
 
-    TensorFlow runs independent operations in parallel. So two shards of equally many rows keep two
+    TensorFlow runs independent operations in parallel. Two shards with equally many rows keep two
     cores busy, where a single chain of operations splits every small operation between the cores
-    and waits for both halves. Best with one thread per operation:
-    `tf.config.threading.set_intra_op_parallelism_threads(1)`. On several devices, each step copies
-    the weights to all of them, and sums their gradients on the first. Several processes get the
-    same batch, learn different shards of it and sum their gradients. The update is that of the
+    and waits for both. One thread per operation works best:
+    `tf.config.threading.set_intra_op_parallelism_threads(1)`. With several devices, each step
+    copies the weights to all of them and sums their gradients on the first. Several processes get
+    the same batch, learn different shards of it and sum their gradients. The update is that of the
     whole batch, for a loss that is a mean by sample weights, such as `SmoothedCrossEntropy`.
 
     Attributes:
-        shards: The number of shards of this process, from 1. With 1, and a loss that is no mean by
-            sample weights, the step is Keras' own.
-        devices: The devices that process the shards in turn; the first one holds the weights. ""
+        shards: The number of shards of this process, from 1. With 1, and a loss that is not a mean
+            by sample weights, the step is Keras' own.
+        devices: The devices that process the shards in turn; the first one has the weights. ""
             leaves the choice to TensorFlow.
-        workers: The processes that train the model together; None for this one alone.
+        workers: The processes that train the model together; None for a single process.
     """
 
     devices: Sequence[str] = ("",)
@@ -61,10 +61,10 @@ class ShardedModel(keras.Model):
         self._shards = require_size("shards", count)
 
     def train_step(self, data: tuple[Any, ...]) -> dict[str, tf.Tensor]:
-        """Take Keras' step on a batch, or one by the sum of its shards' gradients.
+        """Take Keras' step on a batch, or a step by the sum of its shards' gradients.
 
         Args:
-            data: Inputs, labels and sample weights, whose first axis is the rows.
+            data: Inputs, labels and sample weights, with the rows on the first axis.
 
         Returns:
             The loss and the metrics.
@@ -115,7 +115,8 @@ class ShardedModel(keras.Model):
         """Return whether to average losses by the sums of the sample weights.
 
         Keras averages by the numbers of rows: a mean over tokens would then change with the size of
-        the batches. Under a distribution strategy, whose replicas it counts, Keras' way stays.
+        the batches. Under a distribution strategy Keras' average remains, as it counts the
+        replicas.
         """
         reduction = getattr(self.loss, "reduction", None)
         is_mean = weights is not None and reduction == "mean_with_sample_weight"
@@ -124,10 +125,9 @@ class ShardedModel(keras.Model):
     def _summed_loss_and_gradients(
         self, shards: list[Batch], total: tf.Tensor
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Return the loss and the gradients of the whole batch.
+        """Return the loss and the gradients of the whole batch, given this process's shards.
 
-        This process computes those of its own `shards`. `total` is the sum of the batch's sample
-        weights.
+        `total` is the sum of the batch's sample weights.
         """
         weights = [tf.convert_to_tensor(weight) for weight in self.trainable_variables]
         own = self.workers.number if self.workers else 0
@@ -146,9 +146,9 @@ class ShardedModel(keras.Model):
         return loss, gradients
 
     def _with_moved_seeds(self, state: Sequence[tf.Tensor], distance: int) -> list[tf.Tensor]:
-        """Return the other variables' values; each seed is `distance` further.
+        """Return the other variables' values, each seed advanced by `distance`.
 
-        So each process has dropout of its own, as each shard has.
+        Dropout then differs between processes, as it does between shards.
         """
         values = zip(self.non_trainable_variables, map(tf.convert_to_tensor, state), strict=True)
         return [
@@ -159,13 +159,9 @@ class ShardedModel(keras.Model):
     def _loss_and_gradients(
         self, shard: Batch, total: tf.Tensor, weights: list[tf.Tensor], state: list[tf.Tensor]
     ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        """Process a shard with copies of the weights, on the device of the moment.
+        """Process a shard with copies of the weights, on the current device.
 
-        Args:
-            shard: Inputs, labels and sample weights of some rows.
-            total: The sum of the batch's sample weights.
-            weights: The trainable variables' values.
-            state: The other variables' values.
+        `weights` and `state` are the values of the trainable and the other variables.
 
         Returns:
             The shard's share of the loss with its gradients, and the state after it.

@@ -36,14 +36,9 @@ class KeysValues(NamedTuple):
     values: tf.Tensor
 
     def write(self, new: "KeysValues", position: tf.Tensor | int) -> "KeysValues":
-        """Return this cache with new positions written to it.
+        """Return this cache with T new positions written from `position` on.
 
-        Args:
-            new: Keys and values of T positions, each (R, H, T, D // H).
-            position: The first of their positions; position + T is at most L.
-
-        Returns:
-            Keys and values of L positions.
+        The cache must have room for them: position + T is at most L.
         """
         begin = tf.stack([0, 0, position, 0])
         # Made anew in each call: a function kept for all would collect a trace for each shape.
@@ -58,10 +53,7 @@ AnyCache = TypeVar("AnyCache")  # a nest of tensors
 
 
 def empty_cache(layers: int, shape: tuple[tf.Tensor | int, ...], dtype: str) -> Cache:
-    """Return a cache of zeros for each layer.
-
-    All keys and values have one `shape`, (R, H, L, D // H).
-    """
+    """Return zeros as the keys and values of each layer, each of `shape` (R, H, L, D // H)."""
     empty = tf.zeros(shape, dtype)
     return tuple(KeysValues(empty, empty) for _ in range(layers))
 
@@ -69,15 +61,9 @@ def empty_cache(layers: int, shape: tuple[tf.Tensor | int, ...], dtype: str) -> 
 def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
     """Return a cache with room for `length` positions.
 
-    The capacity is at least doubled if it must grow. A cache of static shape inside a graph cannot
+    A cache is a nest of tensors (..., ..., L, ...) with four axes. If it must grow, its capacity is
+    at least doubled, with zeros behind its positions. A cache of static shape inside a graph cannot
     grow and is returned unchanged.
-
-    Args:
-        cache: Tensors (..., ..., L, ...) of four axes, such as the keys and values of each layer.
-        length: The positions that must fit.
-
-    Returns:
-        The cache itself, or a copy with zeros behind its positions.
     """
     if tf.nest.flatten(cache)[0].shape[2] is not None and not tf.executing_eagerly():
         return cache
@@ -94,8 +80,8 @@ def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
 def grown_eagerly(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
     """Return a cache with room for `length` positions, outside a graph.
 
-    Inside one it is returned unchanged: a search enlarges it between two rounds, as a branch in
-    each step would be slow.
+    Inside a graph the cache is returned unchanged: a search enlarges it between two rounds, as a
+    branch in each step would be slow.
     """
     return with_capacity(cache, length) if tf.executing_eagerly() else cache
 
@@ -162,7 +148,7 @@ class BeamCache(NamedTuple):
 def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
     """Return `cache` with `new` written from `begin` (4,) on.
 
-    A function of its own, which LiteRT replaces by its operator (see `UPDATE_SLICE`).
+    This is a separate function because LiteRT replaces it by its operator (see `UPDATE_SLICE`).
     """
     # As matrices: the operation computes the place of each number, twice as fast for two axes.
     rows, heads, length, size = tf.unstack(tf.shape(cache))

@@ -143,8 +143,8 @@ class TokenEmbedding(keras.layers.Embedding):
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """Multiply vectors (..., D) by the transposed matrix: (..., V).
 
-        All positions go into one matrix product. With one product for each sentence the gradient of
-        the matrix would be (B, V, D), still to be summed over B.
+        All positions share one matrix product. With one product per sentence the gradient of the
+        matrix would be (B, V, D), still to be summed over B.
         """
         flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one is faster for few rows
         logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)

@@ -82,8 +82,7 @@ def quantization_error(layer: keras.layers.Layer, mode: str | None) -> NotImplem
 def with_last_axis(x: tf.Tensor, size: int) -> tf.Tensor | list[int]:
     """Return the shape of `x` (..., I) with `size` in place of I.
 
-    A constant where no more than one axis is unknown, so that a step of decoding need not compute
-    it.
+    It is a constant if at most one axis is unknown, so that a decoding step need not compute it.
     """
     axes = list(x.shape[:-1])
     if axes.count(None) > 1:
@@ -118,7 +117,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
     """Return vectors (..., D) of mean 0 and variance 1, and their scale (..., 1).
 
-    Source: Ba et al. 2016, eq. 3.
+    The source is Ba et al. 2016, eq. 3.
     """
     centred = x - tf.reduce_mean(x, -1, keepdims=True)
     scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
@@ -153,9 +152,10 @@ def _layer_norm_with_gradient(
 
 @register
 class Dropout(keras.layers.Dropout):
-    """Keras' dropout with half as many random bits: 16 decide each input.
+    """Keras' dropout with half as many random bits: 16 per input.
 
-    So the rate is rounded to a multiple of 2^-16, and the kept inputs are scaled by that rate.
+    The rate is therefore rounded to a multiple of 2^-16, and the kept inputs are scaled by that
+    rate.
 
     Example:
         >>> Dropout(0.5)(tf.ones((2, 3))).numpy().tolist()  # outside training
@@ -183,15 +183,8 @@ class Dropout(keras.layers.Dropout):
 def gather(table: tf.Tensor, ids: tf.Tensor, dense_gradient: bool | None = False) -> tf.Tensor:
     """Look up the rows of a table: ids (...) of a table (V, D) give (..., D).
 
-    The ids are laid out in one axis, as LiteRT can quantise the table of such a look-up alone.
-
-    Args:
-        table: The rows (V, D).
-        ids: Row numbers, integers of any shape.
-        dense_gradient: Sum the gradients of a repeated id; Keras' Adam would square each by itself.
-
-    Returns:
-        The rows, one for each id.
+    The ids are flattened, as LiteRT can only then quantise the table. With `dense_gradient` the
+    gradients of a repeated id are summed; Keras' Adam would square each separately.
     """
     flat = tf.reshape(ids, (-1,))
     rows = _gather_with_dense_gradient(table, flat) if dense_gradient else tf.gather(table, flat)

@@ -72,18 +72,11 @@ class SmoothedCrossEntropy(keras.losses.Loss):
 
 
 def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: float) -> tf.Tensor:
-    """Compute logsumexp(z) - t . z for the smoothed target t of each label.
+    """Compute logsumexp(z) - t . z in nats (B, T) float32, for the smoothed target t of each label.
 
     The gradient, softmax(z) - t, is written out and computes the softmax again, so that only the
-    logits are kept for it and no second array (B, T, V) of probabilities.
-
-    Args:
-        labels: Ids (B, T) int32.
-        logits: The formula's z, (B, T, V), of any floating-point dtype.
-        smoothing: The share of the target that is spread over the vocabulary.
-
-    Returns:
-        Nats (B, T) float32.
+    logits `z` (B, T, V) are kept for it, without a second array of probabilities. `smoothing` is
+    the share of the target that is spread over the vocabulary.
     """
     vocab_size = tf.shape(logits)[-1]
     off = smoothing / tf.cast(vocab_size, tf.float32)

@@ -33,15 +33,12 @@ class ZeroStartEmbedding(TokenEmbedding):
 
 @register
 class MarianDecoderLayer(DecoderLayer):
-    """Pre-norm as marian-decoder computes it, which is not how Marian trains it.
+    """Pre-norm as marian-decoder computes it, which differs from Marian's training.
 
     The queries of self-attention are normalised, but its keys and values are not, except where the
     first token attends to itself. (Since 1.10.28, LayerAttention of models/transformer.h normalises
-    keys and values if they are the queries', as in training; marian-decoder gives it the past too.)
-
-    Args:
-        *args: As in `DecoderLayer`.
-        **kwargs: As in `DecoderLayer`, with the norm "marian".
+    keys and values if they are the same tensor as the queries, as in training; marian-decoder
+    passes the past too.)
     """
 
     def attend_to_sequence(
@@ -64,11 +61,9 @@ class MarianDecoderLayer(DecoderLayer):
 
 
 def _sees_one_key(mask: tf.Tensor | None, keys: tf.Tensor) -> tf.Tensor:
-    """Return which positions may attend to one key alone, broadcasting over (R, T, 1).
+    """Return which positions may attend to exactly one of `keys`, broadcasting over (R, T, 1).
 
-    Args:
-        mask: Boolean, broadcasting over (R, H, T, L), the same in all heads; None allows all keys.
-        keys: Their number L.
+    The mask must be the same in all heads.
     """
     visible = tf.ones((1, 1, 1, keys), tf.bool)
     if mask is not None:

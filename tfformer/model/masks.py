@@ -107,12 +107,8 @@ def carried_mask(x: tf.Tensor) -> tf.Tensor | None:
 def join_masks(*masks: tf.Tensor | None) -> tf.Tensor | None:
     """Allow a query and a key if every given mask does; None if no mask is given.
 
-    Args:
-        *masks: Boolean masks over keys (B, S), over queries and keys (B, T, S), or over scores
-            (B, H, T, S).
-
-    Returns:
-        A boolean mask that broadcasts over scores (B, H, T, S), or None.
+    Masks are boolean, over keys (B, S), queries and keys (B, T, S), or scores (B, H, T, S), to
+    which the result broadcasts.
     """
     # Keras passes the mask that `x` carries as `mask` too: the same tensor twice.
     distinct = {id(mask): mask for mask in masks if mask is not None}

@@ -24,9 +24,9 @@ POSITION_TIMESCALES = get_args(config.PositionTimescale)
 def positional_encoding(
     positions: tf.Tensor, d_model: int, layout: str = "interleaved", timescale: str = "paper"
 ) -> tf.Tensor:
-    """Compute sines and cosines of pos / 10000^(2i / d_model) (section 3.5).
+    """Compute sines and cosines of pos / 10000^(2i / d_model) (section 3.5): (T, D) float32.
 
-    Always in float32: in bfloat16 neighbouring positions above 256 would be equal.
+    The dtype is always float32: in bfloat16 neighbouring positions above 256 would be equal.
 
     Args:
         positions: Positions (T,), from 0 on.
@@ -34,11 +34,8 @@ def positional_encoding(
         layout: "interleaved" is the paper's order (sin, cos, sin, cos, ...); "halves" has all sines
             before all cosines.
         timescale: "paper": the i-th wavelength is 2 pi 10000^(2i / d_model). "t2t", as in
-            Tensor2Tensor and Marian: 2 pi 10000^(i / (d_model / 2 - 1)), so that the last one is
-            2 pi 10000.
-
-    Returns:
-        Encodings (T, D) float32.
+            Tensor2Tensor and Marian: 2 pi 10000^(i / (d_model / 2 - 1)), so that the last one is 2
+            pi 10000.
 
     Example:
         >>> positional_encoding(tf.range(2), d_model=4).numpy().round(3)

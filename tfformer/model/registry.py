@@ -33,8 +33,8 @@ class LayerOptions(TypedDict, total=False):
 class SequenceLayer(keras.layers.Layer):
     """A layer from vectors (B, T, D) to vectors of the same shape, which passes masks on.
 
-    As in any Keras layer with `supports_masking`, a padding mask (B, T) of the input is the
-    output's. A mask over attention scores is not passed on.
+    As in any Keras layer with `supports_masking`, the input's padding mask (B, T) is the output's.
+    A mask over attention scores is not passed on.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -119,30 +119,15 @@ class _Stack(SequenceLayer):
         position: tf.Tensor | int = 0,
         training: bool | None = None,
     ) -> tf.Tensor:
-        """Add the positional encoding and apply dropout (sections 3.5, 5.4).
-
-        Args:
-            embeddings: Vectors (B, T, D) at position, position + 1, ...
-            position: The first position.
-            training: Whether to apply dropout.
-
-        Returns:
-            Vectors (B, T, D).
-        """
+        """Add the positional encoding from `position` on and apply dropout (sections 3.5, 5.4)."""
         return self.dropout_layer(self.positions(embeddings, position=position), training=training)
 
     def final_norm(self, x: tf.Tensor) -> tf.Tensor:
-        """Normalise the last layer's output (B, T, D) if the layers are pre-norm.
-
-        Post-norm layers have normalised it already.
-        """
+        """Normalise the last layer's output (B, T, D) unless post-norm layers have done so."""
         return self.normalization(x) if self.normalization else x
 
     def empty_cache(self, rows: tf.Tensor | int, capacity: tf.Tensor | int) -> Cache:
-        """Return a cache of zeros with room for `capacity` positions of R rows.
-
-        It holds the keys and values of each layer, each (R, H, L, D // H).
-        """
+        """Return a cache of zeros: keys and values of each layer, each (R, H, L, D // H)."""
         shape = (rows, self.num_heads, capacity, self.d_model // self.num_heads)
         return empty_cache(len(self.layers), shape, self.compute_dtype)
 

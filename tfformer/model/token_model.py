@@ -40,16 +40,7 @@ class TokenModel(ShardedModel):
         self.autocast = False  # ids in floating point would lose digits in half precision
 
     def logits(self, hidden: tf.Tensor) -> tf.Tensor:
-        """Project hidden states to the vocabulary.
-
-        They are multiplied by the transposed output embedding (section 3.4).
-
-        Args:
-            hidden: Vectors (..., D).
-
-        Returns:
-            Logits (..., V).
-        """
+        """Project hidden states (..., D) to logits (..., V) with the output embedding."""
         return self.add_output_bias(self.output_embedding.logits(hidden))
 
     def add_output_bias(self, logits: tf.Tensor) -> tf.Tensor:
@@ -70,15 +61,15 @@ class TokenModel(ShardedModel):
         input_signature: list[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Write the call of the model as Keras' `export` does.
+        """Write the model's call as Keras' `export` does.
 
-        By default it takes int32 ids of any shape. A run's whole translation, with tokenizer and
-        search, is exported by `tfformer.export`.
+        By default it takes int32 ids of any shape. `tfformer.export` exports a run's whole
+        translation, with tokenizer and search.
 
         Args:
             filepath: The folder or file to write.
-            format: A format that Keras knows, such as "tf_saved_model".
-            verbose: Say that it is written.
+            format: A format of Keras, such as "tf_saved_model".
+            verbose: Whether to report the file.
             input_signature: `keras.InputSpec` of the inputs, in place of `self.input_signature()`.
             **kwargs: Options of the format.
         """
@@ -88,17 +79,7 @@ class TokenModel(ShardedModel):
     def quantize(
         self, mode: str | None = None, config: Any = None, filters: Any = None, **kwargs: Any
     ) -> None:
-        """Refuse Keras' quantisation, which leaves these layers as they are.
-
-        Args:
-            mode: A mode of Keras, such as "int8".
-            config: Without effect.
-            filters: Without effect.
-            **kwargs: Without effect.
-
-        Raises:
-            NotImplementedError: Always.
-        """
+        """Raise NotImplementedError: Keras' quantisation has no effect on these layers."""
         raise quantization_error(self, mode)
 
     def _create_output_bias(self, vocab_size: int) -> None:

@@ -322,16 +322,9 @@ class Transformer(TokenModel):
     def hidden_step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache, memory: ProjectedMemory
     ) -> tuple[tf.Tensor, Cache]:
-        """Decode as `step` does, without the projection to logits.
+        """Decode as `step` does, but return hidden states (R, T, D) in place of logits.
 
-        Args:
-            ids: As in `step`.
-            position: As in `step`.
-            cache: As in `step`; inside a graph it has room for these positions.
-            memory: As in `step`.
-
-        Returns:
-            Hidden states (R, T, D), and the cache with these positions.
+        Inside a graph the cache must have room for these positions.
         """
         embeddings = self.target_embedding(ids)  # (R, T, D)
         return self.decoder.step(embeddings, position, cache, memory)
@@ -366,10 +359,7 @@ class Transformer(TokenModel):
         return (*target_shape, self.target_vocab_size)
 
     def input_signature(self) -> list[dict[str, keras.InputSpec]]:
-        """Return the inputs as Keras' `export` takes them.
-
-        They are int32 ids of source and target, of any shape.
-        """
+        """Return the inputs for Keras' `export`: int32 ids of source and target, of any shape."""
         sides = ("source", "target")
         return [{side: keras.InputSpec(dtype="int32", shape=(None, None)) for side in sides}]
 
