@@ -86,7 +86,7 @@ def test_other_variables_are_updated_as_ever():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("usual_is_known", [True, False])
+@pytest.mark.parametrize("usual_is_known", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_a_softmax_may_be_in_doubt_between_words_of_different_case(usual_is_known):
     """Between "Hund" and "rot" as they are, and between both in one case.
 
