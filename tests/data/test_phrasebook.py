@@ -110,13 +110,3 @@ def test_a_whole_phrasebook_is_not_written_again(tmp_path):
     phrasebook.write(tmp_path)
     with pytest.raises(FileExistsError, match=r"has the whole phrasebook already; choose another"):
         phrasebook.write(tmp_path)
-
-
-def test_write_leaves_no_half_file(tmp_path, monkeypatch):
-    def full_disk(*_):
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "replace", full_disk)
-    with pytest.raises(OSError, match="no space left"):
-        phrasebook.write(tmp_path)
-    assert os.listdir(tmp_path) == []

@@ -151,21 +151,6 @@ def test_unknown_formats_are_refused_with_the_known_ones(tmp_path):
         draw_page(EXAMPLE, tmp_path / "page.png")
 
 
-def test_a_failed_drawing_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "picture.png"
-    path.write_bytes(b"old")
-
-    def fail(figure, file, **_):
-        file.write_bytes(b"half")
-        raise OSError("disk full")
-
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", fail)
-    with pytest.raises(OSError, match="disk full"):
-        draw(EXAMPLE, path)
-    assert path.read_bytes() == b"old"
-    assert len(list(tmp_path.iterdir())) == 1
-
-
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(

@@ -3,7 +3,6 @@
 Its pictures are checked for the words that they must have.
 """
 
-import dataclasses
 import re
 import shutil
 import sys
@@ -83,19 +82,6 @@ def test_the_text_holds_the_recipe_the_score_and_every_file(tiny_run):
     assert f"{count:,}\n  {4 * count / 1000:.1f} kB in float32" in text
     for path in tiny_run.iterdir():
         assert not path.is_file() or f"  {path.name} " in text
-
-
-def test_symbols_are_printed_as_they_are_written(tiny_run):
-    run = Run.open(tiny_run)
-    config = Config.from_dict({"tokenizer": {"symbols": ["⟦1⟧", "½"]}})
-    assert "symbols: [⟦1⟧, ½]" in describe(dataclasses.replace(run, config=config))
-
-
-def test_the_columns_of_the_layers_stand_under_their_heads(tiny_run):
-    _, _, _, layers, _ = describe(Run.open(tiny_run)).split("\n\n")
-    head, embedding, *_, together, _ = layers.splitlines()
-    assert head.index("shape") == embedding.index("500 x 64")
-    assert len(head) == len(embedding) == len(together)
 
 
 def test_a_run_that_has_not_got_far_is_described_too(tiny_run, tmp_path, capsys):
