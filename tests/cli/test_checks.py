@@ -41,14 +41,13 @@ TEXT = "there is no such file; correct the path or fetch the data first"
 MISTAKES = [
     ("translate nowhere", RUN),
     (
-        "translate export",
+        "inspect export",
         "export is an export, not a run directory; give the run that was exported",
     ),
-    (
-        "translate export/1",
-        "run that was exported, or, to translate files, add --workers 1",
-    ),
-    ("translate ctranslate2", "ctranslate2 is an export, not a run directory"),
+    ("inspect export/1", "export/1 is an export, not a run directory"),
+    ("inspect ctranslate2", "ctranslate2 is an export, not a run directory"),
+    ("translate export", "export/1/manifest.json"),
+    ("translate export --alignments", "--alignments needs a run directory, and export is an"),
     ("corpus --output new", "Missing argument 'phrasebook'"),
     ("translate run --input nowhere", FILE),
     ("translate run --output text", OUTPUT),

@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
+from support.light_install import light
 from support.numpy_layers import log_softmax
 
 from tfformer import Transformer
@@ -92,6 +93,15 @@ def test_translations_are_those_of_the_run(version, translator, beam_size):
     same = sum(a == b for a, b in zip(own, found, strict=True))
     assert same >= 0.99 * len(SENTENCES)
     assert len(set(own)) > len(SENTENCES) / 2  # the run has learned to tell them apart
+
+
+def test_the_command_line_translates_without_tensorflow(version, translator):
+    text = "".join(sentence + "\n" for sentence in SENTENCES)
+    done = light("translate", version, "--beam-size", 1, text=text)
+    assert (done.returncode, done.stderr) == (0, "")
+    own = translator.translate(SENTENCES, beam_size=1)
+    same = sum(a == b for a, b in zip(own, done.stdout.splitlines(), strict=True))
+    assert same >= 0.99 * len(SENTENCES)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

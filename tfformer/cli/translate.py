@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import json
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -29,15 +32,23 @@ from tfformer.cli.terminal import (
     output_file,
     typed_lines,
 )
+from tfformer.runtime.steps import Steps
 from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.storage.run_folders import exported_version, is_run, run_folder
 
 if TYPE_CHECKING:
     from tfformer.corpora.parts import Part
     from tfformer.corpora.translation import Counts
     from tfformer.data.encoding import EncodedSentences
-    from tfformer.engines import Artifact
-    from tfformer.inference.streaming import TranslatedChunk
+    from tfformer.engines import Artifact, Engine
+    from tfformer.inference.translation import Translation
     from tfformer.inference.translator import Translator
+    from tfformer.text import TextTranslator
+
+CHUNK = 1_000  # lines in memory, for an export
+
+Advance = Callable[[int], None]  # called with the number of lines done since the last call
+LineStream = Callable[[Iterable[str], Advance], Iterator[list[str]]]  # lines of output, in chunks
 
 
 class Options(NamedTuple):
@@ -64,7 +75,7 @@ class Options(NamedTuple):
         [
             "tfformer translate runs/mine --input news.en --output news.de --beam-size 4",
             'echo "The animal is tired." | tfformer translate runs/phrasebook',
-            "tfformer translate runs/mine --format html --input page.html --output page.de.html",
+            "tfformer translate models/mine --format html --input page.html --output page.de.html",
             "tfformer translate models/mine --input 'news-*.en.gz' --output translated --workers 2",
         ]
     )
@@ -116,15 +127,16 @@ class Options(NamedTuple):
 def translate(**values: object) -> None:
     """Translate lines, a whole text, or the files of a corpus.
 
-    RUN is a run directory; with --workers or --ray it may be an export.
+    RUN is a run directory or an export. An export for LiteRT or CTranslate2 needs no TensorFlow.
     """
     options = Options(**values)  # type: ignore[arg-type]  # click has checked them
     if options.workers or options.ray:
         _translate_corpus(options)
         return
-    from tfformer.storage.run_folders import run_folder
-
-    run_folder(options.run)
+    if exported_version(options.run):
+        _check_export_options(options.run)
+    else:
+        run_folder(options.run)
     if options.input is not None:
         TEXT_FILE.convert(options.input, None, click.get_current_context())
     check_new_file(options.output, options.overwrite)
@@ -163,50 +175,101 @@ def _spelled(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def _check_export_options(export: str) -> None:
+    """Raise ValueError for an option that only a run directory has."""
+    for name in ("alignments", "length_penalty", "languages"):
+        if _is_given(name):
+            raise ValueError(
+                f"{_spelled(name)} needs a run directory, and {export} is an export; leave it out, "
+                "or give the run"
+            )
+
+
 # --- Lines --------------------------------------------------------------------------------------
 
 
 def _translate_lines(options: Options, is_typed: bool) -> None:
-    translator = _loaded(options, is_typed)
-    from tfformer.inference.streaming import translate_stream
-
-    beam_size = options.beam_size
-    if options.n_best > 1:
-        beam_size = max(beam_size or translator.decoding.beam_size, options.n_best)
     with (
+        _line_stream(options, is_typed) as stream,
         output_file(options.output, options.overwrite) as output,
         Progress(output) as progress,
     ):
-        stream = functools.partial(
-            translate_stream,
-            translator,
-            beam_size=beam_size,
-            length_penalty=options.length_penalty,
-            advance=progress.advance,
-        )
         if is_typed:
             print("One sentence per line; an empty line or Ctrl-D ends.", file=sys.stderr)
             for line in typed_lines():
-                for chunk in stream([line]):
-                    output.writelines(_output_lines(translator, chunk, options))
+                for lines in stream([line], progress.advance):
+                    output.writelines(lines)
                 output.flush()
         else:
-            for chunk in stream(input_lines(options.input)):
-                output.writelines(_output_lines(translator, chunk, options))
+            for lines in stream(input_lines(options.input), progress.advance):
+                output.writelines(lines)
 
 
-def _output_lines(translator: Translator, chunk: TranslatedChunk, options: Options) -> list[str]:
-    """Return `--n-best` lines for each sentence, blank if it has fewer translations."""
-    count = options.n_best
+@contextmanager
+def _line_stream(options: Options, is_typed: bool) -> Iterator[LineStream]:
+    """Yield a function that translates lines by the run or by the export."""
+    if is_run(options.run):
+        yield functools.partial(_lines_of_run, _loaded(options, is_typed), options)
+    else:
+        with _opened(options, is_typed) as engine:
+            yield functools.partial(_lines_of_export, engine, options)
+
+
+def _lines_of_run(
+    translator: Translator, options: Options, sentences: Iterable[str], advance: Advance
+) -> Iterator[list[str]]:
+    from tfformer.inference.streaming import translate_stream
+
+    beam_size = _beam_size(options, translator.decoding.beam_size)
+    chunks = translate_stream(translator, sentences, beam_size, options.length_penalty, advance)
+    for chunk in chunks:
+        hypotheses = _hypotheses(chunk.n_best, options.n_best)
+        columns = _columns(hypotheses, options)
+        if options.alignments:
+            count = options.n_best
+            repeated = [number for number in range(len(chunk.sources)) for _ in range(count)]
+            texts = [text for text, _ in hypotheses]
+            columns.append(_alignments(translator, chunk.sources.take(repeated), texts))
+        yield _joined(columns)
+
+
+def _lines_of_export(
+    engine: Engine, options: Options, sentences: Iterable[str], advance: Advance
+) -> Iterator[list[str]]:
+    from tfformer.data.encoding import truncation_report
+
+    beam_size = _beam_size(options, engine.beam_size)
+    remaining = iter(sentences)
+    total = 0
+    truncated = 0
+    while chunk := list(itertools.islice(remaining, CHUNK)):
+        lengths = engine.count_tokens(chunk) if engine.tokenizers else []
+        truncated += sum(length > engine.max_tokens for length in lengths)
+        total += len(chunk)
+        hypotheses = _hypotheses(engine.n_best(chunk, beam_size), options.n_best)
+        advance(len(chunk))
+        yield _joined(_columns(hypotheses, options))
+    if truncated:
+        warnings.warn(truncation_report(truncated, total, engine.max_tokens), stacklevel=1)
+
+
+def _beam_size(options: Options, default: int) -> int:
+    """The beams of the search, which finds at least `--n-best` translations."""
+    return max(options.beam_size or default, options.n_best)
+
+
+def _hypotheses(n_best: list[list[Translation]], count: int) -> list[tuple[str, float]]:
+    """Return `count` translations of each sentence, blank if it has fewer."""
     blank = [("", 0.0)] * count
-    hypotheses = [pair for best in chunk.n_best for pair in [*best, *blank][:count]]
+    return [pair for best in n_best for pair in [*best, *blank][:count]]
+
+
+def _columns(hypotheses: list[tuple[str, float]], options: Options) -> list[list[str]]:
     texts = [text for text, _ in hypotheses]
-    columns = [texts]
-    if options.scores:
-        columns.insert(0, [f"{score:.4f}" for _, score in hypotheses])
-    if options.alignments:
-        repeated = [number for number in range(len(chunk.sources)) for _ in range(count)]
-        columns.append(_alignments(translator, chunk.sources.take(repeated), texts))
+    return [[f"{score:.4f}" for _, score in hypotheses], texts] if options.scores else [texts]
+
+
+def _joined(columns: list[list[str]]) -> list[str]:
     return ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
 
 
@@ -223,16 +286,9 @@ def _alignments(
 
 
 def _translate_text(options: Options, format: str, is_typed: bool) -> None:
-    translator = _loaded(options, is_typed)
-    from tfformer.explain.alignment import nearest_targets
-
-    texts = translator.text_translator(
-        options.beam_size,
-        options.length_penalty,
-        align=functools.partial(nearest_targets, translator),
-        keep=list(input_lines(options.keep)) if options.keep else (),
-    )
+    keep = list(input_lines(options.keep)) if options.keep else []
     with (
+        _text_translator(options, keep, is_typed) as texts,
         output_file(options.output, options.overwrite) as output,
         Progress(output) as progress,
     ):
@@ -249,15 +305,52 @@ def _translate_text(options: Options, format: str, is_typed: bool) -> None:
                 progress.advance(piece.count("\n"))
 
 
+@contextmanager
+def _text_translator(
+    options: Options, keep: Sequence[str], is_typed: bool
+) -> Iterator[TextTranslator]:
+    """Yield the translator of whole texts by the run, with its alignments, or by the export."""
+    if is_run(options.run):
+        translator = _loaded(options, is_typed)
+        from tfformer.explain.alignment import nearest_targets
+
+        align = functools.partial(nearest_targets, translator)
+        yield translator.text_translator(options.beam_size, options.length_penalty, align, keep)
+    else:
+        from tfformer.text import TextTranslator
+
+        with _opened(options, is_typed) as engine:
+            source, target = engine.languages or ("en", None)
+            yield TextTranslator(
+                functools.partial(engine.translate, beam_size=options.beam_size),
+                count_tokens=engine.count_tokens if engine.tokenizers else None,
+                max_tokens=engine.max_tokens,
+                language=source or "en",
+                target_language=target,
+                keep=keep,
+                placeholders=engine.placeholders,
+            )
+
+
 def _loaded(options: Options, is_typed: bool) -> Translator:
     """Return the translator of a run; at a prompt, say that it is being loaded."""
-    from tfformer.runtime.steps import Steps
-
-    with Steps(sys.stderr if is_typed else None)(f"loading {options.run}"):
+    with _step(options, is_typed):
         import_tensorflow()
         from tfformer.inference.translator import Translator
 
         return Translator.load(options.run, *options.languages)
+
+
+def _opened(options: Options, is_typed: bool) -> Engine:
+    """Return the engine of an export; at a prompt, say that it is being loaded."""
+    with _step(options, is_typed):
+        from tfformer.engines import open_engine
+
+        return open_engine(options.run)
+
+
+def _step(options: Options, is_typed: bool) -> AbstractContextManager[None]:
+    return Steps(sys.stderr if is_typed else None)(f"loading {options.run}")
 
 
 # --- A corpus -----------------------------------------------------------------------------------
@@ -267,7 +360,6 @@ def _translate_corpus(options: Options) -> None:
     """Translate the files of a corpus into a folder; files that are there are done."""
     pattern, folder = _checked_files(options)
     from tfformer.engines import find_artifact
-    from tfformer.storage.run_folders import is_run
 
     if is_run(options.run):  # an export may need no TensorFlow
         import_tensorflow()

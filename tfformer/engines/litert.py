@@ -20,6 +20,7 @@ from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
 from tfformer.engines.artifact import open_export
 from tfformer.engines.engine import NO_TRANSLATION, Arrays, Engine
 from tfformer.inference.translation import Translation
+from tfformer.runtime.tensorflow import silence
 from tfformer.special_ids import END_ID
 
 FILE = "model.tflite"
@@ -50,7 +51,11 @@ class LitertEngine(Engine):
         self._count = threads or min(os.cpu_count() or 1, MAX_INTERPRETERS)
         self._threads = ThreadPoolExecutor(self._count, "litert")
         self._free: SimpleQueue[IdSearch] = SimpleQueue()
-        for _ in range(self._count):
+        first = IdSearch(self._file, manifest)
+        with silence():  # the first run of a process logs which delegate LiteRT has created
+            first.run([[]], GREEDY_IDS)
+        self._free.put(first)
+        for _ in range(self._count - 1):
             self._free.put(IdSearch(self._file, manifest))
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:

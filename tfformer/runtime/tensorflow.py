@@ -26,7 +26,7 @@ def import_tensorflow() -> None:
     if "tensorflow" in sys.modules:
         return
     set_xla_flags()
-    with _missing(LEFT_OUT), _no_collections(), _silence():
+    with _missing(LEFT_OUT), _no_collections(), silence():
         import keras  # noqa: F401
         import tensorflow as tf
 
@@ -59,7 +59,7 @@ def _no_collections() -> Iterator[None]:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Let everything that is written to standard error, by C++ too, go nowhere."""
     sys.stderr.flush()
     stderr = os.dup(2)

@@ -52,8 +52,7 @@ def run_folder(run: str | Path) -> Folder:
         return folder
     if exported_version(folder.path):
         raise FileNotFoundError(
-            f"{run} is an export, not a run directory; give the run that was exported, or, to "
-            "translate files, add --workers 1"
+            f"{run} is an export, not a run directory; give the run that was exported"
         )
     raise FileNotFoundError(
         f"{run} is not a run directory: it has no {RUN_CONFIG}; give the --run-dir of a training"

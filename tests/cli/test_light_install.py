@@ -1,0 +1,93 @@
+"""Exports are translated without TensorFlow; what needs it says how to install it."""
+
+import pytest
+from support.light_install import light
+
+from tfformer.cli.main import main
+from tfformer.inference.translator import Translator
+
+pytest.importorskip(
+    "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
+)
+
+PAGE = (
+    '<html lang="en"><body><h1>Good morning.</h1>\n<p>The <b>animal</b> is tired. See '
+    '<a href="https://x.org/">https://x.org/</a> &amp; <code>run()</code>.</p></body></html>\n'
+)
+
+
+@pytest.fixture(scope="module")
+def translator(tiny_run):
+    return Translator.load(tiny_run)
+
+
+@pytest.mark.slow
+def test_a_page_is_translated_without_tensorflow(dynamic_litert, translator):
+    """As by the run, without its alignments."""
+    done = light("translate", dynamic_litert, "--format", "html", text=PAGE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == translator.text_translator().translate(PAGE, "html")
+
+
+@pytest.mark.slow
+def test_lines_are_translated_in_their_order(dynamic_litert, translator):
+    lines = ["The dog.", "", "Where is the station?", "The animal is tired."]
+    done = light("translate", dynamic_litert, "--n-best", 2, "--scores", text="\n".join(lines))
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = []
+    for best in translator.n_best(lines):
+        expected += [*best, ("", 0.0)][:2]
+    found = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [text for _, text in found] == [text for text, _ in expected]
+    scores = [score for _, score in expected]
+    assert [float(score) for score, _ in found] == pytest.approx(scores, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_sentences_that_were_truncated_are_counted(dynamic_litert):
+    done = light("translate", dynamic_litert, text="The dog " * 60 + "\nThe dog.\n")
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr == (
+        "warning: 1 of 2 sentences had more than 39 tokens, the model's limit, and were truncated\n"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--alignments"], "--alignments needs a run directory, and"),
+        (["--length-penalty", "1"], "--length-penalty needs a run directory, and"),
+        (["--languages", "en", "de"], "--languages needs a run directory, and"),
+        (["--beam-size", "7"], "no search with 7 beams; export the run again with --beam-size 7"),
+    ],
+)
+def test_an_option_that_an_export_lacks_is_refused(dynamic_litert, capsys, arguments, message):
+    assert main(["translate", str(dynamic_litert), *arguments, "--input", __file__]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "phrasebook", "--run-dir", "new"],
+        ["translate", "RUN"],
+        ["score", "RUN", "--source", __file__, "--target", __file__],
+        ["attention", "RUN", "The dog.", "--output", "look.html"],
+        ["inspect", "RUN"],
+        ["export", "RUN", "--format", "saved_model", "--output", "models"],
+        ["serve", "RUN", "--port", "0"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_verb_that_needs_tensorflow_names_the_extra(tiny_run, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [str(tiny_run) if word == "RUN" else word for word in arguments]
+    done = light(*words, text="The dog.\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tfformer: this needs ")
+    assert line.endswith(", which is not installed: pip install 'tfformer[tensorflow]'")
+    assert list(tmp_path.iterdir()) == []
