@@ -4,8 +4,7 @@ import gzip
 
 import pytest
 
-from tfformer.data.file_parts import matching_files
-from tfformer.data.sources import read_pairs, read_sentences, source_files
+from tfformer.data.sources import matching_files, read_pairs, read_sentences, source_files
 
 PARTS = {"a": [("a dog", "ein Hund")], "b": [("a cat", "eine Katze"), ("one", "eins")]}
 

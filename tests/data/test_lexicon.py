@@ -4,7 +4,7 @@ import itertools
 from collections import defaultdict
 
 from tfformer.data import phrasebook
-from tfformer.data.lexicon import (
+from tfformer.data.augmentation import (
     MAX_SHARE,
     MIN_DICE,
     MIN_ROWS,

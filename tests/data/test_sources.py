@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from tfformer.data import sources as reading
-from tfformer.data.fingerprints import text_fingerprint
+from tfformer.data.text_cache import text_fingerprint
 
 PAIRS = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("dogs see cats", "Hunde sehen Katzen")]
 LONG = "^{}: has more than 16,777,216 bytes; give a text with line ends$"

@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tfformer.data import encoding, fingerprints
+from tfformer.data import encoding, text_cache
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import encode_corpora
-from tfformer.data.fingerprints import text_fingerprint
 from tfformer.data.sources import read_pairs
-from tfformer.data.text_cache import cached_text
+from tfformer.data.text_cache import cached_text, text_fingerprint
 from tfformer.data.tokenizers import Tokenizer
 
 MAX_LENGTH = 24
@@ -86,7 +85,7 @@ def test_a_moved_or_touched_text_is_told_by_its_content(corpus, letters, monkeyp
     open_cache(corpus, letters)
     os.utime(corpus / "a.tsv")
     open_cache(corpus, letters, never)
-    monkeypatch.setattr(fingerprints.hashlib, "file_digest", lambda *_: never())
+    monkeypatch.setattr(text_cache.hashlib, "file_digest", lambda *_: never())
     open_cache(corpus, letters, never)  # by the notes alone
     for note in (corpus / "cache" / "notes").iterdir():
         note.write_text("{")

@@ -31,7 +31,7 @@ from tfformer.run_directory import (
     locked_for_resume,
     new_model,
 )
-from tfformer.run_directory.digests import digest_of_settings
+from tfformer.run_directory.run import digest_of_settings
 from tfformer.storage.whole_files import ErrorKeepingFile, seal
 
 LINES = ["one two three", "four five six", "eins zwei drei", "vier fünf sechs", "ten", "zehn"] * 20

@@ -11,7 +11,7 @@ import pytest
 
 from tfformer.cli.main import main
 from tfformer.config import Config
-from tfformer.run_directory.digests import digest_of_settings
+from tfformer.run_directory.run import digest_of_settings
 from tfformer.training import on_ray as training
 from tfformer.training.cluster import Cluster, WorkerLostError
 

@@ -13,9 +13,6 @@ from tfformer.config.dialect import (
     PositionLayout,
     PositionTimescale,
 )
-from tfformer.config.presets import (
-    PRESETS,
-)
 from tfformer.config.reading import (
     builtin_recipes,
     find_recipe,
@@ -24,6 +21,7 @@ from tfformer.config.reading import (
 )
 from tfformer.config.recipe import (
     LARGEST_SEED,
+    PRESETS,
     Activation,
     Architecture,
     AugmentConfig,

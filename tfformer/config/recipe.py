@@ -6,9 +6,17 @@ from pydantic import Field, field_validator, model_validator
 
 from tfformer.config.corpora import corpora_of
 from tfformer.config.dialect import Dialect
-from tfformer.config.presets import PRESETS
 from tfformer.config.section import Section
 from tfformer.special_ids import PLACEHOLDER
+
+# base, big: Vaswani et al. 2017, table 3; tiny, small: our own, whose dropout a recipe sets.
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": {"num_layers": 4, "d_model": 128, "num_heads": 4, "d_ff": 256},
+    "small": {"num_layers": 6, "d_model": 256, "num_heads": 4, "d_ff": 1024},
+    "base": {"num_layers": 6, "d_model": 512, "num_heads": 8, "d_ff": 2048, "dropout": 0.1},
+    "big": {"num_layers": 6, "d_model": 1024, "num_heads": 16, "d_ff": 4096, "dropout": 0.3},
+}
+
 
 Activation = Literal["relu", "gelu", "swish"]
 Architecture = Literal["encoder-decoder", "decoder"]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tfformer.data.file_parts import matching_files
+from tfformer.data.sources import matching_files
 from tfformer.storage.small_files import parse_json, read_text
 from tfformer.storage.whole_files import TEMPORARY, check_regular, locked, write_text
 

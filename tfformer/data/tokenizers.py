@@ -22,7 +22,6 @@ from sentencepiece import sentencepiece_model_pb2
 from tfformer.argument_checks import require_size
 from tfformer.config import ModelType, Normalization
 from tfformer.data.case_variants import with_case_variants
-from tfformer.data.normalization import PLAIN_NORMALIZATION, PLAIN_TABLE, with_plain_rules
 from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, UNKNOWN_ID
 from tfformer.storage import whole_files as files
 
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_text
 
+PLAIN_NORMALIZATION = "nmt_nfkc_plain"  # nmt_nfkc with plain quotes; a model contains its rules
+PLAIN = {**dict.fromkeys("‘’‚‛", "'"), **dict.fromkeys("“”„‟", '"'), "\u00ad": ""}
+PLAIN_TABLE = str.maketrans(PLAIN)  # of `str.translate`
 MODEL_TYPES = get_args(ModelType)
 NORMALIZATIONS = get_args(Normalization)
 # Thirteen times the largest published vocabularies (250,000 pieces, about 5 MB).
@@ -547,3 +549,20 @@ def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor | None:
 def _proto(model: bytes) -> Any:
     """Read the fields of a model; DecodeError where it is none."""
     return sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
+
+
+def with_plain_rules(model: bytes) -> bytes:
+    """Replace the nmt_nfkc rules of a SentencePiece model by nmt_nfkc_plain."""
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
+    proto.normalizer_spec.precompiled_charsmap = _plain_rules()
+    proto.normalizer_spec.name = PLAIN_NORMALIZATION
+    return bytes(proto.SerializeToString())
+
+
+@functools.cache
+def _plain_rules() -> bytes:
+    usual = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc").decompile()
+    rules = sorted((dict(usual) | PLAIN).items())
+    plain = sentencepiece.SentencePieceNormalizer(norm_map=rules).serialized_normalizer_spec()
+    spec = sentencepiece_model_pb2.NormalizerSpec.FromString(plain)  # type: ignore[attr-defined]
+    return bytes(spec.precompiled_charsmap)

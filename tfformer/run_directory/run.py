@@ -22,16 +22,26 @@ import numpy as np
 from tfformer.config import Architecture, Config
 from tfformer.data.piece_tokenizer import load_tokenizer
 from tfformer.data.tokenizer_pair import Tokenizers
-from tfformer.run_directory.digests import (
-    MOVABLE,
-    digest_of_model,
-    digest_of_settings,
-)
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
 from tfformer.storage.folders import Folder, folder_at
 from tfformer.storage.run_folders import RUN_CONFIG, run_folder
-from tfformer.storage.small_files import parse_json, read_text
+from tfformer.storage.small_files import digest_of_values, parse_json, read_text
 from tfformer.storage.whole_files import error_keeping, read_seal, seal, whole_file, write_text
+
+MOVABLE = ("train", "valid", "folder", "cache")  # of `data`: a person may edit them in config.json
+
+
+def digest_of_settings(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of config.json's recipe, except the paths of its text."""
+    data = {key: value for key, value in (values.get("data") or {}).items() if key not in MOVABLE}
+    return digest_of_values({**values, "data": data})
+
+
+def digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> str:
+    """Return the SHA-256 of the model's settings in config.json and of its vocabularies."""
+    sides = {side: digests.get(side) for side in ("source", "target")}
+    return digest_of_values({"model": values.get("model"), **sides})
+
 
 DAMAGED_ZIP = (  # errors of np.load; zipfile takes some damage for an unknown kind or a password
     OSError,

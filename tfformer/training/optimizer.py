@@ -1,13 +1,68 @@
 """The optimizer and the learning-rate schedule of a recipe."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tfformer.config import Config
-from tfformer.training.case_sharing import Adam, AdamW, CaseSharing
+from tfformer.data.case_variants import CASES, CaseFamilies
 from tfformer.training.schedules import LinearSchedule, WarmupSchedule
+
+
+class CaseSharing(keras.optimizers.Optimizer):
+    """An optimizer that can learn embeddings as sums; a base before Keras' own optimizers.
+
+    The embedding of a piece is then the sum of a vector for its letters and a vector for its case,
+    as in factored translation (García-Martínez et al. 2016), so that what is learned about "dog"
+    also holds for "DOG". The matrix itself remains an ordinary one: the optimizer sums the
+    gradients of each vector over the rows that contain it, and adds the vector's step to them.
+    """
+
+    def share_rows(self, matrix: keras.Variable, families: CaseFamilies) -> None:
+        """Make each row of a matrix (V, D) the sum of its family's vector and its case's vector.
+
+        The optimizer must be built. If a family leaves no room for a vector per case, as in a
+        language without capitals, nothing is shared.
+        """
+        rows = len(families.family)
+        if families.families + CASES > rows:
+            return
+        self._families: dict[int, CaseFamilies] = getattr(self, "_families", {})
+        self._families[self._get_variable_index(matrix)] = families
+        first = {family: row for row, family in reversed(list(enumerate(families.family)))}
+        matrix.assign(tf.gather(matrix, [first[family] for family in families.family]))
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update a variable, or the vectors whose sums are the rows of a matrix.
+
+        The optimizer's state of a matrix (V, D) then belongs to the vectors: one row per family,
+        followed by one per case.
+        """
+        families = getattr(self, "_families", {}).get(self._get_variable_index(variable))
+        if families is None:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        gradient = tf.convert_to_tensor(gradient)
+        rows = gradient.shape[0]
+        case_rows = families.families + families.case
+        summed = tf.math.unsorted_segment_sum(gradient, families.family, rows)
+        summed += tf.math.unsorted_segment_sum(gradient, case_rows, rows)
+        before = tf.identity(variable)
+        super().update_step(summed, variable, learning_rate)
+        step = tf.convert_to_tensor(variable) - before
+        spread = tf.gather(step, families.family) + tf.gather(step, case_rows)
+        self.assign(variable, before + spread)
+
+
+class Adam(CaseSharing, keras.optimizers.Adam):
+    """Keras' Adam for rows that may share vectors."""
+
+
+class AdamW(CaseSharing, keras.optimizers.AdamW):
+    """Keras' AdamW for rows that may share vectors."""
 
 
 def new_optimizer(config: Config, epoch_steps: int) -> CaseSharing:

@@ -24,7 +24,6 @@ from tfformer.run_directory import (
     new_model,
 )
 from tfformer.training.callbacks import HistoryAndResume, StepCounter, StopOnNaN
-from tfformer.training.case_sharing import CaseSharing
 from tfformer.training.devices import describe, gpus, settled
 from tfformer.training.earlier_run import (
     check_same_run,
@@ -35,7 +34,7 @@ from tfformer.training.earlier_run import (
     with_vocabulary_settings_of,
 )
 from tfformer.training.history import History, is_over, result_of
-from tfformer.training.optimizer import new_optimizer
+from tfformer.training.optimizer import CaseSharing, new_optimizer
 from tfformer.training.training_data import Report, TrainingData
 from tfformer.training.validation import Validation
 from tfformer.training.workers import Workers, workers_of

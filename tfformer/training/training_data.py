@@ -15,11 +15,10 @@ from tfformer.data.augmentation import augmented
 from tfformer.data.batch_shapes import TRAINING_SHAPES, VALIDATION_SHAPES
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import EncodedText, encode_corpora, sampled_texts
-from tfformer.data.fingerprints import text_fingerprint
 from tfformer.data.mixture import shares_by_temperature
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, source_files
-from tfformer.data.text_cache import cached_text
+from tfformer.data.text_cache import cached_text, text_fingerprint
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import MODEL_KINDS, Run, Tokenizers
 from tfformer.storage.whole_files import check_regular
