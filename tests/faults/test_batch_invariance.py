@@ -88,7 +88,7 @@ def test_a_text_alone_is_translated_as_in_any_batch(tiny_run, tmp_path, engine):
     """Batches are drawn again and again from texts that were translated alone before."""
     if engine in (saved_model, litert) and not size("texts", 0):
         pytest.skip("only scripts/faults.sh tries every engine; tests/export have a batch of each")
-    draw, wanted = random.Random(25), size("texts", 200)
+    draw, wanted = random.Random(25), size("texts", 100)
     distinct = [draw.choice(SENTENCES) for _ in range(max(20, wanted // 50))]
     distinct += [text(draw).replace("\n", " ") for _ in range(len(distinct) // 4)]
     with warnings.catch_warnings():

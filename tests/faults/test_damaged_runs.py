@@ -77,7 +77,7 @@ def outcome_of(read: Callable[[], object], expected: object, errors: tuple) -> s
 def test_no_damage_changes_the_meaning_of_a_run(run):
     draw, outcomes, expected = random.Random(25), Counter(), meaning(run.path)
     whole = {name: (run.path / name).read_bytes() for name in FILES}
-    for _ in range(size("mutations", 300)):
+    for _ in range(size("mutations", 60)):
         name = draw.choice(FILES)
         (run.path / name).write_bytes(damaged(whole[name], draw))
         outcomes[outcome_of(lambda: meaning(run.path), expected, (ValueError, OSError))] += 1
@@ -111,7 +111,7 @@ def test_translate_refuses_a_damaged_run_in_a_line_or_translates_as_before(run, 
 
     expected = translated()
     assert expected[0] == 0
-    for _ in range(size("command_lines", 12)):
+    for _ in range(size("command_lines", 4)):
         name = draw.choice(FILES)
         (run.path / name).write_bytes(damaged(whole[name], draw))
         found = translated()
@@ -136,7 +136,7 @@ def test_no_damage_changes_the_state_that_a_training_resumes_from(run):
         pairs = zip(model.get_weights(), expected, strict=True)
         return found == history and all(np.array_equal(*pair) for pair in pairs)
 
-    for _ in range(size("mutations", 200)):
+    for _ in range(size("mutations", 60)):
         run.resume_state.write_bytes(damaged(whole, draw))
         outcomes[outcome_of(is_whole, True, (ValueError, OSError))] += 1
     record("damaged states to resume from", counted(outcomes))
@@ -149,7 +149,7 @@ def test_no_damage_changes_the_record_of_an_import(tmp_path):
     draw, outcomes = random.Random(29), Counter()
     run = Run.open(import_model(checkpoint("A", tmp_path), tmp_path / "run"))
     whole, expected = run.origin.read_bytes(), read_record(run)
-    for _ in range(size("mutations", 150)):
+    for _ in range(size("mutations", 60)):
         run.origin.write_bytes(damaged(whole, draw))
         outcomes[outcome_of(lambda: read_record(run), expected, (ValueError,))] += 1
     record("damaged records of imports", counted(outcomes))
@@ -181,7 +181,7 @@ def test_no_damage_changes_the_meaning_of_an_export(tmp_path):
         return manifest, [(tmp_path / name).read_bytes() for name in names[:-1]]
 
     expected = read()
-    for _ in range(size("mutations", 300)):
+    for _ in range(size("mutations", 60)):
         name = draw.choice(names)
         (tmp_path / name).write_bytes(damaged(whole[name], draw))
         outcomes[outcome_of(read, expected, (ValueError,))] += 1
@@ -203,7 +203,7 @@ def test_a_damaged_recipe_is_refused_in_a_line_or_is_another_whole_recipe(tmp_pa
     def read() -> bool:
         return isinstance(read_recipe(path), Config)
 
-    for _ in range(size("mutations", 150)):
+    for _ in range(size("mutations", 60)):
         path.write_bytes(damaged(draw.choice(recipes), draw))
         outcomes[outcome_of(read, True, (ValueError, OSError))] += 1
     record("damaged recipes", counted(outcomes))
