@@ -187,7 +187,7 @@ MISTAKES = [  # section, its values, the message
     ),
     (
         "data",
-        {"max_length": 9000},
+        {"max_length": 9000, "batch_tokens": 4096},
         "data.batch_tokens=4096 must hold one sentence of data.max_length=9000 tokens",
     ),
     ("training", {"ema_momentum": 1.5}, "training.ema_momentum=1.5 must be below 1"),
