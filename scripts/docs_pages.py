@@ -1,9 +1,8 @@
-"""The pages of the site that stand elsewhere in the repository.
+"""Pages of the site whose files are outside docs/.
 
-Their links hold in both places. mkdocs calls `on_files` and `on_page_markdown`
-(mkdocs.yml, `hooks`). A page is written once, beside the code that it tells of, with links that
-lead from file to file; on the site they lead from page to page. A link to a file that is no page
-becomes plain text there, and a link to nothing is a warning, with which `--strict` fails.
+mkdocs calls `on_files` and `on_page_markdown` (`hooks` in mkdocs.yml). Pages link from file to file
+of the repository, and the hook replaces these links by links from page to page. A link to a file
+without a page becomes plain text. A link to a missing file is a warning, which fails a strict build.
 """
 
 import json
@@ -18,7 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
-STANDS_AT = {  # page or picture of the site -> file of the repository
+FILES = {  # page or picture of the site -> file of the repository
     "index.md": "README.md",
     "exports.md": "export/README.md",
     "serving.md": "export/serving/README.md",
@@ -39,8 +38,8 @@ log = logging.getLogger("mkdocs.hooks.docs_pages")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages and pictures that stand outside docs/, and the notebook as a page."""
-    for page, path in STANDS_AT.items():
+    """Add the pages and pictures from outside docs/, and the notebook as a page."""
+    for page, path in FILES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
     notebook = json.loads((ROOT / NOTEBOOK).read_text(encoding="utf-8"))
     files.append(File.generated(config, "tour.md", content=notebook_page(notebook)))
@@ -48,7 +47,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead every relative link outside code blocks to a page of the site."""
+    """Replace the relative links outside code blocks by links between pages."""
     page_path = page.file.src_uri
     if page_path == "index.md":
         page.meta["hide"] = ["toc"]  # README's long lines need the width
@@ -58,10 +57,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def notebook_page(notebook: dict) -> str:
-    """Return a notebook's cells as Markdown.
-
-    They are text, code blocks, and output blocks below them.
-    """
+    """Return a notebook as Markdown: text, code blocks and their outputs."""
     parts = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
@@ -76,14 +72,14 @@ def notebook_page(notebook: dict) -> str:
 
 
 def repository_path(page_path: str) -> str:
-    """Return the file of the repository that a page, such as `serving.md`, is made of."""
+    """Return the file of the repository for a page, such as `serving.md`."""
     if page_path == "tour.md":
         return NOTEBOOK
-    return STANDS_AT.get(page_path, f"docs/{page_path}")
+    return FILES.get(page_path, f"docs/{page_path}")
 
 
 def _on_site(link: re.Match, page_path: str) -> str:
-    """Return one Markdown link as it reads on the site."""
+    """Return one Markdown link, adapted to the site."""
     picture, text, address = link.groups()
     if re.match(r"\w+:|#", address):
         return link[0]
@@ -91,9 +87,9 @@ def _on_site(link: re.Match, page_path: str) -> str:
     folder = posixpath.dirname(repository_path(page_path))
     target = posixpath.normpath(posixpath.join(folder, path))
     if not (ROOT / target).exists():
-        log.warning("%s links to %s, which is not there", repository_path(page_path), address)
+        log.warning("%s links to %s, which does not exist", repository_path(page_path), address)
         return link[0]
-    pages = {file: page for page, file in STANDS_AT.items()} | {NOTEBOOK: "tour.md"}
+    pages = {file: page for page, file in FILES.items()} | {NOTEBOOK: "tour.md"}
     default = target.removeprefix("docs/") if target.startswith("docs/") else None
     on_site = pages.get(target, default)
     if on_site is None:
@@ -103,13 +99,10 @@ def _on_site(link: re.Match, page_path: str) -> str:
 
 
 class Examples(griffe.Extension):
-    """Read the section `Example:` of a docstring as griffe reads `Examples:`.
-
-    Its prompts become code.
-    """
+    """Treat the section `Example:` of a docstring as griffe's `Examples:`."""
 
     def on_object(self, *, obj: griffe.Object, **_: object) -> None:
-        """Rename the section of one object, as griffe reads it."""
+        """Rename the section of one object."""
         if obj.docstring:
             text = obj.docstring.value
             obj.docstring.value = re.sub("^Example:$", "Examples:", text, flags=re.MULTILINE)
