@@ -1,0 +1,89 @@
+"""Every operation of a training step and of a search has a kernel for a GPU.
+
+TensorFlow lists the kernels of its library on a machine without a GPU, too.
+"""
+
+import functools
+
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework.kernels import get_registered_kernels_for_op
+
+import tfformer
+from tfformer.config import Config, DecodingConfig
+from tfformer.inference.graphs import translate_ids
+from tfformer.model.losses import SmoothedCrossEntropy
+from tfformer.training.optimizer import new_optimizer
+
+SIZES = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 32}
+
+
+@functools.cache
+def kernels_of(operation):
+    return get_registered_kernels_for_op(operation).kernel
+
+
+def nodes(function):
+    """The operations of a concrete function and of all functions that it calls."""
+    graph = function.graph.as_graph_def()
+    yield from graph.node
+    for called in graph.library.function:
+        yield from called.node_def
+
+
+def without_gpu_kernel(function):
+    """The operations, with their types, that only a processor can run."""
+    missing = set()
+    for node in nodes(function):
+        kernels = kernels_of(node.op)
+        fitting = [
+            kernel
+            for kernel in kernels
+            if kernel.device_type in ("GPU", "DEFAULT")
+            and all(
+                node.attr[rule.name].type in rule.allowed_values.list.type
+                for rule in kernel.constraint
+                if rule.HasField("allowed_values")
+            )
+        ]
+        if not fitting:
+            types = sorted(
+                {tf.as_dtype(attr.type).name for attr in node.attr.values() if attr.type}
+            )
+            missing.add(f"{node.op} {types}")
+    return missing
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_a_training_step_runs_on_a_gpu(dtype, optimizer):
+    model = tfformer.Transformer(50, 50, dtype=dtype, tie_embeddings="all", **SIZES)
+    settings = {"optimizer": optimizer, "clip_norm": 1.0, "ema_momentum": 0.9, "dtype": dtype}
+    updates = new_optimizer(Config.from_dict({"training": settings}), epoch_steps=10)
+    model.compile(updates, SmoothedCrossEntropy(0.1), jit_compile=False)
+    model.optimizer.build(model.trainable_variables)
+    ids = tf.TensorSpec((None, None), tf.int32)
+    weights = tf.TensorSpec((None, None), tf.float32)
+    step = tf.function(model.train_step, autograph=False)
+    traced = step.get_concrete_function(({"source": ids, "target": ids}, ids, weights))
+    assert len(list(nodes(traced))) > 300
+    assert without_gpu_kernel(traced) == set()
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_search_runs_on_a_gpu(beam_size):
+    model = tfformer.Transformer(50, 50, tie_embeddings="all", **SIZES)
+
+    @tf.function(autograph=False)
+    def search(source):
+        return translate_ids(model, source, 9, DecodingConfig(beam_size=beam_size), model.logits)
+
+    traced = search.get_concrete_function(tf.TensorSpec((None, None), tf.int32))
+    assert without_gpu_kernel(traced) == set()
+
+
+def test_an_operation_on_strings_is_found():
+    """So the list above would not miss it."""
+    length = tf.function(lambda text: tf.strings.length(text), autograph=False)
+    traced = length.get_concrete_function(tf.TensorSpec((None,), tf.string))
+    assert {name.split()[0] for name in without_gpu_kernel(traced)} == {"StringLength"}
